@@ -61,9 +61,16 @@ class BodySite(TypedDict):
     iteration: int | None
 
 
+class CandidateData(TypedDict):
+    """One of the things that an ambiguous address may mean: its full address, and the type of its layer."""
+
+    address: str
+    type: str
+
+
 class ErrorData(TypedDict):
     """Error: its message, the exit code of the program, and as far as known file, line and layer; in a run `path`
-    is what was around the layer, from the outside inwards.
+    is what was around the layer, from the outside inwards. `candidates` are what an ambiguous name may mean.
     """
 
     kind: Literal[
@@ -76,6 +83,7 @@ class ErrorData(TypedDict):
     line: int | None
     layer: LayerSite | None
     path: list[BodySite]
+    candidates: list[CandidateData]
 
 
 class ErrorAnswer(AnyAnswer):
@@ -838,7 +846,7 @@ class WhereAnswer(Lines):
 
 
 class FrameAnswer(Lines):
-    """`up` and `down`."""
+    """`up`, `down` and `frame`."""
 
     depth: int
     place: str

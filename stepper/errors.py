@@ -48,12 +48,20 @@ class ErrorPlace(NamedTuple):
     path: tuple[BodyPlace, ...] = ()
 
 
+class AddressCandidate(NamedTuple):
+    """One of the things that an address may mean: its full address, and the type of its layer."""
+
+    address: str
+    type: str
+
+
 class StepperError(Exception):
     """Base of everything that this package raises on purpose; `str()` of it is the whole message.
 
     `kind` is the word for it in answers as JSON, `place` where it is, if that is known, and `reason` the message
-    without it (empty: the message has none); `answered`: such an answer was written already. Pickles with all that it
-    carries, so that it comes back whole from another process.
+    without it (empty: the message has none); `answered`: such an answer was written already. `candidates` are what an
+    ambiguous name may mean: each could stand in place of `ambiguous` in the text that was given. Pickles with all that
+    it carries, so that it comes back whole from another process.
     """
 
     exit_code = 1
@@ -61,6 +69,8 @@ class StepperError(Exception):
     place: ErrorPlace | None = None
     reason = ""
     answered = False
+    ambiguous = ""
+    candidates: tuple[AddressCandidate, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.args), self.__dict__

@@ -41,6 +41,7 @@ def error_data(error: StepperError) -> dict[str, Any]:
         **failure_data(error.kind, str(error), error.exit_code),
         **({} if found is None else {"file": found.file, "line": found.line or None}),
         "layer": None if found is None or found.layer is None else found.layer._asdict(),
+        "candidates": [one._asdict() for one in error.candidates],
         "path": [] if found is None else [{**one._asdict(), "layer": one.layer._asdict()} for one in found.path],
     }
 
@@ -48,7 +49,7 @@ def error_data(error: StepperError) -> dict[str, Any]:
 def failure_data(kind: str, message: str, exit_code: int) -> dict[str, Any]:
     """Return an error without a place."""
     found: dict[str, Any] = {"kind": kind, "message": message, "exit_code": exit_code}
-    return {**found, "file": None, "line": None, "layer": None, "path": []}
+    return {**found, "file": None, "line": None, "layer": None, "path": [], "candidates": []}
 
 
 def as_json(name: str, value: Array) -> dict[str, Any]:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from stepper.commands.moments import PINNED
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session, count, number, required
 from stepper.commands.stop_answers import moved
-from stepper.debug.breakpoints.checks import closed
-from stepper.debug.breakpoints.targets import BreakpointPlace, places
-from stepper.debug.debugger import Debugger
-from stepper.debug.stop import Reason, Stop, iteration_of
-from stepper.debug.timeline import Timeline
-from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
-from stepper.engine.frames import Frame
-from stepper.errors import Paused, UsageError
-from stepper.query.address_syntax import IterationRange
+from stepper.debug.stop import Reason, Stop
 
 
 @command("next", "n", syntax="[N]", help="the next operation here, a nested loop or branch as one", moves=True)
@@ -34,7 +26,12 @@ def _finish(session: Session, _text: str) -> Answer:
     return moved(session, session.debugger.finish())
 
 
-@command("iter", syntax="N|+N|-N|first|last", help="the same place in another iteration of this loop", moves=True)
+@command(
+    "iter",
+    syntax="N|+N|-N|first|last",
+    help="the same place in another iteration of this loop; outside of loops one of any",
+    moves=True,
+)
 def _iter(session: Session, text: str) -> Answer:
     debugger = session.debugger
     if text in ("first", "last"):
@@ -58,7 +55,10 @@ def _until(session: Session, text: str) -> Answer:
 
 
 @command(
-    "run-to", syntax="TARGET", help="on to an operation, an iteration or an output, or to the next stop", moves=True
+    "run-to",
+    syntax="TARGET",
+    help="on to an operation, an iteration, an output, or into a loop; or to the next stop",
+    moves=True,
 )
 def _run_to(session: Session, text: str) -> Answer:
     return moved(session, session.debugger.run_to(required(text, "what to run to")))
@@ -118,7 +118,7 @@ def _among_anomalies(session: Session, move: Callable[[], Stop]) -> Answer:
         return moved(session, move())
 
 
-@command("goto", syntax="N|tick N|ADDR|'MARK", help="iteration N of this loop; a tick; after an operation; a mark")
+@command("goto", syntax="N|tick N|ADDR|'MARK", help="iteration N; a tick; after an operation, or into a loop; a mark")
 def _goto(session: Session, text: str) -> Answer:
     debugger = session.debugger
     required(text, "where to go")
@@ -130,78 +130,4 @@ def _goto(session: Session, text: str) -> Answer:
         return moved(session, debugger.goto_tick(number(text[len("tick") :].strip(), "a tick")))
     if text.removeprefix("-").isdecimal():
         return moved(session, debugger.goto_iteration(number(text)))
-    return moved(session, go_to(debugger, text))
-
-
-Wanted = dict[int, int | IterationRange]
-"""The iterations to be in, by the depth of the loop's frame."""
-
-
-def go_to(debugger: Debugger, text: str) -> Stop:
-    """Go to after the operation that the address names. UsageError where the run never gets there."""
-    machine = debugger.machine
-    found = places(text, machine.compiled, machine.program)
-    if len(found) > 1:
-        raise UsageError(f"'{text}' names {len(found)} places; say which one")
-    (place,) = found
-    tick = _tick_of(debugger.timeline, place, _wanted(machine.stack, place))
-    if tick is None:
-        raise UsageError(f"the run never comes to '{text}'" + ("" if place.iterations else " in this iteration"))
-    return debugger.goto_tick(tick)
-
-
-def _wanted(stack: Sequence[Frame], place: BreakpointPlace) -> Wanted:
-    """Return the iterations that the address names; of the loops around it that run now, otherwise the present one."""
-    wanted: Wanted = {}
-    for depth, frame in enumerate(stack):
-        if depth > len(place.program.path) or frame.program.path != place.program.path[:depth]:
-            break
-        iteration = iteration_of(frame)
-        if iteration is not None:
-            wanted[depth] = iteration
-    return {**wanted, **dict(place.iterations)}
-
-
-def _tick_of(timeline: Timeline, place: BreakpointPlace, wanted: Wanted) -> int | None:
-    """Return the first tick at which the run is at the place in the iterations; the present stays."""
-    machine = timeline.machine
-    index = min(place.index, closed(place.program) - 1)
-    found: int | None = None
-    with excursion(timeline):
-
-        def visit(frame: Frame, tick: int) -> bool:
-            nonlocal found
-            stack = machine.stack
-            frames = [*stack[: len(place.program.path)], frame]
-            if all(_is_in(iteration_of(frames[depth]), asked) for depth, asked in wanted.items()):
-                # An iteration is closed one move after its last operation.
-                found = tick + place.index - index
-            return found is not None
-
-        stopped = _begin(timeline, place, wanted) or walk(timeline, Spot(place.program, index), visit)
-    if stopped == PAUSED and found is None:
-        raise Paused
-    return found
-
-
-def _begin(timeline: Timeline, place: BreakpointPlace, wanted: Wanted) -> str:
-    """Go to a moment before the place: of the outermost loop that is wanted and runs here, before its iteration.
-
-    PAUSED where it did not come there, else empty.
-    """
-    stack = timeline.machine.stack
-    outermost = min(wanted, default=None)
-    path = place.program.path
-    if outermost is None or outermost >= len(stack) or stack[outermost].program.path != path[:outermost]:
-        timeline.goto(0)
-        return ""
-    asked = wanted[outermost]
-    return before_iteration(timeline, outermost, asked if isinstance(asked, int) else asked.start or 0)
-
-
-def _is_in(iteration: int | None, asked: int | IterationRange) -> bool:
-    if iteration is None:
-        return False
-    if isinstance(asked, int):
-        return iteration == asked
-    return (asked.start or 0) <= iteration and (asked.stop is None or iteration < asked.stop)
+    return moved(session, debugger.goto(text))

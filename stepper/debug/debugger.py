@@ -21,15 +21,18 @@ from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Br
 from stepper.debug.breakpoints.breakpoints import Breakpoints
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import Cause, Chain, NonFinite, RunFailed, Trigger
+from stepper.debug.finding.goto import tick_of_address, tick_of_iteration
 from stepper.debug.inspection.inspect import inspect, inspect_loop
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
 from stepper.debug.overview.facts import Overview
 from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
+from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
 from stepper.debug.thread_guard import ThreadGuard
 from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Timeline
+from stepper.debug.visits import PAUSED, before_iteration
 from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -38,6 +41,7 @@ from stepper.engine.frames import Frame, Phase
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
+from stepper.engine.program import Program
 from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states
 from stepper.errors import Paused, StepperError, UsageError
@@ -57,6 +61,9 @@ DEFAULT_MEMORY: Final = 256 * 2**20
 
 _ENDLESS: Final = 2**62
 """A trip count that limits nothing."""
+
+_Places = list[tuple[Program, int, Phase]]
+"""Where frames stand, one inside the other."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -251,7 +258,7 @@ class Debugger:
         self, expression: str, which: str = "first", *, limit: int | None = None, until: int | None = None
     ) -> Found:
         """Return the moments where an expression holds: first, next, previous, last, all. The present stays."""
-        from stepper.debug.find import find
+        from stepper.debug.finding.find import find
 
         return find(self.timeline, expression, which, limit=limit, until=until)
 
@@ -365,9 +372,28 @@ class Debugger:
 
     @_verb
     def next_iteration(self, count: int = 1) -> Stop:
-        """Go to the same place in a later iteration of this loop."""
-        count = _repeats(count)
-        return self.goto_iteration(self._loop_iteration() + count)
+        """Go to the same place in a later iteration of this loop; outside, to where one of any loop begins.
+
+        UsageError where there is none; the present then stays.
+        """
+        count, depth = _repeats(count), self._iterating()
+        if depth is None:
+            return self._stopped(self._to_any_iteration(count))
+        return self.goto_iteration(self._iteration(depth) + count)
+
+    def _to_any_iteration(self, count: int) -> Event | None:
+        begun, begins = self.machine.tick, 0
+
+        def fits(event: Event) -> bool:
+            nonlocal begins
+            begins += event.kind is EventKind.BEGUN and iteration_of(event.frame) is not None
+            return begins == count
+
+        event = self._ahead(Every.OPERATION, fits)
+        if event is None or event.kind is EventKind.FINISHED:
+            self.timeline.return_to(begun)
+            raise UsageError(without_loops(self.model) or "no loop runs an iteration after this moment")
+        return event
 
     @_verb
     def continue_(self, hear: Callable[[Event], bool] | None = None) -> Stop:
@@ -395,31 +421,53 @@ class Debugger:
         return self._stopped(self._ahead(Every.END, lambda event: False, watched=False))
 
     @_verb
+    def goto(self, address: str) -> Stop:
+        """Go to after the operation that an address names, or into a loop. UsageError where the run never comes."""
+        return self.goto_tick(tick_of_address(self.timeline, text("address", address)))
+
+    @_verb
     def goto_iteration(self, iteration: int) -> Stop:
         """Go to the same place in iteration N of this loop, counted from 0; negative: from the last one that it runs.
 
+        Outside of loops the one that can be meant: to where its iteration begins.
         UsageError where the loop has no such iteration; the present then stays.
         """
-        current, begun, wanted = self._loop_iteration(), self.machine.tick, iteration
-        if whole_number("iteration", iteration) < 0:
-            event = self._out_of(self.depth, watched=False)
+        begun, wanted, at = self.machine.tick, whole_number("iteration", iteration), self._iterating()
+        if at is None:
+            return self._goto_iteration_of_the_loop(iteration)
+        depth, current = at + 1, self._iteration(at)
+        if iteration < 0:
+            event = self._out_of(depth, watched=False)
             if event is None or event.kind is not EventKind.LEFT:
                 return self._stopped(event)
             iteration += _iterations_run(event)
             self.timeline.return_to(begun)
             if iteration < 0:
                 raise _no_iteration(wanted, _iterations_run(event))
-        frame, depth = self.frame, self.depth
-        self._ensure_within_limit(frame, iteration)
-        if frame.program.straight:
+        self._ensure_within_limit(self.machine.stack[at], iteration)
+        if self.frame.program.straight and depth == self.depth:
             event = self._jump(iteration - current)
         else:
-            go = self._walk_to if iteration > current else self._back_to
-            event = go(iteration, frame.pc, frame.phase)
+            event = (
+                self._walk_to(depth, iteration, self._places(depth))
+                if iteration > current
+                else self._back_to(depth, iteration)
+            )
         if event is not None and event.kind is EventKind.LEFT and self.depth < depth:
             self.timeline.return_to(begun)
             raise _no_iteration(wanted, _iterations_run(event))
         return self._stopped(event)
+
+    def _goto_iteration_of_the_loop(self, iteration: int) -> Stop:
+        begun = self.machine.tick
+        self.timeline.goto(tick_of_iteration(self.timeline, max(iteration, 0)))
+        if iteration >= 0:
+            return self._stopped(None)
+        try:
+            return self.goto_iteration(iteration)
+        except BaseException:
+            self.timeline.return_to(begun)
+            raise
 
     def _ensure_within_limit(self, frame: Frame, iteration: int) -> None:
         """UsageError for an iteration that the trip count or the slices of the loop exclude."""
@@ -486,8 +534,16 @@ class Debugger:
 
     @_verb
     def previous_iteration(self, count: int = 1) -> Stop:
-        """Go back to the same place in an earlier iteration of this loop."""
-        count, iteration = _repeats(count), self._loop_iteration()
+        """Go back to the same place in an earlier iteration of this loop; outside, to where one of any loop ended.
+
+        UsageError where there is none.
+        """
+        count, depth = _repeats(count), self._iterating()
+        if depth is None:
+            if not self.timeline.backward(Every.ITERATION, _closes, Search(f"iter -{count}"), count):
+                raise UsageError(without_loops(self.model) or "no loop has run an iteration before this moment")
+            return self._stopped(None)
+        iteration = self._iteration(depth)
         if count > iteration:
             raise UsageError(f"the loop is in iteration {iteration}; there is none {count} before it")
         return self.goto_iteration(iteration - count)
@@ -699,11 +755,14 @@ class Debugger:
 
         return with_origins(self.timeline, causes)
 
-    def _loop_iteration(self) -> int:
-        iteration = iteration_of(self.frame)
-        if iteration is None:
-            way = "step into a loop first, until its first iteration has begun"
-            raise UsageError(f"the run is in no iteration here: {without_loops(self.model) or way}")
+    def _iterating(self) -> int | None:
+        """Return the depth (0: the model's own graph) of the innermost loop, if one of its iterations has begun."""
+        depth = innermost_loop(self.machine.stack)
+        return None if depth is None or iteration_of(self.machine.stack[depth]) is None else depth
+
+    def _iteration(self, depth: int) -> int:
+        iteration = iteration_of(self.machine.stack[depth])
+        assert iteration is not None, "it has begun"
         return iteration
 
     def _jump(self, iterations: int) -> Event | None:
@@ -711,27 +770,32 @@ class Debugger:
         present, depth = self.machine.tick, self.depth
         target = present + iterations * (len(self.frame.program.code) + 2)
         if iterations <= 0 or target <= self.timeline.furthest:
-            wanted, entry = self._loop_iteration() + iterations, self._entry(depth - 1)
+            wanted, entry = self._iteration(depth - 1) + iterations, self._entry(depth - 1)
             self.timeline.goto(target)
             if self.depth == depth and self._entry(depth - 1) == entry and iteration_of(self.frame) == wanted:
                 return None
             self.timeline.return_to(present)  # the loop ends before
         return self._ahead(Every.LOOP, self._leaves(depth), until=target)
 
-    def _walk_to(self, iteration: int, pc: int, phase: Phase) -> Event | None:
-        depth = self.depth
+    def _walk_to(self, depth: int, iteration: int, wanted: _Places, *, watched: bool = True) -> Event | None:
+        """Forward to a place in an iteration of the loop whose frame is the `depth`-th; or out of the loop.
+
+        Where it does not come by the place, because another side of an If runs, to after that.
+        """
 
         def fits(event: Event) -> bool:
             if self.depth < depth:
                 return True
-            frame = self.frame  # a LEFT event has the frame that is gone
-            here = self.depth == depth and iteration_of(frame) == iteration
-            return here and (frame.phase is not Phase.RUNNING if phase is not Phase.RUNNING else frame.pc >= pc)
+            stack = self.machine.stack[depth - 1 :]  # a LEFT event has the frame that is gone
+            return iteration_of(stack[0]) == iteration and _is_past(stack, wanted)
 
-        return self._ahead(Every.OPERATION, fits)
+        return self._ahead(Every.OPERATION, fits, watched=watched)
 
-    def _back_to(self, iteration: int, pc: int, phase: Phase) -> None:
-        depth = self.depth
+    def _back_to(self, depth: int, iteration: int) -> Event | None:
+        if depth < self.depth:
+            return self._back_into(depth, iteration)
+        frame = self.frame
+        pc, phase = frame.pc, frame.phase
         closed = phase is not Phase.RUNNING
 
         def fits(event: Event) -> bool:
@@ -742,6 +806,42 @@ class Debugger:
 
         search = Search(f"goto {iteration}", (depth, pc, phase))
         self.timeline.backward(Every.ITERATION if closed else Every.OPERATION, fits, search)
+        return None
+
+    def _back_into(self, depth: int, iteration: int) -> Event | None:
+        """Back to the present place inside of an If, in an earlier iteration of the loop around it."""
+        present, place = self.machine.tick, self._places(depth)
+        try:
+            if before_iteration(self.timeline, depth - 1, iteration) == PAUSED:
+                raise Paused
+            event = self._walk_to(depth, iteration, place, watched=False)
+            if event is not None and event.kind is EventKind.PAUSED:
+                raise Paused
+        except BaseException:
+            self.timeline.return_to(present)
+            raise
+        return event
+
+    def _places(self, depth: int) -> _Places:
+        """Return where the frames from the `depth`-th inwards stand."""
+        return [(frame.program, frame.pc, frame.phase) for frame in self.machine.stack[depth - 1 :]]
+
+
+def _closes(event: Event) -> bool:
+    """True if an iteration has been closed."""
+    return event.kind is EventKind.ITERATION
+
+
+def _is_past(stack: Sequence[Frame], wanted: _Places) -> bool:
+    """True at a place of a frame and those inside it, and where the run has passed that."""
+    for frame, (program, pc, phase) in zip(stack, wanted, strict=False):
+        if frame.program is not program:
+            return False  # another side of an If
+        if phase is not Phase.RUNNING:
+            return frame.phase is not Phase.RUNNING and len(stack) == len(wanted)
+        if frame.pc != pc:
+            return frame.pc > pc
+    return len(stack) == len(wanted)
 
 
 def _search(command: str, count: int) -> Search:

@@ -9,13 +9,14 @@ inside outwards, the rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.engine.program import CompiledModel, Program
-from stepper.errors import UsageError
+from stepper.errors import AddressCandidate, UsageError
 from stepper.ir.model import Layer
 from stepper.name_patterns import PatternError, glob, regex
 from stepper.query.address_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
@@ -36,6 +37,15 @@ _MOST_COMPARED = 20_000
 
 class ResolutionError(UsageError):
     """An address that means nothing in this model, or more than one thing; the message lists what it may mean."""
+
+
+class AmbiguousAddress(ResolutionError):
+    """An address that means several things."""
+
+    def __init__(self, text: str, candidates: Sequence[AddressCandidate], message: str) -> None:
+        self.ambiguous, self.candidates = text, tuple(candidates)
+        names = [f"{one.address}  ({one.type})" for one in self.candidates[:_MOST_LISTED]]
+        super().__init__(f"{message}; it may be\n{_listed(names, len(self.candidates))}")
 
 
 class Target(Struct, frozen=True, eq=False):
@@ -80,8 +90,8 @@ def resolve(
     targets = resolve_all(address, compiled, where, why_absent)
     if len(targets) == 1:
         return targets[0]
-    names = [f"{address_of(target, compiled)}  ({target.named.type})" for target in targets[:_MOST_LISTED]]
-    raise ResolutionError(f"'{excerpt(str(address))}' is ambiguous; it may be\n{_listed(names, len(targets))}")
+    candidates = [AddressCandidate(str(address_of(target, compiled)), target.named.type) for target in targets]
+    raise AmbiguousAddress(str(address), candidates, f"'{excerpt(str(address))}' is ambiguous")
 
 
 def resolve_all(
@@ -115,18 +125,23 @@ def resolve_all(
 
 def address_of(target: Target, compiled: CompiledModel) -> Address:
     """Return the full address of a place; as text it can be typed in again, also in an expression."""
-    program, atlas = target.program, Atlas(compiled)
+    found = layer_address(target.layer, target.program, compiled)
+    return replace(found, port=target.output) if len(target.layer.outputs) > 1 else found
+
+
+def layer_address(layer: Layer, program: Program, compiled: CompiledModel) -> Address:
+    """Return the full address of a layer of a program, without an output."""
+    atlas = Atlas(compiled)
     levels: list[Level] = []
-    for depth, layer in enumerate(program.path):
-        levels.append(Level(unique_name(layer, atlas.ancestor(program, depth))))
-        if layer.type == "If":
+    for depth, around in enumerate(program.path):
+        levels.append(Level(unique_name(around, atlas.ancestor(program, depth))))
+        if around.type == "If":
             inside = atlas.ancestor(program, depth + 1)
-            side = next(side for side, role in _SIDES.items() if _side(layer, role) is inside.graph)
+            side = next(side for side, role in _SIDES.items() if _side(around, role) is inside.graph)
             levels.append(Level(Name(NameKind.PLAIN, side)))
     if not levels:
         levels = [Level(Name(NameKind.PLAIN, MAIN))]
-    port = target.output if len(target.layer.outputs) > 1 else None
-    return Address(tuple(levels), unique_name(target.layer, program), port)
+    return Address(tuple(levels), unique_name(layer, program))
 
 
 def unique_name(layer: Layer, program: Program) -> Name:
@@ -189,10 +204,11 @@ def _loop(level: Level, address: Address, rings: list[list[Program]], atlas: Atl
             f"there is no loop or If '{excerpt(level.name.text)}'; {_nearest(level.name.text, loops)}"
         )
     if len(layers) > 1:
-        texts = [f"{hit.layer.type} '{excerpt(hit.layer.name)}' in {hit.program.name}" for hit in layers.values()]
-        raise ResolutionError(
-            f"the level '{excerpt(str(level))}' is ambiguous; it may be\n{_listed(texts, len(texts))}"
-        )
+        addresses = [str(layer_address(hit.layer, hit.program, atlas.compiled)) for hit in layers.values()]
+        candidates = [
+            AddressCandidate(one, hit.layer.type) for one, hit in zip(addresses, layers.values(), strict=True)
+        ]
+        raise AmbiguousAddress(str(level.name), candidates, f"the level '{excerpt(str(level))}' is ambiguous")
     return next(iter(layers.values())).layer
 
 

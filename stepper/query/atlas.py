@@ -30,6 +30,10 @@ class Atlas:
         """Return the programs of a layer's bodies, in the order of the file."""
         return [self._by_graph[id(body.graph)] for body in layer.bodies]
 
+    def holding(self, layer: Layer) -> Program:
+        """Return the program whose graph a layer is in."""
+        return next(one for one in self.compiled.programs if one.graph.by_id.get(layer.id) is layer)
+
     def deep_inside(self, programs: Iterable[Program]) -> list[Program]:
         """Return all programs inside these, at any depth."""
         found: list[Program] = []

@@ -208,6 +208,7 @@ branch main
 branch delete another
 up
 down
+frame 0
 find iter == 1 all
 except nowhere*
 labels {carried} {folder}/labels.txt

@@ -9,7 +9,7 @@ from typing import Any
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.debug.causes.cause import NonFiniteKind
-from stepper.debug.find import Which
+from stepper.debug.finding.find import Which
 from stepper.debug.inspection.text import by_text
 from stepper.debug.results import Found
 from stepper.errors import FINDING

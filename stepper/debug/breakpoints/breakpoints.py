@@ -178,9 +178,9 @@ class Breakpoints:
         return self._with(description, Trigger.AIM, *self._factory.until(text, self._where))
 
     def target(self, text: str) -> AbstractContextManager[None]:
-        """Watch, within this, one more: at what the text names."""
+        """Watch, within this, one more: at what the text names, of a loop its first iteration."""
         description = BreakDescription(BreakKind.AT, text, once=True)
-        return self._with(description, Trigger.AIM, *self._factory.watched(description, self._where)[:2])
+        return self._with(description, Trigger.AIM, *self._factory.aims(description, self._where))
 
     def anomalies(self) -> AbstractContextManager[None]:
         """Watch, within this, one more: where NaN or Inf is made, or a carried shape changes."""

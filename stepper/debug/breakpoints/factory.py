@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Expected
@@ -13,7 +13,7 @@ from stepper.debug.breakpoints.data_breakpoints import Checks, Setting, data_bre
 from stepper.debug.breakpoints.element_ranges import ensure_elements
 from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.breakpoints.logpoints import LogLine
-from stepper.debug.breakpoints.targets import BreakpointPlace, operations_of, places, value_place
+from stepper.debug.breakpoints.targets import BreakpointPlace, destinations, operations_of, places, value_place
 from stepper.debug.causes.cause import Became, NonFiniteKind, Reached, Unevaluated
 from stepper.debug.causes.locations import carried_of, file_of, location_of
 from stepper.debug.timeline import Timeline
@@ -78,11 +78,22 @@ class BreakpointFactory:
             return Watched(*self._when(description.text, where))
         if description.kind is BreakKind.LOG:
             return self._log(description, where)
-        return Watched(*self._at(description, where))
+        return Watched(*self._at(description, lambda text: places(text, self._compiled, where)))
 
-    def _at(self, description: BreakDescription, where: Program) -> Checks:
+    def aims(self, description: BreakDescription, where: Program) -> Checks:
+        """Return what is watched by a movement that ends at a place: of a loop that does not run now, inside of it."""
+        running = [layer for frame in self._timeline.machine.stack for layer in frame.program.path]
+
+        def found(text: str) -> tuple[BreakpointPlace, ...]:
+            inside = destinations(text, self._compiled, where)
+            left = [place for place in places(text, self._compiled, where) if place.layer in running]
+            return (*inside, *left)
+
+        return self._at(description, found)
+
+    def _at(self, description: BreakDescription, places_of: Callable[[str], tuple[BreakpointPlace, ...]]) -> Checks:
         try:
-            found = places(description.text, self._compiled, where)
+            found = places_of(description.text)
         except UsageError as error:
             if hint := unfinished(description.text):
                 raise UsageError(hint) from None

@@ -71,6 +71,22 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Breakpoi
     return _places([resolve(address, compiled, where)])
 
 
+def destinations(text: str, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
+    """Return the places to which a movement goes: each moment once, of a loop its first iteration.
+
+    Raise as `places` does.
+    """
+    is_output = parse_address(text).port is not None
+    found: dict[tuple[int, int], BreakpointPlace] = {}
+    for place in places(text, compiled, where):
+        if place.what is PlaceEvent.RAN and place.layer.is_loop and not is_output:
+            body = body_of(place.layer, compiled)
+            asked = (*place.iterations, (len(body.path), 0))
+            place = BreakpointPlace(body, BEGUN, PlaceEvent.BEGAN, place.layer, asked)
+        found.setdefault((id(place.program), place.index), place)
+    return tuple(found.values())
+
+
 def _places(targets: Sequence[Target]) -> tuple[BreakpointPlace, ...]:
     if len(targets) == 1:
         return (_place(targets[0]),)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stepper.debug.find import (
+from stepper.debug.finding.find import (
     Which,
     ensure_any_iteration,
     ensure_no_reference,

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.commands.movement import go_to
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import RunState
 from stepper.tensors.histories import ValueHistory
@@ -90,7 +89,7 @@ def test_the_value_at_the_cursor_is_that_of_the_run() -> None:
         card = pane.cards[at.card]
         assert at.iteration == 3 and card.lines[at.line].name == "h"
         other = debugger_of_sample("date_normaliser")
-        go_to(other, f"{DECODER}::`aten::add/Add_3`@3")
+        other.goto(f"{DECODER}::`aten::add/Add_3`@3")
         value = np.asarray(other.value(f"{DECODER}::`aten::add/Add_3`@3"))
         detail = driven.text("overview").splitlines()[-1].split()
         assert [float(one) for one in detail[:5]] == pytest.approx(value.ravel()[:5].tolist(), abs=5e-4)

@@ -1,0 +1,1 @@
+"""Finding moments of a run: where an expression holds, and where an address is."""
