@@ -32,10 +32,15 @@ def near_sentence(found: Sequence[str]) -> str:
     return f"near {'is' if len(found) == 1 else 'are'} {', '.join(map(printable, found))}" if found else ""
 
 
+def enumerated(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them: one, two and three."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
 def none_of(word: str, names: Iterable[str]) -> str:
     """Return a sentence on a word that is none of a few names: which there are, and which is near."""
     names = tuple(names)
-    listed = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+    listed = enumerated(names)
     near = near_text(word, names)
     return f"'{word}' is {'not' if len(names) == 1 else 'none of'} {listed}" + (f"; {near}" if near else "")
 

@@ -31,7 +31,10 @@ def test_the_wheel_holds_the_two_packages_and_nothing_else(built: Path) -> None:
     names = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"stepper", "tui"}
-    assert {Path(name).suffix for name in names if ".dist-info" not in name} <= {".py", ".json", ".typed", ".tcss"}
+    kinds = {Path(name).suffix for name in names if ".dist-info" not in name and Path(name).name != "LICENSE"}
+    assert kinds <= {".py", ".json", ".typed", ".tcss", ".ttf"}
+    fonts = {"LiberationSans-Regular.ttf", "LiberationSans-Bold.ttf", "LICENSE"}
+    assert {f"stepper/export/fonts/{name}" for name in fonts} <= set(names)
     sources = {
         str(path.relative_to(REPOSITORY)) for top in ("stepper", "tui") for path in (REPOSITORY / top).rglob("*.py")
     }

@@ -166,6 +166,14 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def scale(text: str) -> float:
+    """Return a factor above 0, of 100 at most."""
+    value = _float(text)
+    if not 0 < value <= 100:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a scale; write for example 2 (at most 100)")
+    return value
+
+
 def tolerance(text: str) -> float:
     """Return a number that is finite and not negative."""
     value = _float(text)

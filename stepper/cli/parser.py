@@ -253,7 +253,7 @@ def _add_export(export: Parser) -> None:
 
     export.description = (
         "Draw a model, a loop's body, its port map, or the iterations of a run; the same bytes each time. "
-        "SVG is laid out by the program itself, PNG and PDF by Graphviz."
+        "SVG, PDF and PNG are drawn by the program itself."
     )
     export.add_argument(
         "model", metavar="TRACE|MODEL", help="the .xml of an OpenVINO IR, or a recording of run --trace"
@@ -284,9 +284,13 @@ def _add_export(export: Parser) -> None:
     )
     export.add_flag("--carried", help="of bodies draw only what goes in, is carried and comes out")
     add("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")
+    add("--scale", type=arguments.scale, default=1.0, metavar="N", help="pixels of a PNG for one of the figure (1)")
     add("--width", type=arguments.positive, metavar="PIXELS", help="fit the page, or say that the figure cannot")
     add(
-        "--layout", choices=tuple(LayoutEngine), default="own", help="who lays SVG out (own: the same bytes everywhere)"
+        "--layout",
+        choices=tuple(LayoutEngine),
+        default="own",
+        help="who lays SVG, PDF and PNG out (own: the same bytes everywhere)",
     )
     add("--check", metavar="FILE", help="write nothing; exit with 1 where FILE is not what would be written")
     add("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")

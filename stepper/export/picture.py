@@ -28,7 +28,7 @@ class FigureRequest(Struct, frozen=True):
     """Options of a figure. `view` None: the unrolled trace where there are inputs, else a rolled body, else the model.
 
     `iterations` is such as `0:3,-1` ("": all; None: all of a short run, the ends of a long one). `width` is that of the
-    page in pixels. `warn` gets each sentence that a user should read.
+    page in pixels, `scale` the pixels of a PNG for one of the figure. `warn` gets sentences that a user should read.
     """
 
     view: FigureView | None = None
@@ -37,6 +37,7 @@ class FigureRequest(Struct, frozen=True):
     content: FigureContent = field(default_factory=FigureContent)
     theme: Theme = Theme.AUTO
     width: int | None = None
+    scale: float = 1.0
     layout: LayoutEngine = LayoutEngine.OWN
     rules: Rules = Rules.SPEC
     warn: Callable[[str], None] = _ignore
@@ -70,7 +71,8 @@ class Picture(Struct, frozen=True):
     def written(self, format: str) -> bytes:
         """Return the content of a file in a format, by its name.
 
-        Raise UsageError for an unknown format, where the view has none in that format, or where Graphviz is missing.
+        Raise UsageError for an unknown format, where the view has none in that format, or where Graphviz is asked to
+        lay it out and is missing.
         """
         chosen = figure_format(format)
         if chosen.subject is FormatSubject.MODEL:

@@ -43,6 +43,7 @@ from stepper.plain_values import write_arrays
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
 from stepper.recording import open_recording
+from stepper.wording import enumerated
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -167,12 +168,13 @@ def _written(
         content=content,
         theme=Theme(options.theme),
         width=options.width,
+        scale=options.scale,
         layout=LayoutEngine(options.layout),
         rules=Rules(options.rules),
         warn=(lambda _text: None) if options.quiet else _warn,
     )
     if options.values == ValueDetail.THUMBNAILS and not format.has_thumbnails:
-        having = " and ".join(one.name for one in FORMATS.values() if one.has_thumbnails)
+        having = enumerated([one.name for one in FORMATS.values() if one.has_thumbnails])
         request.warn(f"thumbnails are drawn in {having} alone; {format.name} says the shapes instead")
     return export(model, machine, request, format)
 

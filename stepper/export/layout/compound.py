@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, NodeKind
+from stepper.export.fonts import SMALL_SIZE
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, FrameShape, Polyline, Text, columns, size_of
 from stepper.export.layout.geometry import LayeredLayout, LayoutEdge, Segment
 from stepper.export.layout.layered import back_lanes, lay_out
@@ -116,14 +117,15 @@ def _draw_back_edges(drawing: FigureLayout, layout: LayeredLayout[str], back: li
         name = back[lane.index].label
         drawing.lines.append(Polyline(EdgeKind.BACK, segments, (head,), name))
         drawing.texts.append(Text(head[0] + 2, lane.above + above, name, "back", "start"))
-        drawing.width = max(drawing.width, head[0] + 3 + columns(name))
+        drawing.width = max(drawing.width, head[0] + 3 + columns(name, SMALL_SIZE))
     drawing.width = max(drawing.width, lanes.width)
     drawing.height = above
 
 
 def title_width(cluster: Cluster) -> int:
     """Return the least width of a frame with its title."""
-    return max(columns(text) for text in (cluster.label, *cluster.lines)) + 2 * SIDE
+    small = (columns(text, SMALL_SIZE) for text in cluster.lines)
+    return max(columns(cluster.label, bold=True), *small, 0) + 2 * SIDE
 
 
 def framed(cluster: Cluster, inside: FigureLayout, least: int = 0) -> FigureLayout:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -11,10 +10,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stepper.export.figures.figure import Cluster, EdgeKind, FigureNode
+from stepper.export.fonts import LABEL_SIZE, SMALL_SIZE, advance
 from stepper.export.layout.geometry import Segment
 
-SMALL: Final = 11 / 13
-"""How large the further lines of a box are, beside its label."""
+CELL: Final = 8
+"""Width of a cell in pixels."""
 
 PADDING: Final = 4
 
@@ -119,15 +119,15 @@ def segment(x0: int, y0: int, x1: int, y1: int) -> Segment:
     return Segment(min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
 
 
-def columns(text: str) -> int:
-    """Return the width of a text in cells: wide characters take two."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+def columns(text: str, size: int = LABEL_SIZE, *, bold: bool = False) -> int:
+    """Return the width of a text in cells, rounded up; `size` is its height in pixels."""
+    return math.ceil(advance(text, size, bold=bold) / CELL)
 
 
 def size_of(node: FigureNode) -> tuple[int, int]:
     """Return width and height of a node's box in cells."""
     label, *others = node.texts
-    width = max([columns(label), *(math.ceil(columns(text) * SMALL) for text in others)])
+    width = max([columns(label), *(columns(text, SMALL_SIZE, bold=True) for text in others)])
     height = len(node.texts) + 1
     if node.thumbnail is not None:
         width = max(width, min(24, 2 * max(map(len, node.thumbnail.rows), default=0)), 8)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.fonts import SMALL_SIZE
 from stepper.export.layout.channels import Bend, tracks
 from stepper.export.layout.compound import SIDE, arrange_level, title_width
 from stepper.export.layout.figure_layout import (
@@ -90,9 +91,9 @@ class _IterationsLayout:
         pieces = [edge.target for edge in self.figure.edges if edge.kind is EdgeKind.PIECE]
         self.left = {id: 1 + BUS_STEP * k for k, id in enumerate(dict.fromkeys(sliced))} if len(self.stages) > 1 else {}
         self.frame_x = BUS_STEP * len(self.left)
-        margin = max((columns(cluster.label) for cluster in self.shown), default=0) + 2 * SIDE
+        margin = max((columns(cluster.label, bold=True) for cluster in self.shown), default=0) + 2 * SIDE
         self.body_x = self.frame_x + margin
-        label = max((columns(stage.label) for stage in self.stages), default=0)
+        label = max((columns(stage.label, SMALL_SIZE) for stage in self.stages), default=0)
         self.frame_width = max(margin + self.template.width + SIDE, label + 2 * SIDE)
         begin = self.frame_x + self.frame_width + 2
         self.right = {id: begin + BUS_STEP * k for k, id in enumerate(dict.fromkeys(pieces))}

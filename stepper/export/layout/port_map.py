@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from typing import Final
 
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode
+from stepper.export.fonts import SMALL_SIZE
 from stepper.export.layout.compound import title_width
 from stepper.export.layout.figure_layout import (
-    SMALL,
     BoxShape,
     FigureLayout,
     FrameShape,
@@ -68,6 +67,7 @@ class _PortMapLayout:
         for x, text in ((0, "outside"), (self.right, "outside and next iteration" if following else "outside")):
             if left if x == 0 else right:
                 self.drawing.texts.append(Text(x, 0, text, "title", "start"))
+                self.drawing.width = max(self.drawing.width, x + columns(text, bold=True))
 
     def _rows(self, cluster: Cluster, y: int) -> int:
         """Return the boxes of one body with all that leads in and out; the row below the last."""
@@ -133,7 +133,7 @@ def _width(nodes: list[FigureNode] | tuple[FigureNode, ...]) -> int:
 def _labels(edges: list[FigureEdge]) -> int:
     """Return the room for the longest label of a column's edges: the role above the line, the details below."""
     texts = [text for edge in edges for text in edge.label.split(": ")]
-    return max((math.ceil(columns(text) * SMALL) for text in texts), default=4) + 8
+    return max((columns(text, SMALL_SIZE) for text in texts), default=4) + 8
 
 
 def _elbows(ends: list[str]) -> dict[str, int]:

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from stepper.export.drawing.styles import ROUNDED, Palette, classes_of, palette, properties_of
 from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, columns
 from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
-from stepper.export.writers.styles import ROUNDED, Palette, classes_of, palette, properties_of
 
 HEAVY: Final = 1000
-CELL: Final = 7.5
-"""Points for a cell of our layout, which is as wide as a letter."""
+CELL: Final = 7.0
+"""Points for a cell of our layout."""
 
 ROW: Final = 14.0
 INCH: Final = 72
@@ -35,7 +35,7 @@ def dot(figure: Figure, theme: Theme) -> str:
     """Return the figure in the DOT language; the same figure gives the same text."""
     colours, ordering = palette(theme), _Ordering(figure)
     direction = "LR" if figure.arrangement is Arrangement.PORT_MAP else "TB"
-    font = 'fontname="DejaVu Sans Mono,Menlo,Consolas,monospace"'
+    font = 'fontname="Liberation Sans,Arimo,Arial,Helvetica,sans-serif"'
     lines = [
         *(("// `neato -n2` draws all iterations alike",) if ordering.rows else ()),
         "digraph stepper {",
@@ -164,7 +164,7 @@ class _Ordering:
         if frame is not None:
             left, right = frame.x * CELL, (frame.x + frame.width) * CELL
             top, bottom = self._y(frame.y), self._y(frame.y + frame.height)
-            wide = columns(frame.cluster.label) * CELL
+            wide = columns(frame.cluster.label, bold=True) * CELL
             yield f'bb="{left:g},{bottom:g},{right:g},{top:g}"; lp="{left + wide / 2 + 6:g},{top - ROW:g}";'
 
     def _y(self, row: float) -> float:

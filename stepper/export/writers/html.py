@@ -9,13 +9,15 @@ from html import escape
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
+from stepper.export.drawing.composing import line_class
+from stepper.export.drawing.styles import classes_of, style_sheet, variables
 from stepper.export.figures.figure import Figure, FigureNode, Thumbnail
+from stepper.export.fonts import FAMILY
 from stepper.export.layout.compound import arrange_level, title_width
 from stepper.export.layout.figure_layout import FigureLayout, largest, size_of
 from stepper.export.picture import Picture
 from stepper.export.views.unrolled import iteration_figures
-from stepper.export.writers.styles import FONT, classes_of, style_sheet, variables
-from stepper.export.writers.svg import inline_svg, line_class
+from stepper.export.writers.svg import inline_svg
 
 _SCRIPT = """
 const slider = document.getElementById("iteration");
@@ -82,7 +84,7 @@ show();
 """
 
 _PAGE = f"""
-body {{ font: 15px {FONT}; margin: 2em; background: var(--page); color: var(--ink); }}
+body {{ font: 15px {FAMILY}; margin: 2em; background: var(--page); color: var(--ink); }}
 h1 {{ font-size: 1.2em; }}
 .controls {{ position: sticky; top: 0; background: var(--page); padding: .5em 0; display: flex; gap: .7em;
   align-items: center; }}

@@ -7,15 +7,14 @@ the colour scheme of the reader.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from stepper.export.figures.figure import Cluster, FigureNode, NodeKind
+from stepper.export.fonts import FAMILY, HEADING_SIZE, LABEL_SIZE, SMALL_SIZE
 from stepper.export.options import Theme
-
-FONT: Final = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', monospace"
 
 Palette = Mapping[str, str]
 
@@ -50,12 +49,27 @@ def palette(theme: Theme) -> Palette:
     return PALETTES[Theme.LIGHT if theme is Theme.AUTO else theme]
 
 
+_CHOSEN: Final = (
+    (Theme.LIGHT, ('[data-theme="light"]', '[data-md-color-scheme="default"]')),
+    (Theme.DARK, ('[data-theme="dark"]', '[data-md-color-scheme="slate"]')),
+)
+"""Selectors of pages that have chosen a theme themselves, whatever the reader's system says."""
+
+
 def variables(theme: Theme, scope: str) -> str:
-    """Return CSS that sets the colours as variables of `scope`; `auto` follows the reader's colour scheme."""
+    """Return CSS that sets the colours as variables of `scope`.
+
+    `auto` follows the theme that the page has chosen, else the colour scheme of the reader.
+    """
     rule = _declared(palette(theme), scope)
     if theme is not Theme.AUTO:
         return rule
-    return f"{rule}\n@media (prefers-color-scheme: dark) {{ {_declared(PALETTES[Theme.DARK], scope)} }}"
+    dark = f"@media (prefers-color-scheme: dark) {{ {_declared(PALETTES[Theme.DARK], scope)} }}"
+    chosen = (
+        _declared(PALETTES[of], ", ".join(f"{page} {scope}" if scope != ":root" else f":root{page}" for page in pages))
+        for of, pages in _CHOSEN
+    )
+    return "\n".join([rule, dark, *chosen])
 
 
 def _declared(colours: Palette, scope: str) -> str:
@@ -66,6 +80,7 @@ Paint = Callable[[str, str], str]
 """The attributes of a shape of a class, in a group of classes: "" or text that begins with a space."""
 
 SCOPE: Final = ".stepper"
+"""Selector of the figure of a page that has no other."""
 
 ROUNDED: Final = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.INPUT, NodeKind.OUTPUT)
 """Kinds of nodes whose boxes have round corners."""
@@ -84,11 +99,10 @@ class _Rule(NamedTuple):
         """True if the rule is for a shape of that class in a group of these classes."""
         return shape in self.shapes.split() and (not self.groups or any(name in groups for name in self.groups.split()))
 
-    @property
-    def selectors(self) -> str:
-        """The selectors of the rule in CSS."""
+    def selectors(self, scope: str) -> str:
+        """Return the selectors of the rule in CSS."""
         groups = [f" .{name}" for name in self.groups.split()] or [""]
-        return ", ".join(f"{SCOPE}{group} .{shape}" for group in groups for shape in self.shapes.split())
+        return ", ".join(f"{scope}{group} .{shape}" for group in groups for shape in self.shapes.split())
 
 
 def _rule(shapes: str, groups: str = "", **properties: str) -> _Rule:
@@ -101,10 +115,10 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("page", fill="page"),
     _rule("box", fill="box", stroke="edge", stroke_width="1.2"),
     _rule("frame", fill="body", stroke="body-edge", stroke_width="1.2"),
-    _rule(_TEXTS, fill="ink", font_size="13px"),
+    _rule(_TEXTS, fill="ink", font_size=f"{LABEL_SIZE}px"),
     _rule("title heading mark", font_weight="bold"),
-    _rule("heading", font_size="15px"),
-    _rule("small mark back halo", font_size="11px"),
+    _rule("heading", font_size=f"{HEADING_SIZE}px"),
+    _rule("small mark back halo", font_size=f"{SMALL_SIZE}px"),
     _rule("small", fill="quiet"),
     _rule("mark", fill="mark"),
     _rule("back", fill="back"),
@@ -166,29 +180,29 @@ def unpainted(_shape: str, _groups: str = "") -> str:
 
 def style_sheet(theme: Theme) -> str:
     """Return the whole style sheet, its colours as variables, for pages whose script changes what shapes are."""
-    base = f"{SCOPE} text {{ font-family: {FONT}; }}"
-    rules = (_css(rule, {name: f"var(--{name})" for name in palette(theme)}) for rule in _RULES)
-    return "\n".join([variables(theme, SCOPE), base, *rules, ""])
+    base = f"{SCOPE} text {{ font-family: {FAMILY}; }}"
+    return "\n".join([variables(theme, SCOPE), base, *(_css(rule, SCOPE) for rule in _RULES), ""])
 
 
-def overrides(theme: Theme) -> str:
-    """Return the style sheet of a figure whose shapes have attributes: `auto` is dark where its reader is."""
+def overrides(theme: Theme, scope: str) -> str:
+    """Return the style sheet of a figure whose shapes have attributes: `auto` is dark where its page or reader is.
+
+    It holds on screens alone: in print, and for programs that do not know `@media`, the attributes stay.
+    """
     if theme is not Theme.AUTO:
         return ""
-    rules = [line for line in _colour_rules(PALETTES[Theme.DARK]) if line]
-    return "\n".join(["@media (prefers-color-scheme: dark) {", *rules, "}", ""])
-
-
-def _colour_rules(colours: Palette) -> Iterator[str]:
+    rules = []
     for rule in _RULES:
         named = {name: value for name, value in rule.properties.items() if name in _COLOURS}
         if named:
-            yield _css(rule._replace(properties=named), colours)
+            rules.append(_css(rule._replace(properties=named), scope))
+    return "\n".join(["@media screen {", variables(theme, scope), *rules, "}", ""])
 
 
-def _css(rule: _Rule, colours: Mapping[str, str]) -> str:
-    properties = " ".join(f"{name}: {_value(name, value, colours)};" for name, value in rule.properties.items())
-    return f"{rule.selectors} {{ {properties} }}"
+def _css(rule: _Rule, scope: str) -> str:
+    names = {name: f"var(--{name})" for name in PALETTES[Theme.LIGHT]}
+    properties = " ".join(f"{name}: {_value(name, value, names)};" for name, value in rule.properties.items())
+    return f"{rule.selectors(scope)} {{ {properties} }}"
 
 
 def _value(name: str, value: str, colours: Mapping[str, str]) -> str:

@@ -1,0 +1,173 @@
+"""From a figure that is laid out on a grid to a drawing in pixels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
+from stepper.export.drawing.styles import ROUNDED, classes_of
+from stepper.export.figures.figure import Figure, FigureNode, Thumbnail
+from stepper.export.fonts import HEADING_SIZE, SMALL_SIZE, advance
+from stepper.export.layout.figure_layout import CELL, BoxShape, FigureLayout, FrameShape, Polyline, Text
+from stepper.export.layout.geometry import Segment
+
+ROW: Final = 16
+MARGIN: Final = 14
+_INSET: Final = 2
+_HEADING: Final = 30
+_BELOW: Final = 16
+"""Height of a line below the figure."""
+
+
+def composed(figure: Figure, layout: FigureLayout) -> PageDrawing:
+    """Return a figure with its title above and its facts and notes below."""
+    lines = figure.below
+    texts = (advance(figure.title, HEADING_SIZE, bold=True), *(advance(line, SMALL_SIZE) for line in lines))
+    width = round(max(layout.width * CELL, *texts)) + 2 * MARGIN
+    height = _HEADING + 2 * MARGIN + layout.height * ROW + (len(lines) * _BELOW + 8 if lines else 0)
+    below = _HEADING + MARGIN + layout.height * ROW + ROW + 6
+    items: tuple[Shape, ...] = (
+        Rectangle("page", 0, 0, width, height),
+        TextLine("heading", MARGIN, MARGIN + 10, figure.title),
+        *_shapes(layout, MARGIN, _HEADING + MARGIN),
+        *(TextLine("small", MARGIN, below + _BELOW * index, line) for index, line in enumerate(lines)),
+    )
+    return PageDrawing(width, height, figure.title, figure.description, items)
+
+
+def composed_alone(figure: Figure, layout: FigureLayout) -> PageDrawing:
+    """Return the shapes of a figure without title, facts and notes, for a page that has them itself."""
+    width, height = layout.width * CELL + 2 * MARGIN, layout.height * ROW + 2 * MARGIN
+    page = Rectangle("page", 0, 0, width, height)
+    items = (page, *_shapes(layout, MARGIN, MARGIN))
+    return PageDrawing(width, height, figure.title, figure.description, items)
+
+
+def line_class(node: FigureNode, index: int) -> str:
+    """Return the style of a line of a box: the label, a further line, or the marks."""
+    return "label" if index == 0 else "mark" if node.marks and index == len(node.texts) - 1 else "small"
+
+
+def _shapes(layout: FigureLayout, dx: float, dy: float) -> Iterator[Shape]:
+    """Yield the shapes of a layout in the order of painting, moved."""
+    place = _PagePlace(dx, dy)
+    for frame in layout.frames:
+        yield place.frame(frame)
+    for line in layout.lines:
+        yield place.line(line)
+    for box in layout.boxes:
+        yield place.box(box)
+    for text in layout.texts:
+        yield from place.text(text)
+
+
+class _PagePlace:
+    """The place of a layout's corner on the page, in pixels."""
+
+    def __init__(self, dx: float, dy: float) -> None:
+        self.dx, self.dy = dx, dy
+
+    def frame(self, frame: FrameShape) -> Group:
+        """Return a frame with its title and lines."""
+        cluster = frame.cluster
+        x, y = self.dx + frame.x * CELL, self.dy + frame.y * ROW
+        items: list[Shape] = [Rectangle("frame", x, y, frame.width * CELL, frame.height * ROW, 8)]
+        items.append(TextLine("title", x + 10, y + 19, cluster.label))
+        items += [TextLine("small", x + 10, y + 19 + ROW * (at + 1), text) for at, text in enumerate(cluster.lines)]
+        return Group(tuple(items), classes_of(cluster), cluster.id)
+
+    def box(self, box: BoxShape) -> Group:
+        """Return a box with its lines and its picture."""
+        node = box.node
+        x, y = self.dx + box.x * CELL, self.dy + box.y * ROW + _INSET
+        width, height = box.width * CELL, box.height * ROW - 2 * _INSET
+        items: list[Shape] = [Rectangle("box", x, y, width, height, 13 if node.kind in ROUNDED else 4)]
+        pictured = node.thumbnail.height if node.thumbnail is not None else 0
+        top = y + (height - (len(node.texts) + pictured) * ROW) / 2
+        for index, text in enumerate(node.texts):
+            items.append(TextLine(line_class(node, index), x + width / 2, top + ROW * index + 12, text, "middle"))
+        if node.thumbnail is not None:
+            area = (x + 8, top + ROW * len(node.texts) + 2, width - 16, ROW * pictured - 4)
+            items.append(Group(tuple(_thumbnail(node.thumbnail, *area)), "picture", area=area))
+        return Group(tuple(items), classes_of(node), node.id, node.title)
+
+    def line(self, line: Polyline) -> Group:
+        """Return a wire with its heads and junctions."""
+        items: list[Shape] = [Path("wire", tuple(self._stroke(segment, line) for segment in line.segments))]
+        for cell in line.heads:
+            x, y = self._x(cell[0]), self.dy + (cell[1] + 1) * ROW + _INSET
+            items.append(Path("tip", (((x, y), (x - 4, y - 8), (x + 4, y - 8)),), closed=True))
+        for cell in line.rights:
+            x, y = self.dx + (cell[0] + 1) * CELL, self._y(cell[1])
+            items.append(Path("tip", (((x, y), (x - 8, y - 4), (x - 8, y + 4)),), closed=True))
+        joined = (*_junctions(line), *line.joins)
+        items += [Disc("tip", self._x(column), self._y(row), 2.4) for column, row in joined]
+        return Group(tuple(items), f"{line.kind}{' idle' if line.idle else ''}", title=line.title)
+
+    def text(self, text: Text) -> Iterator[TextLine]:
+        """Yield a text of its own, with a ground below it where it stands on wires."""
+        x, y = self.dx + text.x * CELL, self.dy + text.y * ROW + 12
+        if text.style == "back":  # not every program can draw a stroke below its text
+            yield TextLine("halo", x, y, text.text, text.anchor, hidden=True)
+        yield TextLine(text.style, x, y, text.text, text.anchor)
+
+    def _stroke(self, segment: Segment, line: Polyline) -> tuple[Point, Point]:
+        x0, y0, x1, y1 = segment
+        if y0 == y1 and x0 != x1:
+            return (self._x(x0), self._y(y0)), (self._x(x1), self._y(y0))
+        begin = self.dy + (y0 + 1) * ROW if (x0, y0) in line.stubs else self._y(y0)
+        return (self._x(x0), begin), (self._x(x0), self._y(y1) + (6 if (x1, y1) in line.heads else 0))
+
+    def _x(self, column: int) -> float:
+        return self.dx + column * CELL + CELL / 2
+
+    def _y(self, row: int) -> float:
+        return self.dy + row * ROW + ROW / 2
+
+
+def _thumbnail(picture: Thumbnail, x: float, y: float, width: float, height: float) -> Iterator[Shape]:
+    if picture.is_line and len(picture.rows[0]) > 1:
+        step = width / (len(picture.rows[0]) - 1)
+        parts: list[list[Point]] = []
+        for index, shade in enumerate(picture.rows[0]):
+            if shade is None:
+                continue
+            if not index or picture.rows[0][index - 1] is None:
+                parts.append([])
+            parts[-1].append((x + index * step, y + (1 - shade) * height))
+        yield Path("spark", tuple(map(tuple, parts)))
+        return
+    high = height / len(picture.rows)
+    for row, shades in enumerate(picture.rows):
+        wide = min(width / len(shades), 2 * high)
+        left = x + (width - wide * len(shades)) / 2
+        for column, shade in enumerate(shades):
+            style, opacity = ("mark", 1.0) if shade is None else ("shade", 0.06 + 0.94 * shade)
+            yield Rectangle(style, left + column * wide, y + row * high, wide, high, opacity=opacity)
+
+
+def _junctions(line: Polyline) -> list[tuple[int, int]]:
+    """Return the cells where a wire branches: three or four of its sides are drawn."""
+    sides: dict[tuple[int, int], set[str]] = {}
+    corners: Counter[tuple[int, int]] = Counter()
+    for x0, y0, x1, y1 in line.segments:
+        for end in {(x0, y0), (x1, y1)}:
+            corners[end] += 1
+    for x0, y0, x1, y1 in line.segments:
+        for x, y in corners:
+            if x0 <= x <= x1 and y0 <= y <= y1:
+                found = sides.setdefault((x, y), set())
+                found |= {word for word, there in _sides(x, y, Segment(x0, y0, x1, y1)) if there}
+    for head in line.heads:
+        sides.get(head, set()).add("down")
+    return sorted(cell for cell, found in sides.items() if len(found) > 2)
+
+
+def _sides(x: int, y: int, segment: Segment) -> Iterator[tuple[str, bool]]:
+    x0, y0, x1, y1 = segment
+    yield "left", x > x0
+    yield "right", x < x1
+    yield "up", y > y0
+    yield "down", y < y1

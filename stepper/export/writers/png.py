@@ -1,0 +1,47 @@
+"""PNG: the SVG of our own layout as pixels, with the font that comes with the program, the same bytes everywhere."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stepper.errors import UsageError
+from stepper.export.drawing.composing import composed
+from stepper.export.fonts import BOLD, REGULAR
+from stepper.export.layout.arrangement import arranged
+from stepper.export.options import LayoutEngine, Theme
+from stepper.export.picture import Picture
+from stepper.export.writers.graphviz import laid_out_by_dot
+from stepper.export.writers.svg import svg
+
+LARGEST: Final = 32_767
+"""Pixels along a side; larger pictures many programs refuse or shrink."""
+_MOST: Final = 200_000_000
+"""Pixels in all: 800 MB while the picture is painted."""
+
+
+def write(picture: Picture) -> bytes:
+    """Return the figure as PNG. Raise UsageError where it is larger than a PNG can reasonably be."""
+    request = picture.request
+    if request.layout is LayoutEngine.DOT:
+        return laid_out_by_dot(picture, "png")
+    drawing = composed(picture.figure, arranged(picture.figure))
+    scale = request.scale
+    if request.width is not None:
+        scale *= min(1.0, request.width / drawing.width)
+    wide, high = round(drawing.width * scale), round(drawing.height * scale)
+    if max(wide, high) > LARGEST or wide * high > _MOST:
+        raise UsageError(
+            f"the picture would have {wide:,} x {high:,} pixels; a PNG has at most {LARGEST:,} along a side and "
+            f"{_MOST:,} in all here. Choose less (--iters, --depth 0), a smaller --scale, or --as svg or pdf"
+        )
+    import resvg_py
+
+    theme = Theme.LIGHT if request.theme is Theme.AUTO else request.theme
+    return resvg_py.svg_to_bytes(
+        svg_string=svg(drawing, theme),
+        zoom=scale,
+        skip_system_fonts=True,
+        font_files=[str(REGULAR), str(BOLD)],
+        font_family="Liberation Sans",
+        sans_serif_family="Liberation Sans",
+    )
