@@ -111,6 +111,7 @@ RECORDING: Final = FileKind("a recording", (".sqlite", ".sqlite3", ".db", ".trac
 SESSION: Final = FileKind("a session", (".session", *RECORDING.suffixes))
 KEYS: Final = FileKind("keys", (".toml",))
 SVG: Final = FORMATS["svg"].kind
+CSV: Final = FORMATS["csv"].kind
 
 _ALL: Final = (ARRAYS, ARRAY, COMMANDS, RECORDING, SESSION, KEYS, *(format.kind for format in _FORMATS))
 OWNERS: Final = {

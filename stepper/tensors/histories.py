@@ -128,7 +128,7 @@ def bucket_begins(size: int) -> Array:
     return places * each + np.minimum(places, more)
 
 
-def _statistics(stack: Array, begins: Array) -> Array:
+def bucket_statistics(stack: Array, begins: Array) -> Array:
     """Return the numbers [statistic, iteration, bucket] of values [iteration, element]."""
     if stack.dtype == np.float16:
         stack = stack.astype(np.float32)
@@ -163,7 +163,7 @@ def _reduced(ufunc: np.ufunc, stack: Array, begins: Array) -> Array:
     return found
 
 
-def _plain(array: Array) -> Array:
+def plain_numbers(array: Array) -> Array:
     """Return numbers that can be negated: bool and integers as i64, those of u64 as f64."""
     array = storable(array)
     kind = array.dtype.kind
@@ -302,7 +302,7 @@ class HistoryRecorder:
         if stack.shape[1] <= LARGEST_COMPARED:
             self.checksum = zlib.crc32(np.ascontiguousarray(stack).data, self.checksum)
         self._note_changes(stack)
-        numbers = _plain(stack)
+        numbers = plain_numbers(stack)
         if numbers.shape[1]:
             kept = self._numbers(numbers)
             self._note_numbers(numbers, kept)
@@ -374,7 +374,7 @@ class HistoryRecorder:
         if self._is_whole:
             return stack[None]
         assert self._begins is not None
-        return _statistics(stack, self._begins)
+        return bucket_statistics(stack, self._begins)
 
     def _summarise(self) -> None:
         """From now on the three numbers of all elements, since their number changes."""
@@ -389,7 +389,7 @@ class HistoryRecorder:
             return np.zeros((3, kept.shape[1], 1), np.float64)
         begins = np.zeros(1, np.intp)
         if self._is_whole:
-            return _statistics(kept[0], begins)
+            return bucket_statistics(kept[0], begins)
         means = kept[KeptStatistic.MEAN].mean(axis=1, keepdims=True)
         rms = np.sqrt(np.square(kept[KeptStatistic.RMS]).mean(axis=1, keepdims=True))
         return np.stack([strongest(kept[KeptStatistic.LARGEST], 1)[:, None], means, rms])
@@ -458,12 +458,12 @@ class HistoryRecorder:
     def _entered_numbers(self) -> Array | None:
         if self._entered is None or not self._entered.size:
             return None
-        stack = _plain(self._entered.reshape(1, -1))
+        stack = plain_numbers(self._entered.reshape(1, -1))
         with np.errstate(all="ignore"):
             if self._is_whole and stack.shape[1] == self._size:
                 return stack
             begins = self._begins if self._size == stack.shape[1] and self._begins is not None else np.zeros(1, np.intp)
-            return _statistics(stack, begins)[:, 0]
+            return bucket_statistics(stack, begins)[:, 0]
 
 
 def _grouped(numbers: Array, size: int) -> Array:

@@ -76,6 +76,37 @@ def enter_run(timeline: Timeline, program: Program, outer: Outer = ()) -> int:
     return depth
 
 
+def go_before(timeline: Timeline, depth: int, iteration: int) -> None:
+    """Go to where an iteration of the loop at this depth is still to begin: the nearest moment that is known.
+
+    Raise Paused.
+    """
+    machine = timeline.machine
+    frame = machine.stack[depth]
+    assert frame.activation is not None
+    entered = frame.activation.entered
+
+    def fits(snapshot: Snapshot) -> bool:
+        frames = snapshot.frames
+        return len(frames) > depth and _is_run(frames[depth], entered) and _has_still(frames[depth], iteration)
+
+    nearest = timeline.history.latest(fits)
+    if nearest is not None and (nearest.tick > machine.tick or not _has_still(frame, iteration)):
+        timeline.goto(nearest.tick)
+    elif not _has_still(frame, iteration):
+        timeline.goto(entered)
+
+
+def _is_run(frame: Frame, entered: int) -> bool:
+    return frame.activation is not None and frame.activation.entered == entered
+
+
+def _has_still(frame: Frame, iteration: int) -> bool:
+    """True if the iteration has not begun."""
+    now = iteration_of(frame)
+    return now is None or now < iteration
+
+
 def outer_now(frames: Sequence[Frame]) -> Outer:
     """Return the iterations around the last of these frames."""
     return tuple(iteration_of(frame) for frame in frames[1:-1])

@@ -1,0 +1,251 @@
+"""Conditions on the rows of a table: expressions as breakpoints have them, in which names are first those of columns.
+
+Where a condition compares single elements it is asked of whole columns at once; otherwise (a maximum, a value that is
+no column) of each iteration on a way through the run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.debug.scopes import Names, iteration_now, value_now
+from stepper.debug.timeline import Timeline
+from stepper.element_types import Array
+from stepper.engine.program import Program
+from stepper.errors import StepperError, UsageError
+from stepper.query.address_resolution import Target
+from stepper.query.address_syntax import Address, parse_address
+from stepper.query.expression_compiler import Compiler, ReadFrom
+from stepper.query.expression_syntax import (
+    Binary,
+    Call,
+    Comparison,
+    ExpressionError,
+    Indexed,
+    Literal,
+    Logical,
+    Node,
+    Operand,
+    Unary,
+    parse_tree,
+)
+from stepper.query.expressions import Expression, parse
+
+_BEFORE: Final = re.compile(r"(?P<column>[^\s()<>=!+*/%,@-]+\[[^\]]*\])@-1(?![0-9])")
+_OPERATORS: Final = ("==", "!=", "<=", ">=", "<", ">")
+_EACH: Final = frozenset({"abs", "isnan", "isinf", "isfinite"})
+"""Functions of each element."""
+
+ColumnOf = Callable[[str, tuple[int, ...]], int | None]
+"""The number of the column of an element, by the name of its value; None where there is none."""
+
+
+def written_out(text: str, column: str = "") -> str:
+    """Return a condition in full: `> 2` is about `column`, and `x[1]@-1` is written prev(x[1])."""
+    text = text.strip()
+    if text.startswith(_OPERATORS):
+        if not column:
+            raise UsageError(f"'{text}' compares nothing: write a column before it, such as x[0] {text}")
+        text = f"{column} {text}"
+    return _BEFORE.sub(lambda found: f"prev({found['column']})", text)
+
+
+class _ElementNames:
+    """The elements that a condition names, each under a name of its own."""
+
+    def __init__(self, column_of: ColumnOf) -> None:
+        self._column_of = column_of
+        self.columns: dict[Address, int] = {}
+
+    def operand(self, node: Node) -> Node | None:
+        """Return an operand in place of an element; None where it is none."""
+        index: tuple[int, ...] = ()
+        base = node
+        if isinstance(node, Indexed):
+            base = node.base
+            items = [_whole(item) for item in node.items]
+            if any(item is None for item in items):
+                return None
+            index = tuple(item for item in items if item is not None)
+        if not isinstance(base, Operand) or base.address.iterations is not None or base.address.levels:
+            return None
+        column = self._column_of(str(base.address), index)
+        if column is None:
+            return None
+        address = parse_address(f"column_{column}")
+        self.columns[address] = column
+        return Operand(node.position, address)
+
+
+def _whole(item: Any) -> int | None:
+    """Return an index that is a whole number."""
+    if isinstance(item, Unary) and item.operator == "-":
+        number = _whole(item.operand)
+        return None if number is None else -number
+    is_number = isinstance(item, Literal) and type(item.value) is int
+    return int(item.value) if is_number else None
+
+
+def by_element(node: Node, names: _ElementNames) -> Node | None:
+    """Return the tree with elements in place of what it reads; None where it is about more than single elements."""
+    found = names.operand(node)
+    if found is not None or isinstance(node, Literal):
+        return found or node
+    match node:
+        case Unary(position, operator, operand):
+            inner = by_element(operand, names)
+            return None if inner is None else Unary(position, operator, inner)
+        case Binary(position, operator, left, right):
+            one, two = by_element(left, names), by_element(right, names)
+            return None if one is None or two is None else Binary(position, operator, one, two)
+        case Comparison(position, first, rest):
+            sign, place, last = rest[0]
+            one, two = by_element(first, names), by_element(last, names)
+            return (
+                None
+                if one is None or two is None or len(rest) > 1
+                else Comparison(position, one, ((sign, place, two),))
+            )
+        case Logical(position, operator, operands):
+            all_of = [by_element(operand, names) for operand in operands]
+            known = tuple(one for one in all_of if one is not None)
+            return Logical(position, operator, known) if len(known) == len(all_of) else None
+        case Call(position, function, argument) if function in _EACH or function == "prev":
+            inner = by_element(argument, names)
+            return None if inner is None else Call(position, function, inner)
+    return None
+
+
+class ColumnCondition:
+    """A condition on single elements, asked of whole columns; `columns` are those that it reads."""
+
+    def __init__(self, text: str, node: Node, columns: dict[Address, int]) -> None:
+        compiler = Compiler(text)
+        self._code = compiler.part(node).code
+        self._reads_before = any(moment is ReadFrom.PREVIOUS for _, moment in compiler.reads)
+        self._columns = columns
+        self.columns = tuple(dict.fromkeys(columns.values()))
+
+    def holds(self, column: Callable[[int], Array], count: int) -> Array:
+        """Return in which of so many iterations it holds; `column` gives those of a column, in its own type."""
+        with np.errstate(all="ignore"):
+            found = np.asarray(self._code(_Columns(self._columns, column)))
+        if found.dtype != bool:
+            found = found != 0
+        held = np.array(np.broadcast_to(found, count), bool)
+        if self._reads_before:
+            held[:1] = False
+        return held
+
+
+class _Columns:
+    """The scope of a condition on columns."""
+
+    def __init__(self, columns: dict[Address, int], column: Callable[[int], Array]) -> None:
+        self._columns, self._column = columns, column
+
+    def value(self, address: Address, /) -> Array:
+        """Return the column."""
+        return self._column(self._columns[address])
+
+    def previous(self, address: Address, /) -> Array:
+        """Return it one iteration later; before the first there is nothing, which compares as NaN."""
+        now = self.value(address)
+        before = np.full(len(now), np.nan) if now.dtype.kind != "f" else np.full_like(now, np.nan)
+        before[1:] = now[:-1]
+        return before
+
+    def reference(self, _address: Address, /) -> Array:
+        """Refused."""
+        raise UsageError("ref() is not in the conditions of a table")
+
+    def iteration(self) -> int:
+        """Not asked for: such a condition is asked of each iteration."""
+        raise NotImplementedError
+
+    def iteration_of(self, _loop: str, /) -> int:
+        """Not asked for."""
+        raise NotImplementedError
+
+
+def column_condition(text: str, column_of: ColumnOf) -> ColumnCondition | None:
+    """Return a condition that can be asked of columns; None for any other. Raise ExpressionError."""
+    names = _ElementNames(column_of)
+    tree = by_element(parse_tree(text), names)
+    if tree is None or not names.columns:
+        return None
+    return ColumnCondition(text, tree, names.columns)
+
+
+class IterationCondition:
+    """A condition that is asked of each iteration; the scope of its expression. `place_of` says what a name means."""
+
+    def __init__(
+        self, timeline: Timeline, text: str, body: Program, place_of: Callable[[Address], Target | None]
+    ) -> None:
+        self.expression: Expression = parse(text)
+        self._timeline, self._body, self._place_of = timeline, body, place_of
+        self._names = Names(timeline.machine.compiled)
+        self._before: dict[Address, Any] = {}
+        self._before_iteration = -2
+        self._targets = {address: self._target(address) for address in self.expression.addresses}
+        if self.expression.references:
+            raise UsageError("ref() is not in the conditions of a table")
+
+    def _target(self, address: Address) -> Target:
+        known = self._place_of(address)
+        target = self._names.target(address, self._body) if known is None else known
+        if any(asked is not None for asked in target.iterations):
+            raise UsageError(f"'{address}': every iteration is asked, so a name says none; prev(x) is the one before")
+        path = target.program.path
+        if self._body.path[: len(path)] != path:
+            raise UsageError(f"'{target.named.name}' is in {target.program.name}, which has no value in each iteration")
+        return target
+
+    def holds(self) -> bool:
+        """True if it does in the iteration that has just been closed; values that are not there make it false."""
+        try:
+            found = self.expression.truth(self)
+        except ExpressionError:
+            raise
+        except StepperError:
+            found = False
+        self._remember()
+        return found
+
+    def _remember(self) -> None:
+        if not self.expression.previous:
+            return
+        self._before_iteration = self.iteration()
+        self._before = {}
+        for address in self.expression.previous:
+            try:
+                self._before[address] = self.value(address)
+            except StepperError:
+                continue
+
+    def value(self, address: Address, /) -> Any:
+        """Return the value of this iteration."""
+        return value_now(self._timeline.machine.stack, self._targets[address])
+
+    def previous(self, address: Address, /) -> Any:
+        """Return that of the one before."""
+        if self._before_iteration + 1 != self.iteration() or address not in self._before:
+            raise UsageError(f"'{address}' has no value one iteration before")
+        return self._before[address]
+
+    def reference(self, address: Address, /) -> Any:
+        """Refused when it is written."""
+        raise UsageError(f"there is no reference run for '{address}'")
+
+    def iteration(self) -> int:
+        """Return the iteration."""
+        return iteration_now(self._timeline.machine.stack)
+
+    def iteration_of(self, loop: str, /) -> int:
+        """Return that of a loop around."""
+        return iteration_now(self._timeline.machine.stack, loop)

@@ -1,0 +1,462 @@
+"""The table of a loop's run: what of it is seen, sorted by a column, filtered by a condition, with rows held fast.
+
+    sheet = Sheet(debugger.timeline, "x, P")
+    while sheet.read_on(0.05): ...
+    view = sheet.view(SheetRequest(rows=20, sort=SheetSort(1, descending=True), filter="abs(x[0]) > 2"))
+
+One way through the run reads all values and keeps their numbers while they fit into MOST_CELLS; of a larger table only
+what is known of each column, and then the cells that are seen, the column that sorts and those of the filter are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper.debug.branches.edits import Edit
+from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead, detail_of, head_of, with_gaps
+from stepper.debug.table.columns import SheetColumn, SheetTopic, topic_of
+from stepper.debug.table.gathered import ColumnFacts, GatheredValue, UnevenValue
+from stepper.debug.table.reading import Batch, Course
+from stepper.debug.table.row_filter import RowFilter
+from stepper.debug.table.views import SheetForm, SheetRequest, SheetSort, SheetView
+from stepper.debug.timeline import Timeline
+from stepper.element_types import Array, is_of_numpy
+from stepper.errors import Paused, UsageError
+from stepper.query.address_resolution import Target
+from stepper.query.address_syntax import Address
+from stepper.query.expression_syntax import ExpressionError
+
+MOST_CELLS: Final = 2**24
+"""Numbers of a table that are kept."""
+BEYOND: Final = 2.0
+"""Seconds for which iterations that the run has not reached yet are computed."""
+_BLOCK: Final = 256
+_MOST_BLOCK_CELLS: Final = 2**22
+_MOST_HEADS: Final = 1024
+_AT_ONCE: Final = 0.05
+_SEARCH: Final = 1.0
+
+
+class Sheet:
+    """A table of the run as it is edited now. To be used where the run itself is used; the present always stays."""
+
+    def __init__(self, timeline: Timeline, text: str | SheetTopic, statistic: str = "mean") -> None:
+        self.timeline = timeline
+        self.topic = topic_of(timeline, text) if isinstance(text, str) else text
+        self.statistic = statistic
+        self._uneven: set[int] = set()
+        self._begin()
+
+    def _begin(self) -> None:
+        topic = self.topic
+        self._edits: dict[int, tuple[Edit, ...]] = dict(self.timeline.edits)
+        self._values = [
+            GatheredValue(value, number, self.statistic, is_uneven=number in self._uneven)
+            for number, value in enumerate(topic.values)
+        ]
+        groups: dict[int, list[int]] = {}
+        for number, value in enumerate(topic.values):
+            groups.setdefault(id(value.target.program), []).append(number)
+        self._groups = list(groups.values())
+        self._courses = [self._course(numbers) for numbers in self._groups]
+        self._beyond = 0.0
+        self._keeps = True
+        self.columns: tuple[SheetColumn, ...] = ()
+        self._offsets: list[int] = []
+        self._whole: OrderedDict[int, Array] = OrderedDict()
+        self._blocks: OrderedDict[tuple[int, int], Array] = OrderedDict()
+        self._heads: dict[tuple[int, int, str, int], ColumnHead] = {}
+        self._empty: dict[tuple[int, int], frozenset[int]] = {}
+        self._order: tuple[tuple[Any, ...], Array] | None = None
+        self._described: tuple[tuple[Any, ...], ColumnDetail] | None = None
+        self._filter: RowFilter | None = None
+
+    def _course(self, numbers: Sequence[int], begin: int | None = None, end: float | None = None) -> Course:
+        topic = self.topic
+        program = topic.values[numbers[0]].target.program
+        last = math.inf if topic.end is None else topic.end
+        return Course(
+            topic.body,
+            topic.outer,
+            [topic.values[number].target.slot for number in numbers],
+            None if program is topic.body else program,
+            begin=topic.begin if begin is None else begin,
+            end=last if end is None else end,
+        )
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    @property
+    def total(self) -> int:
+        """Return how many iterations are known."""
+        return min(course.next for course in self._courses) - self.topic.begin
+
+    @property
+    def is_complete(self) -> bool:
+        """True if all iterations are known."""
+        return all(course.is_done for course in self._courses)
+
+    def choose(self, statistic: str) -> None:
+        """Let another number stand for a bucket: mean, max or rms."""
+        if statistic != self.statistic:
+            self.statistic = statistic
+            self._begin()
+
+    def opened(self, column: int) -> Sheet:
+        """Return the table of the elements of a bucket. UsageError for a column that is none."""
+        one = self.columns[column]
+        if not one.is_bucket:
+            raise UsageError(f"'{one.name}' is no bucket of several elements")
+        value = replace(self.topic.values[one.value], span=(one.begin, one.end))
+        outer = self._courses[0].outer
+        return Sheet(self.timeline, replace(self.topic, values=(value,), outer=outer), self.statistic)
+
+    def read_on(self, seconds: float) -> bool:
+        """Read further iterations for about so many seconds, or to a pause; True if there is more to read.
+
+        Iterations that the run has not come to yet are computed for BEYOND seconds altogether. UsageError for a value
+        that is no number, and for a loop that does not run.
+        """
+        if self._edits != self.timeline.edits:
+            self._begin()
+        deadline = perf_counter() + seconds
+        for place in range(len(self._groups)):
+            while self._lacks(self._courses[place]) and perf_counter() < deadline and self._read(place, deadline):
+                pass
+        is_more = any(self._lacks(course) for course in self._courses)
+        self._settle_columns()
+        if self._filter is not None:
+            is_more |= self._filter.go_on(self, deadline)
+        return is_more
+
+    def _lacks(self, course: Course) -> bool:
+        """True if there is more to read of a course."""
+        return not course.is_done and (course.tick < self.timeline.furthest or self._beyond < BEYOND)
+
+    def _read(self, place: int, deadline: float) -> bool:
+        """Read on one course; False where it is paused, or has come as far as it may."""
+        course, numbers, timeline = self._courses[place], self._groups[place], self.timeline
+        trouble: list[Exception] = []
+
+        def take(_begin: int, batch: Batch) -> bool:
+            try:
+                for number, values in zip(numbers, batch, strict=True):
+                    self._values[number].take(values)
+            except (UnevenValue, UsageError) as error:  # not in the midst of the machine's work
+                trouble.append(error)
+            self._fit()
+            return bool(trouble) or perf_counter() >= deadline
+
+        is_known, started = course.tick < timeline.furthest, perf_counter()
+        goes_on = course.go(timeline, take, timeline.furthest if is_known else None)
+        if trouble and isinstance(trouble[0], UnevenValue):
+            self._uneven |= {number for number in numbers if self._values[number].is_surprised}
+            self._begin()
+            return True
+        if trouble:
+            raise trouble[0]
+        if not is_known:
+            self._beyond += perf_counter() - started
+        return goes_on and self._lacks(self._courses[place])
+
+    def _fit(self) -> None:
+        if self._keeps and sum(value.cells for value in self._values) > MOST_CELLS:
+            self._keeps = False
+            for value in self._values:
+                value.release()
+
+    def _settle_columns(self) -> None:
+        """Number the columns of all values, as far as they are known."""
+        columns: list[SheetColumn] = []
+        self._offsets = []
+        for value in self._values:
+            self._offsets.append(len(columns))
+            columns += value.columns
+        self.columns = tuple(columns)
+
+    # --- numbers ---------------------------------------------------------------------------------------------------
+
+    def _place(self, column: int) -> tuple[GatheredValue, int]:
+        """Return the value of a column, and which of its columns it is."""
+        one = self.columns[column]
+        return self._values[one.value], column - self._offsets[one.value]
+
+    def column(self, column: int) -> Array:
+        """Return a whole column over the iterations that are known, in the type of its value, where that is numpy's.
+
+        UsageError where it has more than MOST_CELLS numbers.
+        """
+        value, place = self._place(column)
+        matrix = value.matrix()
+        if matrix is not None:
+            return matrix[: self.total, place]
+        total = self.total
+        if total > MOST_CELLS:
+            raise UsageError(f"{total:,} iterations are too many to be sorted or filtered; name fewer, as x@0:1000000")
+        known = self._whole.get(column)
+        if known is None or len(known) < total:
+            known = self._whole[column] = self._read_column(value, place, total)
+        self._whole.move_to_end(column)
+        while len(self._whole) > 1 and sum(one.size for one in self._whole.values()) > MOST_CELLS:
+            self._whole.popitem(last=False)
+        return known[:total]
+
+    def own_type(self, column: int) -> np.dtype[Any] | None:
+        """Return the type of the value of which a column is an element, if that is numpy's; else None."""
+        value, place = self._place(column)
+        is_element = value.columns[place].index is not None
+        return value.dtype if is_element and value.dtype is not None and is_of_numpy(value.dtype) else None
+
+    def _read_column(self, value: GatheredValue, place: int, total: int) -> Array:
+        found: list[Array] = []
+
+        def take(_begin: int, batch: Batch) -> bool:
+            numbers, known = value.numbers(batch[0])
+            found.append(with_gaps(numbers[:, place], known))
+            return False
+
+        begin = self.topic.begin
+        self._read_all(self._course([value.number], begin, begin + total), take)
+        return np.concatenate(found)
+
+    def _read_all(self, course: Course, take: Callable[[int, Batch], bool]) -> None:
+        if not course.go(self.timeline, take):
+            raise Paused
+
+    def known(self, column: int) -> Array | None:
+        """Return in which iterations a column has a number; None: in all."""
+        value, _ = self._place(column)
+        known = value.known()
+        return None if known is None else known[: self.total]
+
+    def cells(self, column: int, rows: Sequence[int]) -> list[Any]:
+        """Return the numbers of a column in some rows, counted from the first iteration of the table; None: none."""
+        value, place = self._place(column)
+        matrix, total = value.matrix(), self.total
+        if matrix is not None:
+            known = value.known()
+            return [
+                matrix[row, place].item() if 0 <= row < total and (known is None or known[row]) else None
+                for row in rows
+            ]
+        found: list[Any] = []
+        for row in rows:
+            if not 0 <= row < total:
+                found.append(None)
+                continue
+            block, line = divmod(row, _BLOCK)
+            number = self._blocks[value.number, block][line, place].item()
+            found.append(None if number != number and not self._is_nan(value, block, line) else number)
+        return found
+
+    def _is_nan(self, value: GatheredValue, block: int, line: int) -> bool:
+        return line not in self._empty.get((value.number, block), ())
+
+    def _fetch(self, columns: Sequence[int], rows: Sequence[int]) -> None:
+        """Have the blocks of these cells read, where the numbers are not kept: from the first to the last."""
+        total, begin = self.total, self.topic.begin
+        blocks = sorted({row // _BLOCK for row in rows if 0 <= row < total})
+        numbers = dict.fromkeys(self.columns[column].value for column in columns)
+        wanted = [number for number in numbers if not self._values[number].keeps]
+        for block in blocks:
+            missing = [number for number in wanted if (number, block) not in self._blocks]
+            for group in self._groups:
+                asked = [number for number in group if number in missing]
+                if asked:
+                    self._read_block(
+                        asked, block, begin + block * _BLOCK, min(begin + (block + 1) * _BLOCK, begin + total)
+                    )
+        kept = {(number, block) for number in wanted for block in blocks}
+        while sum(one.size for one in self._blocks.values()) > _MOST_BLOCK_CELLS:
+            oldest = next((key for key in self._blocks if key not in kept), None)
+            if oldest is None:
+                break
+            del self._blocks[oldest]
+            self._empty.pop(oldest, None)
+
+    def _read_block(self, numbers: Sequence[int], block: int, begin: int, end: int) -> None:
+        parts: dict[int, list[Array]] = {number: [] for number in numbers}
+        empty: dict[int, list[Array]] = {number: [] for number in numbers}
+
+        def take(_begin: int, batch: Batch) -> bool:
+            for number, values in zip(numbers, batch, strict=True):
+                found, known = self._values[number].numbers(values)
+                parts[number].append(found)
+                empty[number].append(~known)
+            return False
+
+        self._read_all(self._course(numbers, begin, end), take)
+        for number in numbers:
+            self._blocks[number, block] = np.concatenate(parts[number])
+            none = np.flatnonzero(np.concatenate(empty[number]))
+            if none.size:
+                self._empty[number, block] = frozenset(none.tolist())
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    def order(self, sort: SheetSort | None, filter: str = "") -> Array:
+        """Return the rows that pass the filter, in the order of the screen, counted from the first iteration.
+
+        ExpressionError for a filter that is none; Paused where the column that sorts could not be read.
+        """
+        total, mask, asked = self.total, None, self.total
+        if filter:
+            mask = self._mask(filter)
+            asked = len(mask)
+        key = total, asked, sort, filter
+        if self._order is not None and self._order[0] == key:
+            return self._order[1]
+        rows: Array = np.arange(total) if mask is None else np.flatnonzero(mask)
+        if sort is not None and sort.column < len(self.columns):
+            numbers = self.column(sort.column)[rows]
+            places = np.argsort(numbers, kind="stable")
+            if sort.descending:  # equal ones stay in the order of the run
+                places = len(numbers) - 1 - np.argsort(numbers[::-1], kind="stable")[::-1]
+            rows = rows[places]
+        self._order = key, rows
+        return rows
+
+    def _mask(self, text: str) -> Array:
+        """Return which of the rows pass; only as many rows as were asked so far."""
+        if self._filter is None or self._filter.text != text:
+            self._filter = RowFilter(self, text)
+        self._filter.go_on(self, perf_counter() + _AT_ONCE)
+        return self._filter.mask
+
+    def place_of(self, iteration: int, sort: SheetSort | None = None, filter: str = "") -> int | None:
+        """Return at which place an iteration stands; None where the filter leaves it out."""
+        found = np.flatnonzero(self.order(sort, filter) == iteration - self.topic.begin)
+        return int(found[0]) if found.size else None
+
+    def search(
+        self, condition: str, after: int, sort: SheetSort | None = None, filter: str = "", *, backward: bool = False
+    ) -> int | None:
+        """Return the next place after (or before) one at which a condition holds; None where there is none."""
+        rows = self.order(sort, filter)
+        found = RowFilter(self, condition)
+        while found.go_on(self, perf_counter() + _SEARCH):
+            pass
+        places = np.flatnonzero(found.mask[rows] if len(found.mask) >= self.total else np.zeros(0, bool))
+        fitting = places[places < after][::-1] if backward else places[places > after]
+        return int(fitting[0]) if fitting.size else None
+
+    def rows_with(self, test: Callable[[Array], Array]) -> Array:
+        """Return in which rows any column passes a test."""
+        found = np.zeros(self.total, bool)
+        for column in range(len(self.columns)):
+            numbers, known = self.column(column), self.known(column)
+            if numbers.dtype.kind == "f":
+                found |= test(numbers) if known is None else test(numbers) & known
+        return found
+
+    def column_called(self, name: str, index: tuple[int, ...]) -> int | None:
+        """Return the number of the column of an element, of a type that numpy computes with; None: there is none."""
+        for value in self._values:
+            if value.value.base != name or value.value.statistic or value.is_uneven:
+                continue
+            shape = value.whole_shape
+            full = (*index, *(0 for size in shape[len(index) :] if size == 1))
+            if len(full) != len(shape) or any(not -size <= at < size for at, size in zip(full, shape, strict=True)):
+                continue
+            wanted = tuple(at % size for at, size in zip(full, shape, strict=True))
+            place = next((k for k, column in enumerate(value.columns) if column.index == wanted), None)
+            if place is not None and value.dtype is not None and is_of_numpy(value.dtype):
+                return self._offsets[value.number] + place
+        return None
+
+    def place_called(self, address: Address) -> Target | None:
+        """Return the place of the value of a name of this table."""
+        name = str(address)
+        values = (one for one in self.topic.values if one.base == name)
+        return next((one.target for one in values), None)
+
+    def column_named(self, text: str) -> int | None:
+        """Return the number of a column by its name, or by the one column whose name begins so."""
+        plain = text.replace(" ", "")
+        names = [column.name for column in self.columns]
+        if plain in names:
+            return names.index(plain)
+        return next((place for place, name in enumerate(names) if plain and name.startswith(plain)), None)
+
+    # --- what is asked for -----------------------------------------------------------------------------------------
+
+    def view(self, request: SheetRequest) -> SheetView:
+        """Return a part of the table, as far as it is known. Paused where not all of it could be read."""
+        self._settle_columns()
+        problem, rows = "", np.arange(self.total)
+        try:
+            rows = self.order(request.sort, request.filter)
+        except ExpressionError as error:
+            problem = error.problem
+        except UsageError as error:
+            problem = str(error)
+        top = max(0, min(request.top, len(rows) - 1))
+        window = rows[top : top + request.rows].tolist()
+        begin = self.topic.begin
+        pinned = [iteration - begin for iteration in request.pinned]
+        columns = [column for column in request.columns if column < len(self.columns)]
+        detail = request.detail if request.detail is not None and request.detail < len(self.columns) else None
+        self._fetch(columns, [*window, *pinned])
+        constant = self._constant()
+        return SheetView(
+            request=request,
+            topic=self.topic,
+            outer=self._courses[0].outer,
+            forms=tuple(self._form(value) for value in self._values),
+            columns=self.columns,
+            begin=begin,
+            total=self.total,
+            complete=self.is_complete,
+            failure=next((course.failure for course in self._courses if course.failure), ""),
+            passed=len(rows),
+            filtered=self.total if self._filter is None or not request.filter else len(self._filter.mask),
+            constant=frozenset(np.flatnonzero(constant).tolist()),
+            zero=sum(self._facts(int(column)).is_zero for column in np.flatnonzero(constant)),
+            top=top,
+            iterations=tuple(row + begin for row in window),
+            numbers={column: self.cells(column, window) for column in columns},
+            pinned={row + begin: {column: self.cells(column, [row])[0] for column in columns} for row in pinned},
+            facts={column: self._facts(column) for column in columns},
+            heads={column: self._head(column, rows, request.filter) for column in columns if self._is_cheap(column)},
+            detail=None if detail is None or not self._is_cheap(detail) else self._detail(detail, rows),
+            problem=problem,
+        )
+
+    def _is_cheap(self, column: int) -> bool:
+        """True if a whole column is at hand."""
+        return self._values[self.columns[column].value].keeps or column in self._whole
+
+    def _constant(self) -> Array:
+        parts = [value.constant() for value in self._values]
+        return np.concatenate(parts) if parts else np.zeros(0, bool)
+
+    def _facts(self, column: int) -> ColumnFacts:
+        value, place = self._place(column)
+        return value.facts(place)
+
+    @staticmethod
+    def _form(value: GatheredValue) -> SheetForm:
+        asked = value.value
+        return SheetForm(asked.name, value.type, value.shape, asked.is_entered, value.is_uneven, asked.statistic)
+
+    def _head(self, column: int, rows: Array, filter: str) -> ColumnHead:
+        key = column, self.total, filter, len(rows)
+        known = self._heads.get(key)
+        if known is None:
+            if len(self._heads) >= _MOST_HEADS:
+                self._heads.clear()
+            known = self._heads[key] = head_of(self.column(column), self.known(column), rows)
+        return known
+
+    def _detail(self, column: int, rows: Array) -> ColumnDetail:
+        key = column, self.total, len(rows), None if self._order is None else self._order[0]
+        if self._described is None or self._described[0] != key:
+            self._described = key, detail_of(column, self.column(column), self.known(column), rows)
+        return self._described[1]

@@ -1,0 +1,240 @@
+"""The table of a loop's run, held against numpy on the values of a plain run of another machine."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.debug.debugger import Debugger
+from stepper.debug.table import sheet as sheets
+from stepper.debug.table.files import array_of, csv_lines, save
+from stepper.debug.table.sheet import Sheet
+from stepper.debug.table.views import SheetRequest, SheetSort, SheetView
+from stepper.errors import OutputError, UsageError
+from stepper.files.output import ProtectedFiles
+from tests.debug.debugged import at_iteration, opened, recorded, sample, state_of
+from tests.models import Graph, carried, last
+from tests.tui.time_models import swinging, swinging_in_numpy
+
+REQUEST = SheetRequest(rows=1000, columns=tuple(range(64)))
+
+
+def read(debugger: Debugger, text: str) -> Sheet:
+    """A table, read to its end."""
+    sheet = Sheet(debugger.timeline, text)
+    for _ in range(1000):
+        if not sheet.read_on(0.02):
+            return sheet
+    raise AssertionError("it does not end")
+
+
+def cells(view: SheetView) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Its numbers [row, column]."""
+    return np.array([view.numbers[column] for column in view.request.columns if column in view.numbers], float).T
+
+
+@pytest.mark.parametrize("moment", ["start", "inside", "end"])
+def test_cells_are_those_of_a_plain_run_wherever_the_run_stands(moment: str) -> None:
+    debugger = sample("specification_lstm")
+    plain = recorded(debugger, "lstm", ["h_next", "c_next"])
+    if moment == "inside":
+        at_iteration(debugger, 7)
+    elif moment == "end":
+        debugger.last()
+    before = state_of(debugger.timeline)
+    sheet = read(debugger, "h_next[0,:8], max(c_next)")
+    view = sheet.view(REQUEST)
+    assert view.iterations == tuple(range(25)) and view.complete and not view.failure
+    assert [column.name for column in view.columns][:2] == ["h_next[0,0]", "h_next[0,1]"]
+    np.testing.assert_array_equal(cells(view)[:, :8], [found["h_next"][0, :8] for found in plain])
+    np.testing.assert_allclose(cells(view)[:, 8], [found["c_next"].max() for found in plain])
+    assert state_of(debugger.timeline) == before and not debugger.timeline.warnings
+
+
+def test_a_parameter_that_is_carried_is_what_the_iteration_made_of_it() -> None:
+    debugger = sample("specification_lstm")
+    plain = recorded(debugger, "lstm", ["h_next", "h"])
+    np.testing.assert_array_equal(
+        cells(read(debugger, "h").view(REQUEST)), cells(read(debugger, "h_next").view(REQUEST))
+    )
+    assert read(debugger, "").view(REQUEST).columns  # what is carried
+    assert not np.array_equal(plain[1]["h"], plain[1]["h_next"])
+
+
+def test_large_values_are_in_buckets_which_open() -> None:
+    debugger = sample("specification_lstm")
+    whole = np.stack([found["x"][0] for found in recorded(debugger, "lstm", ["x"])])
+    size = whole.shape[1]
+    assert size > 64
+    parts = np.array_split(whole, 64, axis=1)
+    sheet = read(debugger, "x")
+    view = sheet.view(REQUEST)
+    assert len(view.columns) == 64 and all(column.is_bucket for column in view.columns)
+    np.testing.assert_allclose(cells(view), np.stack([part.mean(axis=1) for part in parts], 1), rtol=1e-5)
+    sheet.choose("max")
+    sheet.read_on(5)
+    largest = np.stack([np.abs(part).max(axis=1) for part in parts], 1)
+    np.testing.assert_array_equal(np.abs(cells(sheet.view(REQUEST))), largest)
+    inside = sheet.opened(3)
+    inside.read_on(5)
+    view = inside.view(REQUEST)
+    begin = sum(part.shape[1] for part in parts[:3])
+    np.testing.assert_array_equal(cells(view), parts[3])
+    assert view.columns[0].name == f"x[0,{begin}]" and view.columns[0].index == (0, begin)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_rows_are_sorted_and_filtered_as_numpy_does(keeps: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not keeps:
+        monkeypatch.setattr(sheets, "MOST_CELLS", 600)  # 1000 numbers have to be read again where they are seen
+    h = swinging_in_numpy(1001)[1:].astype(np.float64)
+    count = np.arange(1, 1001)
+    debugger = swinging(1000)
+    if not keeps:
+        monkeypatch.setattr(sheets, "MOST_CELLS", 1500)
+    sheet = read(debugger, "h, c")
+    for descending in (False, True):
+        order = np.argsort(h, kind="stable")
+        view = sheet.view(SheetRequest(3, 40, (0, 1), SheetSort(0, descending)))
+        expected = (order[::-1] if descending else order)[3:43]
+        assert h[list(view.iterations)].tolist() == h[expected].tolist() == view.numbers[0]
+        assert view.numbers[1] == [float(count[row]) for row in view.iterations]
+    before = np.append(np.nan, h[:-1])
+    for text, mask in (
+        ("h > 0.5", h > 0.5),
+        ("abs(h[0]) > 0.5 and c > 300", (abs(h) > 0.5) & (count > 300)),
+        ("not h[0] < 0 or c == 7", ~(h < 0) | (count == 7)),
+        ("h[0] < h[0]@-1", h < before),
+        ("h - prev(h) < -0.2", h - before < -0.2),
+        ("max(h) > 0.5", h > 0.5),
+        ("iter % 3 == 0", np.arange(1000) % 3 == 0),
+        ("plus > 1.5 and c < 900", None),
+        ("nan", np.zeros(1000, bool)),
+    ):
+        if mask is None:
+            plus = np.append(np.float32(-7.0), h[:-1].astype(np.float32)) + np.float32(1)
+            mask = (plus > 1.5) & (count < 900)
+        view = sheet.view(SheetRequest(0, 1000, (1,), None, text))
+        while view.filtered < view.total:
+            sheet.read_on(0.1)
+            view = sheet.view(SheetRequest(0, 1000, (1,), None, text))
+        assert not view.problem
+        assert view.iterations == tuple(np.flatnonzero(mask).tolist()), text
+    assert sheet.search("h > 0.9", 10) == int(np.flatnonzero((h > 0.9) & (np.arange(1000) > 10))[0])
+    assert sheet.search("c == 5", 10, backward=True) == 4 and sheet.search("c == 5", 10) is None
+    for wrong, reason in (("h >", "expected"), ("nobody > 2", "nothing called"), ("> 2", "compares nothing")):
+        assert reason in sheet.view(SheetRequest(0, 5, (0,), None, wrong)).problem
+
+
+def test_a_column_in_numbers_is_what_numpy_says() -> None:
+    h = swinging_in_numpy(1001)[1:].astype(np.float64)
+    sheet = read(swinging(1000), "h, c")
+    view = sheet.view(SheetRequest(0, 10, (0, 1), None, "h > 0", (), 0))
+    detail, head = view.detail, view.heads[0]
+    assert detail is not None
+    assert (detail.low, detail.high) == (h.min(), h.max()) and detail.distinct == len(set(h.tolist()))
+    assert detail.mean == pytest.approx(h.mean()) and detail.deviation == pytest.approx(h.std())
+    assert detail.median == pytest.approx(np.median(h)) and detail.shown_mean == pytest.approx(h[h > 0].mean())
+    counts, edges = np.histogram(h, 8)
+    assert head.counts.tolist() == counts.tolist() and head.edges.tolist() == edges.tolist()
+    assert head.shown.tolist() == np.histogram(h[h > 0], edges)[0].tolist()
+    course = [part[np.abs(part).argmax()] for part in np.array_split(h, 48)]
+    assert len(head.course) == 48 and set(np.abs(head.course)) <= set(np.abs(h)) and len(course) == 48
+
+
+def test_constant_columns_are_named_and_rows_are_held_fast(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", "f32", (3,))
+    ones = body.constant([1.0, 0.0, 0.0], np.float32)
+    x_next = body.result(body.apply("Add", x, ones, name="add"), "x_next")
+    start = net.parameter("x0", "f32", (3,))
+    outputs = net.loop("count", body, 6, True, [carried(start, x, x_next)], [last(x_next)])
+    net.result(outputs[0], "out")
+    debugger = opened(tmp_path, net, np.array([0.0, 4.0, 0.0], np.float32))
+    view = read(debugger, "x").view(SheetRequest(0, 2, (0, 1, 2), pinned=(4, 1, 99)))
+    assert view.constant == {1, 2} and view.zero == 1
+    assert view.pinned[4] == {0: 5.0, 1: 4.0, 2: 0.0} and view.pinned[99] == {0: None, 1: None, 2: None}
+
+
+def test_a_value_whose_shape_changes_has_its_size_and_statistics() -> None:
+    debugger = sample("growing_tensor")
+    name = next(p for p in debugger.machine.compiled.programs if p.path).graph.results
+    sheet = read(debugger, "")
+    view = sheet.view(REQUEST)
+    uneven = [form for form in view.forms if form.is_uneven]
+    assert name and uneven
+    sizes = view.numbers[next(k for k, column in enumerate(view.columns) if column.name.startswith("size("))]
+    assert sizes == sorted(sizes) and len(set(sizes)) > 1
+
+
+def test_a_table_of_an_edited_run_is_that_of_the_edited_one() -> None:
+    debugger = sample("specification_lstm")
+    sheet = read(debugger, "h_next[0,0]")
+    plain = cells(sheet.view(REQUEST))[:, 0]
+    at_iteration(debugger, 12)
+    debugger.set_value("h_next", 0.0)
+    sheet.read_on(5)
+    edited = cells(sheet.view(REQUEST))[:, 0]
+    assert edited[:12].tolist() == plain[:12].tolist() and edited[12] == 0 and (edited[13:] != plain[13:]).all()
+
+
+def test_each_run_of_an_inner_loop_has_its_table() -> None:
+    debugger = sample("nested_loop")
+    values = [5.0, 1.0, 4.0, 2.0, 8.0]
+    for done in range(3):
+        steps = []
+        for left in range(4 - done):
+            values[left : left + 2] = sorted(values[left : left + 2])
+            steps.append(list(values))
+        view = read(debugger, f"passes@{done}::pairs_of_neighbours::values_next").view(REQUEST)
+        assert cells(view).tolist() == steps and view.outer == (done,)
+    for wrong, reason in (
+        ("order, nobody", "nothing called"),
+        ("values_next, order_row", "is in"),
+        ("most_passes", "in no loop"),
+        ("median(order)", "no statistic"),
+        ("order,,", "missing beside a comma"),
+    ):
+        with pytest.raises(UsageError, match=reason):
+            Sheet(debugger.timeline, wrong)
+    names = [column.name for column in read(debugger, "rms(*)").view(REQUEST).columns]
+    assert names == ["pairs_left", "pairs_of_neighbours", "order_row", "keep_going", "pairs_of_neighbours:1"]
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    debugger = sample("specification_lstm")
+    plain = np.stack([found["h_next"][0, :8] for found in recorded(debugger, "lstm", ["h_next"])])
+    sheet = read(debugger, "h_next[0,:8]")
+    columns, sort = (0, 2, 5), SheetSort(2, descending=False)
+    order = np.argsort(plain[:, 2], kind="stable")
+    rows = sheet.order(sort)
+    assert rows.tolist() == order.tolist()
+    assert array_of(sheet, columns, sort).dtype == np.float32
+    protected = ProtectedFiles()
+    assert save(sheet, str(tmp_path / "t.npy"), columns, sort, protected=protected) == 25
+    np.testing.assert_array_equal(np.load(tmp_path / "t.npy"), plain[order][:, columns])
+    assert save(sheet, str(tmp_path / "t.csv"), columns, sort, protected=protected) == 25
+    with (tmp_path / "t.csv").open(newline="") as file:
+        head, *lines = list(csv.reader(file))
+    assert head == ["@", *(sheet.columns[column].name for column in columns)]
+    assert [int(line[0]) for line in lines] == order.tolist()
+    np.testing.assert_array_equal(np.array([line[1:] for line in lines], np.float32), plain[order][:, columns])
+    assert "".join(csv_lines(sheet, columns, sort)) == (tmp_path / "t.csv").read_text()
+    for wrong in ("t.txt", "t"):
+        with pytest.raises(UsageError, match="neither"):
+            save(sheet, wrong, columns, protected=protected)
+    with pytest.raises(OutputError):
+        save(sheet, str(tmp_path / "no" / "t.csv"), columns, protected=protected)
+
+
+def test_a_long_run_is_read_as_far_as_it_is_known() -> None:
+    debugger = swinging(100_000)
+    debugger.run_overview()
+    sheet = read(debugger, "h, c")
+    view = sheet.view(SheetRequest(0, 40, (0, 1), SheetSort(0, descending=True), "c > 50000", (), 0))
+    assert view.total == 100_000 and view.passed == 50_000 and view.detail is not None
+    assert len(view.detail.numbers) <= 512
