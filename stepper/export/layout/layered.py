@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stepper.export.layout.coordinates import place_ranks
+from stepper.export.layout.coordinates import GAP, place_ranks
 from stepper.export.layout.geometry import Lane, Lanes, LayeredLayout, LayoutEdge, N, Segment
 from stepper.export.layout.ordering import order_ranks
 from stepper.export.layout.ranking import rank_nodes, ranks_of_cells
 from stepper.export.layout.routing import route_ranks
+from stepper.export.layout.splitting import split_ranks
 
 SWEEPS = 8
 LANE_STEP = 3
@@ -27,17 +28,24 @@ def lay_out(
     edges: Iterable[LayoutEdge[N]],
     first: Iterable[N] = (),
     last: Iterable[N] = (),
+    room: int | None = None,
+    gap: int = GAP,
 ) -> LayeredLayout[N]:
     """Lay the graph out; `sizes` are width and height in cells by node, in an order that breaks ties.
 
-    `first` and `last` are held on the top and the bottom rank. A box grows wider than asked where its wires need it.
+    `first` and `last` are held on the top and the bottom rank. `room`: columns to do with, as far as that is possible;
+    then wide ranks become several. `gap`: free cells between neighbours, at least 1. A box grows wider than asked where
+    its wires need it.
     Raises ValueError for edges in a cycle, for ends without a size, for edges into `first` and out of `last`.
     """
     unique = list(dict.fromkeys(edges))
-    ranks = rank_nodes(sizes, unique, set(first), set(last))
+    above, below = set(first), set(last)
+    ranks = rank_nodes(sizes, unique, above, below)
+    if room is not None:
+        ranks = split_ranks(sizes, unique, ranks, room, gap, above | below)
     rows = ranks_of_cells(sizes, unique, ranks)
     order_ranks(rows, SWEEPS)
-    place_ranks(rows, SWEEPS)
+    place_ranks(rows, SWEEPS, room, gap)
     return route_ranks(rows)
 
 

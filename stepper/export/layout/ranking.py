@@ -79,9 +79,14 @@ def ranks_of_cells(
                 nets[source, output, passed] = after = _net(trunk, output)
             net = after
         _join(net, cells[target])
-    for cell in cells.values():  # each wire gets a column of its own, and a free one beside it
-        cell.width = max(cell.width, 2 * max(len(cell.ins), len(cell.outs)) + 1)
+    for cell in cells.values():
+        cell.width = least_width(cell.width, len(cell.ins), len(cell.outs))
     return rows
+
+
+def least_width(width: int, ins: int, outs: int) -> int:
+    """Return the width of a box with so many wires: each gets a column of its own, and a free one beside it."""
+    return max(width, 2 * max(ins, outs) + 1)
 
 
 def _net(top: Vertex[N], output: int) -> Net[N]:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from stepper.export.layout.channels import tracks
-from stepper.export.layout.geometry import LayoutEdge
+from stepper.export.layout.geometry import LayeredLayout, LayoutEdge
 from stepper.export.layout.layered import back_lanes, lay_out
 from tests.export.drawings import cells_of, faults, random_body, random_dag, segment_of
 
@@ -157,3 +157,41 @@ def test_the_cost_grows_with_the_graph_and_not_with_its_square() -> None:
         return best
 
     assert seconds(4000) < 4 * 4 * seconds(1000)
+
+
+@pytest.mark.parametrize("room", [24, 40, 70])
+@pytest.mark.parametrize("gap", [1, 2])
+def test_a_drawing_in_little_room_is_flawless_and_stays_in_it(room: int, gap: int) -> None:
+    narrower = 0
+    for seed in range(30):
+        sizes, edges = random_body(seed, 40) if seed % 2 else random_dag(seed, 40)
+        layout = lay_out(sizes, edges, room=room, gap=gap)
+        assert faults(layout, edges, sizes) == [], f"seed {seed}"
+        needs = [_cells_of_rank(layout, rank, gap) for rank in layout.ranks]
+        most = max(room, *(cells for _, cells in needs))
+        assert all(box.x + box.width <= most for box in layout.boxes.values()), f"seed {seed}"
+        assert layout.width <= most + 4, f"seed {seed}: a detour may go round a box at the edge"
+        assert all(cells <= room for boxes, cells in needs if boxes > 1), f"seed {seed}"
+        narrower += layout.width < lay_out(sizes, edges, gap=gap).width
+    assert narrower > 10
+
+
+def _cells_of_rank(layout: LayeredLayout[int], rank: tuple[int, ...], gap: int) -> tuple[int, int]:
+    """How many boxes stand in a rank, and how many cells they and the wires that pass them take at least."""
+    y = layout.boxes[rank[0]].y
+    passing = {
+        segment.x0
+        for wire in layout.wires.values()
+        for segment in wire.segments
+        if segment.x0 == segment.x1 and segment.y0 < y <= segment.y1 and wire.source not in rank
+    }
+    widths = [layout.boxes[node].width for node in rank] + [1] * len(passing)
+    return len(rank), sum(width + gap for width in widths) - gap
+
+
+def test_ports_that_are_pinned_stay_on_their_rank_however_little_room_there_is() -> None:
+    sizes, edges = random_body(3, 40)
+    last = [node for node in sizes if node not in {edge.source for edge in edges} and node > 1]
+    layout = lay_out(sizes, edges, first=[0, 1], last=last, room=20)
+    assert faults(layout, edges, sizes) == []
+    assert {0, 1} <= set(layout.ranks[0]) and set(last) <= set(layout.ranks[-1])
