@@ -50,6 +50,14 @@ class Folding:
             found = self._listed[id(program)] = listing_of(program, self._open.get(id(program), set()))
         return found
 
+    def open_layers(self, program: Program) -> frozenset[int]:
+        """Return the layers of the groups that are open, by their ids."""
+        open_groups = self._open.get(id(program))
+        if not open_groups:
+            return frozenset()
+        groups = self.listing(program).groups
+        return frozenset(program.operations[index].layer.id for number in open_groups for index in groups[number])
+
     def toggle(self, program: Program, index: int) -> bool:
         """Unfold the group of an operation, or fold it again; True if it is in one."""
         number = self.listing(program).group_of(index)

@@ -49,6 +49,7 @@ TOKEN_STYLES: Final[Mapping[str, TokenStyle]] = {
     "box": TokenStyle("foreground", 66),
     "done": TokenStyle("foreground"),
     "port": TokenStyle("foreground", bold=True),
+    "away": TokenStyle("foreground", 50),
     "on": TokenStyle("primary", bold=True),
     "badbox": TokenStyle("background", ground="error", bold=True),
 }

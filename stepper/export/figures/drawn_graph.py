@@ -23,12 +23,14 @@ class FoldingOptions(Struct, frozen=True):
     """Layers without boxes of their own: Constants (folded into their readers), shape arithmetic, accumulators.
 
     `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
+    `unfolded` are layers of shape arithmetic whose groups are not folded.
     """
 
     constants: bool = True
     shapes: bool = True
     accumulators: bool = True
     hidden: frozenset[int] = frozenset()
+    unfolded: frozenset[int] = frozenset()
 
 
 class DrawnNode(Struct, frozen=True):
@@ -128,6 +130,7 @@ def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Accumulat
     hidden = {key for key in folding.hidden - taken if graph.by_id[key].type not in kept}
     groups = [_Group(NodeKind.GROUP, layers) for layers in groups_of(graph, hidden)]
     if folding.shapes and not hidden:
+        taken |= folding.unfolded
         groups += [_Group(NodeKind.SHAPES, layers) for layers in shape_groups(graph) if taken.isdisjoint(layers)]
     return groups
 

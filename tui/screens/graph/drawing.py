@@ -14,18 +14,15 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
-from stepper import element_types
 from stepper.engine.program import Program
-from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
+from stepper.export.figures.drawn_graph import DrawnGraph, FoldingOptions, drawn_graph
 from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.geometry import Box, Lanes, LayeredLayout
 from stepper.export.layout.layered import back_lanes, lay_out
-from stepper.ir.model import Body, Layer
-from tui.paint.names import carried_name, operation_names, partner_mark
-from tui.paint.rows import cell_len, printable, shape_of
+from tui.paint.rows import cell_len, clip
+from tui.screens.graph.labels import body_of, label_in, type_of
+from tui.screens.graph.levels import LEVELS, SHORT, VALUE_WIDTH, Level, Manner
 
-HEIGHTS: Final = (1, 3, 4)
-"""Rows of a box by zoom: a name, a frame round it, the type below it."""
 LANE: Final = 4
 """Cells between two lanes of the gutter."""
 MOST_KEPT: Final = 24
@@ -76,13 +73,15 @@ class GutterLane(Struct, frozen=True):
 class Drawing(Struct, eq=False):
     """Everything that painting asks for, by row; rows count from the top of the margin.
 
-    `signs` are the boxes that are words where a wire is cut; the wires of `carried` boxes are back edges.
+    `signs` are the boxes that are words where a wire is cut; the wires of `carried` boxes are back edges. `sides` are
+    the bodies inside of boxes that are open.
     """
 
     graph: DrawnGraph
     layout: LayeredLayout[int]
     labels: dict[int, str]
     details: dict[int, str]
+    manner: Manner
     margin: int
     width: int
     height: int
@@ -90,8 +89,11 @@ class Drawing(Struct, eq=False):
     lanes: tuple[GutterLane, ...] = ()
     signs: AbstractSet[int] = frozenset()
     carried: AbstractSet[int] = frozenset()
+    sides: Mapping[int, tuple[Side, ...]] = field(default_factory=dict)
     is_part: bool = False
     keys: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    targets: dict[Owner, frozenset[int]] = field(default_factory=dict)
+    ways: dict[int, frozenset[int]] = field(default_factory=dict)
     across: dict[int, list[Run]] = field(default_factory=lambda: defaultdict(list))
     along: dict[int, list[Crossed]] = field(default_factory=lambda: defaultdict(list))
     arrows: dict[int, list[Arrow]] = field(default_factory=lambda: defaultdict(list))
@@ -123,50 +125,115 @@ class Drawing(Struct, eq=False):
         found = {edge.target for edge in self.graph.edges if edge.source == key}
         return sorted(found, key=lambda other: self.layout.boxes[other].centre)
 
+    def reading(self, owner: Owner) -> frozenset[int]:
+        """Return the boxes into which a wire goes."""
+        if not self.targets:
+            found: dict[Owner, set[int]] = defaultdict(set)
+            for edge in self.graph.edges:
+                found[edge.source, edge.output].add(edge.target)
+            self.targets.update((one, frozenset(targets)) for one, targets in found.items())
+        return self.targets.get(owner, frozenset())
+
+    def way_to(self, key: int) -> frozenset[int]:
+        """Return all boxes on the ways from the inputs of the graph to a box, with that."""
+        found = self.ways.get(key)
+        if found is None:
+            above: dict[int, list[int]] = defaultdict(list)
+            for edge in self.graph.edges:
+                above[edge.target].append(edge.source)
+            seen = {key}
+            for each in (todo := [key]):  # grows while it is read
+                todo += [other for other in above[each] if other not in seen]
+                seen.update(above[each])
+            found = self.ways[key] = frozenset(seen)
+        return found
+
     def sources(self, key: int) -> list[int]:
         """Return the boxes that a box reads, from left to right."""
         found = {edge.source for edge in self.graph.edges if edge.target == key}
         return sorted(found, key=lambda other: self.layout.boxes[other].centre)
 
 
-def body_of(program: Program) -> Body | None:
-    """Return the body of a port map that a program is of; None for the model's own graph."""
-    if not program.path:
-        return None
-    return next(body for body in program.path[-1].bodies if body.graph is program.graph)
+class Side(Struct, frozen=True, eq=False):
+    """A body inside of an opened box: where its first column is, counted from the box's, its words, its drawing."""
+
+    x: int
+    title: str
+    program: Program
+    drawing: Drawing
 
 
-def draw(program: Program, zoom: int) -> Drawing:
+def draw(program: Program, manner: Manner) -> Drawing:
     """Lay a program's graph out; takes about a tenth of a second for a thousand operations."""
-    return drawn(program, drawn_graph(program.graph, body_of(program)), zoom)
+    folding = FoldingOptions(unfolded=manner.unfolded)
+    return drawn(program, drawn_graph(program.graph, body_of(program), folding), manner)
 
 
 def drawn(
     program: Program,
     graph: DrawnGraph,
-    zoom: int,
+    manner: Manner,
     signs: Mapping[int, str] = NO_SIGNS,
     carried: AbstractSet[int] = frozenset(),
 ) -> Drawing:
     """Lay out a program's graph, or a part of it, with the words of its signs."""
-    labels = {node.key: signs.get(node.key) or label_of(program, node) for node in graph.nodes}
+    level = LEVELS[manner.level]
+    beside = 4 + (VALUE_WIDTH + 1 if level.has_value else 0)
+    letters = level.letters if manner.room is None else max(min(level.letters, manner.room - beside), 4)
+    signed = not manner.lanes and not signs
+    labels = {node.key: signs.get(node.key) or label_in(program, node, letters, signed=signed) for node in graph.nodes}
     details = {}
-    if HEIGHTS[zoom] == 4:
-        details = {node.key: _detail(program, node) for node in graph.nodes if node.key not in signs}
-    sizes = {key: (_width(label, details.get(key, "")), HEIGHTS[zoom]) for key, label in labels.items()}
+    if level.has_type:
+        details = {node.key: clip(type_of(program, node), letters) for node in graph.nodes if node.key not in signs}
+    sizes = {key: (_width(label, details.get(key, ""), level), level.height) for key, label in labels.items()}
     sizes.update({key: (cell_len(text) + 2, 1) for key, text in signs.items()})
-    layout = lay_out(sizes, graph.edges, graph.first, graph.last)
-    ends = [(edge.tail, edge.head) for edge in graph.back_edges if edge.tail != edge.head]
+    sides = _opened(program, graph, manner)
+    sizes.update({key: _size_around(inner, labels[key]) for key, inner in sides.items()})
+    ends = [(edge.tail, edge.head) for edge in graph.back_edges if edge.tail != edge.head] if manner.lanes else []
     names = [edge.name for edge in graph.back_edges if edge.tail != edge.head]
+    gutter = LANE * len(ends) + 1 if ends else 0
+    room = None if manner.room is None else max(manner.room - gutter, 1)
+    pins = (graph.first, graph.last) if manner.lanes else ((), ())
+    layout = lay_out(sizes, graph.edges, *pins, room=room, gap=level.gap)
     lanes = back_lanes(layout, ends)
-    gutter = LANE * len(lanes.lanes) + 1 if lanes.lanes else 0
     drawing = Drawing(
-        graph, layout, labels, details, lanes.margin, layout.width, layout.height + 2 * lanes.margin, gutter
+        graph, layout, labels, details, manner, lanes.margin, layout.width, layout.height + 2 * lanes.margin, gutter
     )
-    drawing.signs, drawing.carried = signs.keys(), carried
+    drawing.signs, drawing.carried, drawing.sides = signs.keys(), carried, sides
     _index(drawing)
     _put_lanes(drawing, lanes, names)
     return drawing
+
+
+def _opened(program: Program, graph: DrawnGraph, manner: Manner) -> dict[int, tuple[Side, ...]]:
+    """Return the bodies that are drawn inside of their boxes."""
+    found = {}
+    room = None if manner.room is None else max(manner.room - 4, 8)
+    inner = Manner(max(manner.level, SHORT), room, lanes=False, opened=manner.opened)
+    for node in graph.nodes:
+        if (id(program), node.key) in manner.opened:
+            plans = bodies_of(program, node.key)
+            titles = ("then", "else") if node.kind is NodeKind.BRANCH else ("",)
+            x, sides = 2, []
+            for title, plan in zip(titles, plans, strict=False):
+                sides.append(Side(x, title, plan, draw(plan, inner)))
+                x += max(sides[-1].drawing.width, len(title)) + 3
+            if sides:
+                found[node.key] = tuple(sides)
+    return found
+
+
+def bodies_of(program: Program, layer: int) -> tuple[Program, ...]:
+    """Return the programs of the bodies of a loop or an If, by its layer's id; none for any other layer."""
+    operation = next((one for one in program.operations if one.layer.id == layer), None)
+    return () if operation is None else tuple(plan.program for plan in operation.plans)
+
+
+def _size_around(sides: Sequence[Side], label: str) -> tuple[int, int]:
+    last = sides[-1]
+    width = max(last.x + max(last.drawing.width, len(last.title)) + 2, cell_len(label) + 6)
+    has_titles = any(side.title for side in sides)
+    return width, max(side.drawing.height for side in sides) + 2 + has_titles
 
 
 def _index(drawing: Drawing) -> None:
@@ -197,50 +264,11 @@ def _put_lanes(drawing: Drawing, lanes: Lanes[int], names: Sequence[str]) -> Non
     drawing.lanes = tuple(kept)
 
 
-def label_of(program: Program, node: DrawnNode) -> str:
-    """Return the text of a box."""
-    return printable(_label(program, node))
-
-
-def _label(program: Program, node: DrawnNode) -> str:
-    layer = program.graph.by_id[node.key]
-    if node.kind is NodeKind.PARAMETER:
-        return node.label
-    if node.kind is NodeKind.RESULT:
-        return _result_label(program, layer, node.label)
-    label = node.label
-    if node.kind is NodeKind.ACCUMULATOR:
-        return label
-    if node.kind in (NodeKind.OPERATION, NodeKind.LOOP, NodeKind.BRANCH) and (node.key, 0) in program.slots:
-        index = program.computed_at.get(program.slots[node.key, 0])
-        label = label if index is None else operation_names(program)[index] + partner_mark(program, index)
-    return f"{label} ▾{len(layer.bodies)}" if layer.bodies else label
-
-
-def _result_label(program: Program, layer: Layer, label: str) -> str:
-    """A Result is called as the Parameter into which a back edge carries it."""
-    body = body_of(program)
-    edges = () if body is None else body.back_edges
-    target = next((edge.to_layer for edge in edges if edge.from_layer == layer.id), None)
-    parameter = program.graph.by_id.get(target) if target is not None else None
-    if parameter is not None:
-        return carried_name(parameter)
-    entry = next((entry for entry in body.outputs if entry.result == layer.id), None) if body is not None else None
-    return "go on?" if entry is not None and entry.purpose == "execution_condition" else label
-
-
-def _detail(program: Program, node: DrawnNode) -> str:
-    layer = program.graph.by_id[node.key]
-    if not layer.outputs:
-        return ""
-    port = layer.outputs[0]
-    name = port.element_type.name if port.element_type is not None else ""
-    shape = shape_of(port.dims)
-    return f"{name}[{shape}]" if port.dims or name not in element_types.ELEMENT_TYPES else f"{name}[]"
-
-
-def _width(label: str, detail: str) -> int:
-    wide = max(cell_len(label), cell_len(detail)) + 4
+def _width(label: str, detail: str, level: Level) -> int:
+    if level.height == 1:
+        return cell_len(label) + 2 + 2 * (level.gap > 1)
+    named = cell_len(label) + (VALUE_WIDTH + 1 if level.has_value else 0)
+    wide = max(named, cell_len(detail)) + 4
     return wide + (wide + 1) % 2
 
 
@@ -250,12 +278,12 @@ class Drawings:
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, tuple[Program, Drawing]] = OrderedDict()
 
-    def get(self, program: Program, *how: int) -> Drawing | None:
+    def get(self, program: Program, *how: Hashable) -> Drawing | None:
         """Return a drawing that was made before of this program in this manner."""
         found = self._kept.get((id(program), *how))
         return None if found is None else found[1]
 
-    def put(self, drawing: Drawing, program: Program, *how: int) -> None:
+    def put(self, drawing: Drawing, program: Program, *how: Hashable) -> None:
         """Keep a drawing."""
         self._kept[(id(program), *how)] = program, drawing
         while len(self._kept) > MOST_KEPT:

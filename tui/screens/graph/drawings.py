@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from msgspec import Struct
@@ -10,7 +10,9 @@ from msgspec import Struct
 from stepper.debug.debugger import Debugger
 from stepper.engine.program import Program
 from tui.paint.pane import Host
-from tui.screens.graph.drawing import Drawing, Drawings, draw
+from tui.screens.graph.drawing import Drawing, Drawings
+from tui.screens.graph.fitting import Fitting, fitted
+from tui.screens.graph.levels import Manner
 from tui.screens.graph.neighbourhood import MOST_WHOLE, REACHES, Surroundings
 
 MOST_AT_ONCE: Final = 200
@@ -21,11 +23,11 @@ class LayOut(Struct, frozen=True):
     """Lay the graph of a program out."""
 
     program: Program
-    zoom: int
+    how: Fitting
 
     def answer(self, _debugger: Debugger) -> Drawing:
         """Return the drawing."""
-        return draw(self.program, self.zoom)
+        return fitted(self.program, self.how)
 
 
 class LookAround(Struct, frozen=True):
@@ -51,45 +53,58 @@ class BodyDrawings:
         self._news = news
         self._kept = Drawings()
         self._surroundings: dict[int, Surroundings] = {}
-        self._asked: set[tuple[int, ...]] = set()
+        self._asked: set[tuple[Hashable, ...]] = set()
 
-    def whole(self, program: Program, zoom: int) -> Drawing | None:
+    def whole(self, program: Program, how: Fitting) -> Drawing | None:
         """Return a body; None until the worker has it."""
-        known = self._kept.get(program, zoom)
+        known = self._kept.get(program, how)
         if known is None and len(program.graph.layers) <= MOST_AT_ONCE:
-            known = draw(program, zoom)
-            self._kept.put(known, program, zoom)
-        elif known is None and (id(program), zoom) not in self._asked:
-            self._asked.add((id(program), zoom))
+            known = fitted(program, how)
+            self._kept.put(known, program, how)
+        elif known is None and (id(program), how) not in self._asked:
+            self._asked.add((id(program), how))
 
             def keep(drawing: Drawing) -> None:
-                self._asked.discard((id(program), zoom))
-                self._kept.put(drawing, program, zoom)
+                self._asked.discard((id(program), how))
+                self._kept.put(drawing, program, how)
                 self._news()
 
-            self._host.driver.ask(LayOut(program, zoom), keep)
+            self._host.driver.ask(LayOut(program, how), keep)
         return known
 
-    def near(self, program: Program, layer: int, reach: int) -> Drawing | None:
+    def near(self, program: Program, layer: int, reach: int, room: int) -> Drawing | None:
         """The neighbourhood of an operation, given by its layer's id; None until the worker has seen the body."""
-        surroundings = self._surroundings.get(id(program))
+        surroundings = self.surroundings(program)
         if surroundings is None:
-            self._look_around(program)
             return None
         box = surroundings.box_of(layer)
-        known = self._kept.get(program, reach, box)
+        known = self._kept.get(program, reach, box, room)
         if known is None:
-            known = surroundings.around(box, REACHES[reach])
-            self._kept.put(known, program, reach, box)
+            known = surroundings.around(box, REACHES[reach], room)
+            self._kept.put(known, program, reach, box, room)
         return known
 
-    def _look_around(self, program: Program) -> None:
-        if (id(program),) in self._asked:
-            return
-        self._asked.add((id(program),))
+    def only(self, program: Program, layer: int, manner: Manner) -> Drawing | None:
+        """An operation with what it reads, what reads it, and its cycle; None until the worker has seen the body."""
+        surroundings = self.surroundings(program)
+        if surroundings is None:
+            return None
+        box = surroundings.box_of(layer)
+        known = self._kept.get(program, "only", box, manner)
+        if known is None:
+            known = surroundings.only(box, manner)
+            self._kept.put(known, program, "only", box, manner)
+        return known
 
-        def keep(surroundings: Surroundings) -> None:
-            self._surroundings[id(program)] = surroundings
-            self._news()
+    def surroundings(self, program: Program) -> Surroundings | None:
+        """Return which boxes of a body are beside which; None until the worker has found out."""
+        found = self._surroundings.get(id(program))
+        if found is None and (id(program),) not in self._asked:
+            self._asked.add((id(program),))
 
-        self._host.driver.ask(LookAround(program), keep)
+            def keep(surroundings: Surroundings) -> None:
+                self._surroundings[id(program)] = surroundings
+                self._news()
+
+            self._host.driver.ask(LookAround(program), keep)
+        return found

@@ -15,7 +15,9 @@ from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.geometry import LayoutEdge
-from tui.screens.graph.drawing import Drawing, body_of, drawn, label_of
+from tui.screens.graph.drawing import Drawing, drawn
+from tui.screens.graph.labels import body_of, label_of
+from tui.screens.graph.levels import BOXES, NAMES, TYPES, Manner
 from tui.theme import GLYPHS
 
 MOST_WHOLE: Final = 1_000
@@ -29,13 +31,18 @@ _STANDING: Final = 16
 
 
 class Reach(NamedTuple):
-    """How far a neighbourhood goes, and how its boxes are drawn (an index of drawing.HEIGHTS)."""
+    """How far a neighbourhood goes, and how its boxes are drawn (an index of LEVELS)."""
 
-    zoom: int
+    level: int
     levels: int
 
 
-REACHES: Final = (Reach(0, 6), Reach(0, 4), Reach(0, 3), Reach(0, 2), Reach(1, 2), Reach(2, 2), Reach(2, 1))
+REACHES: Final = (
+    *(Reach(NAMES, levels) for levels in (6, 4, 3, 2)),
+    Reach(BOXES, 2),
+    Reach(TYPES, 2),
+    Reach(TYPES, 1),
+)
 """From the widest to the nearest."""
 _USUAL: Final = (3, 4)
 """Indices of the reaches shown at first in a low pane and in others."""
@@ -92,9 +99,31 @@ class Surroundings:
         """Return the box in which a layer is."""
         return self._graph.box_of[layer]
 
-    def around(self, key: int, reach: Reach) -> Drawing:
+    def around(self, key: int, reach: Reach, room: int | None = None) -> Drawing:
         """Return the neighbourhood of a box, laid out."""
-        chosen = self._near(key, reach.levels)
+        return self._part(self._near(key, reach.levels), Manner(reach.level, room))
+
+    def only(self, key: int, manner: Manner) -> Drawing:
+        """Return a box with what it reads, what reads it, and the shortest cycle of back edges that it is on."""
+        return self._part({key, *self._above(key), *self._below(key), *self.cycle(key)}, manner)
+
+    def cycle(self, key: int) -> list[int]:
+        """Return the boxes on the shortest way from a box through a back edge to itself; none where there is none."""
+        before: dict[int, int] = {}
+        for each in (frontier := [key]):  # grows while it is read
+            heads = [back.head for back in self._backs.get(each, ()) if back.tail == each]
+            for other in (*self._below(each), *heads):
+                if other not in before:
+                    before[other] = each
+                    frontier.append(other)
+        found: list[int] = []
+        at = before.get(key)
+        while at is not None and at != key:
+            found.append(at)
+            at = before[at]
+        return found
+
+    def _part(self, chosen: set[int], manner: Manner) -> Drawing:
         cut = _Cut([], [self._graph.node(each) for each in sorted(chosen)], {}, set())
         lanes = self._lanes(chosen)
         for each in sorted(chosen):
@@ -111,7 +140,7 @@ class Surroundings:
             first=tuple(dict.fromkeys(back.head for back in lanes)),
             last=tuple(dict.fromkeys(back.tail for back in lanes)),
         )
-        drawing = drawn(self.program, graph, reach.zoom, cut.signs, cut.carried)
+        drawing = drawn(self.program, graph, manner, cut.signs, cut.carried)
         drawing.is_part = True
         return drawing
 

@@ -1,8 +1,9 @@
 """The body as a graph: operations as boxes, one wire a tensor, back edges in a gutter at the right.
 
-Only the rows that are visible are painted. It follows the moment: it scrolls when the operation leaves the inner area,
-and then centres at once. Of a body of more than a thousand operations the neighbourhood of the selected one is drawn,
-with that in the middle.
+How large boxes are follows from the room that there is: all of the graph is seen if that is possible, else as much as
+fits its width, with a map of the whole beside it. Only the rows that are visible are painted. It follows the moment: it
+scrolls when the operation leaves the inner area, and then centres at once. Of a body of more than a thousand operations
+the neighbourhood of the selected one is drawn, with that in the middle.
 """
 
 from __future__ import annotations
@@ -14,17 +15,22 @@ from textual import events
 from textual.strip import Strip
 
 from stepper.engine.program import Program
+from stepper.export.figures.figure import NodeKind
 from tui.paint.names import operation_names
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, cell_len, clip, spread
-from tui.screens.graph.cells import Painter, Rows
-from tui.screens.graph.drawing import HEIGHTS, Drawing
+from tui.screens.graph.cells import Indices, Painter, Rows, Scene
+from tui.screens.graph.drawing import Drawing, bodies_of
 from tui.screens.graph.drawings import BodyDrawings, is_large
+from tui.screens.graph.fitting import Fitting, fits, map_width
+from tui.screens.graph.glyph_map import GlyphMap, Seen
+from tui.screens.graph.levels import LEVELS, MAP, SHORT, Manner
 from tui.screens.graph.neighbourhood import REACHES, usual_reach
 from tui.state import State
 from tui.theme import GLYPHS, in_ascii
 
-_ZOOMS: Final = ("chips", "boxes", "boxes with types")
+_ASIDE: Final = 6
+"""Columns by which the graph moves sideways at once."""
 
 
 class BodyGraph(Pane):
@@ -35,23 +41,32 @@ class BodyGraph(Pane):
     title = "body"
     help_text: ClassVar[str] = (
         "The body: each box an operation, each wire a tensor; Constants, shape arithmetic and outputs that only\n"
-        "grow are folded. Dashed lines at the right are the back edges. Arrows go along wires, + and - change boxes.\n"
+        "grow are folded. Dashed lines at the right are the back edges, where there is room; else ↺ is at their ends.\n"
+        "Boxes are as large as they fit; + and - change that, down to a map of glyphs. Beside a graph that does not\n"
+        "fit there is its map: a click goes there. Arrows go along wires, Shift with arrows and a drag scroll.\n"
+        "What you select is shown with the way to it from the inputs, in thick lines; v shows only what it reads,\n"
+        "what reads it, and its cycle of back edges. Space opens a loop, an If or shape arithmetic in place.\n"
         "Of more than 1,000 operations those near the selected one are drawn, with … where a wire goes on and ↺ where\n"
         "a back edge does; - goes further away, + nearer. ov stands beside what OpenVINO computes."
     )
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
-        self.zoom = 1
+        self.level: int | None = None
         self._reach: int | None = None
+        self.is_only = False
         self.left = 0
+        self._opened: frozenset[tuple[int, int]] = frozenset()
         self._drawings = BodyDrawings(host, lambda: self.update(self.state))
         self._drawing: Drawing | None = None
+        self._indices: Indices | None = None
         self._cursor: int | None = None
-        self._indices: tuple[Program, dict[int, int]] | None = None
+        self._scene: Scene | None = None
         self._painter: Painter | None = None
         self._painted_rows: Rows = {}
+        self._map: GlyphMap | None = None
         self._has_hit = False
+        self._dragged: tuple[int, int] | None = None
 
     # --- what there is to draw -----------------------------------------------------------------------------------
 
@@ -59,29 +74,72 @@ class BodyGraph(Pane):
         """Another moment, perhaps another body."""
         self.state, before = state, self._drawing
         self._drawing = drawing = self._found()
+        program = self._program()
         self._painter = None
-        if drawing is not None:
+        if drawing is not None and program is not None:
             layer = self._layer()
             self._cursor = None if layer is None else drawing.graph.box_of.get(layer)
-            if drawing is not before:
+            if drawing is not before or self._indices is None:
                 self._painted_rows = {}
+                self._indices = Indices(program, drawing)
+                self._map = None
+            self._scene = self._scene_of(program)
             self._painter = Painter(
-                state, drawing, self._painted_rows, self._cursor, self._index_of, self._operation_of
+                self._scene, drawing, self._indices, self._painted_rows, self._cursor, self._lit(), self._inner_scene
             )
             if layer is None:
                 self._scroll_to_end(drawing)
             self._follow(anew=drawing is not before)
         self.changed()
 
+    def _scene_of(self, program: Program) -> Scene:
+        state = self.state
+        return Scene(program, state.frame, state.history, state.frame is None, state.breaks_at)
+
+    def _inner_scene(self, program: Program, key: int) -> Scene:
+        """Return what is known of a body inside of a box: its values, if it runs just now."""
+        state = self.state
+        inside = next((one for one in state.frames[state.depth + 1 :] if one.program is program), None)
+        looks = self._painter_outside(key)
+        return Scene(program, inside, None, inside is None and looks, lambda _index: ())
+
+    def _painter_outside(self, key: int) -> bool:
+        """True if the loop or If has run in this iteration."""
+        frame = self.state.frame
+        index = None if self._indices is None else self._indices.chosen(key)
+        return frame is None or (index is not None and frame.is_done(index))
+
     def _found(self) -> Drawing | None:
-        """Return the body, or the neighbourhood of an operation; None where it is not ready yet."""
+        """Return the body, or a part of it around an operation; None where it is not ready yet."""
         program = self._program()
-        if program is None:
+        if program is None or not self.size.width:
             return None
-        if not is_large(program):
-            return self._drawings.whole(program, self.zoom)
         layer = self._layer()
-        return self._drawings.near(program, program.layers[-1].id if layer is None else layer, self.reach)
+        if self.is_only and layer is not None:
+            return self._drawings.only(program, layer, Manner(self.level or SHORT + 1, self._width))
+        if is_large(program) and self.level != MAP:
+            near = program.layers[-1].id if layer is None else layer
+            return self._drawings.near(program, near, self.reach, self._width)
+        drawing = self._drawings.whole(program, self._fitting(program))
+        if drawing is None or self.level is not None or drawing.width + drawing.gutter <= self._width:
+            return drawing
+        near = program.layers[-1].id if layer is None else layer
+        return self._drawings.near(program, near, self.reach, self._width)
+
+    def _fitting(self, program: Program) -> Fitting:
+        unfolded = self.host.folding.open_layers(program)
+        return Fitting(self._width, max(self.size.height - 1, 1), self.level, unfolded, self._opened)
+
+    def _lit(self) -> frozenset[int] | None:
+        """Return the boxes on the way to the selected one; None where none is selected."""
+        program = self._program()
+        if self.state.selected is None or self._cursor is None or program is None or self._drawing is None:
+            return None
+        return self._drawing.way_to(self._cursor)
+
+    @property
+    def _width(self) -> int:
+        return self.size.width
 
     @property
     def reach(self) -> int:
@@ -99,24 +157,33 @@ class BodyGraph(Pane):
         frame, cursor = self.state.frame, self.state.cursor
         return None if frame is None or cursor is None else frame.layers[cursor].id
 
-    def _index_of(self, layer: int) -> int | None:
-        program = self._program()
-        if program is None:
-            return None
-        if self._indices is None or self._indices[0] is not program:
-            self._indices = program, {operation.layer.id: index for index, operation in enumerate(program.operations)}
-        return self._indices[1].get(layer)
-
     # --- where one looks -----------------------------------------------------------------------------------------
+
+    @property
+    def _is_map(self) -> bool:
+        """True if the graph is drawn as a map alone."""
+        return self.level == MAP and not self.is_only
+
+    @property
+    def _map_width(self) -> int:
+        """Columns of the map beside a graph of which a part is seen; 0 where all is."""
+        drawing = self._drawing
+        if drawing is None or self._is_map or drawing.is_part or fits(drawing, self.size.width, self.size.height - 1):
+            return 0
+        wide = map_width(self.size.width)
+        return wide if drawing.width + drawing.gutter + wide <= self.size.width else 0
 
     def _room(self) -> tuple[int, int]:
         gutter = 0 if self._drawing is None else self._drawing.gutter
-        return max(self.size.width - gutter, 1), max(self.size.height - 1, 1)
+        return max(self.size.width - gutter - self._map_width, 1), max(self.size.height - 1, 1)
 
     def _follow(self, *, anew: bool = False) -> None:
         """Keep the cursor in the inner area; `anew`: bring it into the middle."""
         drawing = self._drawing
-        if drawing is None or self._cursor is None or not self.size.width:
+        if drawing is None or not self.size.width:
+            return
+        if self._cursor is None:
+            self._clamp()
             return
         box = drawing.layout.boxes[self._cursor]
         width, height = self._room()
@@ -142,50 +209,165 @@ class BodyGraph(Pane):
             self.top = max(min(below, 0), min(self.top, max(below, 0)))
             self.left = max(min(spare, 0), min(self.left, max(spare, 0)))
             return
-        self.top = max(0, min(self.top, below))
-        # A graph that is narrower than the pane stands in the middle of it.
+        # A graph that is smaller than the pane stands in the middle of it.
+        self.top = max(0, min(self.top, below)) if below > 0 else below // 2
         self.left = max(0, min(self.left, spare)) if spare > 0 else spare // 2
 
     def on_resize(self, _event: events.Resize) -> None:
         """Another room."""
         self.update(self.state)
         self._follow(anew=True)
+        self.changed()
+
+    def _move(self, right: int, down: int) -> None:
+        self.left += right
+        self.top += down
         self._clamp()
         self.changed()
 
     def scroll_rows(self, by: int) -> None:
         """The wheel."""
-        self.top += by
-        self._clamp()
-        self.changed()
+        self._move(0, by)
+
+    def pan_by(self, right: int, down: int) -> None:
+        """See what is beside, above or below, without moving anything else."""
+        self._move(right * _ASIDE, down * 3)
+
+    # --- the mouse -----------------------------------------------------------------------------------------------
 
     def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
         """Sideways."""
-        self.left += 6
-        self._clamp()
-        self.changed()
+        self._move(_ASIDE, 0)
         event.stop()
 
     def on_mouse_scroll_left(self, event: events.MouseScrollLeft) -> None:
         """Sideways."""
-        self.left -= 6
-        self._clamp()
-        self.changed()
+        self._move(-_ASIDE, 0)
         event.stop()
 
-    def zoom_by(self, by: int) -> None:
-        """Larger or smaller boxes; of a neighbourhood fewer or more of them."""
-        program = self._program()
-        if program is not None and is_large(program):
-            self._reach = max(0, min(self.reach + by, len(REACHES) - 1))
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel scrolls, sideways with Shift; with Ctrl boxes become smaller."""
+        self._wheel(event, 1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel scrolls, sideways with Shift; with Ctrl boxes become larger."""
+        self._wheel(event, -1)
+
+    def _wheel(self, event: events.MouseEvent, way: int) -> None:
+        if event.ctrl:
+            self.zoom_by(-way)
+        elif event.shift:
+            self._move(way * _ASIDE, 0)
         else:
-            self.zoom = max(0, min(self.zoom + by, len(HEIGHTS) - 1))
+            self._move(0, 3 * way)
+        event.stop()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A drag begins, of the graph or on its map."""
+        if event.button == 1:
+            self._dragged = event.x, event.y
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """The graph goes where it is dragged; on the map, to what is pointed at."""
+        if self._dragged is None:
+            return
+        if self._is_on_map(event.x):
+            self._show_on_map(event.y)
+        else:
+            self._move(self._dragged[0] - event.x, self._dragged[1] - event.y)
+        self._dragged = event.x, event.y
+
+    def on_mouse_up(self, _event: events.MouseUp) -> None:
+        """The drag is over."""
+        if self._dragged is not None:
+            self._dragged = None
+            self.release_mouse()
+
+    def _is_on_map(self, x: int) -> bool:
+        wide = self._map_width
+        return bool(wide) and x - self.gutter.left >= self.size.width - wide
+
+    def _show_on_map(self, y: int) -> None:
+        if self._map is not None:
+            self.top = self._map.drawn_row(y - 1) - self._room()[1] // 2
+            self._move(0, 0)
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a box selects it, a second one opens it, wherever the first one has moved it."""
+        if self._is_on_map(event.x):
+            self._show_on_map(event.y)
+            return
+        if event.chain == 2 and self._has_hit:
+            self.post_line("open")
+            return
+        key = self._box_at(event.x, event.y)
+        index = None if key is None or self._indices is None else self._indices.chosen(key)
+        self._has_hit = index is not None
+        if index is not None:
+            self.post_line(f"select {index}")
+
+    def _box_at(self, x: int, y: int) -> int | None:
+        drawing = self._drawing
+        if drawing is None or y < 1:
+            return None
+        if self._is_map:
+            return None if self._map is None else self._map.box_at(x - self.gutter.left, y - 1)
+        column, row = x - self.gutter.left + self.left, y - 1 + self.top
+        for key, box in drawing.boxes.get(row, ()):
+            if box.x <= column < box.x + box.width:
+                return key
+        return None
+
+    # --- keys ----------------------------------------------------------------------------------------------------
+
+    def zoom_by(self, by: int) -> None:
+        """Larger or smaller boxes; of a neighbourhood fewer or more of them. At the one that fits it follows the size
+        again.
+        """
+        program, drawing = self._program(), self._drawing
+        if program is None or drawing is None:
+            return
+        if drawing.is_part and not self.is_only:
+            if self.reach + by < 0:
+                self.level = MAP
+            else:
+                self._reach = max(0, min(self.reach + by, len(REACHES) - 1))
+        elif is_large(program) and self._is_map:
+            self.level = None if by > 0 else MAP
+        else:
+            at = drawing.manner.level if self.level is None else self.level
+            wanted = max(MAP, min(at + by, len(LEVELS) - 1))
+            fitting = None if self.is_only else self._usual(program)
+            self.level = None if fitting is not None and fitting.manner.level == wanted else wanted
+        self.update(self.state)
+        self._follow(anew=True)
+        self.changed()
+
+    def _usual(self, program: Program) -> Drawing | None:
+        """Return the drawing that fits, if it is there."""
+        level, self.level = self.level, None
+        try:
+            return self._drawings.whole(program, self._fitting(program))
+        finally:
+            self.level = level
+
+    def look_on(self, direction: int) -> None:
+        """The whole graph, or only what the selected operation has to do with."""
+        self.is_only = not self.is_only
+        self.update(self.state)
+
+    def fold(self) -> None:
+        """Open the selected loop or If in place, or close it; shape arithmetic is the list's."""
+        program, layer = self._program(), self._layer()
+        if program is not None and layer is not None and bodies_of(program, layer):
+            self._opened ^= {(id(program), layer)}
         self.update(self.state)
 
     def follow_wire(self, direction: str) -> None:
         """Select the next box along a wire, or beside this one."""
         drawing, key = self._drawing, self._cursor
-        if drawing is None or key is None:
+        if drawing is None or key is None or self._indices is None:
             return
         if direction in ("up", "down"):
             near = drawing.sources(key) if direction == "up" else drawing.readers(key)
@@ -195,50 +377,30 @@ class BodyGraph(Pane):
             rank = next(rank for rank in drawing.layout.ranks if key in rank)
             place = rank.index(key)
             near = list(rank[place + 1 :] if direction == "right" else rank[:place][::-1])
-        chosen = next((other for other in near if self._operation_of(other) is not None), None)
+        chosen = next((index for other in near if (index := self._indices.chosen(other)) is not None), None)
         if chosen is not None:
-            self.post_line(f"select {self._operation_of(chosen)}")
-
-    def _operation_of(self, key: int) -> int | None:
-        """Return the operation that is selected with a box: its last; with a sign the nearest behind it."""
-        assert self._drawing is not None
-        found = map(self._index_of, self._drawing.graph.node(key).layers)
-        indices = [index for index in found if index is not None]
-        if key in self._drawing.signs:
-            return indices[0] if indices else None
-        return max(indices, default=None)
-
-    def on_click(self, event: events.Click) -> None:
-        """A click on a box selects it, a second one opens it, wherever the first one has moved it."""
-        if event.chain == 2 and self._has_hit:
-            self.post_line("open")
-            return
-        key = self._box_at(event.x, event.y)
-        index = None if key is None else self._operation_of(key)
-        self._has_hit = index is not None
-        if index is not None:
-            self.post_line(f"select {index}")
-
-    def _box_at(self, x: int, y: int) -> int | None:
-        drawing = self._drawing
-        if drawing is None or y < 1:
-            return None
-        column, row = x - self.gutter.left + self.left, y - 1 + self.top
-        for key, box in drawing.boxes.get(row, ()):
-            if box.x <= column < box.x + box.width:
-                return key
-        return None
+            self.post_line(f"select {chosen}")
 
     # --- painting ------------------------------------------------------------------------------------------------
 
     def heading(self, width: int) -> list[Row]:
         """Return how many boxes, of which kind; or around what, and how far."""
-        drawing = self._drawing
-        text = "" if drawing is None else f"{len(drawing.graph.nodes)} ops · {_ZOOMS[self.zoom]}"
-        if drawing is not None and drawing.is_part:
-            text = self._whereabouts(width - len(self.title) - 3)
         mark = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
-        return [spread([mark, (self.title, "title-on" if self.has_focus else "title")], [(text + " ", "note")], width)]
+        title = (self.title, "title-on" if self.has_focus else "title")
+        return [spread([mark, title], [(f"{self._note(width - len(self.title) - 3)} ", "note")], width)]
+
+    def _note(self, room: int) -> str:
+        drawing = self._drawing
+        if drawing is None:
+            return ""
+        if self.is_only and drawing.is_part:
+            return clip("only what it reads, what reads it, its cycle", room)
+        if drawing.is_part:
+            return self._whereabouts(room)
+        count = f"{sum(node.kind is not NodeKind.CONSTANT for node in drawing.graph.nodes)} ops"
+        level = LEVELS[MAP if self._is_map else drawing.manner.level].name
+        part = "" if self._is_map or fits(drawing, self.size.width, self.size.height - 1) else " · a part"
+        return f"{count} · {level}{part}"
 
     def _whereabouts(self, room: int) -> str:
         """Return which part of the body is drawn; less of that where there is less room."""
@@ -264,11 +426,31 @@ class BodyGraph(Pane):
 
     def visible_lines(self, width: int, height: int) -> list[Row]:
         """Return the heading, and the visible rows of the drawing."""
-        heading, painter = self.heading(width), self._painter
-        if painter is None:
+        heading, painter, drawing = self.heading(width), self._painter, self._drawing
+        if painter is None or drawing is None:
             waits = self._program() is not None
-            return [*heading, [], [(" laying the graph out …" if waits else "", "dim")]]
-        return [*heading, *(painter.row(y + self.top, self.left, width, y) for y in range(height - 1))]
+            lines: list[Row] = [*heading, [], [(" laying the graph out …" if waits else "", "dim")]]
+            return lines[:height] + [[]] * (height - len(lines))
+        if self._is_map:
+            return [*heading, *self._map_rows(width, height - 1, alone=True)]
+        wide = self._map_width
+        rows = [painter.row(y + self.top, self.left, width - wide, y, height - 1) for y in range(height - 1)]
+        if wide:
+            beside = self._map_rows(wide - 2, height - 1, alone=False)
+            rows = [spread(row, [(" ", ""), *part], width) for row, part in zip(rows, beside, strict=True)]
+        return [*heading, *rows]
+
+    def _map_rows(self, width: int, height: int, *, alone: bool) -> list[Row]:
+        drawing, scene, indices = self._drawing, self._scene, self._indices
+        assert drawing is not None and scene is not None and indices is not None
+        if self._map is None or (self._map.width, self._map.height) != (width, height):
+            self._map = GlyphMap(drawing, indices, width, height)
+        if not alone:
+            room = self._room()[1]
+            return self._map.rows(scene, self._cursor, seen=Seen(self.top, self.top + room - 1), lit=self._lit())
+        key = self._cursor
+        names = [] if key is None else [key, *drawing.sources(key), *drawing.readers(key)]
+        return self._map.rows(scene, key, names=names, lit=self._lit())
 
     def segments_of(self, row: Row, width: int) -> list[Segment]:
         """Cells are what they are; only glyphs that need a twin get one, and what does not fit is left out."""

@@ -1,0 +1,95 @@
+"""The level of detail that fits a pane: the largest at which the whole graph is seen, else one that fits its width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from stepper.engine.program import Program
+from stepper.export.figures.drawn_graph import DrawnGraph, FoldingOptions, drawn_graph
+from stepper.export.layout.ranking import rank_nodes
+from tui.screens.graph.drawing import LANE, Drawing, drawn
+from tui.screens.graph.labels import body_of
+from tui.screens.graph.levels import BOXES, LEVELS, MAP, NAMES, SHORT, TYPES, VALUES, Manner
+
+MAP_ROOM: Final = (30, 8, 16)
+"""From how many columns on there is a map beside a graph that does not fit, and its least and largest width."""
+_ROOMY: Final = (60, 26)
+"""Columns and rows from which on boxes have frames in a graph of which a part is seen."""
+_TALLER: Final = 1.1
+"""How many times as tall a graph may become for values in its boxes."""
+_MOST_LANES: Final = 4
+"""The part of the width that the lanes of back edges may take, as a divisor."""
+
+
+class Fitting(Struct, frozen=True):
+    """What is to be drawn: into how many columns and rows, at which level (None: the one that fits), what is open."""
+
+    width: int
+    height: int
+    level: int | None = None
+    unfolded: frozenset[int] = frozenset()
+    opened: frozenset[tuple[int, int]] = frozenset()
+
+
+def map_width(width: int) -> int:
+    """Return the columns of the map beside a graph in a pane so wide, with the blank before it; 0 for none."""
+    begin, least, most = MAP_ROOM
+    return 0 if width < begin else max(least, min(most, width // 4))
+
+
+def fits(drawing: Drawing, width: int, height: int) -> bool:
+    """True if all of a drawing is seen at once."""
+    return drawing.width + drawing.gutter <= width and drawing.height <= height
+
+
+def fitted(program: Program, how: Fitting) -> Drawing:
+    """Return the graph of a program as it fits."""
+    graph = drawn_graph(program.graph, body_of(program), FoldingOptions(unfolded=how.unfolded))
+    if how.level is not None:
+        return _scrolled(program, graph, how, (how.level,) if how.level > MAP else (SHORT,))
+    ranks = _ranks(graph)
+    for level in range(TYPES, MAP, -1):
+        if ranks * (LEVELS[level].height + 1) - 1 > how.height:
+            continue
+        for lanes in _lanes(graph, how.width):
+            manner = Manner(level, how.width, lanes, how.unfolded, how.opened)
+            drawing = drawn(program, graph, manner)
+            if fits(drawing, how.width, how.height):
+                return drawing
+    if how.width < _ROOMY[0] or how.height < _ROOMY[1]:
+        return _scrolled(program, graph, how, (NAMES, SHORT))
+    drawing = _scrolled(program, graph, how, (BOXES, NAMES, SHORT))
+    if drawing.manner.level < BOXES:
+        return drawing
+    valued = _scrolled(program, graph, how, (VALUES,))
+    is_as_good = valued.manner.room == drawing.manner.room and valued.manner.lanes == drawing.manner.lanes
+    return valued if is_as_good and valued.height <= _TALLER * drawing.height else drawing
+
+
+def _scrolled(program: Program, graph: DrawnGraph, how: Fitting, levels: tuple[int, ...]) -> Drawing:
+    """Return the first drawing of which no box is cut, beside the map or without one; else the last."""
+    drawing = None
+    for room in dict.fromkeys((how.width - map_width(how.width), how.width)):
+        for level in levels:
+            for lanes in _lanes(graph, room):
+                drawing = drawn(program, graph, Manner(level, room, lanes, how.unfolded, how.opened))
+                if drawing.width + drawing.gutter <= room:
+                    return drawing
+    assert drawing is not None
+    return drawing
+
+
+def _lanes(graph: DrawnGraph, width: int) -> Iterator[bool]:
+    """Yield whether back edges have lanes: first with them, where they leave enough room."""
+    count = sum(edge.tail != edge.head for edge in graph.back_edges)
+    if count and (LANE * count + 1) * _MOST_LANES <= width:
+        yield True
+    yield not count
+
+
+def _ranks(graph: DrawnGraph) -> int:
+    nodes = {node.key: None for node in graph.nodes}
+    return max(rank_nodes(nodes, graph.edges, set(), set()).values(), default=0) + 1

@@ -1,0 +1,45 @@
+"""Levels of detail at which a graph is drawn, from a map of glyphs to boxes with values."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+
+class Level(NamedTuple):
+    """How boxes look: rows, most letters of a name, free cells between neighbours, which further lines are in them."""
+
+    name: str
+    height: int
+    letters: int
+    gap: int
+    has_type: bool = False
+    has_value: bool = False
+
+
+LEVELS: Final = (
+    Level("map", 1, 9, 1),
+    Level("short names", 1, 9, 1),
+    Level("names", 1, 28, 2),
+    Level("boxes", 3, 40, 2),
+    Level("boxes with values", 3, 40, 2, has_value=True),
+    Level("boxes with types and values", 4, 40, 2, has_type=True, has_value=True),
+)
+MAP, SHORT, NAMES, BOXES, VALUES, TYPES = range(len(LEVELS))
+VALUE_WIDTH: Final = 12
+"""Cells of a value in a box, beside the name."""
+
+
+class Manner(Struct, frozen=True):
+    """Manner in which a graph is drawn: `level` is an index of LEVELS, `room` the columns to do with, if that counts.
+
+    `lanes`: back edges are drawn in a gutter at the right; else ports have signs. `unfolded` are layers whose groups of
+    shape arithmetic are open; `opened` are loops and Ifs drawn with their bodies inside, as (id of program, layer).
+    """
+
+    level: int
+    room: int | None = None
+    lanes: bool = True
+    unfolded: frozenset[int] = frozenset()
+    opened: frozenset[tuple[int, int]] = frozenset()
