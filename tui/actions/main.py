@@ -101,6 +101,14 @@ class HasWires(Protocol):
 
 
 @runtime_checkable
+class Pannable(Protocol):
+    """A pane that scrolls in all directions."""
+
+    def pan_by(self, right: int, down: int) -> None:
+        """Show what is so many steps to the right and below."""
+
+
+@runtime_checkable
 class HasIterations(Protocol):
     """A pane with iterations from left to right."""
 
@@ -215,10 +223,18 @@ def _scroll(app: Application, text: str) -> None:
         pane.scroll_rows(ways[text] if text in ways else _integer(text or "1"))
 
 
-@action("pan", syntax="N|-N", help="see earlier or later iterations, without moving")
+_WAYS: Final = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
+
+
+@action("pan", syntax="N|-N|left|right|up|down [N]", help="see what is beside, without moving")
 def _pan(app: Application, text: str) -> None:
     focused = app.focused_pane
-    if focused is not None and isinstance(focused, HasIterations):
+    way, _, count = text.partition(" ")
+    if way in _WAYS:
+        if focused is not None and isinstance(focused, Pannable):
+            times = _integer(count or "1")
+            focused.pan_by(_WAYS[way][0] * times, _WAYS[way][1] * times)
+    elif focused is not None and isinstance(focused, HasIterations):
         focused.pan(_integer(text or "1"))
 
 

@@ -165,6 +165,17 @@ KEYS: Final = (
     Key(("up",), "wire up", "along wires", "the operation that this one reads", ("graph",)),
     Key(("left",), "wire left", "along wires", "the box to the left", ("graph",)),
     Key(("right",), "wire right", "along wires", "the box to the right", ("graph",)),
+    *(
+        Key(keys, f"pan {way} {{n}}", "scroll", f"see what is {where}, without moving", ("graph",))
+        for keys, way, where in (
+            (("shift+down",), "down", "below"),
+            (("shift+up",), "up", "above"),
+            (("shift+left", "H"), "left", "to the left"),
+            (("shift+right", "L"), "right", "to the right"),
+        )
+    ),
+    Key(("v",), "look next", "only", "only what the selected reads, what reads it, its cycle; and back", ("graph",)),
+    Key(("space",), "fold", "open", "open a loop, an If or shape arithmetic in place; close it", ("graph",)),
     Key(("down",), "scroll {n}", "scroll", "scroll", ("value", "card")),
     Key(("up",), "scroll -{n}", "scroll", "scroll", ("value", "card")),
     Key(("home",), "scroll first", "top", "scroll to the beginning", ("card",)),

@@ -178,7 +178,7 @@ def drawn(
 ) -> Drawing:
     """Lay out a program's graph, or a part of it, with the words of its signs."""
     level = LEVELS[manner.level]
-    beside = 4 + (VALUE_WIDTH + 1 if level.has_value else 0)
+    beside = 7 + (VALUE_WIDTH + 1 if level.has_value else 0)
     letters = level.letters if manner.room is None else max(min(level.letters, manner.room - beside), 4)
     signed = not manner.lanes and not signs
     labels = {node.key: signs.get(node.key) or label_in(program, node, letters, signed=signed) for node in graph.nodes}

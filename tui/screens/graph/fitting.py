@@ -18,7 +18,7 @@ MAP_ROOM: Final = (30, 8, 16)
 """From how many columns on there is a map beside a graph that does not fit, and its least and largest width."""
 _ROOMY: Final = (60, 26)
 """Columns and rows from which on boxes have frames in a graph of which a part is seen."""
-_TALLER: Final = 1.1
+_TALLER: Final = 1.2
 """How many times as tall a graph may become for values in its boxes."""
 _MOST_LANES: Final = 4
 """The part of the width that the lanes of back edges may take, as a divisor."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepper import element_types
 from stepper.engine.program import Program
 from stepper.export.figures.drawn_graph import DrawnNode
@@ -11,7 +13,9 @@ from tui.paint.names import carried_name, operation_names, partner_mark
 from tui.paint.rows import cell_len, clip, printable, shape_of
 from tui.theme import GLYPHS
 
-_COUNTED = (NodeKind.ACCUMULATOR, NodeKind.SHAPES, NodeKind.GROUP)
+_COUNTED: Final = (NodeKind.ACCUMULATOR, NodeKind.SHAPES, NodeKind.GROUP)
+_LEAST: Final = 13
+"""Letters that a box with several operations has at least."""
 
 
 def body_of(program: Program) -> Body | None:
@@ -36,9 +40,10 @@ def label_in(program: Program, node: DrawnNode, letters: int, *, signed: bool) -
         ends = {end for edge in edges for end in (edge.from_layer, edge.to_layer)}
         mark = GLYPHS["back"] if node.key in ends else ""
     room = letters - (2 if mark else 0)
-    if cell_len(label) > room and node.kind not in _COUNTED:
-        end = label.rpartition("/")[2]
-        label = clip(end or label, room)
+    if node.kind in _COUNTED:
+        label = clip(label, max(room, _LEAST if room >= 9 else 9))
+    elif cell_len(label) > room:
+        label = clip(label.rpartition("/")[2] or label, room)
     if mark:
         return f"{mark} {label}" if node.kind is NodeKind.PARAMETER else f"{label} {mark}"
     return label

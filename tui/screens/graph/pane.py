@@ -12,6 +12,7 @@ from typing import ClassVar, Final
 
 from rich.segment import Segment
 from textual import events
+from textual.geometry import Size
 from textual.strip import Strip
 
 from stepper.engine.program import Program
@@ -65,6 +66,7 @@ class BodyGraph(Pane):
         self._painter: Painter | None = None
         self._painted_rows: Rows = {}
         self._map: GlyphMap | None = None
+        self._tallest: tuple[Size, int] = Size(0, 0), 0
         self._has_hit = False
         self._dragged: tuple[int, int] | None = None
 
@@ -128,7 +130,15 @@ class BodyGraph(Pane):
 
     def _fitting(self, program: Program) -> Fitting:
         unfolded = self.host.folding.open_layers(program)
-        return Fitting(self._width, max(self.size.height - 1, 1), self.level, unfolded, self._opened)
+        return Fitting(self._width, self._usual_height, self.level, unfolded, self._opened)
+
+    @property
+    def _usual_height(self) -> int:
+        """Rows that there are unless a stop or an answer takes some: boxes do not change their size for that."""
+        at, most = self._tallest
+        most = max(most, self.size.height) if at == self.app.size else self.size.height
+        self._tallest = self.app.size, most
+        return max(most - 1, 1)
 
     def _lit(self) -> frozenset[int] | None:
         """Return the boxes on the way to the selected one; None where none is selected."""
@@ -372,7 +382,7 @@ class BodyGraph(Pane):
         if direction in ("up", "down"):
             near = drawing.sources(key) if direction == "up" else drawing.readers(key)
             centre = drawing.layout.boxes[key].centre
-            near.sort(key=lambda other: abs(drawing.layout.boxes[other].centre - centre))
+            near.sort(key=lambda other: (self._ends_there(other), abs(drawing.layout.boxes[other].centre - centre)))
         else:
             rank = next(rank for rank in drawing.layout.ranks if key in rank)
             place = rank.index(key)
@@ -380,6 +390,10 @@ class BodyGraph(Pane):
         chosen = next((index for other in near if (index := self._indices.chosen(other)) is not None), None)
         if chosen is not None:
             self.post_line(f"select {chosen}")
+
+    def _ends_there(self, key: int) -> bool:
+        """True if nothing in the body reads what is collected in a box."""
+        return self._drawing is not None and self._drawing.graph.node(key).kind is NodeKind.ACCUMULATOR
 
     # --- painting ------------------------------------------------------------------------------------------------
 
@@ -390,14 +404,16 @@ class BodyGraph(Pane):
         return [spread([mark, title], [(f"{self._note(width - len(self.title) - 3)} ", "note")], width)]
 
     def _note(self, room: int) -> str:
-        drawing = self._drawing
+        drawing, program, cursor = self._drawing, self._program(), self.state.cursor
         if drawing is None:
             return ""
         if self.is_only and drawing.is_part:
-            return clip("only what it reads, what reads it, its cycle", room)
+            words = ": its inputs, readers, cycle"
+            name = "" if program is None or cursor is None else operation_names(program)[cursor]
+            return f"{clip(name, max(room - len(words), 4))}{words}"
         if drawing.is_part:
             return self._whereabouts(room)
-        count = f"{sum(node.kind is not NodeKind.CONSTANT for node in drawing.graph.nodes)} ops"
+        count = f"{len(drawing.graph.nodes)} ops"
         level = LEVELS[MAP if self._is_map else drawing.manner.level].name
         part = "" if self._is_map or fits(drawing, self.size.width, self.size.height - 1) else " · a part"
         return f"{count} · {level}{part}"

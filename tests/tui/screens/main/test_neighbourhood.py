@@ -10,7 +10,8 @@ from stepper.debug.debugger import Debugger
 from stepper.export.figures.drawn_graph import drawn_graph
 from tests.tui.driven import Driven, drive
 from tests.tui.wide_models import chain_loop, wide_loop
-from tui.screens.graph.drawing import Drawing, body_of
+from tui.screens.graph.drawing import Drawing
+from tui.screens.graph.labels import body_of
 from tui.screens.graph.neighbourhood import MOST_BOXES, REACHES, Surroundings
 from tui.screens.graph.pane import BodyGraph
 from tui.theme import Look
@@ -175,7 +176,7 @@ def test_a_click_selects_a_box_or_what_is_behind_a_sign_and_two_clicks_open() ->
         await driven.pilot.click("#graph", offset=place_of(driven, "120 more"))
         await driven.settle()
         assert shown(driven) == "link_1" and "around link_1 " in driven.text("graph")
-        await driven.pilot.click("#graph", offset=place_of(driven, "│ hub"))
+        await driven.pilot.click("#graph", offset=place_of(driven, "┃ hub"))
         await driven.settle()
         assert shown(driven) == "hub" and "around hub" in driven.text("graph")
         await driven.pilot.click("#graph", offset=place_of(driven, "↺ h_next"))
@@ -195,6 +196,8 @@ def test_smaller_boxes_show_more_levels_and_larger_ones_fewer() -> None:
         await driven.press("minus", "minus")
         assert "3 levels" in driven.text("graph") and "[ link_603" in driven.text("graph")
         await driven.press("minus", "minus", "minus")
+        assert "1209 ops · map" in driven.text("graph").splitlines()[0]
+        await driven.press("plus")
         assert graph_of(driven).reach == 0 and "6 levels" in driven.text("graph")
         await driven.press(*["plus"] * 8)
         assert "1 level " in driven.text("graph") and "f32[1×4]" in driven.text("graph")
