@@ -35,7 +35,7 @@ Tones = list[str]
 
 
 class Scene(Struct, frozen=True, eq=False):
-    """What is known of a graph at one moment; `frame` is None where it does not run, `ended` after it.
+    """State of a graph at one moment, as far as it is known; `frame` is None where it does not run, `ended` after it.
 
     `history` is that of the frame; `breaks_at` gives the breakpoints at an operation, by its index.
     """

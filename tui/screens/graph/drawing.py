@@ -21,7 +21,7 @@ from stepper.export.layout.geometry import Box, Lanes, LayeredLayout
 from stepper.export.layout.layered import back_lanes, lay_out
 from tui.paint.rows import cell_len, clip
 from tui.screens.graph.labels import body_of, label_in, type_of
-from tui.screens.graph.levels import LEVELS, SHORT, VALUE_WIDTH, Level, Manner
+from tui.screens.graph.levels import LEVELS, SHORT, VALUE_WIDTH, Detail, Manner
 
 LANE: Final = 4
 """Cells between two lanes of the gutter."""
@@ -264,7 +264,7 @@ def _put_lanes(drawing: Drawing, lanes: Lanes[int], names: Sequence[str]) -> Non
     drawing.lanes = tuple(kept)
 
 
-def _width(label: str, detail: str, level: Level) -> int:
+def _width(label: str, detail: str, level: Detail) -> int:
     if level.height == 1:
         return cell_len(label) + 2 + 2 * (level.gap > 1)
     named = cell_len(label) + (VALUE_WIDTH + 1 if level.has_value else 0)

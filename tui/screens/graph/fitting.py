@@ -25,7 +25,7 @@ _MOST_LANES: Final = 4
 
 
 class Fitting(Struct, frozen=True):
-    """What is to be drawn: into how many columns and rows, at which level (None: the one that fits), what is open."""
+    """Request for a drawing: into how many columns and rows, at which level (None: the one that fits), what is open."""
 
     width: int
     height: int

@@ -22,7 +22,7 @@ _NAME: Final = 14
 _DONE, _PENDING, _NOW, _ON = "▪", "▫", "▸", "■"
 
 
-class Cell(NamedTuple):
+class MapCell(NamedTuple):
     """A cell of the map."""
 
     x: int
@@ -48,7 +48,7 @@ class GlyphMap:
         self._shift = max(width - int(drawing.width * self._across / 2), 0) // 2
         self._wires = self._dots()
         self._cell_of = {key: self._cell(box.centre, box.y + box.height // 2) for key, box in self._boxes()}
-        self._keys: dict[Cell, list[int]] = {}
+        self._keys: dict[MapCell, list[int]] = {}
         for key, cell in self._cell_of.items():
             self._keys.setdefault(cell, []).append(key)
         self._last = {cell: self._last_of(keys) for cell, keys in self._keys.items()}
@@ -67,17 +67,17 @@ class GlyphMap:
     def _last_of(self, keys: Sequence[int]) -> int:
         return max((index for key in keys for index in self._indices.of(key)), default=-1)
 
-    def _cell(self, x: int, y: int) -> Cell:
+    def _cell(self, x: int, y: int) -> MapCell:
         y += self.drawing.margin
         column = min(int(x * self._across / 2) + self._shift, self.width - 1)
-        return Cell(column, min(int(y * self._down / 4), self.height - 1))
+        return MapCell(column, min(int(y * self._down / 4), self.height - 1))
 
-    def _dots(self) -> dict[Cell, int]:
-        found: dict[Cell, int] = {}
+    def _dots(self) -> dict[MapCell, int]:
+        found: dict[MapCell, int] = {}
         shift, margin = 2 * self._shift, self.drawing.margin
 
         def put(x: int, y: int) -> None:
-            cell = Cell(min(x // 2, self.width - 1), min(y // 4, self.height - 1))
+            cell = MapCell(min(x // 2, self.width - 1), min(y // 4, self.height - 1))
             found[cell] = found.get(cell, 0) | _DOTS[y % 4][x % 2]
 
         for wire in self.drawing.layout.wires.values():
@@ -166,7 +166,7 @@ class GlyphMap:
         drawing = self.drawing
         others = drawing.layout.boxes if len(drawing.layout.boxes) <= _MOST_NAMED else ()
         nodes = set(self._keys)
-        taken: set[Cell] = set()
+        taken: set[MapCell] = set()
         for place, key in enumerate(dict.fromkeys([*first, *others])):
             cell = self._cell_of.get(key)
             if cell is None:
@@ -175,7 +175,7 @@ class GlyphMap:
             wide = cell_len(text)
             over_wires = place < len(first)
             for begin in (cell.x + 2, cell.x - wide - 1):
-                room = [Cell(x, cell.y) for x in range(begin - 1, begin + wide + 1)]
+                room = [MapCell(x, cell.y) for x in range(begin - 1, begin + wide + 1)]
                 inside = begin >= 0 and begin + wide <= self.width
                 free = taken.isdisjoint(room) and all(at == cell or at not in nodes for at in room)
                 if inside and free and (over_wires or not any(at in self._wires for at in room[1:-1])):

@@ -1,4 +1,4 @@
-"""What stands in the boxes of a graph: names in so many letters, types, the words of an opened box."""
+"""Content of the boxes of a graph: names in so many letters, types, the words of an opened box."""
 
 from __future__ import annotations
 

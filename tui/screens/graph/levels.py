@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 
-class Level(NamedTuple):
+class Detail(NamedTuple):
     """How boxes look: rows, most letters of a name, free cells between neighbours, which further lines are in them."""
 
     name: str
@@ -19,12 +19,12 @@ class Level(NamedTuple):
 
 
 LEVELS: Final = (
-    Level("map", 1, 9, 1),
-    Level("short names", 1, 9, 1),
-    Level("names", 1, 28, 2),
-    Level("boxes", 3, 40, 2),
-    Level("boxes with values", 3, 40, 2, has_value=True),
-    Level("boxes with types and values", 4, 40, 2, has_type=True, has_value=True),
+    Detail("map", 1, 9, 1),
+    Detail("short names", 1, 9, 1),
+    Detail("names", 1, 28, 2),
+    Detail("boxes", 3, 40, 2),
+    Detail("boxes with values", 3, 40, 2, has_value=True),
+    Detail("boxes with types and values", 4, 40, 2, has_type=True, has_value=True),
 )
 MAP, SHORT, NAMES, BOXES, VALUES, TYPES = range(len(LEVELS))
 VALUE_WIDTH: Final = 12
