@@ -215,6 +215,14 @@ class Debugger:
             function("progress", progress)
         return self._overview_run().go(seconds, memory, progress, endless_seconds=endless_seconds)
 
+    @_taking_turns
+    def look_through(self, *, seconds: float | None = None) -> Overview:
+        """Look further for where NaN and Inf are born in what `run_overview` has run, and return the facts of the run.
+
+        The present stays. It ends early after so many `seconds`, and at a pause; called again it goes on.
+        """
+        return self._overview_run().look_through(seconds)
+
     def _overview_run(self) -> OverviewRun:
         if self._overview is None:
             from stepper.debug.overview.runs import OverviewRun  # a run without one begins sooner

@@ -30,6 +30,10 @@ _MOST_SHAPES: Final = 32
 _SMALL_BUCKET: Final = 32
 _LARGE_SQUARE: Final = 1e18
 """Magnitudes from which on sums of squares in f32 may overflow."""
+SETTLED: Final = 0.01
+"""Share of its largest change below which the changes of a value that has settled stay."""
+_LEAST_SETTLED: Final = 4
+"""How many iterations a value must have settled for; and at least a quarter of all."""
 
 
 class Capacity(Struct, frozen=True):
@@ -62,6 +66,23 @@ class Counter(Struct, frozen=True):
     last: int
 
 
+class ColumnStatistics(Struct, frozen=True):
+    """Numbers of a value in one iteration: `largest` is the element of the largest magnitude, `place` its index.
+
+    `place` is None of values that are kept in buckets. `nan` and `infinite` count `numbers` elements or buckets; where
+    there are any, `rms` and `largest` are those of the finite ones. `change` is the largest magnitude of the difference
+    from the iteration before, or from what entered (None: not known).
+    """
+
+    rms: float
+    largest: float
+    place: tuple[int, ...] | None
+    numbers: int
+    nan: int
+    infinite: int
+    change: float | None
+
+
 class ValueHistory(Brief, Struct, frozen=True, eq=False):
     """A value over the iterations of one run of a loop, or over the runs of a branch.
 
@@ -70,10 +91,13 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
     the same of the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is
     the iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that
     it counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape,
-    `shape_changes` is how many there are.
+    `shape_changes` is how many there are. `changes` has the largest magnitude of the difference of an iteration from
+    the one before, where that is followed; `growth`, of a value that changes its shape, two numbers an iteration: how
+    many elements it has more than before, and, if it is the one before with a single number joined to it, that number.
+    Without any iteration (`count` 0) it has no columns, and says what entered alone.
     """
 
-    unshown: ClassVar = ("spans", "numbers", "entered")
+    unshown: ClassVar = ("spans", "numbers", "entered", "changes", "growth")
 
     type: str
     shape: tuple[int, ...]
@@ -88,6 +112,8 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
     first_infinite: int | None = None
     shapes: tuple[ShapeChange, ...] = ()
     shape_changes: int = 0
+    changes: ValueHistory | None = None
+    growth: ValueHistory | None = None
 
     @property
     def elements(self) -> int:
@@ -98,6 +124,53 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
     def is_constant(self) -> bool:
         """True if every iteration has the same bits."""
         return self.unchanged_since == 0
+
+    @property
+    def settled_from(self) -> int | None:
+        """Return from which iteration on it changes by less than SETTLED of its largest change.
+
+        None where that is not so for long, where it does not change at all, and where changes are not followed.
+        """
+        if self.changes is None or not self.changes.count:
+            return None
+        numbers = self.changes.numbers[0, :, 0]
+        largest = float(numbers.max())
+        if not 0 < largest < math.inf:
+            return None
+        moving = np.flatnonzero(~(numbers < SETTLED * largest))
+        found = int(self.changes.spans[moving[-1], 1])
+        return found if self.count - found >= max(_LEAST_SETTLED, self.count // 4) else None
+
+    def at(self, iteration: int) -> ColumnStatistics | None:
+        """Return the numbers of an iteration; of one in a bin those of the bin. None where it has not run."""
+        columns = [self.over(iteration, iteration + 1, one) for one in (KeptStatistic.LARGEST, KeptStatistic.RMS)]
+        largest, squares = columns
+        if largest is None or squares is None or not largest.size:
+            return None
+        finite = np.isfinite(largest)
+        wide = np.where(finite, largest, 0).astype(np.float64)
+        place = int(np.abs(wide).argmax())
+        is_element = self.is_whole and math.prod(self.shape) == self.elements
+        rms = np.where(np.isfinite(squares), squares, 0).astype(np.float64)
+        scale = float(np.abs(rms).max()) or 1.0  # squares of large numbers overflow
+        change = None if self.changes is None else self.changes.over(iteration, iteration + 1)
+        return ColumnStatistics(
+            rms=scale * float(np.sqrt(np.square(rms / scale).sum() / max(int(finite.sum()), 1))),
+            largest=float(wide[place]),
+            place=tuple(int(one) for one in np.unravel_index(place, self.shape)) if is_element else None,
+            numbers=len(largest),
+            nan=int(np.isnan(largest).sum()),
+            infinite=int(np.isinf(largest).sum()),
+            change=None if change is None else float(change[0]),
+        )
+
+    def part(self, first: int, last: int) -> ValueHistory | None:
+        """Return the iterations [first, last) as a history of their own; None where one of them is in a bin."""
+        chosen = (self.spans[:, 0] >= first) & (self.spans[:, 1] <= last)
+        if int(chosen.sum()) != last - first:
+            return None
+        spans = self.spans[chosen] - first
+        return ValueHistory(self.type, self.shape, last - first, self.is_whole, spans, self.numbers[:, chosen])
 
     def over(self, first: int, last: int, statistic: KeptStatistic = KeptStatistic.LARGEST) -> Array | None:
         """Return the numbers for the iterations [first, last): by element the strongest of the columns in it.
@@ -195,12 +268,17 @@ def _stacked(values: Sequence[Any]) -> Array | None:
 class HistoryRecorder:
     """Collects a value over iterations: `append` takes the next one, `settle` puts into bins what was appended.
 
-    All values between two calls of `settle` are held. Only numbers and booleans are kept; of texts nothing is.
+    All values between two calls of `settle` are held. Only numbers and booleans are kept; of texts nothing is. What
+    `entered` is known of is followed in its changes.
     """
 
     def __init__(self, capacity: Capacity, entered: Any = None) -> None:
         self._capacity = capacity
         self._entered = None if entered is None else np.asarray(entered)
+        self._changes = None if entered is None or not _is_floating(entered) else HistoryRecorder(capacity)
+        self._before: Array | None = None if self._changes is None else plain_numbers(np.asarray(entered)).reshape(-1)
+        self._last: Array | None = None if entered is None else np.asarray(entered)
+        self._growth: HistoryRecorder | None = None
         self._waiting: list[Any] = []
         self._raw = bytearray()
         self._sample: Any = None
@@ -298,11 +376,14 @@ class HistoryRecorder:
             self.count += len(stack)
             self._type, self._shape = element_types.name_of(sample.dtype), tuple(sample.shape)
             return
+        self._note_growth(stack, tuple(sample.shape))
         self._note_shape(tuple(sample.shape), element_types.name_of(sample.dtype))
         if stack.shape[1] <= LARGEST_COMPARED:
             self.checksum = zlib.crc32(np.ascontiguousarray(stack).data, self.checksum)
         self._note_changes(stack)
         numbers = plain_numbers(stack)
+        if self._changes is not None:
+            self._follow(numbers)
         if numbers.shape[1]:
             kept = self._numbers(numbers)
             self._note_numbers(numbers, kept)
@@ -319,6 +400,37 @@ class HistoryRecorder:
             if len(self._shapes) < _MOST_SHAPES:
                 self._shapes.append(ShapeChange(self.count, shape))
         self._type, self._shape = type, shape
+
+    def _note_growth(self, stack: Array, shape: tuple[int, ...]) -> None:
+        """Note what a value has more than before, from the first change of its shape on."""
+        last, self._last = self._last, stack[-1].reshape(shape).copy() if stack.shape[1] <= LARGEST_COMPARED else None
+        known = self._shape if self.count else None if self._entered is None else tuple(self._entered.shape)
+        if known is None:
+            return
+        if self._growth is None:
+            if known == shape:
+                return
+            self._growth = HistoryRecorder(self._capacity)
+            self._growth.extend(np.full((self.count, 2), (0, np.nan)), np.zeros(2))
+        more = np.full((len(stack), 2), (0, np.nan))
+        if known != shape:
+            more[0] = math.prod(shape) - math.prod(known), _joined_number(last, stack[0].reshape(shape))
+        self._growth.extend(more, more[0])
+
+    def _follow(self, numbers: Array) -> None:
+        """Note by how much it changes in each iteration."""
+        assert self._changes is not None
+        before = self._before
+        if numbers.dtype.kind != "f" or before is None or not 0 < len(before) == numbers.shape[1] <= LARGEST_COMPARED:
+            self._changes = None
+            return
+        found = np.empty((len(numbers), 1), np.float64)
+        found[0] = np.abs(numbers[0] - before).max()
+        if len(numbers) > 1:
+            step = numbers[1:] - numbers[:-1]
+            found[1:, 0] = np.maximum(step.max(axis=1), -step.min(axis=1))
+        self._before = numbers[-1].copy()
+        self._changes.extend(found, found[0])
 
     def _note_changes(self, stack: Array) -> None:
         """Look for the last iteration that has other bits than the one before."""
@@ -430,7 +542,7 @@ class HistoryRecorder:
         self.settle()
         first, binned, recent = self._first, self._bins, self._recent
         if not first.shape[1]:
-            return None
+            return self._only_entered() if not self.count else None
         numbers = first
         for part in (binned, recent):
             numbers = _joined(numbers, part)
@@ -453,7 +565,25 @@ class HistoryRecorder:
             first_infinite=self._first_infinite,
             shapes=tuple(self._shapes),
             shape_changes=self._shape_changes,
+            changes=None if self._changes is None else self._changes.view(),
+            growth=None if self._growth is None else self._growth.view(),
         )
+
+    def _only_entered(self) -> ValueHistory | None:
+        """Return what entered a loop of which no iteration has run."""
+        known = self._entered
+        if known is None or not known.size or known.dtype.kind in "SUOT":
+            return None
+        numbers = plain_numbers(known.reshape(1, -1))
+        if known.size > MOST_ELEMENTS:
+            with np.errstate(all="ignore"):
+                kept = bucket_statistics(numbers, bucket_begins(known.size))[:, 0]
+        else:
+            kept = numbers
+        spans = np.zeros((0, 2), np.int64)
+        blank = np.zeros((len(kept), 0, kept.shape[1]))
+        type = element_types.name_of(known.dtype)
+        return ValueHistory(type, tuple(known.shape), 0, len(kept) == 1, spans, blank, kept)
 
     def _entered_numbers(self) -> Array | None:
         if self._entered is None or not self._entered.size:
@@ -464,6 +594,19 @@ class HistoryRecorder:
                 return stack
             begins = self._begins if self._size == stack.shape[1] and self._begins is not None else np.zeros(1, np.intp)
             return bucket_statistics(stack, begins)[:, 0]
+
+
+def _is_floating(value: Any) -> bool:
+    return storable(np.asarray(value)).dtype.kind == "f"
+
+
+def _joined_number(before: Array | None, now: Array) -> float:
+    """Return the number that was joined to the end of a value; NaN where it is something else that changed."""
+    if before is None or now.size != before.size + 1 or now.ndim != before.ndim:
+        return math.nan
+    wide = plain_numbers(np.asarray(now)).reshape(-1)
+    same = np.array_equal(wide[:-1], plain_numbers(before).reshape(-1), equal_nan=True)
+    return float(wide[-1]) if same else math.nan
 
 
 def _grouped(numbers: Array, size: int) -> Array:

@@ -13,6 +13,7 @@ import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview import runs
 from stepper.debug.overview.facts import LoopFacts, Overview, RowKind, RunState, overview_data
+from stepper.debug.overview.ports import text_of
 from stepper.debug.overview.recorder import FIRST_RUNS, LAST_RUNS
 from stepper.element_types import Array
 from stepper.engine.events import EventKind
@@ -132,6 +133,12 @@ def test_births_of_infinity_and_nan_are_found_with_the_numbers_that_made_them() 
     assert numerator is not None and wkv is not None
     assert numerator.first_infinite == 7 and wkv.first_nan == 8
     assert run.ending is not None and run.ending.limit == 12
+    (place,) = [index for index, row in enumerate(loop.rows) if row.kind is RowKind.BIRTH]
+    born, row = run.values[place], loop.rows[place]
+    assert born is not None and (born.first_infinite, born.first_nan) == (7, None)
+    assert row.producer is not None and row.producer.name == "exp_key"
+    expected = [np.ravel(debugger.value(f"exp_key@{iteration}")) for iteration in range(run.iterations)]
+    assert np.array_equal(born.numbers[0], expected)
 
 
 def test_a_birth_late_in_a_long_run_is_looked_for_where_a_row_has_it(
@@ -139,7 +146,7 @@ def test_a_birth_late_in_a_long_run_is_looked_for_where_a_row_has_it(
 ) -> None:
     monkeypatch.setattr(runs, "BIRTH_SECONDS", 0.0)
     debugger = opened(tmp_path, recurrence("Multiply", 1.001, 100_000))
-    overview = debugger.run_overview()
+    overview = debugger.run_overview(seconds=60)
     with np.errstate(over="ignore"):
         products = np.cumprod(np.full(100_000, 1.001, np.float32), dtype=np.float32)
     first = int(np.flatnonzero(np.isinf(products))[0])
@@ -148,6 +155,16 @@ def test_a_birth_late_in_a_long_run_is_looked_for_where_a_row_has_it(
     (birth,) = overview.births
     assert birth.cause.location.iteration == first and not overview.births_complete
     assert debugger.goto_tick(birth.tick).iteration == first
+    tick = debugger.machine.tick
+    shares = [overview.births_share]
+    for _ in range(1000):
+        overview = debugger.look_through(seconds=0.02)
+        shares.append(overview.births_share)
+        if overview.births_complete:
+            break
+    assert shares == sorted(shares) and 0 <= shares[0] < shares[-1] == 1
+    assert overview.births == (birth,) and debugger.machine.tick == tick
+    assert debugger.look_through() is overview or debugger.look_through().births == (birth,)
 
 
 def test_nested_loops_are_kept_by_run() -> None:
@@ -161,6 +178,8 @@ def test_nested_loops_are_kept_by_run() -> None:
     ending = outer.activations[0].ending
     assert ending is not None and ending.verdict is not None
     assert [operand.value for operand in ending.verdict.operands] == [0, 0] and ending.verdict.layer.type == "Greater"
+    shown = ending.verdict.operands[0].row
+    assert shown is not None and outer.rows[shown].inner.name == "swaps_in_pass_result"
     rows = {row.inner.name: index for index, row in enumerate(outer.rows)}
     assert outer.rows[rows["order_row_result"]].same_as == rows["order"]
     order = outer.activations[0].values[rows["order"]]
@@ -252,7 +271,9 @@ def test_a_loop_that_is_not_entered(tmp_path: Path) -> None:
     (run,) = loop.activations
     assert run.iterations == 0 and run.ending is not None and run.condition is None
     assert run.ending.reason is EndReason.INITIAL_CONDITION and run.ending.iteration == -1
-    assert all(history is None for history in run.values) and loop.ended == {EndReason.INITIAL_CONDITION: 1}
+    entered = [history for history in run.values if history is not None]
+    assert loop.ended == {EndReason.INITIAL_CONDITION: 1} and [one.count for one in entered] == [0, 0]
+    assert entered[0].entered is not None and entered[0].entered.tolist() == [[0]] and entered[0].at(0) is None
     assert loop.control.condition is not None and loop.control.condition.layer.name == "enters"
     ended = opened(tmp_path, countdown(), np.array([4], np.int64)).run_overview().loops[0].activations[0].ending
     assert ended is not None and ended.iteration == 3 and ended.verdict is not None
@@ -269,6 +290,12 @@ def test_an_error_of_the_run_is_a_fact(tmp_path: Path) -> None:
     assert overview.failure.type == "LimitReached" and overview.failure.place is not None
     assert overview.loops[0].activations[0].iterations == 10 and overview.outputs[0].brief is None
     assert debugger.machine.tick == 0 and debugger.run_overview() is overview
+
+
+def test_short_inputs_have_their_numbers_and_texts_their_text() -> None:
+    assert sample("nested_loop").run_overview().inputs[0].numbers == (5, 1, 4, 2, 8)
+    assert len(sample("date_normaliser").run_overview().inputs[0].numbers) == 16
+    assert text_of(np.array(["20 May", "2026"])) == "20 May 2026" and text_of(np.array([65, 66, 67, 68])) == ""
 
 
 # --- long runs, other branches --------------------------------------------------------------------------------------

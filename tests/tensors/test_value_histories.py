@@ -158,3 +158,62 @@ def test_numbers_over_a_range_of_iterations() -> None:
     assert found.over(100, 200) is None
     inside = found.over(40, 41)
     assert inside is not None and 40 <= inside[0] < 100 - SMALL.edge, "of the bin that it is in"
+
+
+@pytest.mark.parametrize("batches", [[1], [3, 50, 1]])
+@pytest.mark.parametrize("type", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 6, 200])
+def test_changes_are_those_from_the_iteration_before(batches: list[int], type: type[np.generic], size: int) -> None:
+    random = np.random.default_rng(size)
+    first = random.standard_normal(size).astype(type)
+    values = [first * np.asarray(0.5**k, type) for k in range(1, 41)]
+    found = recorded(values, batches, Capacity(32, 8), first)
+    expected = [float(np.abs(b - a).max()) for a, b in zip([first, *values], values, strict=False)]
+    assert found.changes is not None and found.changes.numbers[0, :, 0].tolist() == expected[: found.changes.count]
+    settled = next(k for k in range(40) if all(one < 0.01 * max(expected) for one in expected[k:]))
+    assert found.settled_from == settled
+    assert recorded(values, batches).changes is None, "nothing is known of what entered"
+    moving = [first * np.asarray(k % 2, type) for k in range(40)]
+    assert recorded(moving, batches, entered=first).settled_from is None
+    assert recorded([first] * 40, batches, entered=first).settled_from is None
+
+
+def test_numbers_of_an_iteration() -> None:
+    values = [np.array([[1.0, -4.0], [2.0, 3.0]], np.float32), np.array([[1.0, np.nan], [np.inf, -2.0]], np.float32)]
+    found = recorded(values, [2], entered=np.zeros((2, 2), np.float32))
+    first, second = found.at(0), found.at(1)
+    assert first is not None and second is not None and found.at(2) is None
+    assert first.rms == pytest.approx(np.sqrt(np.square(values[0]).mean()))
+    assert (first.largest, first.place, first.change) == (-4, (0, 1), 4)
+    assert (second.nan, second.infinite, second.numbers, second.largest, second.place) == (1, 1, 4, -2, (1, 1))
+    wide = np.random.default_rng(1).standard_normal((3, 256)).astype(np.float32)
+    large = recorded(list(wide), [3], entered=np.zeros(256, np.float32)).at(2)
+    assert large is not None and large.place is None and large.numbers == 64
+    assert large.rms == pytest.approx(np.sqrt(np.square(wide[2]).mean()))
+    assert abs(large.largest) == np.abs(wide[2]).max() and large.change == np.abs(wide[2] - wide[1]).max()
+    huge = recorded([np.full(4, 1e300)], [1]).at(0)
+    assert huge is not None and huge.rms == pytest.approx(1e300)
+
+
+@pytest.mark.parametrize("batches", [[1], [2, 5]])
+def test_growth_is_how_many_are_joined_and_the_one_that_is(batches: list[int]) -> None:
+    tokens = [3, 5, 7]
+    states = [tokens, tokens, [*tokens, 21], [*tokens, 21, 15], [*tokens, 21, 15, 0], [*tokens, 21, 15, 0, 1, 2]]
+    values = [np.array(one, np.int64) for one in states]
+    found = recorded(values, batches, entered=values[0])
+    assert found.growth is not None
+    more, joined = found.growth.numbers[0].T.tolist()
+    assert more == [0, 0, 1, 1, 1, 2]
+    assert np.array_equal(joined, [np.nan, np.nan, 21, 15, 0, np.nan], equal_nan=True)
+    assert recorded(values[:2], batches, entered=values[0]).growth is None
+    other = recorded([np.zeros(2), np.ones(3)], batches)
+    assert other.growth is not None and np.isnan(other.growth.numbers[0, 1, 1])
+
+
+def test_a_part_is_the_same_numbers_from_zero_on() -> None:
+    found = recorded([np.float32(k) for k in range(12)], [12])
+    part = found.part(3, 7)
+    assert part is not None and part.numbers[0, :, 0].tolist() == [3, 4, 5, 6]
+    assert part.spans.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]] and part.count == 4
+    long = recorded([np.float32(k) for k in range(100)], [12])
+    assert long.part(0, 8) is not None and long.part(8, 12) is None

@@ -17,8 +17,8 @@ ENDLESS_SECONDS = 2.0
 """The same, where a loop can never end."""
 MEMORY: Final = 2**29
 """Bytes that it may keep by itself."""
-
-_OVER: Final = (RunState.FINISHED, RunState.FAILED)
+LOOKED: Final = 0.25
+"""Seconds for which births of NaN and Inf are looked for at a time, when the run is over."""
 
 
 class BackgroundRun:
@@ -31,18 +31,21 @@ class BackgroundRun:
         self._is_shown = False
         self._is_automatic = False
         self._is_wanted = False
+        self._looks = False
         self._left = 0.0
         self._endless_left = 0.0
 
     def show(self, *, wanted: bool, runs: bool) -> None:
         """The facts are shown, or no longer; where it `runs` each run that is shown is made by itself."""
         self._is_shown, self._is_automatic = wanted, runs
+        self._looks = wanted and not self._is_wanted
         if not wanted:
             self._is_wanted = False
 
     def go_on(self) -> None:
         """Run on from where it was left, with as much time as at first."""
         self._is_automatic = self._is_wanted = True
+        self._looks = False
         self._left, self._endless_left = SECONDS, ENDLESS_SECONDS
 
     def hold(self) -> bool:
@@ -52,10 +55,19 @@ class BackgroundRun:
             self._is_automatic = False
         return was_wanted
 
+    def give_up(self) -> None:
+        """Do nothing more by itself: it has failed."""
+        self._is_automatic = self._is_wanted = self._looks = False
+
     @property
     def is_wanted(self) -> bool:
         """True if it is under way, or waits for what goes first."""
         return self._is_wanted
+
+    @property
+    def has_work(self) -> bool:
+        """True if the run is to go on, or births are to be looked for in what has run."""
+        return self._is_wanted or self._looks
 
     def view(self) -> Overview | None:
         """Return what is known; None while nobody looks. One that only gives way to something else is running."""
@@ -71,20 +83,29 @@ class BackgroundRun:
         return replace(known, state=RunState.RUNNING) if gives_way else known
 
     def run_on(self) -> bool:
-        """Run on until it ends, a limit is met, it is held, or the debugger is paused for something else; True if only
-        that is why it has not ended."""
+        """Run on until it ends, a limit is met, it is held, or the debugger is paused for something else; then look for
+        births, a while at a time. True if there is more to do."""
+        if not self._is_wanted:
+            return self._look_on()
         begun = perf_counter()
         known = self._debugger.run_overview(
             seconds=self._left, endless_seconds=self._endless_left, memory=MEMORY, progress=self._tell
         )
         spent = perf_counter() - begun
         self._left, self._endless_left = max(self._left - spent, 0.0), max(self._endless_left - spent, 0.0)
-        if known.state in _OVER:
-            self._is_wanted = self._is_wanted and not known.births_complete and self._left > 0
-        elif known.state is not RunState.PAUSED:
+        if known.state is not RunState.PAUSED:
             self._is_wanted = False
+        self._looks = self._is_shown and not known.looked_through
         self._tell(known)
-        return self._is_wanted
+        return self.has_work
+
+    def _look_on(self) -> bool:
+        known = self._debugger.overview()
+        if not known.looked_through:
+            known = self._debugger.look_through(seconds=LOOKED)
+            self._tell(known)
+        self._looks = self._is_shown and not known.looked_through
+        return self._looks
 
     def _tell(self, known: Overview) -> None:
         self._grew(self._as_shown(known))

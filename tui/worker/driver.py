@@ -382,17 +382,17 @@ class Driver:
     def _run_on(self) -> bool:
         """Go on with the run of the overview; True if there was anything to do."""
         with self._lock:
-            if self._waiting or not self._background.is_wanted:
+            if self._waiting or not self._background.has_work:
                 return False
             self._filling = True
         try:
             with self._debugger.working():
                 with self._lock:
-                    is_due = self._background.is_wanted and not self._waiting
+                    is_due = self._background.has_work and not self._waiting
                     self._debugger.machine.request_pause(wanted=not is_due)
                 is_more = self._background.run_on() if is_due else True
         except Exception as error:  # the worker must not die of it
-            self._background.hold()
+            self._background.give_up()
             is_more = False
             self._app.post_message(FaultFound("the run of the overview", repr(error)))
         finally:
@@ -405,7 +405,7 @@ class Driver:
     def _grew(self, known: Overview) -> None:
         """More is known of the run of the overview. A pause may have come where none is heeded."""
         with self._lock:
-            if self._waiting or not self._background.is_wanted:
+            if self._waiting or not self._background.has_work:
                 self._debugger.pause()
         self._app.post_message(OverviewGrew(known))
 

@@ -38,7 +38,7 @@ class VerdictOperand(Struct, frozen=True):
     """An input of an operation of a condition: `layer` computes it, reshapes and conversions left out.
 
     `value` is that of a single element. `carried` is the Parameter into which a back edge carries it; `is_constant`: it
-    follows from constants alone.
+    follows from constants alone. `row` is the index of another row of the loop that shows it.
     """
 
     layer: LayerSite
@@ -46,6 +46,7 @@ class VerdictOperand(Struct, frozen=True):
     value: Scalar | None
     carried: LayerSite | None
     is_constant: bool
+    row: int | None = None
 
 
 class Verdict(Struct, frozen=True):
@@ -86,6 +87,7 @@ class RowKind(StrEnum):
 
     CONDITION = "condition"
     BACK_EDGE = "back edge"
+    BIRTH = "birth"
     CONCATENATED = "concatenated output"
     LAST_VALUE = "last value"
     SLICE = "slice"
@@ -97,8 +99,9 @@ class Row(Struct, frozen=True):
 
     `inner` is the Parameter of a back edge or slice, else the Result; `result` the Result of a back edge; `producer`
     the layer of the body that computes the value. `port` is the index of the loop's input or output, `line` that of
-    its entry. `appends`: the value grows by a piece in each iteration, and the pieces are what is kept. `same_as` is an
-    earlier row with the same bits in every iteration so far.
+    its entry. `appends`: the value grows by a piece in each iteration, and the pieces are what is kept; `axis` is that
+    along which pieces are joined or cut. `same_as` is an earlier row with the same bits in every iteration so far. Of a
+    birth, `inner` and `producer` are the operation in which a NaN or Inf is born, `port` is the index of its output.
     """
 
     kind: RowKind
@@ -108,6 +111,7 @@ class Row(Struct, frozen=True):
     port: int | None = None
     line: int = 0
     slicing: Slicing | None = None
+    axis: int | None = None
     appends: bool = False
     same_as: int | None = None
 
@@ -194,11 +198,14 @@ class BranchFacts(Brief, Struct, frozen=True, eq=False):
 class ModelPortFacts(Struct, frozen=True):
     """An input or output of the model: its value in short (None: not computed), and how many elements are not finite.
 
-    `loop` and `row`: the output is that of a loop, by index.
+    `numbers` are its elements, if they are few, `text` those of texts. `loop` and `row`: the output is that of a loop,
+    by index.
     """
 
     name: str
     brief: TensorBrief | None
+    numbers: tuple[Scalar, ...] = ()
+    text: str = ""
     size: int = 0
     nan: int = 0
     infinite: int = 0
@@ -228,6 +235,7 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     `ticks`, `iterations` (of all loops), `seconds` and `bytes` (kept for time travel and for this) grow while it runs;
     `rate` is iterations a second, of the last second. `operations` counts those of the model's own graph by type,
     `sequences` can be opened. `births` are those found so far; up to the tick `births_tick` they were looked for.
+    `looked_through`: in all that has run, and the operations in which they are born have their rows.
     """
 
     unshown: ClassVar = ("loops", "branches", "inputs", "outputs")
@@ -246,7 +254,13 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     sequences: tuple[LayerSite, ...]
     births: tuple[Birth, ...] = ()
     births_tick: int = 0
+    looked_through: bool = False
     failure: Failure | None = None
+
+    @property
+    def births_share(self) -> float:
+        """Return in which share of what has run births were looked for."""
+        return min(self.births_tick / self.ticks, 1.0) if self.ticks else 0.0
 
     @property
     def births_complete(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 from weakref import proxy
 
@@ -51,6 +52,21 @@ class _Slots:
             self.slots.append(slot)
         self.rows.append(row)
         self.taken.append(None if slot is None else self.slots.index(slot))
+
+    def follow(self, program: Program, followed: Sequence[tuple[int, int, int]], file: str) -> None:
+        """Add rows for outputs of operations that no other row shows: (index of the operation, of its output, slot)."""
+        for index, output, slot in followed:
+            if slot not in self.slots:
+                site = layer_site(program.operations[index].layer, file)
+                self.add(Row(RowKind.BIRTH, site, producer=site, port=output, line=site.line), slot)
+
+    def shown(self) -> dict[int, int]:
+        """Return by slot the first row that shows it as it is, of other kinds than back edges."""
+        found: dict[int, int] = {}
+        for index, (row, place) in enumerate(zip(self.rows, self.taken, strict=True)):
+            if place is not None and row.kind is not RowKind.BACK_EDGE:
+                found.setdefault(self.slots[place], index)
+        return found
 
 
 class _ActivationRecorder:
@@ -124,7 +140,14 @@ class _LoopRecord:
     """All runs of one loop."""
 
     def __init__(
-        self, model: Model, operation: Operation, program: Program, capacity: Capacity, *, cuts_later: bool
+        self,
+        model: Model,
+        operation: Operation,
+        program: Program,
+        capacity: Capacity,
+        followed: Sequence[tuple[int, int, int]] = (),
+        *,
+        cuts_later: bool,
     ) -> None:
         (plan,) = operation.plans
         assert isinstance(plan, LoopPlan)
@@ -132,6 +155,7 @@ class _LoopRecord:
         self.cuts_later = cuts_later
         self.file = str(model.path)
         self.slots = _loop_rows(operation.layer, plan, self.file)
+        self.slots.follow(plan.program, followed, self.file)
         self.control = control(model, program.graph, operation.layer)
         self.first: list[_ActivationRecorder] = []
         self.last: deque[_ActivationRecorder] = deque(maxlen=LAST_RUNS)
@@ -194,7 +218,11 @@ class _LoopRecord:
         activation = frame.activation
         assert activation is not None and activation.ended is not None
         slot = self.plan.condition_result
-        verdict = None if slot is None or activation.iteration < 0 else Verdicts(frame, self.file).of(slot)
+        verdict = (
+            None
+            if slot is None or activation.iteration < 0
+            else Verdicts(frame, self.file, self.slots.shown()).of(slot)
+        )
         return Ending(activation.ended, activation.iteration, activation.limit, verdict)
 
     def leave(self, activation: Activation) -> None:
@@ -321,10 +349,17 @@ class _BranchRecord:
 class RunRecorder(RunObserver):
     """Keeps what the loops and branches of a run take in, carry and give. It sees the run once, from its start.
 
-    `edited`: values may be set by hand on the way, so that a slice need not be what is in its source.
+    `edited`: values may be set by hand on the way, so that a slice need not be what is in its source. `followed` are
+    outputs of operations that get rows as well, by the `id` of the program: (index, index of the output, slot).
     """
 
-    def __init__(self, machine: Machine, *, edited: bool = False) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        edited: bool = False,
+        followed: Mapping[int, Sequence[tuple[int, int, int]]] = MappingProxyType({}),
+    ) -> None:
         self._machine: Machine = proxy(machine)
         compiled = machine.compiled
         self._loops: dict[int, _LoopRecord] = {}
@@ -338,7 +373,12 @@ class RunRecorder(RunObserver):
                 if operation.plans and isinstance(operation.plans[0], LoopPlan):
                     key = id(operation.plans[0].program)
                     self._loops[key] = _LoopRecord(
-                        compiled.model, operation, program, capacity, cuts_later=not (program.path or edited)
+                        compiled.model,
+                        operation,
+                        program,
+                        capacity,
+                        followed.get(key, ()),
+                        cuts_later=not (program.path or edited),
                     )
                 elif operation.plans:
                     self._branches[id(operation)] = _BranchRecord(compiled.model, operation, program)
@@ -470,22 +510,35 @@ def _loop_rows(layer: Layer, plan: LoopPlan, file: str) -> _Slots:
             producer(slot),
             entry.input,
             _edge_line(body, program.graph, program.parameter(entry.parameter)),
+            axis=None if piece is None else _joined_along(program, entry.result),
             appends=piece is not None,
         )
         slots.add(row, slot)
     for scan in plan.concatenated:
         slot = scan.result
-        row = Row(RowKind.CONCATENATED, result(slot), None, producer(slot), scan.output, scan.line, scan.slicing)
+        row = Row(
+            RowKind.CONCATENATED,
+            result(slot),
+            None,
+            producer(slot),
+            scan.output,
+            scan.line,
+            scan.slicing,
+            scan.slicing.axis,
+        )
         slots.add(row, slot)
     for last in plan.last_values:
         piece = pieces.get(last.result)
         slot = last.result if piece is None else piece
         kind, appends = RowKind.LAST_VALUE, piece is not None
-        row = Row(kind, result(last.result), None, producer(slot), last.output, last.line, appends=appends)
+        along = None if piece is None else _joined_along(program, last.result)
+        row = Row(kind, result(last.result), None, producer(slot), last.output, last.line, axis=along, appends=appends)
         slots.add(row, slot)
     for sliced in plan.sliced:
         parameter = layer_site(program.parameter(sliced.parameter), file)
-        row = Row(RowKind.SLICE, parameter, None, parameter, sliced.input, sliced.line, sliced.slicing)
+        row = Row(
+            RowKind.SLICE, parameter, None, parameter, sliced.input, sliced.line, sliced.slicing, sliced.slicing.axis
+        )
         slots.add(row, sliced.parameter)
     return slots
 
@@ -521,6 +574,12 @@ def _appended(program: Program, parameter: int, result: int) -> int | None:
         return None
     others = [slot for slot in operation.inputs if slot != parameter]
     return others[0] if len(others) == 1 else None
+
+
+def _joined_along(program: Program, result: int) -> int | None:
+    """Return the axis along which a body joins a piece to its Parameter; None where it is counted from the end."""
+    axis = str(program.operations[program.computed_at[result]].layer.attributes.get("axis", ""))
+    return int(axis) if axis.isdecimal() else None
 
 
 def _edge_line(body: Body, graph: Graph, parameter: Layer) -> int:

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from time import perf_counter
 from typing import Final, NamedTuple
 
-import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit
-from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.breakpoints.checks import Causes, Check
-from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
-from stepper.debug.breakpoints.watcher import BreakpointWatcher
-from stepper.debug.causes.cause import NonFinite, NonFiniteKind
-from stepper.debug.causes.locations import brief_of
-from stepper.debug.overview.facts import Birth, Failure, ModelPortFacts, Overview, RunState
+from stepper.debug.overview.births import BirthSearch
+from stepper.debug.overview.facts import Failure, ModelPortFacts, Overview, RunState
+from stepper.debug.overview.ports import port_facts
 from stepper.debug.overview.recorder import RunRecorder
 from stepper.debug.timeline import Timeline
-from stepper.element_types import FLOATING
 from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Frame, Snapshot
-from stepper.engine.program import CompiledModel, Value
+from stepper.engine.frames import Snapshot
+from stepper.engine.program import Value
 from stepper.engine.run import output_names
 from stepper.errors import Paused, StepperError
 from stepper.ir.lowering import sequences_of
 from stepper.ir.model import layer_site
 
-MOST_BIRTHS: Final = 64
 BIRTH_SECONDS: Final = 0.4
-"""For how long the births of NaN and Inf are looked for after a run."""
+"""For how long the births of NaN and Inf are looked for after a run that has a limit."""
 _INTERVAL: Final = 1 / 30
 _SHARE: Final = 20
 """A picture for `progress` is made again after so many times as long as the last one took."""
 
 Progress = Callable[[Overview], object]
+Followed = dict[int, tuple[tuple[int, int, int], ...]]
 
 
 _ENDED: Final = (RunState.FINISHED, RunState.FAILED)
@@ -57,6 +52,14 @@ class _Budget(NamedTuple):
         return self.seconds is not None and spent >= self.seconds
 
 
+class _Again(NamedTuple):
+    """A run that is recorded once more: with which operations, and how far it has come."""
+
+    followed: Followed
+    recorder: RunRecorder
+    stand: Snapshot
+
+
 class OverviewRun:
     """The overview of a debugger's run as it is edited now, filled by `go`, which may be called again to go on."""
 
@@ -72,8 +75,9 @@ class OverviewRun:
         self._stand: Snapshot | None = None
         self._state = RunState.NOT_RUN
         self._failure: Failure | None = None
-        self._births: list[Birth] = []
-        self._births_tick = 0
+        self._births = BirthSearch(self._timeline)
+        self._followed: Followed = {}
+        self._again: _Again | None = None
         self._ticks, self._seconds = 0, 0.0
         self._outputs: tuple[Value, ...] | None = None
         self._moments: deque[tuple[float, int]] = deque()
@@ -101,15 +105,15 @@ class OverviewRun:
         """Run on from where it was left; the present of the debugger stays."""
         if self._edits != self._timeline.edits:
             self._begin()
-        if self._state in _ENDED and self._births_tick >= self._ticks:
+        if self._state in _ENDED and self._is_looked_through:
             return self.latest
         self._is_working = True
         with self._excursion():
             if self._state not in _ENDED:
                 self._run(_Budget(perf_counter(), seconds, endless_seconds, memory), progress)
-            if self._state in _ENDED:
+            if self._state is not RunState.PAUSED:
                 self._publish(progress)
-                self._find_births()
+                self._look_through(inf if seconds is None else perf_counter() + BIRTH_SECONDS)
         self._publish(progress)
         return self.latest
 
@@ -181,41 +185,65 @@ class OverviewRun:
 
     # --- births --------------------------------------------------------------------------------------------------
 
-    def _find_births(self) -> None:
-        """Look through the run for operations that give NaN or Inf for inputs that have none.
+    def look_through(self, seconds: float | None) -> Overview:
+        """Look further for births in what has run, and give their operations rows; the present stays.
 
-        First from the start; if that takes too long, and a row is known to have one later, from shortly before that.
+        Of operations in which a NaN or Inf is born nothing was kept: the run is recorded once more, with them.
         """
-        machine = self._timeline.machine
-        watcher = BreakpointWatcher(machine)
-        watcher.watch([_Births(self._births, machine.compiled)])
-        machine.watcher, machine.observers = watcher, ()
-        self._births_tick = self._search_births(watcher, self._births_tick)
-        later = self._recorder.first_non_finite()
-        if not self._births and later is not None and later > self._births_tick:
-            self._search_births(watcher, later)
+        if self._edits != self._timeline.edits or self._is_looked_through:
+            return self.latest
+        self._is_working = True
+        deadline = inf if seconds is None else perf_counter() + seconds
+        with self._excursion():
+            self._look_through(deadline)
+        self._publish(None)
+        return self.latest
 
-    def _search_births(self, watcher: BreakpointWatcher, begin: int) -> int:
-        """Return the tick up to which births were looked for."""
-        timeline, machine, started = self._timeline, self._timeline.machine, perf_counter()
-        timeline.return_to(begin)
-        machine.watcher = watcher
-        watcher.forward()
-        while machine.tick < self._ticks and not machine.finished:
+    @property
+    def _is_looked_through(self) -> bool:
+        return self._births.tick >= self._ticks and self._is_followed
+
+    @property
+    def _is_followed(self) -> bool:
+        """True if all operations that deserve a row have one."""
+        return self._births.followed() == self._followed
+
+    def _look_through(self, deadline: float) -> None:
+        def enough() -> bool:
+            return perf_counter() >= deadline
+
+        self._births.look(self._ticks, self._recorder.first_non_finite(), enough)
+        if self._births.tick >= self._ticks and not self._is_followed:
+            self._record_again(enough)
+
+    def _record_again(self, enough: Callable[[], bool]) -> None:
+        timeline, machine = self._timeline, self._timeline.machine
+        followed = self._births.followed()
+        again = self._again
+        if again is None or again.followed != followed:
+            timeline.return_to(0)
+            again = _Again(
+                followed, RunRecorder(machine, edited=bool(self._edits), followed=followed), machine.snapshot()
+            )
+        else:
+            machine.restore(again.stand)
+        machine.watcher, machine.observers = None, (again.recorder,)
+        is_over = False
+        while machine.tick < self._ticks and not machine.finished and not is_over:
             try:
                 due = min(timeline.history.due(machine.tick), self._ticks)
                 event = timeline.forward(Every.END, lambda _event: False, due)
             except Paused:
                 break
             except StepperError:
-                watcher.examine()
-                return self._ticks
-            watcher.examine()
-            if event.kind is EventKind.PAUSED or perf_counter() - started >= BIRTH_SECONDS:
+                is_over = True
+                continue
+            if event.kind is EventKind.PAUSED or enough():
                 break
-            if len(self._births) >= MOST_BIRTHS:
-                return self._ticks
-        return machine.tick
+        if is_over or machine.tick >= self._ticks or machine.finished:
+            self._recorder, self._followed, self._again = again.recorder, followed, None
+        else:
+            self._again = again._replace(stand=machine.snapshot())
 
     # --- what is known -------------------------------------------------------------------------------------------
 
@@ -236,8 +264,9 @@ class OverviewRun:
             loops=loops,
             branches=branches,
             sequences=tuple(layer_site(layer, str(model.path)) for layer in sequences_of(model)),
-            births=tuple(self._births),
-            births_tick=self._births_tick,
+            births=tuple(self._births.found),
+            births_tick=self._births.tick,
+            looked_through=self._is_looked_through,
             failure=self._failure,
         )
 
@@ -255,7 +284,7 @@ class OverviewRun:
         main = self._timeline.machine.compiled.main
         values = self._timeline.history.before(0).frames[0].values
         return tuple(
-            _port(parameter.name, values[slot])
+            port_facts(parameter.name, values[slot])
             for parameter, slot in zip(main.graph.parameters, main.parameters, strict=True)
         )
 
@@ -265,49 +294,5 @@ class OverviewRun:
         for index, (name, slot) in enumerate(zip(output_names(compiled.model), compiled.main.results, strict=True)):
             value = None if self._outputs is None else self._outputs[index]
             loop, row = self._recorder.output_of(slot) or (None, None)
-            found.append(replace(_port(name, value), loop=loop, row=row))
+            found.append(replace(port_facts(name, value), loop=loop, row=row))
         return tuple(found)
-
-
-class _Births(Breakpoint):
-    """A breakpoint that notes the first NaN and the first Inf of each operation, and never stops."""
-
-    def __init__(self, found: list[Birth], compiled: CompiledModel) -> None:
-        self._found, self._held = found, list[NonFinite]()
-        self._known = {(birth.cause.kind, birth.cause.location.operation) for birth in found}
-        words = tuple(NonFiniteKind)
-        checks = [self._noting(one) for word in words for one in non_finite_checks(word, compiled, frozenset())]
-        super().__init__(0, BreakDescription(BreakKind.WHEN, "nan"), checks, (), 0, compiled.main)
-
-    def _noting(self, check: Check) -> Check:
-        is_known = False
-
-        def test(stack: Sequence[Frame]) -> Causes | None:
-            nonlocal is_known
-            causes = None if is_known else check.test(stack)
-            if causes is None:
-                return None
-            is_known = True
-            self._held = [cause for cause in causes if isinstance(cause, NonFinite)]
-            return causes
-
-        return replace(check, test=test)
-
-    def passed(self, tick: int, *, forward: bool) -> bool:
-        """Note what held; it stops nothing."""
-        for cause in self._held:
-            key = cause.kind, cause.location.operation
-            if key not in self._known:
-                self._known.add(key)
-                self._found.append(Birth(tick, cause))
-        return False
-
-
-def _port(name: str, value: Value | None) -> ModelPortFacts:
-    if value is None:
-        return ModelPortFacts(name, None)
-    array = np.asarray(value)
-    floating = array.dtype in FLOATING
-    nan = int(np.isnan(array).sum()) if floating else 0
-    infinite = int(np.isinf(array).sum()) if floating else 0
-    return ModelPortFacts(name, brief_of(value), int(array.size), nan, infinite)

@@ -27,10 +27,13 @@ class _BoundSlot(NamedTuple):
 
 
 class Verdicts:
-    """The verdicts of conditions in a frame of a loop, which stands where an iteration is closed."""
+    """The verdicts of conditions in a frame of a loop, which stands where an iteration is closed.
 
-    def __init__(self, frame: Frame, file: str) -> None:
-        self._frame, self._file = frame, file
+    `rows` are those of the loop that show a slot, by slot.
+    """
+
+    def __init__(self, frame: Frame, file: str, rows: Mapping[int, int]) -> None:
+        self._frame, self._file, self._rows = frame, file, rows
         plan = None if frame.activation is None else frame.activation.plan
         self._carried = {result: parameter for parameter, result in plan.carried} if isinstance(plan, LoopPlan) else {}
 
@@ -106,6 +109,7 @@ class Verdicts:
             value=scalar_of(array.reshape(())) if array.size == 1 else None,
             carried=None if parameter is None else layer_site(self._frame.program.parameter(parameter), self._file),
             is_constant=place.program.template[place.slot] is not None,
+            row=self._rows.get(place.slot) if is_body else None,
         )
 
     # --- slots ---------------------------------------------------------------------------------------------------

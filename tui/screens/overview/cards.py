@@ -70,8 +70,9 @@ class Card(Struct, frozen=True, eq=False):
         return self.facts.activations
 
     def history(self, line: Line, run: int) -> ValueHistory | None:
-        """Return the values of a row in one of the kept runs."""
-        return self.runs[run].values[line.row] if 0 <= run < len(self.runs) else None
+        """Return the values of a row in one of the kept runs; None where no iteration has run."""
+        known = self.runs[run].values[line.row] if 0 <= run < len(self.runs) else None
+        return known if known is not None and known.count else None
 
 
 def cards_of(
@@ -174,7 +175,8 @@ def _chosen(rows: Sequence[Row]) -> dict[int, int]:
 
 
 def _any_history(facts: LoopFacts, place: int) -> ValueHistory | None:
-    return next((one for run in facts.activations if (one := run.values[place]) is not None), None)
+    known = [one for run in facts.activations if (one := run.values[place]) is not None]
+    return next((one for one in known if one.count), known[0] if known else None)
 
 
 def _line(
@@ -195,7 +197,9 @@ def _line(
     name = _row_name(row)
     line = Line(place, kind, Form.WORDS, glyph, name, "" if history is None else shape_of(history.shape))
     if history is None:
-        return line._replace(words="no iteration ran" if not facts.total else "no numbers")
+        return line._replace(words="no numbers" if facts.total else "empty: no piece")
+    if not history.count:
+        return line._replace(words="entered, and is what leaves the loop")
     if chosen[place] != place:
         joined = ", joined" if kind is RowKind.CONCATENATED and other.kind is not RowKind.CONCATENATED else ""
         if kind is RowKind.CONCATENATED and row.slicing is not None and row.slicing.stride < 0:

@@ -18,7 +18,6 @@ from tui.paint.pictures import (
     RowPicture,
     Strip,
     column,
-    entered,
     laid,
     put_rails,
     row_of,
@@ -292,10 +291,8 @@ class Page:
             return [[("true" if holds else "false", "")]]
         if history is None or values is None:
             return []
-        previous = value_at(card, line, at._replace(iteration=at.iteration - 1), self._wishes)[1]
-        if not at.iteration:
-            previous = entered(history, way_of(self._wishes, card, line))
-        rows = words.value_lines(line, history, values, previous)
+        found = history.at(at.iteration)
+        rows = [] if found is None else words.value_lines(line, history, values, found)
         if height == 1 and len(rows) > 1 and width_of(rows[0]) + width_of(rows[1]) + 2 <= width:
             return [[*rows[0], ("  ", ""), *rows[1]]]
         return [shortened(row, width - 1) for row in rows]

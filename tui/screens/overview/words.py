@@ -22,7 +22,7 @@ from stepper.debug.overview.facts import (
 )
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
-from stepper.tensors.histories import ValueHistory
+from stepper.tensors.histories import ColumnStatistics, ValueHistory
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
 from tui.screens.overview.cards import Card, Line
@@ -384,32 +384,22 @@ def _births(births: Sequence[Birth], outputs: Sequence[ModelPortFacts], head: Ce
 # --- a value --------------------------------------------------------------------------------------------------------
 
 
-def value_lines(line: Line, history: ValueHistory, values: Array, previous: Array | None) -> list[Row]:
+def value_lines(line: Line, history: ValueHistory, values: Array, found: ColumnStatistics) -> list[Row]:
     """Return what stands beside a picture of the value at the cursor: rms, largest with its place, change."""
     if line.labels or values.size == 1:
         return [[(number(float(values[0]), 9), ""), (labels_in(line, values), "strong")]]
-    bad = ~np.isfinite(values)
-    unit = "" if history.is_whole else " buckets"
-    if bad.any():
-        word = "NaN" if np.isnan(values).any() else "Inf"
-        return [[(word, "bad"), (f" in {int(bad.sum())} of {values.size}{unit}", "")]]
-    wide = values.astype(np.float64)
-    place = int(np.abs(wide).argmax())
-    at = _place(place, history)
-    found: list[Row] = [
-        [("rms ", "dim"), (f"{number(float(np.sqrt(np.square(wide).mean()))):>6}", "")],
-        [("max ", "dim"), (f"{number(float(wide[place])):>6}", ""), (at, "dim")],
+    if found.nan or found.infinite:
+        word, count = ("NaN", found.nan) if found.nan else ("Inf", found.infinite)
+        unit = "" if history.is_whole else " buckets"
+        return [[(word, "bad"), (f" in {count} of {found.numbers}{unit}", "")]]
+    place = "" if found.place is None else f" at [{','.join(map(str, found.place))}]"
+    rows: list[Row] = [
+        [("rms ", "dim"), (f"{number(found.rms):>6}", "")],
+        [("max ", "dim"), (f"{number(found.largest):>6}", ""), (place, "dim")],
     ]
-    if previous is not None and previous.shape == values.shape and np.isfinite(previous).all():
-        change = float(np.abs(wide - previous.astype(np.float64)).max())
-        found.append([("chg ", "dim"), (f"{number(change):>6}", "")])
-    return found
-
-
-def _place(place: int, history: ValueHistory) -> str:
-    if not history.is_whole or int(np.prod(history.shape, dtype=np.int64)) != history.elements:
-        return ""
-    return f" at [{','.join(str(int(one)) for one in np.unravel_index(place, history.shape))}]"
+    if found.change is not None and np.isfinite(found.change):
+        rows.append([("chg ", "dim"), (f"{number(found.change):>6}", "")])
+    return rows
 
 
 def numbers_in(values: Array, room: int) -> str:

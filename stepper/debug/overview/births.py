@@ -1,0 +1,136 @@
+"""Where NaN and Inf are born in a run: looked for in stretches, from where it was left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.breakpoints.checks import Causes, Check
+from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
+from stepper.debug.breakpoints.watcher import BreakpointWatcher
+from stepper.debug.causes.cause import NonFinite, NonFiniteKind
+from stepper.debug.overview.facts import Birth
+from stepper.debug.timeline import Timeline
+from stepper.engine.events import EventKind, Every
+from stepper.engine.frames import Frame
+from stepper.engine.program import CompiledModel
+from stepper.errors import Paused, StepperError
+
+MOST_BIRTHS: Final = 64
+MOST_FOLLOWED: Final = 4
+"""Births of a loop whose operations get rows."""
+
+
+class BirthSearch:
+    """Looks through a run for operations that give NaN or Inf for inputs that have none.
+
+    `found` are those known so far; up to `tick` everything was looked through.
+    """
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._tried_later = False
+        self.found: list[Birth] = []
+        self.tick = 0
+
+    def look(self, end: int, later: int | None, enough: Callable[[], bool]) -> None:
+        """Look on up to a tick, in the machine of the timeline; whoever calls puts it back.
+
+        First from where it was left; if that is `enough` before any was found, and a row is known to have one `later`,
+        then from there as well.
+        """
+        machine = self._timeline.machine
+        watcher = BreakpointWatcher(machine)
+        watcher.watch([_Births(self.found, machine.compiled)])
+        machine.observers = ()
+        self.tick = self._look(watcher, self.tick, end, enough)
+        if not self.found and later is not None and later > self.tick and not self._tried_later:
+            self._tried_later = True
+            self._look(watcher, later, end, lambda: bool(self.found))
+        self.found.sort(key=lambda birth: birth.tick)
+
+    def _look(self, watcher: BreakpointWatcher, begin: int, end: int, enough: Callable[[], bool]) -> int:
+        """Return the tick up to which it was looked."""
+        timeline, machine = self._timeline, self._timeline.machine
+        if begin >= end:
+            return begin
+        timeline.return_to(begin)
+        machine.watcher = watcher
+        watcher.forward()
+        while machine.tick < end and not machine.finished:
+            try:
+                due = min(timeline.history.due(machine.tick), end)
+                event = timeline.forward(Every.END, lambda _event: False, due)
+            except Paused:
+                break
+            except StepperError:
+                watcher.examine()
+                return end
+            watcher.examine()
+            if len(self.found) >= MOST_BIRTHS:
+                return end
+            if event.kind is EventKind.PAUSED or enough():
+                break
+        return machine.tick
+
+    def followed(self) -> dict[int, tuple[tuple[int, int, int], ...]]:
+        """Return the outputs of operations that deserve a row, by the `id` of the program of their loop's body.
+
+        Each is (index of the operation, of its output, slot). Inside of an If there is no row.
+        """
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for birth in self.found:
+            place = birth.cause.location
+            if place.operation is None or not place.path or place.path[-1].iteration is None:
+                continue
+            for program in self._timeline.machine.compiled.programs:
+                for index, operation in enumerate(program.operations):
+                    if operation.layer.id == place.operation.id and operation.layer.line == place.operation.line:
+                        output = place.output or 0
+                        one = index, output, operation.outputs[output]
+                        known = found.setdefault(id(program), [])
+                        if one not in known and len(known) < MOST_FOLLOWED:
+                            known.append(one)
+        return {key: tuple(places) for key, places in found.items()}
+
+
+class _Births(Breakpoint):
+    """A breakpoint that notes the first NaN and the first Inf of each operation, and never stops."""
+
+    def __init__(self, found: list[Birth], compiled: CompiledModel) -> None:
+        self._found, self._held = found, list[NonFinite]()
+        words = tuple(NonFiniteKind)
+        checks = [self._noting(one) for word in words for one in non_finite_checks(word, compiled, frozenset())]
+        super().__init__(0, BreakDescription(BreakKind.WHEN, "nan"), checks, (), 0, compiled.main)
+
+    def _noting(self, check: Check) -> Check:
+        is_known = False
+
+        def test(stack: Sequence[Frame]) -> Causes | None:
+            nonlocal is_known
+            causes = None if is_known else check.test(stack)
+            if causes is None:
+                return None
+            is_known = True
+            self._held = [cause for cause in causes if isinstance(cause, NonFinite)]
+            return causes
+
+        return replace(check, test=test)
+
+    def passed(self, tick: int, *, forward: bool) -> bool:
+        """Note what held; it stops nothing."""
+        for cause in self._held:
+            same = (
+                place
+                for place, one in enumerate(self._found)
+                if (one.cause.kind, one.cause.location.operation) == (cause.kind, cause.location.operation)
+            )
+            known = next(same, None)
+            if known is None:
+                self._found.append(Birth(tick, cause))
+            elif tick < self._found[known].tick:
+                self._found[known] = Birth(tick, cause)
+        return False
