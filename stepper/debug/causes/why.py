@@ -7,7 +7,7 @@ replays beside the run, which stays where it is.
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,18 +15,17 @@ from msgspec.structs import replace
 from stepper import element_types
 from stepper.debug.branches.edits import ConstantEdit, ValueEdit
 from stepper.debug.causes.cause import Arithmetic, Cause, Chain, Element, Link, LinkKind, Location, NonFinite
+from stepper.debug.causes.crossings import ValueSpot, into_body, operation_of, out_of_body, producer, with_rank_of
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
-from stepper.debug.causes.locations import body_of_frame, file_of, location_of
+from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
 from stepper.debug.iterations.slots import is_current, why_absent
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
-from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import ConcatenatedOutput, in_axis_order
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
+from stepper.engine.frames import Frame
+from stepper.engine.program import BranchPlan, Operation, OpKind
 from stepper.errors import Paused, UsageError
-from stepper.ir.model import Layer
-from stepper.ops.operands import normalize_axis, shape_text
+from stepper.ops.operands import shape_text
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, address_given, numpy_index
 
@@ -52,7 +51,7 @@ def why(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST)
         value = walk.frames.at(seat)[-1].values[target.slot]
         if value is None:
             raise NoValueYet(f"'{address}' has no value here")
-        return walk.chain(_Spot(seat, target.slot, _element(np.asarray(value), address)))
+        return walk.chain(ValueSpot(seat, target.slot, _element(np.asarray(value), address)))
 
 
 def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
@@ -72,7 +71,7 @@ def _with_chain(walk: _BackwardWalk, cause: NonFinite) -> NonFinite:
     site = cause.location.operation
     if operation is None or site is None or operation.layer.id != site.id:
         return cause
-    chain = walk.chain(_Spot(seat, operation.outputs[cause.location.output or 0], cause.element))
+    chain = walk.chain(ValueSpot(seat, operation.outputs[cause.location.output or 0], cause.element))
     return replace(cause, chain=chain, last_clean=walk.last_clean(chain))
 
 
@@ -130,14 +129,6 @@ class _NotKept(Exception):
     """A value on the way is gone: a recorded run that was resumed keeps only what is still read."""
 
 
-class _Spot(NamedTuple):
-    """An element (None: all) of what a slot holds in a frame."""
-
-    seat: Seat
-    slot: int
-    element: Element | None
-
-
 class _BackwardWalk:
     """One walk back. It makes a link of each spot and says which spot is the next."""
 
@@ -147,13 +138,13 @@ class _BackwardWalk:
         self._file = file_of(timeline.machine.compiled)
         self._edits = [edit for made in timeline.edits.values() for edit in made]
         self.frames = EarlierFrames(timeline)
-        self._last: _Spot | None = None
+        self._last: ValueSpot | None = None
 
     def close(self) -> None:
         """Be done with it."""
         self.frames.close()
 
-    def chain(self, spot: _Spot) -> Chain:
+    def chain(self, spot: ValueSpot) -> Chain:
         """Return all links from a spot to where it begins."""
         laps = _Laps()
         try:
@@ -164,8 +155,8 @@ class _BackwardWalk:
         except _NotKept:
             return Chain(laps.links(), "what it was computed of was not kept by the run")
 
-    def _walked(self, spot: _Spot, laps: _Laps) -> Chain:
-        following: _Spot | None = spot
+    def _walked(self, spot: ValueSpot, laps: _Laps) -> Chain:
+        following: ValueSpot | None = spot
         edges = 0
         while following is not None:
             here = self._last = following
@@ -208,20 +199,20 @@ class _BackwardWalk:
             return f"looked back over {edges} iterations, in the earliest of which it was so already"
         return ""
 
-    def _is_bad(self, spot: _Spot) -> bool:
+    def _is_bad(self, spot: ValueSpot) -> bool:
         """True if the element is NaN or infinite."""
         value = np.asarray(self.frames.at(spot.seat)[-1].values[spot.slot])
         return spot.element is not None and value.dtype in FLOATING and not bool(np.isfinite(value[spot.element]))
 
     # --- links ---------------------------------------------------------------------------------------------------
 
-    def _link(self, spot: _Spot) -> tuple[Link, _Spot | None]:
+    def _link(self, spot: ValueSpot) -> tuple[Link, ValueSpot | None]:
         frames = self.frames.at(spot.seat)
         frame, program = frames[-1], frames[-1].program
         value = frame.values[spot.slot]
         if value is None:
             raise _NotKept
-        layer, output = _producer(frame, spot.slot)
+        layer, output = producer(program, spot.slot)
         array = np.asarray(value)
         link = Link(
             location=location_of(frames, self._file, layer, output if len(layer.outputs) > 1 else None),
@@ -234,7 +225,7 @@ class _BackwardWalk:
         contents = [edit for edit in self._edits if isinstance(edit, ValueEdit | ConstantEdit)]
         if any(edit.program is program and edit.slot == spot.slot and edit.value is value for edit in contents):
             return replace(link, kind=LinkKind.EDITED), None
-        operation = _operation(frame, spot.slot)
+        operation = operation_of(program, spot.slot)
         if operation is not None and operation.plans:
             return (
                 self._out_of(spot, link, operation)
@@ -247,7 +238,9 @@ class _BackwardWalk:
             return self._into(spot, link, frame)
         return link, None
 
-    def _computed(self, spot: _Spot, link: Link, frame: Frame, operation: Operation) -> tuple[Link, _Spot | None]:
+    def _computed(
+        self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation
+    ) -> tuple[Link, ValueSpot | None]:
         output = operation.outputs.index(spot.slot)
         if spot.element is None or not self._is_bad(spot):
             return replace(link, kind=LinkKind.COMPUTED, operands=operands_of(frame, operation, self._file)), None
@@ -259,65 +252,27 @@ class _BackwardWalk:
             step = LinkKind.STATE if operation.kind is OpKind.STATEFUL else LinkKind.BORN
             return replace(link, kind=step), None
         element = next(one.element for one in origin.operands if one.input == origin.follows)
-        following = _Spot(spot.seat, operation.inputs[origin.follows], element)
+        following = ValueSpot(spot.seat, operation.inputs[origin.follows], element)
         return replace(link, kind=LinkKind.COMPUTED, follows=origin.follows), following
 
-    # --- into a body ---------------------------------------------------------------------------------------------
+    # --- into and out of a body ----------------------------------------------------------------------------------
 
-    def _into(self, spot: _Spot, link: Link, frame: Frame) -> tuple[Link, _Spot | None]:
+    def _into(self, spot: ValueSpot, link: Link, frame: Frame) -> tuple[Link, ValueSpot | None]:
         """Of a Parameter: what it got from outside, or over a back edge."""
-        activation = frame.activation
-        if activation is None:
+        if frame.activation is None:
             return replace(link, kind=LinkKind.GIVEN), None
-        outside = spot.seat[:-1]
-        operation, plan, line = activation.operation, activation.plan, _entry_line(frame, spot.slot)
-        if isinstance(plan, BranchPlan):
-            index = next((one for one, slot in plan.inputs if slot == spot.slot), None)
-            step, following = LinkKind.BRANCH_INPUT, None if index is None else operation.inputs[index]
-        else:
-            step, following, line = self._entering(spot, activation, plan, line)
-            if step is LinkKind.BACK_EDGE and following is not None:
-                (*around, (index, _iteration)) = spot.seat
-                before: Seat = (*around, (index, activation.iteration - 1))
-                return self._carried(replace(link, kind=step, line=line), spot, _Spot(before, following, spot.element))
-        link = replace(link, kind=step, line=line)
-        if following is None:
-            return link, None
-        element = spot.element
-        if step is LinkKind.SLICE and element is not None:
-            taken = next(one for one in activation.slices if one.parameter == spot.slot)
-            axis, begin = taken.walk.axis, taken.walk.range(activation.iteration)[0]
-            element = (*element[:axis], element[axis] + begin, *element[axis + 1 :])
-        return self._carried(link, spot, _Spot(outside, following, element))
+        way = into_body(frame, spot)
+        link = replace(link, kind=way.kind, line=way.line)
+        return (link, None) if way.following is None else self._carried(link, spot, way.following)
 
-    def _entering(
-        self, spot: _Spot, activation: Activation, plan: LoopPlan, line: int
-    ) -> tuple[LinkKind, int | None, int]:
-        """Return how a Parameter of a loop gets its value, from which slot, and the line that says so."""
-        inputs = activation.operation.inputs
-        for merged in plan.merged:
-            if merged.parameter == spot.slot:
-                if activation.iteration > 0:
-                    return LinkKind.BACK_EDGE, merged.result, merged.line
-                return LinkKind.INITIAL, inputs[merged.input], line
-        for sliced in plan.sliced:
-            if sliced.parameter == spot.slot:
-                return LinkKind.SLICE, inputs[sliced.input], line
-        for invariant in plan.invariant:
-            if invariant.parameter == spot.slot:
-                return LinkKind.INVARIANT, inputs[invariant.input], line
-        return LinkKind.NUMBER, None, line
-
-    def _carried(self, link: Link, spot: _Spot, following: _Spot) -> tuple[Link, _Spot | None]:
+    def _carried(self, link: Link, spot: ValueSpot, following: ValueSpot) -> tuple[Link, ValueSpot | None]:
         """Return the next spot of what is handed over as it is, but for type and rank, which a Parameter may fix."""
         frame = self.frames.at(following.seat)[-1]
         if frame.values[following.slot] is None:
             raise _NotKept
         source = np.asarray(frame.values[following.slot])
+        following = with_rank_of(source, following)
         element = following.element
-        if element is not None and len(element) != source.ndim:
-            element = (0,) * source.ndim if source.size == 1 else None
-        following = following._replace(element=element)
         if spot.element is None or not self._is_bad(spot):
             return link, None
         if element is not None and source.dtype in FLOATING and not self._is_bad(following):
@@ -325,49 +280,10 @@ class _BackwardWalk:
             return replace(link, kind=LinkKind.BORN, arithmetic=Arithmetic.OVERFLOW, formula=formula), None
         return link, following
 
-    # --- out of a body -------------------------------------------------------------------------------------------
-
-    def _out_of(self, spot: _Spot, link: Link, operation: Operation) -> tuple[Link, _Spot | None]:
+    def _out_of(self, spot: ValueSpot, link: Link, operation: Operation) -> tuple[Link, ValueSpot | None]:
         """Of an output of a loop or If: the Result of the iteration, or of the branch, that gave it."""
-        program = self.frames.at(spot.seat)[-1].program
-        output = operation.outputs.index(spot.slot)
-        inner, frame = self.frames.left(spot.seat, program.operations.index(operation))
-        activation = frame.activation
-        assert activation is not None, "a body has one"
-        plan = activation.plan
-        line = next((one.line for one in body_of_frame(frame).outputs if one.output == output), 0)
-        if isinstance(plan, BranchPlan):
-            result = next(slot for index, slot in plan.outputs if index == output)
-            return replace(link, kind=LinkKind.BRANCH_OUTPUT, line=line), _Spot(inner, result, spot.element)
-        for last in plan.last_values:
-            if last.output != output:
-                continue
-            if activation.iteration >= 0:
-                return replace(link, kind=LinkKind.LAST_VALUE, line=line), _Spot(inner, last.result, spot.element)
-            merged = next((one for one in plan.merged if one.parameter == last.merged), None)
-            following = None if merged is None else _Spot(spot.seat, operation.inputs[merged.input], spot.element)
-            return replace(link, kind=LinkKind.NO_ITERATION, line=line), following
-        entry = next(one for one in plan.concatenated if one.output == output)
-        link = replace(link, kind=LinkKind.SCAN, line=line)
-        if spot.element is None or activation.iteration < 0:
-            return link, None
-        iteration, element = _piece(activation, plan, entry, spot.element)
-        (*around, (index, _last)) = inner
-        return link, _Spot((*around, (index, iteration)), entry.result, element)
-
-
-def _piece(activation: Activation, plan: LoopPlan, entry: ConcatenatedOutput, element: Element) -> tuple[int, Element]:
-    """Return the iteration that gave an element of a concatenated output, and the element of its piece."""
-    scan = activation.scans[plan.concatenated.index(entry)]
-    axis = normalize_axis(entry.slicing.axis, len(element))
-    offset = element[axis]
-    for iteration in in_axis_order(range(scan.length), entry.slicing):
-        piece = scan.piece(iteration)
-        size = piece.shape[axis] if piece.ndim else 1
-        if offset < size:
-            return iteration, ((*element[:axis], offset, *element[axis + 1 :]) if piece.ndim else ())
-        offset -= size
-    raise UsageError("the pieces of the output do not make it up")
+        way = out_of_body(self.frames, spot, operation)
+        return replace(link, kind=way.kind, line=way.line), way.following
 
 
 class _Laps:
@@ -382,7 +298,7 @@ class _Laps:
     def __len__(self) -> int:
         return len(self._links) + len(self._lap)
 
-    def add(self, spot: _Spot, link: Link, *, is_last: bool) -> None:
+    def add(self, spot: ValueSpot, link: Link, *, is_last: bool) -> None:
         """Take the next link; a lap ends with a back edge."""
         self._lap.append(link)
         if link.kind is not LinkKind.BACK_EDGE or is_last:
@@ -404,35 +320,10 @@ class _Laps:
         return (*self._links, *self._lap)
 
 
-def _unfollowed(link: Link, operation: Operation, spot: _Spot) -> Link:
+def _unfollowed(link: Link, operation: Operation, spot: ValueSpot) -> Link:
     """Return the link of an output of a loop or If that is not followed into it."""
     plan, output = operation.plans[0], operation.outputs.index(spot.slot)
     if isinstance(plan, BranchPlan):
         return replace(link, kind=LinkKind.BRANCH_OUTPUT)
     is_last = any(one.output == output for one in plan.last_values)
     return replace(link, kind=LinkKind.LAST_VALUE if is_last else LinkKind.SCAN)
-
-
-def _producer(frame: Frame, slot: int) -> tuple[Layer, int]:
-    """Return the layer that computes the value of a slot, and at which output."""
-    graph = frame.program.graph
-    return next(
-        (graph.by_id[layer], output)
-        for (layer, output), known in frame.program.slots.items()
-        if known == slot and graph.by_id[layer].type != "Result"
-    )
-
-
-def _operation(frame: Frame, slot: int) -> Operation | None:
-    """Return the operation that computes a slot, also one that was computed once, from constants."""
-    program = frame.program
-    index = program.computed_at.get(slot)
-    if index is not None:
-        return program.operations[index]
-    return next((operation for operation in program.folded if slot in operation.outputs), None)
-
-
-def _entry_line(frame: Frame, slot: int) -> int:
-    """Return the line of the `<input>` of the port map that feeds a Parameter."""
-    parameter = frame.program.parameter(slot)
-    return next((one.line for one in body_of_frame(frame).inputs if one.parameter == parameter.id), 0)

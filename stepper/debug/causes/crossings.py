@@ -1,0 +1,146 @@
+"""The ways of a value into and out of bodies: from a Parameter to what it was given, from an output to its Result.
+
+`why` and stories follow single elements over them; the frames of earlier iterations come from replays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stepper.debug.causes.cause import Element, LinkKind
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
+from stepper.debug.causes.locations import body_of_frame
+from stepper.element_types import Array
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.loops import ConcatenatedOutput, in_axis_order
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program
+from stepper.errors import UsageError
+from stepper.ir.model import Layer
+from stepper.ops.operands import normalize_axis
+
+
+class ValueSpot(NamedTuple):
+    """An element (None: all) of what a slot holds in a frame."""
+
+    seat: Seat
+    slot: int
+    element: Element | None
+
+
+class Crossing(NamedTuple):
+    """A way over the border of a body: which, from where (None: from nowhere), and the line of its entry or edge."""
+
+    kind: LinkKind
+    following: ValueSpot | None
+    line: int
+
+
+def into_body(frame: Frame, spot: ValueSpot) -> Crossing:
+    """Return from where a Parameter of a body got its value, in the iteration of the spot."""
+    activation = frame.activation
+    assert activation is not None, "a body has one"
+    plan, line = activation.plan, _entry_line(frame, spot.slot)
+    inputs, outside = activation.operation.inputs, spot.seat[:-1]
+    if isinstance(plan, BranchPlan):
+        index = next((one for one, slot in plan.inputs if slot == spot.slot), None)
+        following = None if index is None else ValueSpot(outside, inputs[index], spot.element)
+        return Crossing(LinkKind.BRANCH_INPUT, following, line)
+    for merged in plan.merged:
+        if merged.parameter == spot.slot and activation.iteration > 0:
+            (*around, (operation, _iteration)) = spot.seat
+            before: Seat = (*around, (operation, activation.iteration - 1))
+            return Crossing(LinkKind.BACK_EDGE, ValueSpot(before, merged.result, spot.element), merged.line)
+        if merged.parameter == spot.slot:
+            return Crossing(LinkKind.INITIAL, ValueSpot(outside, inputs[merged.input], spot.element), line)
+    for sliced in plan.sliced:
+        if sliced.parameter == spot.slot:
+            element = spot.element if spot.element is None else _unsliced(activation, spot.slot, spot.element)
+            return Crossing(LinkKind.SLICE, ValueSpot(outside, inputs[sliced.input], element), line)
+    for invariant in plan.invariant:
+        if invariant.parameter == spot.slot:
+            return Crossing(LinkKind.INVARIANT, ValueSpot(outside, inputs[invariant.input], spot.element), line)
+    return Crossing(LinkKind.NUMBER, None, line)
+
+
+def _unsliced(activation: Activation, slot: int, element: Element) -> Element:
+    """Return the element of what is sliced that an element of a slice is."""
+    taken = next(one for one in activation.slices if one.parameter == slot)
+    axis, begin = taken.walk.axis, taken.walk.range(activation.iteration)[0]
+    return (*element[:axis], element[axis] + begin, *element[axis + 1 :])
+
+
+def out_of_body(frames: EarlierFrames, spot: ValueSpot, operation: Operation) -> Crossing:
+    """Return which Result gave an output of a loop or If, in the iteration, or of the branch, that did.
+
+    Raise Paused where a replay is asked to pause.
+    """
+    program = frames.at(spot.seat)[-1].program
+    output = operation.outputs.index(spot.slot)
+    inner, frame = frames.left(spot.seat, program.operations.index(operation))
+    activation = frame.activation
+    assert activation is not None, "a body has one"
+    plan = activation.plan
+    line = next((one.line for one in body_of_frame(frame).outputs if one.output == output), 0)
+    if isinstance(plan, BranchPlan):
+        result = next(slot for index, slot in plan.outputs if index == output)
+        return Crossing(LinkKind.BRANCH_OUTPUT, ValueSpot(inner, result, spot.element), line)
+    for last in plan.last_values:
+        if last.output != output:
+            continue
+        if activation.iteration >= 0:
+            return Crossing(LinkKind.LAST_VALUE, ValueSpot(inner, last.result, spot.element), line)
+        merged = next((one for one in plan.merged if one.parameter == last.merged), None)
+        following = None if merged is None else ValueSpot(spot.seat, operation.inputs[merged.input], spot.element)
+        return Crossing(LinkKind.NO_ITERATION, following, line)
+    entry = next(one for one in plan.concatenated if one.output == output)
+    if spot.element is None or activation.iteration < 0:
+        return Crossing(LinkKind.SCAN, None, line)
+    iteration, element = _piece(activation, plan, entry, spot.element)
+    (*around, (index, _last)) = inner
+    return Crossing(LinkKind.SCAN, ValueSpot((*around, (index, iteration)), entry.result, element), line)
+
+
+def _piece(activation: Activation, plan: LoopPlan, entry: ConcatenatedOutput, element: Element) -> tuple[int, Element]:
+    """Return the iteration that gave an element of a concatenated output, and the element of its piece."""
+    scan = activation.scans[plan.concatenated.index(entry)]
+    axis = normalize_axis(entry.slicing.axis, len(element))
+    offset = element[axis]
+    for iteration in in_axis_order(range(scan.length), entry.slicing):
+        piece = scan.piece(iteration)
+        size = piece.shape[axis] if piece.ndim else 1
+        if offset < size:
+            return iteration, ((*element[:axis], offset, *element[axis + 1 :]) if piece.ndim else ())
+        offset -= size
+    raise UsageError("the pieces of the output do not make it up")
+
+
+def with_rank_of(source: Array, spot: ValueSpot) -> ValueSpot:
+    """Return a spot whose element fits a value that another rank is given on the way; None where it cannot."""
+    element = spot.element
+    if element is not None and len(element) != source.ndim:
+        element = (0,) * source.ndim if source.size == 1 else None
+    return spot._replace(element=element)
+
+
+def producer(program: Program, slot: int) -> tuple[Layer, int]:
+    """Return the layer that computes the value of a slot, and at which output."""
+    graph = program.graph
+    return next(
+        (graph.by_id[layer], output)
+        for (layer, output), known in program.slots.items()
+        if known == slot and graph.by_id[layer].type != "Result"
+    )
+
+
+def operation_of(program: Program, slot: int) -> Operation | None:
+    """Return the operation that computes a slot, also one that was computed once, from constants."""
+    index = program.computed_at.get(slot)
+    if index is not None:
+        return program.operations[index]
+    return next((operation for operation in program.folded if slot in operation.outputs), None)
+
+
+def _entry_line(frame: Frame, slot: int) -> int:
+    """Return the line of the `<input>` of the port map that feeds a Parameter."""
+    parameter = frame.program.parameter(slot)
+    return next((one.line for one in body_of_frame(frame).inputs if one.parameter == parameter.id), 0)
