@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from stepper.debug.moments.moments import Moments
     from stepper.debug.moments.views import MomentView
     from stepper.debug.overview.runs import OverviewRun
+    from stepper.debug.story.facts import Story
 
 DEFAULT_MEMORY: Final = 256 * 2**20
 
@@ -279,6 +280,31 @@ class Debugger:
         from stepper.debug.causes.why import why
 
         return why(self.timeline, address)
+
+    @_taking_turns
+    def story(
+        self,
+        address: str = "",
+        *,
+        ends: bool = False,
+        tick: int | None = None,
+        links: int = 40,
+        wider: Sequence[tuple[int, int]] = (),
+        unfolds: bool = False,
+    ) -> Story:
+        """Return why a value is what it is, across iterations, or (`ends`) why the loop of that name ended.
+
+        Without an index it is the first element that is NaN, else infinite, else the first; without the name of a loop
+        the one that runs here, else the last that ended. `tick` is when the address is meant, by default now. At most
+        so many `links` are looked for; of those numbered in `wider` so many operands more than usual are followed.
+        `unfolds`: moves of elements and equal iterations are shown singly. The present stays. UsageError.
+        """
+        from stepper.debug.story.building import story
+        from stepper.debug.story.facts import StoryQuestion
+
+        whole_number("links", links, 1)
+        question = StoryQuestion(text("address", address), ends, tick, links, tuple(wider), unfolds)
+        return story(self.timeline, question)
 
     @_taking_turns
     def over_iterations(

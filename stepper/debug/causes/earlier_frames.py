@@ -16,7 +16,7 @@ from stepper.debug.visits import before_iteration
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan, Program
-from stepper.errors import Paused, UsageError
+from stepper.errors import Paused, StepperError, UsageError
 
 Seat = tuple[tuple[int, int | None], ...]
 
@@ -30,11 +30,18 @@ _FIRST_TICKS: Final = 64
 
 
 class EarlierFrames:
-    """The frames of a run up to the present, by their seats."""
+    """The frames of a run up to the present, or up to another `tick` of it, by their seats."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, tick: int | None = None) -> None:
         self._scout = copy.copy(timeline)
         self._scout.machine = timeline.machine.twin()
+        if tick is not None and tick != timeline.machine.tick:
+            try:
+                self._scout.goto(tick)
+            except Paused:
+                raise
+            except StepperError:
+                pass  # the run failed there, and stands before what failed
         if self._scout.machine.finished:
             self._scout.goto(self._scout.machine.tick - 1)  # there the model's own graph still has all of its values
         self._present = self._scout.machine.snapshot()
@@ -56,14 +63,21 @@ class EarlierFrames:
         """Return where the run stands."""
         return self._here
 
+    def closed_at(self, seat: Seat) -> int | None:
+        """Return the tick at which the iteration or branch of a seat was closed, if that was met on the way."""
+        return self._closed.get(seat)
+
     def at(self, seat: Seat) -> list[Frame]:
         """Return the frames from the model's own graph to this one: as they are now, or as they were when closed.
 
         Raise Paused where the run is asked to pause.
         """
-        if seat not in self._known:
-            self._fetch(seat)
-        return [self._known[at] for at in _prefixes(seat)]
+        frames = []
+        for at in _prefixes(seat):
+            if at not in self._known:
+                self._fetch(at)
+            frames.append(self._known[at])
+        return frames
 
     # --- iterations ----------------------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ def why(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST)
         value = walk.frames.at(seat)[-1].values[target.slot]
         if value is None:
             raise NoValueYet(f"'{address}' has no value here")
-        return walk.chain(ValueSpot(seat, target.slot, _element(np.asarray(value), address)))
+        return walk.chain(ValueSpot(seat, target.slot, element_asked(np.asarray(value), address)))
 
 
 def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
@@ -97,7 +97,7 @@ def _seat_of(frames: EarlierFrames, timeline: Timeline, address: Address) -> tup
     return seat, target
 
 
-def _element(value: Array, address: Address) -> Element | None:
+def element_asked(value: Array, address: Address) -> Element | None:
     """Return the element that an address names; without one the first that is NaN, else infinite; None for none."""
     if address.index:
         index = numpy_index(address.index)

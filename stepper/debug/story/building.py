@@ -1,0 +1,437 @@
+"""Stories out of causal links: rows of operations, columns of iterations, with the histories of the rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from typing import Any, Final, NamedTuple
+
+import ml_dtypes
+import numpy as np
+from msgspec.structs import replace
+
+from stepper import element_types
+from stepper.debug.causes.cause import Arithmetic, Element, LinkKind
+from stepper.debug.causes.crossings import ValueSpot, operation_of, producer
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
+from stepper.debug.causes.locations import file_of, location_of
+from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.causes.why import NoValueYet
+from stepper.debug.inspection.condition_limits import condition_limit
+from stepper.debug.story.facts import (
+    Entry,
+    LinkRole,
+    OperandGroup,
+    Story,
+    StoryColumn,
+    StoryEdge,
+    StoryEnd,
+    StoryFactor,
+    StoryLink,
+    StoryOperand,
+    StoryQuestion,
+    StoryRow,
+)
+from stepper.debug.story.folding import folded
+from stepper.debug.story.histories import ElementHistories, Path, path_of
+from stepper.debug.story.linking import CausalGraph
+from stepper.debug.story.making import Factor, LinkForm, MadeOf, Making
+from stepper.debug.story.places import EndedLoop, condition_of, ended_loop, spot_of
+from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
+from stepper.debug.timeline import Timeline
+from stepper.engine.frames import Frame
+from stepper.engine.program import Program
+from stepper.errors import UsageError
+from stepper.ir.model import Layer, LayerSite, Source, layer_site
+from stepper.query import short_names
+from stepper.query.address_resolution import Target, address_of, resolve
+from stepper.query.address_syntax import Address, address_given, exact_name
+
+MOST_ROWS: Final = 12
+"""Rows up to which operations that only move an element are shown."""
+_STANDS_OUT: Final = 0.1
+"""Part of a sum that its largest term has, below which the terms are added up by tensor."""
+_MOST_GROUPED: Final = 2**16
+_MOST_READERS: Final = 8
+
+_RowKey = tuple[tuple[int, ...], Element | None]
+
+
+def story(timeline: Timeline, question: StoryQuestion) -> Story:
+    """Return the story that answers a question. The present stays. UsageError for what has no value.
+
+    What the present has not come to is looked for in what is known of the run beyond it.
+    """
+    furthest = timeline.furthest
+    try:
+        return _story_at(timeline, question, question.tick)
+    except NoValueYet:
+        if question.tick is not None or furthest <= timeline.machine.tick:
+            raise
+    return _story_at(timeline, question, furthest)
+
+
+def _story_at(timeline: Timeline, question: StoryQuestion, tick: int | None) -> Story:
+    with closing(EarlierFrames(timeline, tick)) as frames:
+        return _Builder(timeline, frames, question).story()
+
+
+class _ColumnKey(NamedTuple):
+    """An iteration; sorted they are in the order of time."""
+
+    path: Path
+    phase: int
+
+
+class _Builder:
+    """The making of one story, in the frames of one walk back."""
+
+    def __init__(self, timeline: Timeline, frames: EarlierFrames, question: StoryQuestion) -> None:
+        self._timeline, self._frames, self._question = timeline, frames, question
+        self._compiled = timeline.machine.compiled
+        self._file = file_of(self._compiled)
+        self._present = path_of(timeline.machine.stack)
+        self._names: dict[int, dict[int, str]] = {}
+
+    def story(self) -> Story:
+        """Return the story."""
+        question = self._question
+        if question.ends:
+            ended = ended_loop(self._frames, self._compiled, question.address)
+            return self._of_end(ended)
+        spot, target = spot_of(self._frames, self._compiled, address_given(question.address))
+        return self._told(self._sliced(spot), self._address(spot, target), None)
+
+    def _sliced(self, spot: ValueSpot) -> CausalSlice:
+        return Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider)).slice(spot)
+
+    def _of_end(self, ended: EndedLoop) -> Story:
+        activation, slot = ended.activation, condition_of(ended)
+        assert activation.ended is not None, "it has ended"
+        layer = layer_site(activation.operation.layer, self._file)
+        end = StoryEnd(layer, activation.ended, activation.iteration, activation.limit)
+        if ended.seat is not None:
+            most = condition_limit(self._frames.at(ended.seat)[-1])
+            if most is not None and (end.limit is None or most.iterations < end.limit):
+                end = replace(end, limit=most.iterations)
+        if slot is None or ended.seat is None:
+            return Story(
+                layer.name, 0, (layer,), (), (), (), (), present=self._present, end=end, question=self._question
+            )
+        value = np.asarray(self._frames.at(ended.seat)[-1].values[slot])
+        found = self._sliced(ValueSpot(ended.seat, slot, (0,) * value.ndim))
+        unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
+        return self._told(found, layer.name, replace(end, unasked=unasked))
+
+    def _address(self, spot: ValueSpot, target: Target) -> str:
+        """Return the address of an element: as short as one can type it where the run stands."""
+        full = address_of(target, self._compiled)
+        numbers = [iteration for _, iteration in spot.seat if iteration is not None]
+        iterations = numbers[-1] if numbers else None
+        index = spot.element or ()
+        if target.named is not target.layer:
+            full = replace(full, operation=exact_name(target.named.name), port=None)
+        short = Address((), full.operation, full.port, iterations, index)
+        if len(numbers) < 2 and self._is_clear(short, target):
+            return str(short)
+        levels, outer = [], iter(numbers[:-1])
+        sides = {layer.name for layer in target.program.path if layer.is_loop}
+        for level in full.levels:
+            is_loop = level.name.text in sides or level.name.text.isdigit()
+            levels.append(replace(level, iterations=next(outer, None)) if is_loop else level)
+        return str(Address(tuple(levels), full.operation, full.port, iterations, index))
+
+    def _is_clear(self, address: Address, target: Target) -> bool:
+        try:
+            return resolve(replace(address, index=()), self._compiled).slot == target.slot
+        except UsageError:
+            return False
+
+    # --- the whole -----------------------------------------------------------------------------------------------
+
+    def _told(self, found: CausalSlice, address: str, end: StoryEnd | None) -> Story:
+        graph = CausalGraph(found.links)
+        if len({_place(link) for link in found.links}) > MOST_ROWS and not self._question.unfolds:
+            graph.fold_moves()
+        graph.fold_entries()
+        shown = [link for link in found.links if link.number in graph.alive]
+        numbers = {link.number: number for number, link in enumerate(shown)}
+        split = _split(shown)
+        keys = sorted({_row_key(link, split) for link in shown}, key=lambda key: (key[0], key[1] or ()))
+        deepest = max(_depth(link.program) for link in shown)
+        inner = _inner_loops(shown)
+        column_of = {link.number: _column_key(link, inner, deepest) for link in shown}
+        columns = sorted(set(column_of.values()))
+        row_numbers = {key: number for number, key in enumerate(keys)}
+        column_numbers = {key: number for number, key in enumerate(columns)}
+        made_by: dict[int, dict[int, int]] = {}
+        for edge in graph.edges:
+            made_by.setdefault(edge.target, {})[edge.part] = numbers[edge.source]
+        histories = self._histories(shown, [column.path for column in columns if column.path])
+        edges = tuple(
+            StoryEdge(
+                source=numbers[edge.source],
+                target=numbers[edge.target],
+                ways=tuple(self._entry(way) for way in edge.ways),
+                share=edge.share,
+                moves=edge.moves,
+                kept=len(edge.kept),
+            )
+            for edge in graph.edges
+        )
+        passed = {_path(seat) for seat in (*graph.kept, *found.kept)}
+        links = tuple(
+            self._link(
+                link,
+                row_numbers[_row_key(link, split)],
+                column_numbers[column_of[link.number]],
+                made_by.get(link.number, {}),
+                link.entry or graph.entries.get(link.number),
+            )
+            for link in shown
+        )
+        made = Story(
+            address=address,
+            asked=0,
+            loops=self._loops(shown),
+            rows=tuple(self._rows(keys, shown, split, histories)),
+            columns=tuple(StoryColumn(*one, first=one.path, tick=histories.closed_at(one.path)) for one in columns),
+            links=links,
+            edges=edges,
+            iterations=tuple(histories.iterations),
+            present=self._present,
+            passed=tuple(sorted(passed - {column.path for column in columns})),
+            pending=found.pending,
+            stopped=found.stopped,
+            end=end,
+            question=self._question,
+        )
+        return made if self._question.unfolds else folded(made)
+
+    def _loops(self, shown: list[CausalLink]) -> tuple[LayerSite, ...]:
+        deepest = max(shown, key=lambda link: _depth(link.program))
+        return tuple(layer_site(layer, self._file) for layer in deepest.program.path if layer.is_loop)
+
+    def _histories(self, shown: list[CausalLink], paths: list[Path]) -> ElementHistories:
+        histories = ElementHistories(self._timeline)
+        first = next((link for link in shown if _depth(link.program)), None)
+        if first is None:
+            return histories
+        depth = next(k for k, (_, iteration) in enumerate(first.spot.seat) if iteration is not None)
+        frame = self._frames.at(first.spot.seat[: depth + 1])[-1]
+        assert frame.activation is not None
+        wanted = {(id(link.program), link.spot.slot, link.spot.element): link for link in shown}
+        histories.record(
+            [(one.program, one.spot.slot, one.spot.element) for one in wanted.values() if one.spot.element is not None],
+            frame.activation.entered,
+            paths,
+        )
+        return histories
+
+    def _rows(
+        self, keys: list[_RowKey], shown: list[CausalLink], split: set[tuple[int, ...]], histories: ElementHistories
+    ) -> list[StoryRow]:
+        rows: list[StoryRow] = []
+        before: CausalLink | None = None
+        by_row: dict[_RowKey, list[CausalLink]] = {}
+        for link in shown:
+            by_row.setdefault(_row_key(link, split), []).append(link)
+        for key in keys:
+            links = by_row[key]
+            link, elements = links[0], {one.spot.element for one in links}
+            element = next(iter(elements)) if len(elements) == 1 else None
+            hidden = 0
+            if before is not None and before.program is link.program:
+                places = link.program.computed_at
+                hidden = max(0, places.get(link.spot.slot, -1) - places.get(before.spot.slot, -1) - 1)
+            rows.append(
+                StoryRow(
+                    name=self._name(link.program, link.layer),
+                    layer=layer_site(link.layer, self._file),
+                    output=link.output if len(link.layer.outputs) > 1 else None,
+                    element=element,
+                    depth=_depth(link.program),
+                    hidden=hidden,
+                    history=() if element is None else histories.of(link.program, link.spot.slot, element),
+                )
+            )
+            before = link
+        return rows
+
+    # --- a link --------------------------------------------------------------------------------------------------
+
+    def _link(self, link: CausalLink, row: int, column: int, made_by: dict[int, int], entry: Way | None) -> StoryLink:
+        frames = self._frames.at(link.spot.seat)
+        frame, found = frames[-1], link.making
+        total = None if found is None or found.terms is None else found.terms
+        is_sum = total is not None and bool(np.isfinite(total).all())
+        listed = found.parts if found is not None else ()
+        role = LinkRole.BORN if link.kind is LinkKind.BORN else LinkRole.PATH
+        return StoryLink(
+            row=row,
+            column=column,
+            location=location_of(frames, self._file, link.layer, link.output if len(link.layer.outputs) > 1 else None),
+            type=element_types.name_of(np.asarray(frame.values[link.spot.slot]).dtype),
+            shape=link.shape,
+            element=link.spot.element,
+            value=None if link.value is None else scalar_of(link.value),
+            kind=link.kind,
+            role=LinkRole.ASKED if link.number == 0 and role is LinkRole.PATH else role,
+            form=LinkForm.WHOLE if found is None else found.form,
+            operands=tuple(self._operand(link, frame, part, made_by.get(k)) for k, part in enumerate(listed)),
+            count=0 if found is None else found.total,
+            rest=float(np.sum(total)) - sum(part.amount or 0 for part in listed)
+            if is_sum and total is not None
+            else None,
+            cancelled=_cancelled(found) if is_sum else None,
+            positive=int((total > 0).sum()) if total is not None and is_sum else None,
+            groups=self._groups(link, frame, found) if is_sum and found is not None else (),
+            arithmetic=link.arithmetic,
+            formula=link.formula,
+            limit=_limit(link, frame),
+            share=link.share,
+            entry=None if entry is None else self._entry(entry),
+            readers=self._readers(link),
+            finite_beside=link.finite_beside,
+            tick=link.tick,
+        )
+
+    def _operand(self, link: CausalLink, frame: Frame, part: MadeOf, made_by: int | None) -> StoryOperand:
+        return StoryOperand(
+            input=part.factor.input,
+            factor=self._factor(link, frame, part.factor),
+            role=part.role,
+            amount=part.amount,
+            share=part.share,
+            beside=None if part.beside is None else self._factor(link, frame, part.beside),
+            link=made_by,
+        )
+
+    def _factor(self, link: CausalLink, frame: Frame, factor: Factor) -> StoryFactor:
+        operation = operation_of(link.program, link.spot.slot)
+        assert operation is not None, "it has operands"
+        return self._made(frame.program, operation.inputs[factor.input], factor.element, factor.value)
+
+    def _made(self, program: Program, slot: int, element: Element | None, value: Any) -> StoryFactor:
+        layer, output = producer(program, slot)
+        several = output if len(layer.outputs) > 1 else None
+        return StoryFactor(
+            self._name(program, layer),
+            layer_site(layer, self._file),
+            several,
+            element,
+            None if value is None else scalar_of(value),
+        )
+
+    def _entry(self, way: Way) -> Entry:
+        factor = None
+        if way.outside is not None:
+            frame = self._frames.at(way.outside.seat)[-1]
+            value = frame.values[way.outside.slot]
+            element = way.outside.element
+            single = None if value is None or element is None else np.asarray(value)[element]
+            factor = self._made(frame.program, way.outside.slot, element, single)
+        return Entry(way.kind, self._name(way.program, way.layer), layer_site(way.layer, self._file), way.line, factor)
+
+    def _name(self, program: Program, layer: Layer) -> str:
+        """Return the name of a layer as lists have it, that of what is carried without its number."""
+        known = self._names.get(id(program))
+        if known is None:
+            known = self._names[id(program)] = short_names.short_names_of(program.graph)
+        return known[layer.id]
+
+    def _readers(self, link: CausalLink) -> tuple[str, ...]:
+        graph, source = link.program.graph, Source(link.layer.id, link.output)
+        readers = [layer for layer in graph.layers if source in graph.sources[layer.id]]
+        return tuple(self._name(link.program, layer) for layer in readers[:_MOST_READERS])
+
+    def _groups(self, link: CausalLink, frame: Frame, found: Making) -> tuple[OperandGroup, ...]:
+        """Return the terms of a sum by the tensor that they come from, where none of them stands out."""
+        terms, at = found.terms, found.factor_at
+        if terms is None or at is None or not found.weights or found.weights[0] >= _STANDS_OUT:
+            return ()
+        operation = operation_of(link.program, link.spot.slot)
+        joined = (
+            None if operation is None else operation_of(link.program, operation.inputs[found.parts[0].factor.input])
+        )
+        if joined is None or joined.layer.type != "Concat" or len(terms) > _MOST_GROUPED:
+            return ()
+        sizes = [np.asarray(frame.values[slot]).shape for slot in joined.inputs]
+        axis = int(joined.layer.attributes.get("axis", "0"))
+        ends = np.cumsum([shape[axis] for shape in sizes])
+        index = found.parts[0].factor.input
+        factors = (next(one for one in at(k) if one is not None and one.input == index) for k in range(len(terms)))
+        places = np.array([0 if one.element is None else one.element[axis] for one in factors])
+        which = np.searchsorted(ends, places, side="right")
+        total, counts = float(terms.sum()), Counter(which.tolist())
+        groups = []
+        for number, slot in enumerate(joined.inputs):
+            amount = float(terms[which == number].sum())
+            layer = producer(link.program, slot)[0]
+            name = self._name(link.program, layer)
+            groups.append(
+                OperandGroup(
+                    name, layer_site(layer, self._file), counts[number], amount, amount / total if total else None
+                )
+            )
+        return tuple(sorted(groups, key=lambda group: -abs(group.amount)))
+
+
+# --- keys -----------------------------------------------------------------------------------------------------------
+
+
+def _place(link: CausalLink) -> tuple[int, ...]:
+    """Return the place of an operation in the order of the bodies, whatever the iteration."""
+    return (*(index for index, _ in link.spot.seat), link.order[-1])
+
+
+def _split(shown: list[CausalLink]) -> set[tuple[int, ...]]:
+    """Return the operations of which one iteration has several elements: each has a row of its own."""
+    counts = Counter((_place(link), link.output, _path(link.spot.seat)) for link in shown)
+    return {place for (place, _, _), count in counts.items() if count > 1}
+
+
+def _row_key(link: CausalLink, split: set[tuple[int, ...]]) -> _RowKey:
+    place = _place(link)
+    key = (*place, link.output)
+    return key, link.spot.element if place in split else None
+
+
+def _inner_loops(shown: list[CausalLink]) -> dict[Seat, int]:
+    """Return for the seat of a graph the index of the first operation in it of which bodies are shown."""
+    found: dict[Seat, int] = {}
+    for link in shown:
+        for depth, (index, _) in enumerate(link.spot.seat):
+            outer = link.spot.seat[:depth]
+            found[outer] = min(index, found.get(outer, index))
+    return found
+
+
+def _column_key(link: CausalLink, inner: dict[Seat, int], deepest: int) -> _ColumnKey:
+    seat, path = link.spot.seat, _path(link.spot.seat)
+    if len(path) == deepest or seat not in inner:
+        return _ColumnKey(path, 0)
+    return _ColumnKey(path, -1 if link.order[-1] < inner[seat] else 1)
+
+
+def _path(seat: Seat) -> Path:
+    return tuple(iteration for _, iteration in seat if iteration is not None)
+
+
+def _depth(program: Program) -> int:
+    return sum(layer.is_loop for layer in program.path)
+
+
+def _cancelled(found: Making | None) -> float | None:
+    if found is None or found.terms is None:
+        return None
+    everything = float(np.abs(found.terms).sum())
+    return 1 - abs(float(found.terms.sum())) / everything if everything else None
+
+
+def _limit(link: CausalLink, frame: Frame) -> float | None:
+    """Return the largest argument of an exponential that overflowed."""
+    if link.arithmetic is not Arithmetic.OVERFLOW or link.layer.type != "Exp":
+        return None
+    dtype = np.asarray(frame.values[link.spot.slot]).dtype
+    return float(np.log(float(ml_dtypes.finfo(dtype).max)))  # type: ignore[no-untyped-call]

@@ -1,0 +1,115 @@
+"""Elements of a story in all iterations around its path: one replay of the loop, bounded in iterations and time."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.debug.causes.cause import Element, Scalar
+from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.timeline import Timeline
+from stepper.debug.visits import before_iteration
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Frame
+from stepper.engine.program import LoopPlan, Program
+from stepper.errors import Paused, StepperError
+
+MOST_BEFORE: Final = 256
+"""Iterations before the path of which something is shown."""
+MOST_SHOWN: Final = 1024
+SECONDS: Final = 0.5
+"""For how long iterations are computed anew."""
+
+Path = tuple[int, ...]
+Wanted = tuple[Program, int, Element]
+
+
+def path_of(frames: Iterable[Frame]) -> Path:
+    """Return the iterations in which these frames stand, from the outermost loop inwards."""
+    activations = (frame.activation for frame in frames)
+    return tuple(one.iteration for one in activations if one is not None and isinstance(one.plan, LoopPlan))
+
+
+class ElementHistories:
+    """The iterations of a loop around those of a path, and elements in them."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._owner = timeline.machine
+        self._scout = copy.copy(timeline)
+        self._scout.machine = timeline.machine.twin()
+        self.iterations: list[Path] = []
+        self._values: dict[tuple[int, int, Element], dict[Path, Scalar | None]] = {}
+        self._ticks: dict[Path, int] = {}
+
+    def record(self, wanted: Iterable[Wanted], entered: int, paths: list[Path]) -> None:
+        """Read elements in the run of the loop that was entered at a tick, around the iterations of `paths`.
+
+        A pause, an error of the run or a lack of time ends it early.
+        """
+        programs: dict[int, list[tuple[int, Element]]] = {}
+        for program, slot, element in wanted:
+            programs.setdefault(id(program), []).append((slot, element))
+            self._values[id(program), slot, element] = {}
+        deepest = max((len(path) for path in paths), default=0)
+        self._owner.followers = (*self._owner.followers, self._scout.machine)
+        try:
+            self._go(entered, paths)
+            self._read(programs, deepest, max(paths, default=()))
+        except (Paused, StepperError):
+            self._owner.request_pause(wanted=False)
+        finally:
+            self._owner.followers = tuple(one for one in self._owner.followers if one is not self._scout.machine)
+
+    def _go(self, entered: int, paths: list[Path]) -> None:
+        """Stand shortly before the first iteration that is shown."""
+        self._scout.goto(entered)
+        first = min((path[0] for path in paths if path), default=0)
+        begin = max(0, first - (MOST_BEFORE if max(map(len, paths), default=0) < 2 else 4))
+        depth = next((k for k, frame in enumerate(self._scout.machine.stack) if path_of([frame])), None)
+        if begin and depth is not None:
+            before_iteration(self._scout, depth, begin)
+
+    def _read(self, programs: dict[int, list[tuple[int, Element]]], deepest: int, last: Path) -> None:
+        machine, started = self._scout.machine, perf_counter()
+        outermost = next((k for k, frame in enumerate(machine.stack) if path_of([frame])), len(machine.stack))
+
+        def see(event: Event) -> bool:
+            if event.kind is EventKind.LEFT and len(machine.stack) <= outermost:
+                return True
+            if event.kind is not EventKind.ITERATION:
+                return False
+            path = path_of(machine.stack)
+            frame = machine.stack[-1]
+            if len(path) == deepest:
+                self.iterations.append(path)
+            self._ticks[path] = event.tick
+            for slot, element in programs.get(id(frame.program), ()):
+                self._values[id(frame.program), slot, element][path] = _element(frame.values[slot], element)
+            return path > last and (
+                len(self.iterations) >= MOST_SHOWN or perf_counter() - started > SECONDS or machine.pause_requested
+            )
+
+        self._scout.forward(Every.ITERATION, see)
+
+    def of(self, program: Program, slot: int, element: Element) -> tuple[Scalar | None, ...]:
+        """Return an element in all iterations, None where it is not known."""
+        known = self._values.get((id(program), slot, element), {})
+        depth = sum(layer.is_loop for layer in program.path)
+        return tuple(known.get(path[:depth]) for path in self.iterations)
+
+    def closed_at(self, path: Path) -> int:
+        """Return the tick at which an iteration was closed; 0 where it was not seen."""
+        return self._ticks.get(path, 0)
+
+
+def _element(value: Any, element: Element) -> Scalar | None:
+    if value is None:
+        return None
+    array = np.asarray(value)
+    if array.ndim != len(element) or any(at >= size for at, size in zip(element, array.shape, strict=True)):
+        return None
+    return scalar_of(array[element])

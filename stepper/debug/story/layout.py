@@ -1,0 +1,499 @@
+"""Where everything of a story lies, in cells: rows of operations, columns of iterations, chips, and wires between them.
+
+One layout serves the screen, the figure and the plain text; none of them knows another's units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from stepper.debug.causes.cause import Scalar
+from stepper.debug.causes.texts import element_text
+from stepper.debug.story.facts import LinkRole, Story, StoryEdge, StoryLink, is_bad
+from stepper.debug.story.texts import (
+    column_text,
+    entry_text,
+    iteration_text,
+    number,
+    percent,
+    reason,
+)
+from stepper.query.short_names import last_part
+
+CHIP: Final = 11
+"""Cells of a chip."""
+_GREY: Final = 8
+_LANE: Final = 2
+_GAP: Final = 5
+_MOST_REASON: Final = 30
+_MOST_NAME: Final = 20
+_LEAST_REASON: Final = 9
+BORN: Final = " born here "
+STOP: Final = "stop"
+_LABEL_AT: Final = 2
+
+
+class Tone(StrEnum):
+    """Meaning of a piece of text, from which each painter makes its style."""
+
+    PLAIN = "plain"
+    STRONG = "strong"
+    DIM = "dim"
+    NOTE = "note"
+    FAINT = "faint"
+    TITLE = "title"
+    NOW = "now"
+    BAD = "bad"
+    BAD_THIN = "bad thin"
+    BORN = "born"
+    CHIP = "chip"
+    BAD_CHIP = "bad chip"
+    HISTORY = "history"
+
+
+class PlacedText(NamedTuple):
+    """A text that begins at a cell."""
+
+    x: int
+    y: int
+    text: str
+    tone: Tone
+
+
+class PlacedChip(NamedTuple):
+    """The number of a link on its tint; `text` fills the chip's width."""
+
+    link: int
+    x: int
+    y: int
+    text: str
+    tone: Tone
+
+
+class PlacedWire(NamedTuple):
+    """A line of straight pieces from cell to cell; dashed between iterations. `head`: it ends in an arrow."""
+
+    edge: int
+    points: tuple[tuple[int, int], ...]
+    dashed: bool
+    bad: bool
+    head: bool
+
+
+class PlacedHistory(NamedTuple):
+    """An element over all iterations, as a line of bars in one row."""
+
+    row: int
+    x: int
+    y: int
+    width: int
+
+
+class PlacedColumn(NamedTuple):
+    """Cells of an iteration: `column` of the story, or None for one beside the path."""
+
+    path: tuple[int, ...]
+    column: int | None
+    x: int
+    width: int
+
+
+class Placement(Struct, frozen=True):
+    """A story laid out: `names` cells at the left stay, the rest may be scrolled sideways, below `head` lines."""
+
+    width: int
+    height: int
+    names: int
+    head: int
+    pitch: int
+    row_lines: tuple[int, ...]
+    columns: tuple[PlacedColumn, ...]
+    texts: tuple[PlacedText, ...]
+    chips: tuple[PlacedChip, ...]
+    wires: tuple[PlacedWire, ...]
+    histories: tuple[PlacedHistory, ...]
+
+    def line_of(self, row: int) -> int:
+        """Return the line of a row."""
+        return self.row_lines[row]
+
+    def column_of(self, path: tuple[int, ...], column: int | None) -> PlacedColumn | None:
+        """Return the cells of a column of the story, or of an iteration beside it."""
+        return next((one for one in self.columns if one.column == column and one.path == path), None)
+
+
+class Options(NamedTuple):
+    """How much room there is: `width` and `height` in cells (None: as much as it takes).
+
+    `histories`: the course of each row's element is drawn beside its name. `now`: the present is marked.
+    """
+
+    width: int | None = None
+    height: int | None = None
+    histories: bool = True
+    now: bool = True
+    context: bool = True
+
+
+def place(story: Story, options: Options | None = None) -> Placement:
+    """Return where everything of a story lies; without options in as much room as it takes."""
+    return _Layout(story, options or Options()).placement()
+
+
+class _Layout:
+    def __init__(self, story: Story, options: Options) -> None:
+        self.story, self.options = story, options
+        self.nested = max((len(column.path) for column in story.columns), default=0) > 1
+        self.up = 2 if self.nested else 1
+        rows = len(story.rows)
+        self.pitch = 2 if options.height is None or self.up + 1 + 2 * rows <= options.height else 1
+        self.head = self.up + (1 if self.pitch > 1 else 0)
+        self.lines = tuple(self.head + row * self.pitch for row in range(rows))
+        self.cells = {(link.row, link.column): number_of for number_of, link in enumerate(story.links)}
+        self.texts: list[PlacedText] = []
+        self.wires: list[PlacedWire] = []
+        self.names = self._names_width()
+        self.lanes = [self._lanes_of(column) for column in range(len(story.columns))]
+        self.gaps = self._gaps()
+        self.columns = self._columns()
+        self.at = {one.column: one for one in self.columns if one.column is not None}
+
+    def placement(self) -> Placement:
+        histories = self._names()
+        self._heads()
+        self._beside()
+        chips = self._chips()
+        self._wires()
+        end = max((one.x + one.width for one in self.columns), default=self.names)
+        height = (self.lines[-1] + self.pitch) if self.lines else self.head
+        return Placement(
+            width=end,
+            height=height,
+            names=self.names,
+            head=self.head,
+            pitch=self.pitch,
+            row_lines=self.lines,
+            columns=tuple(self.columns),
+            texts=tuple(self.texts),
+            chips=tuple(chips),
+            wires=tuple(self.wires),
+            histories=tuple(histories),
+        )
+
+    # --- widths --------------------------------------------------------------------------------------------------
+
+    def _names_width(self) -> int:
+        rows = self.story.rows
+        self.name = min(_MOST_NAME, max([len(self._row_name(row)) for row in range(len(rows))] or [8]))
+        self.element = max([len(element_text(row.element)) for row in rows] or [0])
+        self.bars = 0
+        if self.options.histories and self.options.width is not None and self.options.width < 140:
+            pass
+        elif self.options.histories:
+            self.bars = min(24, len(self.story.iterations)) if any(row.history for row in rows) else 0
+        return 2 + self.name + 1 + self.element + (1 + self.bars if self.bars else 0) + 2
+
+    def _row_name(self, row: int) -> str:
+        found = self.story.rows[row]
+        port = "" if found.output is None else f":{found.output}"
+        return f"{found.name}{port}"
+
+    def _lanes_of(self, column: int) -> dict[int, int]:
+        """Return for the edges within a column that pass other chips the lane at the right in which they run."""
+        edges = [
+            (self.story.links[edge.source].row, self.story.links[edge.target].row, number_of)
+            for number_of, edge in enumerate(self.story.edges)
+            if self._columns_of(edge) == (column, column)
+        ]
+        lanes: dict[int, int] = {}
+        taken: list[list[tuple[int, int]]] = []
+        for top, bottom, edge in sorted(edges, key=lambda one: (one[1] - one[0], one)):
+            between = range(min(top, bottom) + 1, max(top, bottom))
+            if not any((row, column) in self.cells for row in between):
+                continue
+            free = (lane for lane, runs in enumerate(taken) if all(bottom < a or top > b for a, b in runs))
+            lane = next(free, len(taken))
+            if lane == len(taken):
+                taken.append([])
+            taken[lane].append((top, bottom))
+            lanes[edge] = lane
+        return lanes
+
+    def _columns_of(self, edge: StoryEdge) -> tuple[int, int]:
+        return self.story.links[edge.source].column, self.story.links[edge.target].column
+
+    def _gaps(self) -> list[int]:
+        """Return how many wires come into each column from another one."""
+        into = [0] * len(self.story.columns)
+        for edge in self.story.edges:
+            source, target = self._columns_of(edge)
+            if source != target:
+                into[target] += 1
+        return into
+
+    def _reasons(self, column: int) -> int:
+        own = [link for link in self.story.links if link.column == column]
+        widths = [0, *(min(_MOST_REASON, len(self._reason(link))) + len(self._word(link)) for link in own)]
+        label = self._label_width(column)
+        return max(*widths, label - CHIP, 0)
+
+    def _label_width(self, column: int) -> int:
+        widths = [0]
+        links = self.story.links
+        leaving = [edge for edge in self.story.edges if links[edge.source].column == column]
+        widths += [len(self._label(edge)) + 4 for edge in leaving if links[edge.target].column != column]
+        return max(widths)
+
+    @staticmethod
+    def _reason(link: StoryLink) -> str:
+        share = "" if link.share is None or link.share in (0.0, 1.0) else f"{percent(link.share)}  "
+        return share + reason(link)
+
+    def _word(self, link: StoryLink) -> str:
+        if link.role is LinkRole.BORN:
+            return f" {BORN}"
+        is_stop = link.role is LinkRole.ASKED and link.is_bad
+        return f" {STOP}" if is_stop else ""
+
+    def _open_width(self, column: int, reasons: int) -> int:
+        lanes = len(set(self.lanes[column].values()))
+        gap = 2 * self.gaps[column + 1] + _GAP if column + 1 < len(self.gaps) and self.gaps[column + 1] else 2
+        return CHIP + (1 + _LANE * lanes if lanes else 0) + (1 + reasons if reasons else 0) + gap
+
+    def _columns(self) -> list[PlacedColumn]:
+        """Choose the columns: those of the path, with reasons where there is room; then others, the nearest first."""
+        story, wide = self.story, self.options.width
+        count = len(story.columns)
+        reasons = [self._reasons(column) for column in range(count)]
+        widths = [self._open_width(column, reasons[column]) for column in range(count)]
+        room = None if wide is None else wide - self.names
+        while room is not None and sum(widths) > room and max(reasons, default=0) > _LEAST_REASON:
+            column = max(range(count), key=lambda one: reasons[one])
+            reasons[column] -= 1
+            widths[column] = self._open_width(column, reasons[column])
+        self.reason_widths = reasons
+        beside = self._beside_path(None if room is None else room - sum(widths))
+        shown = [(column.path, column.phase, number_of) for number_of, column in enumerate(story.columns)]
+        keys = sorted([*shown, *((path, 0, None) for path in beside)], key=lambda one: (one[0], one[1]))
+        placed: list[PlacedColumn] = []
+        x = self.names
+        for path, _phase, number_of in keys:
+            width = _GREY if number_of is None else widths[number_of]
+            gap = 2 * self.gaps[number_of] + _GAP - 1 if number_of is not None and self.gaps[number_of] else 0
+            if number_of is not None and placed and placed[-1].column is None and gap:
+                x += gap  # room for the wires behind a column that is beside the path
+            placed.append(PlacedColumn(path, number_of, x, width))
+            x += width
+        return placed
+
+    def _beside_path(self, room: int | None) -> list[tuple[int, ...]]:
+        """Return iterations beside those of the path, the nearest first, as many as there is room for."""
+        story = self.story
+        if not self.options.context:
+            return list(story.passed)
+        taken = {column.path for column in story.columns}
+        folds = [(column.first, column.path) for column in story.columns if column.times > 1]
+        free = [
+            path
+            for path in story.iterations
+            if path not in taken and not any(first <= path <= last for first, last in folds)
+        ]
+        places = {path: place for place, path in enumerate(story.iterations)}
+        own = [places[path] for path in taken if path in places]
+
+        def distance(path: tuple[int, ...]) -> tuple[bool, int, int]:
+            near = min((abs(places[path] - place) for place in own), default=0)
+            return path not in story.passed, near, places[path]
+
+        most = len(story.iterations) if room is None else max(0, room // _GREY)
+        if room is None:
+            most = min(most, 4)
+        chosen = sorted(free, key=distance)[:most]
+        while room is not None and chosen and len(chosen) * _GREY + self._extra(chosen) > room:
+            chosen.pop()
+        return chosen
+
+    def _extra(self, chosen: Iterable[tuple[int, ...]]) -> int:
+        """Return the room for wires behind columns that are beside the path."""
+        keys = sorted([*((path, -1) for path in chosen), *((c.path, k) for k, c in enumerate(self.story.columns))])
+        total = 0
+        for (_, before), (_, number_of) in pairwise(keys):
+            if before < 0 <= number_of and self.gaps[number_of]:
+                total += 2 * self.gaps[number_of] + _GAP - 1
+        return total
+
+    # --- texts ---------------------------------------------------------------------------------------------------
+
+    def _put(self, x: int, y: int, text: str, tone: Tone) -> int:
+        if text:
+            self.texts.append(PlacedText(x, y, text, tone))
+        return x + len(text)
+
+    def _names(self) -> list[PlacedHistory]:
+        story, histories = self.story, []
+        self._put(2, self.up - 1, "on the path", Tone.TITLE)
+        if self.nested:
+            loops = " › ".join(last_part(loop.name) for loop in story.loops)
+            self._put(2, 0, clipped(loops, self.names - 3), Tone.DIM)
+        if self.bars and story.iterations:
+            first, last = story.iterations[0], story.iterations[-1]
+            text = f"{iteration_text(first)}–{iteration_text(last)}"
+            self._put(self.names - 2 - len(text), self.up - 1, text, Tone.NOTE)
+        for row, found in enumerate(story.rows):
+            y = self.lines[row]
+            self._put(2, y, clipped(self._row_name(row), self.name), Tone.STRONG)
+            self._put(3 + self.name, y, element_text(found.element), Tone.DIM)
+            if self.bars and found.history:
+                histories.append(PlacedHistory(row, self.names - 2 - self.bars, y, self.bars))
+            if found.hidden and self.pitch > 1 and row:
+                self._put(2, y - 1, f"⋮ {found.hidden}", Tone.FAINT)
+        return histories
+
+    def _heads(self) -> None:
+        story = self.story
+        outer: tuple[int, ...] | None = None
+        for one in self.columns:
+            if self.nested and one.path[:-1] != outer and len(one.path) > 1:
+                outer = one.path[:-1]
+                is_now = self.options.now and story.present[: len(outer)] == outer
+                self._put(one.x, 0, f" {iteration_text(outer)} ", Tone.NOW if is_now else Tone.STRONG)
+            if one.column is None:
+                text = str(one.path[-1])
+                self._put(one.x + one.width - 1 - len(text), self.up - 1, text, Tone.NOTE)
+                continue
+            column = story.columns[one.column]
+            is_now = self.options.now and column.path == story.present
+            text = column_text(column)
+            text = f"{text} {'before' if column.phase < 0 else 'after'}" if column.phase else text
+            x = self._put(one.x, self.up - 1, f" {text} ", Tone.NOW if is_now else Tone.STRONG)
+            note, tone = self._head_note(one.column)
+            if is_now:
+                note = f"{note} · now" if note else "now"
+            self._put(x + 1, self.up - 1, clipped(note, one.x + one.width - x - 3), tone)
+
+    def _head_note(self, column: int) -> tuple[str, Tone]:
+        links = [link for link in self.story.links if link.column == column]
+        born = next((link for link in links if link.role is LinkRole.BORN), None)
+        if born is not None:
+            return f"{number(born.value).lstrip('+-')} is born", Tone.BAD
+        made = next((link for link in links if link.value == "NaN" and link.formula), None)
+        if made is not None:
+            return "NaN is born", Tone.BAD
+        end = self.story.end
+        if end is not None and any(link.role is LinkRole.ASKED for link in links):
+            return "the condition is false", Tone.NOTE
+        if self.story.columns[column].times > 1:
+            return "carried on, same links", Tone.NOTE
+        return "", Tone.NOTE
+
+    def _beside(self) -> None:
+        """Write the same elements in other iterations, and the word of those that only passed the element on."""
+        story = self.story
+        places = {path: place for place, path in enumerate(story.iterations)}
+        for one in self.columns:
+            place = places.get(one.path)
+            is_passing = one.column is None and one.path in story.passed
+            if is_passing:
+                self._put(one.x + one.width - 5, self.lines[len(self.lines) // 2], "kept", Tone.DIM)
+            if place is None or (one.column is not None and story.columns[one.column].times > 1):
+                continue
+            end = one.x + (CHIP - 1 if one.column is not None else one.width - 1)
+            for row, found in enumerate(story.rows):
+                if (row, one.column) in self.cells or place >= len(found.history) or is_passing:
+                    continue
+                value = found.history[place]
+                text = clipped_number(value, one.width - 1 if one.column is None else CHIP - 1)
+                if text:
+                    tone = Tone.BAD_THIN if is_bad(value) else Tone.DIM
+                    self._put(end - len(text), self.lines[row], text, tone)
+
+    def _chips(self) -> list[PlacedChip]:
+        chips = []
+        moving = {row for row, found in enumerate(self.story.rows) if found.element is None}
+        for number_of, link in enumerate(self.story.links):
+            column = self.at[link.column]
+            y = self.lines[link.row]
+            tone = Tone.BORN if link.role is LinkRole.BORN else Tone.BAD_CHIP if link.is_bad else Tone.CHIP
+            value = number(link.value)
+            if link.row in moving:
+                room = CHIP - 2 - len(element_text(link.element))
+                value = f"{element_text(link.element)}{clipped_number(link.value, room):>{max(1, room)}}"
+            chips.append(PlacedChip(number_of, column.x, y, f"{clipped(value, CHIP - 1):>{CHIP - 1}} ", tone))
+            lanes = len(set(self.lanes[link.column].values()))
+            x = column.x + CHIP + (1 + _LANE * lanes if lanes else 0) + 1
+            self._say(link, x, y, self.reason_widths[link.column])
+            if link.entry is not None and self.pitch > 1:
+                self._put(column.x + _LABEL_AT, y - 1, "▼", Tone.DIM)
+                room = column.width - 5
+                self._put(column.x + 4, y - 1, clipped(entry_text(link.entry), room), Tone.PLAIN)
+        return chips
+
+    def _say(self, link: StoryLink, x: int, y: int, room: int) -> None:
+        word, shown = self._word(link), self._reason(link)
+        if len(shown) + len(word) > room:
+            word = ""
+        shown = clipped(shown, room)
+        tone = Tone.STRONG if link.role is not LinkRole.PATH else Tone.DIM
+        x = self._put(x, y, shown, tone)
+        if word:
+            self._put(x + 1, y, word[1:], Tone.BORN if link.role is LinkRole.BORN else Tone.BAD)
+
+    # --- wires ---------------------------------------------------------------------------------------------------
+
+    def _label(self, edge: StoryEdge) -> str:
+        back = edge.back
+        if back is None:
+            name = edge.ways[-1].name if edge.ways else ""
+            return f" → {name} "
+        source = self.story.links[edge.source]
+        shown = number(source.value) if edge.share is None else percent(edge.share)
+        return f" ↺ {back.name} {shown} "
+
+    def _wires(self) -> None:
+        gaps = [0] * len(self.story.columns)
+        for number_of, edge in enumerate(self.story.edges):
+            source, target = self.story.links[edge.source], self.story.links[edge.target]
+            a, b = self.at[source.column], self.at[target.column]
+            top, bottom = self.lines[source.row], self.lines[target.row]
+            if source.column == target.column:
+                lane = self.lanes[source.column].get(number_of)
+                at = a.x + _LABEL_AT
+                points: Sequence[tuple[int, int]] = ((at, top), (at, bottom))
+                if lane is not None:
+                    at = a.x + CHIP + 1 + _LANE * lane
+                    points = ((a.x + CHIP, top), (at, top), (at, bottom), (a.x + CHIP, bottom))
+                self.wires.append(PlacedWire(number_of, tuple(points), False, source.is_bad, False))
+                continue
+            at = b.x - 4 - 2 * gaps[target.column]
+            gaps[target.column] += 1
+            if self.pitch > 1:
+                begin = a.x + _LABEL_AT
+                points = ((begin, top), (begin, top + 1), (at, top + 1), (at, bottom), (b.x - 1, bottom))
+                label = self._label(edge)
+                if at - begin > len(label) + 1:
+                    self._put(begin + 2, top + 1, label, Tone.BAD if source.is_bad else Tone.PLAIN)
+            else:
+                points = ((a.x + CHIP, top), (at, top), (at, bottom), (b.x - 1, bottom))
+            self.wires.append(PlacedWire(number_of, tuple(points), True, source.is_bad, True))
+
+
+def clipped(text: str, room: int) -> str:
+    """Return a text that fits, with an ellipsis where it is cut."""
+    if len(text) <= room:
+        return text
+    return f"{text[: room - 1]}…" if room > 0 else ""
+
+
+def clipped_number(value: Scalar | None, room: int) -> str:
+    """Return a number that fits, with fewer digits where it must; empty where there is none."""
+    if value is None:
+        return ""
+    text = number(value)
+    if len(text) > room and isinstance(value, float):
+        text = next((one for digits in (3, 2, 1) if len(one := f"{value:.{digits}g}") <= room), text)
+    return text if len(text) <= room else "#" * max(room, 0)

@@ -1,0 +1,175 @@
+"""The frame that a question is about: of an address in any iteration of the run so far, or of the end of a loop."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper.debug.causes.crossings import ValueSpot
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
+from stepper.debug.causes.why import NoValueYet, element_asked
+from stepper.debug.iterations.slots import is_current, read_only, why_absent
+from stepper.debug.scopes import enclosing_loop, innermost_loop
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.loops import EndReason
+from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
+from stepper.errors import UsageError
+from stepper.ir.model import Layer
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import Address, Iterations, numpy_index
+
+
+class EndedLoop(NamedTuple):
+    """A loop that has ended: the seat of its last iteration (None: it ran none), and the run of it."""
+
+    seat: Seat | None
+    activation: Activation
+
+
+def spot_of(frames: EarlierFrames, compiled: CompiledModel, address: Address) -> tuple[ValueSpot, Target]:
+    """Return the element that an address means; without an index the first that is NaN, else infinite, else the first.
+
+    Iterations that are not named are those of the present, or the last of a loop that has ended. Raise NoValueYet for
+    what the run has not come to, UsageError for what does not exist.
+    """
+    here = frames.at(frames.present)[-1].program
+    target = resolve(replace(address, index=()), compiled, here)
+    if any(not (asked is None or isinstance(asked, int)) for asked in target.iterations):
+        raise UsageError(f"'{address}': one iteration has one cause; name one")
+    seat = _seat_in(frames, target.program, target.iterations, str(address))
+    frame = frames.at(seat)[-1]
+    if seat == frames.present[: len(seat)] and not is_current(frame, target.slot):
+        raise NoValueYet(f"'{target.named.name}' has no value here: {why_absent(frame, target.slot)}")
+    if frame.values[target.slot] is None:
+        raise NoValueYet(f"'{target.named.name}' is no longer kept")
+    value = read_only(frame.values[target.slot])
+    if not value.size:
+        raise UsageError(f"'{target.named.name}' has no elements here")
+    element = element_asked(value, address)
+    if element is None:
+        places = np.arange(value.size).reshape(value.shape)[numpy_index(address.index)]
+        element = tuple(int(at) for at in np.unravel_index(int(np.ravel(places)[0]), value.shape))
+    return ValueSpot(seat, target.slot, element), target
+
+
+def ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> EndedLoop:
+    """Return the run of the loop of this name that ended last; without one of that around the present, else the last.
+
+    Raise NoValueYet where it has not ended, UsageError for a name that no loop has.
+    """
+    stack = frames.at(frames.present)
+    path = _loop_path(stack, compiled, name)
+    depth = len(path)
+    if len(stack) > depth and stack[depth].program.path == path:
+        activation = stack[depth].activation
+        assert activation is not None
+        if activation.ended is None:
+            raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {max(activation.iteration, 0)}")
+        return EndedLoop(frames.present[:depth] if activation.iteration >= 0 else None, activation)
+    outer = _seat_in(frames, _program_of(compiled, path[:-1]), (), path[-1].name)
+    index = _index_of(frames.at(outer)[-1], path[-1])
+    _ensure_ran(frames, outer, index)
+    inner, frame = frames.left(outer, index)
+    activation = frame.activation
+    assert activation is not None
+    return EndedLoop(inner if activation.iteration >= 0 else None, activation)
+
+
+def _loop_path(stack: list[Frame], compiled: CompiledModel, name: str) -> tuple[Layer, ...]:
+    """Return the layers that lead to the loop that is meant."""
+    here = innermost_loop(stack)
+    loops = [one.path for one in compiled.programs if one.path and one.path[-1].is_loop]
+    if name:
+        if here is not None:
+            try:
+                return stack[-1].program.path[: enclosing_loop(stack[-1].program.path, name)]
+            except UsageError:
+                pass
+        fitting = [path for path in loops if path[-1].name == name]
+        fitting = fitting or [path for path in loops if path[-1].name.endswith((f"/{name}", f".{name}"))]
+        if len(fitting) != 1:
+            known = ", ".join(f"'{path[-1].name}'" for path in (fitting or loops)[:8])
+            problem = "there are several loops" if fitting else "there is no loop"
+            raise UsageError(f"{problem} of the name '{name}': {known or 'the model has none'}")
+        return fitting[0]
+    if here is not None:
+        return stack[here].program.path
+    ran = [path for path in loops if len(path) == 1]
+    if not ran:
+        raise UsageError("the model has no loop whose end could be explained")
+    graph = {operation.layer.id: place for place, operation in enumerate(compiled.main.operations)}
+    before = [path for path in ran if graph.get(path[0].id, 0) < stack[0].pc]
+    return max(before or ran[:1], key=lambda path: graph.get(path[0].id, 0))
+
+
+def _program_of(compiled: CompiledModel, path: tuple[Layer, ...]) -> Program:
+    return next(one for one in compiled.programs if one.path == path)
+
+
+def _index_of(frame: Frame, layer: Layer) -> int:
+    return next(k for k, operation in enumerate(frame.program.operations) if operation.layer is layer)
+
+
+def _ensure_ran(frames: EarlierFrames, seat: Seat, index: int) -> None:
+    frame = frames.at(seat)[-1]
+    operation = frame.program.operations[index]
+    if seat == frames.present[: len(seat)] and not (
+        all(is_current(frame, slot) for slot in operation.outputs) and (frame.pc > index or len(seat) > 0)
+    ):
+        raise NoValueYet(f"{operation.layer.type} '{operation.layer.name}' has not run here")
+
+
+def _seat_in(frames: EarlierFrames, program: Program, asked: tuple[Iterations | None, ...], told: str) -> Seat:
+    """Return the seat of a program's frame, in the iterations that are asked for."""
+    seat: Seat = ()
+    for level, layer in enumerate(program.path):
+        wanted = asked[level] if level < len(asked) else None
+        frame = frames.at(seat)[-1]
+        index = _index_of(frame, layer)
+        here = frames.present
+        if len(here) > level and here[:level] == seat and here[level][0] == index:
+            now = here[level][1]
+            inside = frames.at(here[: level + 1])[-1]
+            if now is not None and now < 0:
+                raise NoValueYet(f"'{told}': no iteration of '{layer.name}' has begun")
+        else:
+            _ensure_ran(frames, seat, index)
+            inner, inside = frames.left(seat, index)
+            now = inner[-1][1]
+        activation = inside.activation
+        assert activation is not None
+        if isinstance(activation.plan, BranchPlan):
+            if inside.program.path != program.path[: level + 1] or not _leads(inside.program, program):
+                raise UsageError(f"'{told}': the other side of '{layer.name}' ran there")
+            seat = (*seat, (index, None))
+            continue
+        seat = (*seat, (index, _iteration(wanted, now, told)))
+    return seat
+
+
+def _leads(inside: Program, program: Program) -> bool:
+    """True if a program is this one, or nested in it."""
+    if inside is program:
+        return True
+    plans = [plan for operation in inside.operations for plan in operation.plans]
+    return any(_leads(plan.program, program) for plan in plans)
+
+
+def _iteration(wanted: Iterations | None, now: int | None, told: str) -> int:
+    last = -1 if now is None else now
+    number = last if not isinstance(wanted, int) else wanted if wanted >= 0 else last + 1 + wanted
+    if last < 0:
+        raise NoValueYet(f"'{told}': no iteration ran")
+    if not 0 <= number <= last:
+        raise NoValueYet(f"'{told}': iterations 0 to {last} have run here")
+    return number
+
+
+def condition_of(ended: EndedLoop) -> int | None:
+    """Return the slot of the condition that ended a loop; None where something else did."""
+    plan = ended.activation.plan
+    if not isinstance(plan, LoopPlan) or ended.activation.ended is not EndReason.CONDITION:
+        return None
+    return plan.condition_result

@@ -1,0 +1,507 @@
+"""A story in words: of each link why it is what it is, of the whole what was asked and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from stepper.debug.causes.cause import Arithmetic, LinkKind, Scalar
+from stepper.debug.causes.texts import element_text, reason_text, result_word
+from stepper.debug.story.facts import (
+    Entry,
+    LinkRole,
+    Story,
+    StoryColumn,
+    StoryFactor,
+    StoryLink,
+    StoryOperand,
+    is_bad,
+)
+from stepper.debug.story.making import LinkForm, PartRole
+from stepper.engine.loops import EndReason
+from stepper.query.short_names import last_part
+from stepper.wording import counted
+
+_ENDLESS: Final = 2**62
+_SIGNS: Final = {
+    "Equal": "=",
+    "NotEqual": "≠",
+    "Less": "<",
+    "LessEqual": "≤",
+    "Greater": ">",
+    "GreaterEqual": "≥",
+    "LogicalAnd": "and",
+    "LogicalOr": "or",
+    "LogicalXor": "xor",
+    "Power": "^",
+    "Mod": "mod",
+    "FloorMod": "mod",
+}
+_LARGEST: Final = {"ReduceMax": "largest", "ReduceMin": "smallest", "Maximum": "larger", "Minimum": "smaller"}
+
+# --- numbers and names ----------------------------------------------------------------------------------------------
+
+
+def number(value: Scalar | None) -> str:
+    """Return a number for a chip: three decimals, or an exponent for what is very large or small."""
+    if value is None:
+        return "…"
+    if isinstance(value, str):
+        return {"NaN": "NaN", "Infinity": "+Inf", "-Infinity": "-Inf"}[value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**9 else f"{value:.3e}".replace("e+", "e")
+    if value == int(value) and abs(value) < 1000 and value != 0:
+        return f"{value:.3f}"
+    if value and (abs(value) >= 1e6 or abs(value) < 1e-3):
+        return f"{value:.2e}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+    return f"{value:.3f}"
+
+
+def short_number(value: Scalar | None) -> str:
+    """Return a number within a formula, in three digits."""
+    if isinstance(value, str):
+        return {"NaN": "NaN", "Infinity": "Inf", "-Infinity": "-Inf"}[value]
+    if isinstance(value, bool) or value is None:
+        return number(value)
+    if isinstance(value, int):
+        return str(value)
+    text = f"{value:.3g}"
+    return text.replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+
+
+def percent(share: float) -> str:
+    """Return a share: a whole number, of what is below one in a hundred a decimal."""
+    return f"{share:.0%}" if abs(share) >= 0.01 or share == 0 else f"{share:.1%}"
+
+
+def factor_text(factor: StoryFactor) -> str:
+    """Return an element of an operation: `key[0,3]`."""
+    port = "" if factor.output is None else f":{factor.output}"
+    return f"{factor.name}{port}{element_text(factor.element)}"
+
+
+def iteration_text(path: Sequence[int]) -> str:
+    """Return an iteration: `7`; of nested loops `1>0`; `model` outside of all."""
+    return ">".join(map(str, path)) or "model"
+
+
+def link_name(story: Story, link: StoryLink) -> str:
+    """Return a link as one may call it: `exp_key@7[0,3]`."""
+    name = story.rows[link.row].name
+    port = "" if link.location.output is None else f":{link.location.output}"
+    path = story.columns[link.column].path
+    at = f"@{iteration_text(path)}" if path else ""
+    return f"{name}{port}{at}{element_text(link.element)}"
+
+
+def column_text(column: StoryColumn) -> str:
+    """Return the innermost iteration of a column, or which of them: `8–10 ×3`."""
+    last = "model" if not column.path else str(column.path[-1])
+    if column.times > 1:
+        return f"{column.first[-1]}–{last} ×{column.times}"
+    return last
+
+
+# --- a link ---------------------------------------------------------------------------------------------------------
+
+
+def reason(link: StoryLink) -> str:
+    """Return in a few words why a link is what it is."""
+    if link.role is LinkRole.BORN:
+        return _birth(link)
+    if link.kind is not LinkKind.COMPUTED:
+        return _ending(link)
+    if not link.operands:
+        return ""
+    if link.formula and link.arithmetic is not Arithmetic.UNKNOWN:
+        return link.formula
+    return _FORMS[link.form](link)
+
+
+def _birth(link: StoryLink) -> str:
+    if link.limit is not None and link.operands:
+        return f"exp({short_number(link.operands[0].factor.value)}) > {link.type}"
+    return link.formula or "of finite inputs"
+
+
+def _ending(link: StoryLink) -> str:
+    words = {
+        LinkKind.SLICE: "slice",
+        LinkKind.INITIAL: "initial value",
+        LinkKind.INVARIANT: "the same in all",
+        LinkKind.CONSTANT: "constant",
+        LinkKind.GIVEN: "model input",
+        LinkKind.NUMBER: "iteration number",
+        LinkKind.STATE: "kept from before",
+        LinkKind.EDITED: "set by hand",
+        LinkKind.NO_ITERATION: "no iteration ran",
+    }
+    return words.get(link.kind, str(link.kind))
+
+
+def followed(link: StoryLink) -> tuple[StoryOperand, ...]:
+    """Return the operands of a link that were followed, in order."""
+    return tuple(one for one in link.operands if one.link is not None)
+
+
+def _main(link: StoryLink) -> StoryOperand:
+    return next(iter(followed(link)), link.operands[0])
+
+
+def _others(link: StoryLink) -> list[StoryOperand]:
+    main = _main(link)
+    return [one for one in link.operands if one is not main]
+
+
+def _sum(link: StoryLink) -> str:
+    main = _main(link)
+    bad = [one for one in link.operands if is_bad(one.factor.value)]
+    if link.count <= 2 and len(link.operands) == 2:
+        (other,) = _others(link)
+        amount = other.amount or 0.0
+        value = f"-{short_number(abs(amount))}" if amount < 0 else short_number(amount)
+        if link.times > 1:
+            return f"{short_number(main.factor.value)} + {other.factor.name}"
+        if link.is_bad:
+            sign = "-" if value.startswith("-") else "+"
+            return f"{short_number(main.factor.value)} {sign} {value.lstrip('-')}"
+        if len(followed(link)) == 2:
+            return " + ".join(short_number(one.amount) for one in link.operands).replace("+ -", "- ")
+        return f"{'-' if amount < 0 else '+'} {number(abs(amount))}"
+    if bad:
+        word = result_word(bad[0].factor.value)
+        return f"Σ of {link.count}, {len(bad)} {word}"
+    if main.share is None:
+        return f"Σ of {link.count}"
+    largest = "largest " if abs(main.share) < 0.1 else f"{element_text(main.factor.element)} is "
+    return f"Σ of {link.count}: {largest}{percent(main.share)}"
+
+
+def _product(link: StoryLink) -> str:
+    main, others = _main(link), _others(link)
+    if any(one.role is PartRole.DECIDES for one in link.operands):
+        return f"× {short_number(main.factor.value)}: zero"
+    names = [one.factor.name for one in others]
+    factors = " × ".join(names if link.times > 1 else (_signed(one.factor.value) for one in others))
+    return f"{short_number(main.factor.value)} × {factors}" if link.is_bad else f"× {factors}"
+
+
+def _signed(value: Scalar | None) -> str:
+    text = short_number(value)
+    return f"({text})" if text.startswith("-") else text
+
+
+def _quotient(link: StoryLink) -> str:
+    first, second = link.operands[0].factor.value, link.operands[1].factor.value
+    return f"{short_number(first)} / {_signed(second)}"
+
+
+def _function(link: StoryLink) -> str:
+    operation = link.location.operation
+    name = "" if operation is None else operation.type.lower()
+    if len(link.operands) == 2 and operation is not None and operation.type in _SIGNS:
+        return _comparison(link)
+    if link.count > len(link.operands) or any(one.role is PartRole.COMPARED for one in link.operands):
+        return f"{name} of {link.count}"
+    return f"{name}({', '.join(short_number(one.factor.value) for one in link.operands)})"
+
+
+def _comparison(link: StoryLink) -> str:
+    operation = link.location.operation
+    kind = "" if operation is None else operation.type
+    values = [short_number(one.factor.value) for one in link.operands]
+    if kind == "NotEqual" and link.value is False:
+        return f"{values[0]} = {values[1]}"
+    return f" {_SIGNS.get(kind, kind)} ".join(values)
+
+
+def _choice(link: StoryLink) -> str:
+    operation = link.location.operation
+    kind = "" if operation is None else operation.type
+    decided = next((one for one in link.operands if one.role is PartRole.DECIDES), link.operands[0])
+    if kind == "Select":
+        condition = next((one for one in link.operands if one.role is PartRole.CONDITION), None)
+        return f"chosen: {factor_text(decided.factor)}" if condition is None else _selected(condition, decided)
+    if link.count == 2:
+        rival = next((one for one in link.operands if one.role is PartRole.COMPARED), None)
+        return "decided" if rival is None else _beside(kind, rival)
+    word = _LARGEST.get(kind, "largest" if kind == "TopK" else "one")
+    return f"{word} of {link.count}: {element_text(decided.factor.element)}"
+
+
+def _selected(condition: StoryOperand, decided: StoryOperand) -> str:
+    return f"{factor_text(decided.factor)}: {condition.factor.name} is {number(condition.factor.value)}"
+
+
+def _beside(kind: str, rival: StoryOperand) -> str:
+    sign = ">" if kind in ("ReduceMax", "Maximum") else "<" if kind in ("ReduceMin", "Minimum") else "beside"
+    return f"{sign} {short_number(rival.factor.value)}"
+
+
+def _move(link: StoryLink) -> str:
+    main = link.operands[0]
+    return f"from {element_text(main.factor.element)}" if main.factor.element else f"of {main.factor.name}"
+
+
+def _whole(link: StoryLink) -> str:
+    return f"of {counted(link.count, 'tensor')}"
+
+
+_FORMS: Final = {
+    LinkForm.SUM: _sum,
+    LinkForm.PRODUCT: _product,
+    LinkForm.QUOTIENT: _quotient,
+    LinkForm.FUNCTION: _function,
+    LinkForm.COMPARISON: _comparison,
+    LinkForm.CHOICE: _choice,
+    LinkForm.MOVE: _move,
+    LinkForm.WHOLE: _whole,
+}
+
+
+def entry_text(entry: Entry) -> str:
+    """Return from where a value came into a body: `embedded[7,6]`."""
+    if entry.factor is None:
+        return entry.name
+    kind = {LinkKind.SLICE: "", LinkKind.INITIAL: ", initial value", LinkKind.INVARIANT: ", from outside"}
+    return f"{factor_text(entry.factor)}{kind.get(entry.kind, '')}"
+
+
+def formula(link: StoryLink) -> str:
+    """Return how a link follows from its operands, in numbers: `exp(89.200) = +Inf`."""
+    value = number(link.value)
+    operation = link.location.operation
+    kind = "" if operation is None else operation.type
+    if not link.operands:
+        return f"{reason(link)}: {value}" if reason(link) else value
+    numbers = [number(one.factor.value) for one in link.operands]
+    if link.form is LinkForm.SUM and link.count == 2:
+        amounts = [number(one.amount) if one.amount is not None else "NaN" for one in link.operands]
+        return f"{amounts[0]} + {_in_brackets(amounts[1])} = {value}"
+    if link.form is LinkForm.SUM:
+        return f"sum of {link.count} {'products' if link.operands[0].beside else 'terms'} = {value}"
+    if link.form is LinkForm.PRODUCT:
+        return f"{' × '.join(map(_in_brackets, numbers))} = {value}"
+    if link.form is LinkForm.QUOTIENT:
+        return f"{numbers[0]} / {_in_brackets(numbers[1])} = {value}"
+    if link.form in (LinkForm.FUNCTION, LinkForm.COMPARISON) and kind in _SIGNS:
+        return f"{f' {_SIGNS[kind]} '.join(numbers)} is {value}"
+    if link.form is LinkForm.CHOICE:
+        return f"{kind}: {reason(link)} = {value}"
+    if link.form is LinkForm.MOVE:
+        return f"{kind} of {factor_text(link.operands[0].factor)} = {value}"
+    if link.form is LinkForm.FUNCTION:
+        shown = [one for one in link.operands if one.role is PartRole.ARGUMENT]
+        return f"{kind.lower()}({', '.join(number(one.factor.value) for one in shown)}) = {value}"
+    return f"{kind} of {', '.join(factor_text(one.factor) for one in link.operands[:4])} = {value}"
+
+
+def _in_brackets(text: str) -> str:
+    return f"({text})" if text.startswith("-") else text
+
+
+# --- the whole ------------------------------------------------------------------------------------------------------
+
+
+def title(story: Story) -> str:
+    """Return what was asked: `wkv@8[0,3] is NaN`, behind the word why."""
+    if story.end is not None:
+        end = story.end
+        name = last_part(end.layer.name)
+        most = f" of at most {end.limit:,}" if end.limit is not None and end.limit < _ENDLESS else ""
+        return (
+            f"did {name} end after iteration {end.iteration}{most}" if end.iteration >= 0 else f"did {name} not begin"
+        )
+    link = story.links[story.asked]
+    return f"{story.address} is {number(link.value)}"
+
+
+def extent(story: Story) -> str:
+    """Return how much a story has: `11 links, 2 of 12 iterations, 2 back edges`."""
+    if not story.links:
+        return ""
+    links = sum(link.times for link in story.links)
+    iterations = sum(column.times for column in story.columns if column.phase == 0 and column.path)
+    backs = back_edges(story)
+    parts = [counted(links, "link")]
+    if iterations:
+        total = len(story.iterations)
+        parts.append(f"{iterations} of {counted(total, 'iteration')}" if total else counted(iterations, "iteration"))
+    if backs:
+        parts.append(counted(backs, "back edge"))
+    if story.passed:
+        parts.append(f"{len(story.passed)} only passed it on")
+    if story.pending:
+        parts.append(f"{story.pending} more not looked at")
+    return ", ".join(parts)
+
+
+def back_edges(story: Story) -> int:
+    """Return over how many back edges the value came, those of folded iterations too."""
+    return sum(story.links[edge.target].times for edge in story.edges if edge.back is not None)
+
+
+def verdict(story: Story) -> tuple[str, str]:
+    """Return the answer in a sentence: what decided, and what became of it."""
+    if story.end is not None and story.end.reason is not EndReason.CONDITION:
+        return str(story.end.reason), f", after iteration {story.end.iteration}" if story.end.iteration >= 0 else ""
+    asked = story.links[story.asked]
+    if story.end is not None:
+        return _end_verdict(story, asked)
+    births = [story.links[number] for number in story.births]
+    if births:
+        return _birth_verdict(story, births, asked)
+    if asked.is_bad:
+        return _bad_verdict(story, asked)
+    if len(story.links) == 1:
+        return formula(asked), ""
+    sources = _sources(story)
+    if sources:
+        return sources
+    return formula(asked), f"; {extent(story)}" if story.pending else ""
+
+
+def _end_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
+    end = story.end
+    assert end is not None
+    operation = asked.location.operation
+    kind = "" if operation is None else operation.type
+    names = [one.factor.name for one in asked.operands]
+    shown = reason(asked)
+    unasked = ", ".join(end.unasked)
+    beside = f"; {unasked} was not asked" if unasked else ""
+    sign = (
+        f"{names[0]} {_SIGNS[kind]} {number(asked.operands[1].factor.value)} is false"
+        if _is_compared(asked)
+        else "the condition is false"
+    )
+    winner = next((link for link in story.links if link.form is LinkForm.CHOICE and link.count > 2), None)
+    won = ""
+    if winner is not None and len(winner.operands) > 1:
+        first, second = winner.operands[0].factor, winner.operands[1].factor
+        if isinstance(first.value, float) and isinstance(second.value, float):
+            lead = abs(first.value - second.value)
+            won = f": {element_text(first.element)} beat {element_text(second.element)} by {short_number(lead)}"
+    return shown, f", so {sign}{won}{beside}"
+
+
+def _is_compared(link: StoryLink) -> bool:
+    operation = link.location.operation
+    return len(link.operands) == 2 and operation is not None and operation.type in _SIGNS
+
+
+def _birth_verdict(story: Story, births: list[StoryLink], asked: StoryLink) -> tuple[str, str]:
+    first = min(births, key=lambda link: (story.columns[link.column].path, link.row))
+    word = result_word(first.value)
+    backs = back_edges(story)
+    at = iteration_text(story.columns[first.column].path)
+    told = reason_text(first.arithmetic, first.formula, word) or f"{link_name(story, first)} is {word} of finite inputs"
+    if first is asked:
+        return told, f", in iteration {at}" if at != "model" else ""
+    came = f" came over {counted(backs, 'back edge')}" if backs else " went on"
+    also = ""
+    nan = next((link for link in story.links if link.value == "NaN" and link.formula and link is not first), None)
+    if nan is not None and first.value != "NaN":
+        also = f"; in iteration {iteration_text(story.columns[nan.column].path)} {nan.formula} is NaN"
+    folds = max((column.times for column in story.columns), default=1)
+    kept = f", through {folds} iterations that do the same" if folds > 1 else ""
+    where = f" of iteration {at}" if at != "model" else ""
+    return told, f": the {word}{where}{came}{kept}{also}"
+
+
+def _bad_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
+    last = max((link for link in story.links if link.is_bad), key=lambda link: -sum(story.columns[link.column].path))
+    if story.stopped:
+        return story.stopped, ""
+    origin = f": {entry_text(last.entry)}" if last.entry is not None else ""
+    return f"it is {number(last.value)} in {link_name(story, last)}{origin}", f" ({reason(last)})"
+
+
+def _sources(story: Story) -> tuple[str, str] | None:
+    """Return what a finite value is: moved here from somewhere, or shares by iteration."""
+    asked = story.links[story.asked]
+    leaves = [k for k in range(len(story.links)) if not any(edge.target == k for edge in story.edges)]
+    if len(leaves) == 1 and story.links[leaves[0]].value == asked.value:
+        leaf = story.links[leaves[0]]
+        if leaf.entry is not None:
+            columns = counted(sum(one.times for one in story.columns), "iteration")
+            return f"it is {entry_text(leaf.entry)}", f", which came through {columns}" if len(
+                story.columns
+            ) > 1 else ""
+    shares = shares_by_iteration(story)
+    if len(shares) > 1:
+        head, *rest = shares
+        told = ", ".join(f"{percent(share)} from {iteration_text(path)}" for path, share in rest[:4])
+        left = 1 - sum(share for _, share in shares)
+        beside = f"; {percent(left)} from what is left out" if abs(left) >= 0.0005 else ""
+        return f"{percent(head[1])} new in iteration {iteration_text(head[0])}", f", {told}{beside}"
+    return None
+
+
+def shares_by_iteration(story: Story) -> list[tuple[tuple[int, ...], float]]:
+    """Return how much of what was asked about each iteration added, the latest first; they add up to what is shown.
+
+    Only where all that it is made of are terms of sums, of which the exact shares are known.
+    """
+    found: dict[tuple[int, ...], float] = {}
+    for number_of, link in enumerate(story.links):
+        sources = {edge.source for edge in story.edges if edge.target == number_of}
+        if link.share is None or link.form is not LinkForm.SUM:
+            continue
+        own = 0.0
+        for one in link.operands:
+            made = None if one.link is None else story.links[one.link]
+            if one.share is None:
+                return []
+            if made is None or not _leads_back(story, one.link):
+                own += link.share * one.share
+        if own and sources:
+            path = story.columns[link.column].path
+            found[path] = found.get(path, 0.0) + own
+    return sorted(found.items(), reverse=True)
+
+
+def _leads_back(story: Story, start: int | None) -> bool:
+    """True if a link is made, through products and moves alone, of a sum that has a share of its own."""
+    waiting = [] if start is None else [start]
+    while waiting:
+        here = waiting.pop()
+        link = story.links[here]
+        if link.form is LinkForm.SUM and link.share is not None and any(edge.target == here for edge in story.edges):
+            return True
+        if link.form in (LinkForm.PRODUCT, LinkForm.MOVE, LinkForm.CHOICE):
+            waiting += [edge.source for edge in story.edges if edge.target == here]
+    return False
+
+
+# --- lines ----------------------------------------------------------------------------------------------------------
+
+
+def story_lines(story: Story) -> list[str]:
+    """Return a story as plain sentences: what was asked, the answer, and a line for each link, the earliest first."""
+    told, more = verdict(story)
+    lines = [f"why {title(story)}", f"{told}{more}"]
+    order = sorted(range(len(story.links)), key=lambda k: (story.links[k].column, story.links[k].row))
+    column = -1
+    for k in order:
+        link = story.links[k]
+        if link.column != column:
+            column = link.column
+            into = [edge for edge in story.edges if story.links[edge.target].column == column]
+            backs = {edge.back.name for edge in into if edge.back}
+            over = f", over the back edge{'s' if len(backs) > 1 else ''} {', '.join(sorted(backs))}" if backs else ""
+            shown = story.columns[column]
+            at = f"iteration {column_text(shown)}" if shown.path else "model"
+            outer = f" of {iteration_text(shown.path[:-1])}" if len(shown.path) > 1 else ""
+            lines.append(f"{at}{outer}{over}")
+        words = [word for word in (reason(link), "born here" if link.role is LinkRole.BORN else "") if word]
+        entry = f"  from {entry_text(link.entry)}" if link.entry is not None else ""
+        made = f"{story.rows[link.row].name}{element_text(link.element)} = {number(link.value)}"
+        lines.append(f"  {made}  {', '.join(words)}{entry}".rstrip())
+    if story.pending:
+        lines.append(f"… {story.pending} more")
+    if story.stopped:
+        lines.append(story.stopped)
+    return lines

@@ -1,0 +1,251 @@
+"""Stories of the samples: every link, number and share against a computation that knows nothing of causes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.debug.causes.cause import LinkKind
+from stepper.debug.debugger import Debugger
+from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
+from stepper.debug.story.making import LinkForm, PartRole
+from stepper.debug.story.texts import shares_by_iteration, story_lines
+from stepper.errors import UsageError
+from tests.debug.oracle import debugger
+from tests.models import Graph, carried, joined, last
+
+SAMPLES = Path(__file__).resolve().parents[3] / "sample_models"
+Told = tuple[str, tuple[int, ...], tuple[int, ...] | None]
+
+
+def sample(name: str) -> Debugger:
+    run = Debugger(SAMPLES / name / "model.xml", dict(np.load(SAMPLES / name / "inputs.npz")))
+    run.last()
+    return run
+
+
+def path(story: Story, link: StoryLink) -> tuple[int, ...]:
+    return story.columns[link.column].path
+
+
+def told(story: Story) -> set[Told]:
+    """Of each link the operation, the iterations and the element."""
+    return {(story.rows[link.row].layer.name, path(story, link), link.element) for link in story.links}
+
+
+def number(value: object) -> float:
+    return float(str(value).replace("Infinity", "inf"))
+
+
+def ensure_true(story: Story) -> None:
+    """Each link follows from its operands, each edge leads to an operand of the same value, shares are exact."""
+    for number_of, link in enumerate(story.links):
+        if link.is_bad or link.kind is not LinkKind.COMPUTED or link.times > 1:
+            continue
+        if link.form is LinkForm.SUM:
+            amounts = [one.amount for one in link.operands if one.amount is not None]
+            assert sum(amounts) + (link.rest or 0) == pytest.approx(number(link.value), rel=1e-4, abs=1e-5)
+            shares = [one.share for one in link.operands if one.share is not None]
+            assert shares == pytest.approx([amount / (sum(amounts) + (link.rest or 0)) for amount in amounts])
+        if link.form is LinkForm.PRODUCT:
+            made = np.prod([number(one.factor.value) for one in link.operands])
+            assert made == pytest.approx(number(link.value), rel=1e-4)
+        if link.form in (LinkForm.MOVE, LinkForm.CHOICE) and story.rows[link.row].layer.type != "TopK":
+            decided = [one for one in link.operands if one.role in (PartRole.DECIDES, PartRole.ARGUMENT)]
+            assert decided[0].factor.value == link.value
+        for one in link.operands:
+            if one.link is not None:
+                assert one.factor.value == story.links[one.link].value
+                assert (one.link, number_of) in {(edge.source, edge.target) for edge in story.edges}
+
+
+def test_the_nan_of_the_sample_comes_over_two_back_edges_from_the_exponential_that_overflows() -> None:
+    run = sample("rwkv_overflow")
+    story = run.story("wkv@8[0,3]")
+    assert told(story) == {
+        ("token", (7,), (0, 6)),
+        ("token_part", (7,), (0, 6)),
+        ("shifted", (7,), (0, 6)),
+        ("key", (7,), (0, 3)),
+        ("exp_key", (7,), (0, 3)),
+        ("denominator_next", (7,), (0, 3)),
+        ("weighted", (7,), (0, 3)),
+        ("numerator_next", (7,), (0, 3)),
+        ("numerator_now", (8,), (0, 3)),
+        ("denominator_now", (8,), (0, 3)),
+        ("wkv", (8,), (0, 3)),
+    }
+    (birth,) = (story.links[k] for k in story.births)
+    assert birth.location.operation is not None and birth.location.operation.name == "exp_key"
+    assert birth.limit == pytest.approx(np.log(float(np.finfo(np.float32).max))) and birth.finite_beside == 7
+    assert story.links[story.asked].role is LinkRole.ASKED and story.links[story.asked].value == "NaN"
+    backs = {(edge.back.name, story.links[edge.source].value) for edge in story.edges if edge.back is not None}
+    assert backs == {("numerator", "Infinity"), ("denominator", "Infinity")}
+    # the products behind key[0,3] in iteration 7, by numpy alone
+    with np.load(SAMPLES / "rwkv_overflow" / "inputs.npz"):
+        run.goto_tick(0)
+    run.break_at("key", condition="iter == 7")
+    run.continue_()
+    shifted = np.asarray(run.value("shifted"), np.float64)[0]
+    key = next(link for link in story.links if story.rows[link.row].layer.name == "key")
+    weights = np.array([number(one.beside.value) for one in key.operands if one.beside is not None])
+    order = [one.factor.element[1] for one in key.operands if one.factor.element is not None]
+    products = shifted[order] * weights
+    assert [one.amount for one in key.operands] == pytest.approx(list(products))
+    assert key.operands[0].share == pytest.approx(products[0] / products.sum()) == pytest.approx(0.3756, abs=1e-4)
+    assert products.sum() == pytest.approx(89.2, abs=1e-4)
+    (entry,) = (link.entry for link in story.links if link.entry is not None)
+    assert entry.factor is not None and (entry.factor.name, entry.factor.element) == ("embedded", (7, 6))
+    wkv = [number(value) for value in story.rows[6].history]
+    assert np.array_equal(wkv, np.asarray(run.value("wkv@*"))[:, 0, 3].astype(float), equal_nan=True)
+    assert story.rows[4].hidden == 4 and [row.hidden for row in story.rows][7] == 5
+    ensure_true(story)
+    lines = story_lines(story)
+    assert lines[0] == "why wkv@8[0,3] is NaN" and lines[1].startswith("exp(89.2) > f32 maximum exp(88.72): ")
+    assert json.loads(json.dumps(story_data(story)))["address"] == "wkv@8[0,3]"
+
+
+def test_iterations_that_only_carry_an_inf_on_are_one_column_and_can_be_shown_singly() -> None:
+    run = sample("rwkv_overflow")
+    story = run.story("mixed@11[0,0]")
+    assert [(column.first, column.path, column.times) for column in story.columns] == [
+        ((7,), (7,), 1),
+        ((8,), (10,), 3),
+        ((11,), (11,), 1),
+    ]
+    assert sum(link.times for link in story.links) == 25
+    assert {story.rows[link.row].layer.name for link in story.links if link.times == 3} == {
+        "kept_weight",
+        "denominator_next",
+        "kept",
+        "numerator_next",
+    }
+    ensure_true(story)
+    singly = run.story("mixed@11[0,0]", unfolds=True)
+    assert len(singly.links) == 25 and [column.path for column in singly.columns] == [(7,), (8,), (9,), (10,), (11,)]
+
+
+def test_why_a_loop_ended_goes_from_its_condition_to_the_score_that_won() -> None:
+    run = sample("date_normaliser")
+    story = run.story(ends=True)
+    end = story.end
+    assert end is not None and (end.iteration, end.limit, end.unasked) == (10, 20, ("Less",))
+    names = [story.rows[link.row].layer.type for link in story.links]
+    assert names == ["NotEqual", "Squeeze", "Squeeze", "TopK", "Add", "MatMul", "Concat", "Add"]
+    compared = [one.factor.value for one in story.links[0].operands]
+    assert compared == [12, 12] and story.links[0].value is False
+    top, matmul = story.links[3], story.links[5]
+    assert top.count == 13 and top.operands[0].factor.element == (0, 12)
+    lead = number(top.operands[0].factor.value) - number(top.operands[1].factor.value)
+    assert lead == pytest.approx(8.98, abs=0.005)
+    assert top.operands[1].role is PartRole.COMPARED and matmul.count == 192
+    groups = {group.count: group.share for group in matmul.groups}
+    assert groups[64] == pytest.approx(0.93, abs=0.005) and groups[128] == pytest.approx(0.07, abs=0.005)
+    assert matmul.operands[0].share == pytest.approx(0.0282, abs=1e-4)
+    ensure_true(story)
+
+
+def test_a_state_is_written_as_shares_by_iteration_that_add_up_to_it() -> None:
+    run = sample("date_normaliser")
+    story = run.story("`aten::add/Add_3`@10[0,46]")
+    run.goto_tick(story.columns[-1].tick)
+    names = ("aten::add/Add_3", "aten::mul/Multiply_1", "aten::mul/Multiply_2")
+    h, new, kept = (np.asarray(run.value(f"`{name}`@*"), np.float64)[:, 0, 46] for name in names)
+    share, gates = {}, 1.0
+    for at in range(10, -1, -1):  # h[t] = new[t] + gate[t] * h[t-1]
+        share[at] = gates * new[at] / h[10]
+        gates *= kept[at] / h[at - 1] if at else 0
+    found = shares_by_iteration(story)
+    assert [at for at, _ in found] == [(10,), (9,), (8,), (7,)]
+    for (at,), part in found[:-1]:
+        assert part == pytest.approx(share[at], rel=1e-5)
+    assert found[-1][1] == pytest.approx(1 - sum(share[at] for at in (8, 9, 10)), rel=1e-4)
+    assert len(story.links) == 15 and sum(edge.back is not None for edge in story.edges) == 3
+    ensure_true(story)
+
+
+def test_a_sorted_element_is_followed_through_nested_loops_to_its_place_in_the_input() -> None:
+    run = sample("nested_loop")
+    story = run.story("sorted[2]")
+    values, position = [5.0, 1, 4, 2, 8], 2  # bubble sort, with the way of the element 4 that begins at place 2
+    steps: list[tuple[tuple[int, int], int]] = []
+    kept: set[tuple[int, int]] = set()
+    for outer, pairs in ((0, 4), (1, 3), (2, 2)):
+        for inner in range(pairs):
+            low, high = sorted(values[inner : inner + 2])
+            values[inner : inner + 2] = [low, high]
+            if position in (inner, inner + 1):
+                position = inner if low == 4 else inner + 1
+                steps.append(((outer, inner), position))
+            else:
+                kept.add((outer, inner))
+    assert [column.path for column in story.columns] == [at for at, _ in steps]
+    written = {
+        path(story, link): link.element for link in story.links if story.rows[link.row].layer.name == "values_next"
+    }
+    assert written == {at: (place,) for at, place in steps} and set(story.passed) == kept
+    first = next(link for link in story.links if link.entry is not None)
+    assert first.entry is not None and first.entry.factor is not None
+    assert (first.entry.factor.name, first.entry.factor.element, first.entry.factor.value) == ("values", (2,), 4.0)
+    compared = [one.factor.value for link in story.links for one in link.operands if one.role is PartRole.COMPARED]
+    assert sorted(map(number, compared)) == [1, 2, 2, 5, 5]
+    indices = [one for link in story.links for one in link.operands if one.role is PartRole.INDEX]
+    assert indices and all(one.link is None for one in indices)
+    ensure_true(story)
+
+
+def chain_of_sums(trips: int) -> Graph:
+    """state = state + x, which goes out in a scan, too."""
+    net = Graph()
+    x, body = net.parameter("x", dims=(2,)), net.body()
+    state, given = body.parameter("state", dims=(2,)), body.constant([1.0, 3.0], np.float32)
+    grown = body.apply("Add", state, given, name="grown")
+    carry, row = body.result(grown, "carry"), body.apply("Unsqueeze", grown, body.constant([0], np.int64), dims=(1, 2))
+    final, scan = net.loop(
+        "loop", body, trips, True, [carried(x, state, carry)], [last(carry), joined(body.result(row, "row_out"))]
+    )
+    net.result(final, "final")
+    net.result(scan, "scan")
+    return net
+
+
+def test_a_long_way_back_is_folded_and_bounded(tmp_path: Path) -> None:
+    run = debugger(chain_of_sums(300), tmp_path, np.array([7.0, 900.0], np.float32))
+    run.last()
+    story = run.story("grown@299[1]")
+    assert sum(link.times for link in story.links) <= 41 and story.pending == 1
+    assert max(column.times for column in story.columns) > 30 and len(story.links) < 5
+    assert len(story.iterations) <= 1024 and story.links[story.asked].value == 1800.0
+    more = run.story("grown@299[1]", links=500)
+    assert more.pending == 0 and sum(link.times for link in more.links) > 100
+    assert run.story("scan[4,1]").links[0].value == 915.0
+    run.first()
+    with pytest.raises(UsageError, match="nothing called"):
+        run.story("nothing_of_this_name")
+    with pytest.raises(UsageError, match="iterations 0 to 299"):
+        run.story("grown@300[1]")
+    assert run.story("grown@5[0]").links[0].value == 13.0 and run.stop.tick == 0  # ahead of the present
+    ensure_true(story)
+
+
+def test_a_nan_that_the_run_was_given_has_no_birth_and_leads_out_of_the_loop(tmp_path: Path) -> None:
+    run = debugger(chain_of_sums(50), tmp_path, np.array([np.nan, 1.0], np.float32))
+    run.last()
+    story = run.story("grown@49[0]")
+    assert not story.births
+    given = [link for link in story.links if link.kind is LinkKind.GIVEN]
+    assert [(story.rows[link.row].name, link.value, path(story, link)) for link in given] == [("x", "NaN", ())]
+    assert sum(link.times for link in story.links) == 51 and max(column.times for column in story.columns) >= 48
+
+
+def test_a_pause_ends_a_walk_back_and_the_present_stays(tmp_path: Path) -> None:
+    run = debugger(chain_of_sums(3000), tmp_path, np.array([np.nan, 1.0], np.float32))
+    run.last()
+    tick = run.stop.tick
+    run.machine.request_pause()
+    story = run.story("final[0]")
+    assert story.stopped.startswith("paused") or story.links
+    assert run.machine.tick == tick and not run.machine.pause_requested
