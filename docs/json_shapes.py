@@ -1062,6 +1062,22 @@ class HistoryAnswer(Lines):
     commands: list[str]
 
 
+class CompletionData(TypedDict):
+    """One way in which a line can go on: all of it, what is new, what that is, and of a value its type and numbers."""
+
+    line: str
+    word: str
+    what: str
+    type: str
+    value: str
+
+
+class CompleteAnswer(Lines):
+    """`complete`."""
+
+    completions: list[CompletionData]
+
+
 class TopicAnswer(Lines):
     """`help addresses` and the like."""
 
@@ -1167,6 +1183,7 @@ DEBUG_ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "save": (SaveAnswer,),
     "session": (FileAnswer, MovedAnswer),
     "history": (HistoryAnswer, FileAnswer),
+    "complete": (CompleteAnswer,),
     "help": (HelpAnswer, TopicAnswer),
 })  # fmt: skip
 """By command of the debugger: what it may answer. A command that is paused answers as one that moves."""

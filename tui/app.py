@@ -53,6 +53,7 @@ from tui.worker.python_prompt import PythonPrompt
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
+    from stepper.commands.completion import Completion
     from stepper.session.input_choices import InputChoices, Opening
     from tui.screens.value.selection import Subject
 
@@ -279,6 +280,9 @@ class StepperApp(App[int]):
             self.post_message(FaultFound(where, repr(error)))
 
     def _answer(self, reply: Reply) -> None:
+        if reply.refused is not None:
+            self._refuse(reply.line, reply.refused)
+            return
         if not reply.lines:
             self.say("")
             return
@@ -305,7 +309,7 @@ class StepperApp(App[int]):
         try:
             self._command_line.perform(line, echo=echo)
         except StepperError as error:
-            self.say(str(error), "bad")
+            self._refuse(line, error)
         except Exception as error:  # a fault in an action must not end the session
             self.report_fault(line.partition(" ")[0], error)
 
@@ -313,9 +317,22 @@ class StepperApp(App[int]):
         """Return the line with the selected operation and the chosen row in it. UsageError where there is none."""
         return self._command_line.filled(line)
 
-    def words(self) -> list[str]:
-        """Return the words with which a line can begin."""
-        return self._command_line.words()
+    def completions(self, line: str, most: int) -> list[Completion]:
+        """Return how a line can go on, with what its names are now."""
+        return self._command_line.completions(line, most)
+
+    def take_completion(self, completion: Completion) -> None:
+        """Put a completion into the line that is typed."""
+        if self.focused is self.front.prompt:
+            self.front.prompt.take(completion)
+
+    def _refuse(self, line: str, error: StepperError) -> None:
+        """Say what is wrong with a line; of an ambiguous name, what there is to pick."""
+        self.say(str(error).splitlines()[0].removesuffix("; it may be") if error.candidates else str(error), "bad")
+        if error.candidates:
+            frames = self.state.frames[: self.state.depth + 1]
+            self.asked_pane = self.focused_pane or self.asked_pane
+            self.front.pick("which one?", self._command_line.completer.instead(line, error, frames))
 
     def show_card(self, title: str, lines: tuple[str, ...]) -> None:
         """Show an answer of several lines."""
@@ -393,7 +410,7 @@ class StepperApp(App[int]):
 
     def close_card(self) -> bool:
         """Close what covers something."""
-        if self.front.close_card():
+        if self.front.close_picks() or self.front.close_card():
             return True
         if self.state.selected is not None and not self.front.view_name:
             self.select(None)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from stepper.commands.completion import Completer, Completion, LineWord
 from stepper.commands.registry import command_called, commands
 from stepper.errors import StepperError, UsageError
 from tui.actions.main import Action, actions
 from tui.application import Application
+from tui.registry import VIEWS
 
 
 class CommandLine:
@@ -13,10 +15,30 @@ class CommandLine:
 
     def __init__(self, app: Application) -> None:
         self._app = app
+        self._completer: Completer | None = None
 
-    def words(self) -> list[str]:
-        """Return the words with which a line can begin."""
-        return sorted({*actions(), *(command.name for command in commands())})
+    def completions(self, line: str, most: int) -> list[Completion]:
+        """Return how a line can go on where the run is looked at."""
+        app, state = self._app, self._app.state
+        if not app.driver.is_open:
+            words = sorted({*actions(), *(command.name for command in commands())})
+            return [Completion(word, word) for word in words if word.startswith(line)]
+        words_behind = {
+            "view": list(VIEWS),
+            "theme": sorted(app.available_themes),
+            "goto": [f"'{mark.name}" for mark in state.lists.marks],
+        }
+        more = (LineWord(one.name, one.syntax, one.help) for one in actions().values())
+        frames = state.frames[: state.depth + 1]
+        return self.completer.completions(line, frames, more=more, words=words_behind, most=most)
+
+    @property
+    def completer(self) -> Completer:
+        """Names of the model that runs."""
+        compiled = self._app.driver.compiled
+        if self._completer is None or self._completer.compiled is not compiled:
+            self._completer = Completer(compiled)
+        return self._completer
 
     def perform(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line. StepperError for one that cannot be."""

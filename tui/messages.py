@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from textual.message import Message
 
+from stepper.errors import StepperError
 from tui.state import Running, State
 
 if TYPE_CHECKING:
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class Reply(Struct, frozen=True):
-    """Answer to a line at the prompt. `moved`: it was a movement, of which the screen shows the rest but the notes."""
+    """Answer to a line at the prompt. `moved`: it was a movement, of which the screen shows the rest but the notes.
+
+    `refused` is an error that has candidates to choose from.
+    """
 
     line: str
     lines: tuple[str, ...]
@@ -25,6 +29,7 @@ class Reply(Struct, frozen=True):
     ended: bool = False
     echo: bool = True
     notes: tuple[str, ...] = ()
+    refused: StepperError | None = None
 
 
 class StateChanged(Message):

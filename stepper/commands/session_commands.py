@@ -113,6 +113,19 @@ def _help(session: Session, text: str) -> Answer:
     return help_answer(text, session.width)
 
 
+@command("complete", syntax="LINE", help="how a line can go on: commands, and names with type, shape and value")
+def _complete(session: Session, text: str) -> Answer:
+    from stepper.commands.completion import Completer  # most sessions at a pipe ask for none
+
+    found = Completer(session.debugger.machine.compiled).of_session(text, session)
+    lines, data = [], []
+    for one in found:
+        value = one.value_text(40)
+        lines.append("   ".join(filter(None, (one.line, one.form, value, one.what))))
+        data.append({"line": one.line, "word": one.word, "what": one.what, "type": one.form, "value": value})
+    return Answer(tuple(lines) or ("nothing is known that begins so",), {"completions": data})
+
+
 @command("quit", "q", help="leave")
 def _quit(session: Session, _text: str) -> Answer:
     session.ended = True

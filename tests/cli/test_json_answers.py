@@ -217,6 +217,7 @@ save {carried} {folder}/value.npy
 session save {folder}/session
 session load {folder}/session
 history
+complete print {carried}
 history {folder}/commands
 source {folder}/script
 to-anomaly

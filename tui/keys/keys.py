@@ -85,7 +85,7 @@ NAMES: Final = {
     "pageup": "PgUp",
 } | {f"f{number}": f"F{number}" for number in range(1, 13)}
 
-LISTS: Final = ("breakpoints", "watches", "events", "variables")
+LISTS: Final = ("breakpoints", "watches", "events", "variables", "picks")
 BREAKS: Final = ("breakpoints",)
 IN_TIME: Final = ("operations", "timeline", "grid", "chart")
 """Panes in which the arrows move the moment itself."""
@@ -265,6 +265,8 @@ KEYS: Final = (
     Key(("pageup",), "row -page", "page", "a page further up", LISTS),
     Key(("home",), "row first", "first row", "the first row", LISTS),
     Key(("end",), "row last", "last row", "the last row", LISTS),
+    Key(("enter",), "open-row", "this one", "take the chosen line", ("picks",)),
+    Key(("escape",), "pause", "none", "close the list", ("picks",)),
     Key(("enter",), "open-row", "change", "change what the chosen breakpoint waits for", ("breakpoints",)),
     Key(("enter",), "open-row", "value", "the chosen value in full", ("watches", "variables")),
     Key(("enter",), "open-row", "go there", "go to the moment of the chosen event", ("events",)),
@@ -413,6 +415,7 @@ FOOTERS: Final = {
     "events": ("open-row", "row +", "continue", "back", "help-keys"),
     "variables": ("open-row", "fold", "next", "iter +", "back", "help-keys"),
     "card": ("scroll", "pause", "prompt", "help-keys"),
+    "picks": ("open-row", "row +", "pause", "help-keys"),
     "": ("next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
 }
 """By pane: which commands the last line names, by how they begin."""

@@ -148,7 +148,8 @@ class ListPane(Pane, Generic[Item]):
 
     def on_click(self, event: events.Click) -> None:
         """A click chooses, a second one opens."""
-        index = self.row_at(event.y)
+        place = event.get_content_offset(self)
+        index = None if place is None else self.row_at(place.y)
         if index is None or index >= len(self.entries()):
             return
         was = self.cursor

@@ -30,6 +30,7 @@ from tui.theme import GLYPHS, Look
 from tui.worker.driver import Driver
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
+    from stepper.commands.completion import Completion
     from stepper.session.input_choices import InputChoices
 
 _MOST_COLOURS: Final = 4_096
@@ -57,9 +58,12 @@ class Host(FaultReporter, Protocol):
     def inputs(self) -> InputChoices | None:
         """The choices for the model's inputs; None if they cannot be chosen, or nobody has asked."""
 
-    def words(self) -> list[str]:
-        """Return the words with which a line can begin."""
+    def completions(self, line: str, most: int) -> list[Completion]:
+        """Return how a line can go on, with what its names are now."""
         ...
+
+    def take_completion(self, completion: Completion) -> None:
+        """Put a completion into the line that is typed."""
 
     def perform(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line: an action of the screen, or else a command of the debugger."""

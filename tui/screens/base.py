@@ -10,6 +10,7 @@ A new screen is a subclass in a file of its own and a line in registry.py:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from textual import events
@@ -22,10 +23,12 @@ from tui.paint.painter import BatchedPaint, Guarded, Horizontal, Vertical
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
 from tui.screens.bars import AnswerLine, KeysLine, TopBar
+from tui.screens.picks import PickList
 from tui.screens.prompt import Prompt
 from tui.state import State
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
+    from stepper.commands.completion import Completion
     from stepper.debug.overview.facts import Overview
     from stepper.session.input_choices import InputChoices
 
@@ -63,7 +66,7 @@ class DebugScreen(Guarded, Screen[None]):
 
     AUTO_FOCUS = ""
     DEFAULT_CSS = """
-    DebugScreen { background: $background; layout: vertical; }
+    DebugScreen { background: $background; layout: vertical; layers: default over; }
     DebugScreen #content { height: 1fr; }
     DebugScreen #bottom { height: auto; background: $surface; }
     DebugScreen #prompt-row { height: 1; }
@@ -76,6 +79,8 @@ class DebugScreen(Guarded, Screen[None]):
     DebugScreen.-small > * { display: none; }
     DebugScreen.-small > #too-small { display: block; }
     DebugScreen.-low #answer { display: none; }
+    DebugScreen.-low #picks { margin-bottom: 2; }
+    DebugScreen.-ascii #picks { border-top: ascii $primary; }
     """
     view_name: ClassVar[str] = ""
 
@@ -107,6 +112,7 @@ class DebugScreen(Guarded, Screen[None]):
                 yield Colon(self.host, id="colon")
                 yield Prompt(self.host, id="prompt")
             yield KeysLine(self.host, id="keys")
+        yield PickList(self.host, id="picks")
         yield TooSmall(self.host, id="too-small")
 
     def body(self) -> ComposeResult:
@@ -169,6 +175,24 @@ class DebugScreen(Guarded, Screen[None]):
     def close_card(self) -> bool:
         """Close what covers something; True if there was anything."""
         return False
+
+    def pick(self, title: str, picks: Sequence[Completion]) -> None:
+        """Let the user choose one of several lines."""
+        if self.is_ready:
+            listed = self.query_one("#picks", PickList)
+            listed.put(title, picks, is_focused=True)
+            self.set_focus(listed)
+
+    def close_picks(self) -> bool:
+        """Close the list of lines to choose from; False if there is none."""
+        if not self.is_ready:
+            return False
+        listed = self.query_one("#picks", PickList)
+        was_open, had_focus = listed.is_open, listed.has_focus
+        listed.put("", ())
+        if had_focus:
+            self.host.close_prompt()
+        return was_open
 
     def show_tab(self, name: str) -> None:
         """Show a tab, on a screen with tabs."""

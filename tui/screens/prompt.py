@@ -8,8 +8,10 @@ from textual import events
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from tui.paint.names import operation_names
+from stepper.commands.completion import Completion
+from stepper.query.known_names import MOST
 from tui.paint.pane import Host
+from tui.screens.picks import PickList
 from tui.theme import in_ascii
 
 MOST_REMEMBERED: Final = 500
@@ -36,16 +38,17 @@ class Prompt(Input):
         self.host = host
         self.history: list[str] = []
         self._place: int | None = None
-        self._tabs: list[str] = []
+        self._typed = ""
 
-    def candidates(self, text: str) -> list[str]:
-        """Return the completions of a text: a command, or for its object an operation."""
-        head, _, word = text.rpartition(" ")
-        if not head:
-            return [name for name in self.host.words() if name.startswith(word)]
-        state = self.host.state
-        names = list(operation_names(state.frame.program)) if state.frame is not None else []
-        return [f"{head} {name}" for name in names if word and name.startswith(word) and " " not in name]
+    @property
+    def picks(self) -> PickList:
+        """The list of what the line may become."""
+        return self.screen.query_one(PickList)
+
+    def take(self, completion: Completion) -> None:
+        """Put a completion into the line."""
+        self.value = completion.line
+        self.cursor_position = len(self.value)
 
     def remember(self, line: str) -> None:
         """Keep a line for the arrows."""
@@ -60,17 +63,25 @@ class Prompt(Input):
             event.stop()
             event.prevent_default()
             return
+        picks = self.picks
         if event.key == "enter":
-            line, self.value, self._tabs = self.value.strip(), "", []
+            picks.put("", ())
+            line, self.value = self.value.strip(), ""
             self.host.submit(line)
+        elif event.key == "escape" and picks.is_open:
+            picks.put("", ())
+            self.value = self._typed
+            self.cursor_position = len(self.value)
         elif event.key == "escape":
             self.host.close_prompt()
-        elif event.key in ("up", "down"):
+        elif event.key in ("up", "down") and not picks.is_open:
             self._recall(-1 if event.key == "up" else 1)
-        elif event.key == "tab":
-            self._complete()
+        elif event.key in ("tab", "down"):
+            self._complete(1)
+        elif event.key in ("shift+tab", "up"):
+            self._complete(-1)
         else:
-            self._tabs = []
+            picks.put("", ())
             await super()._on_key(event)
             return
         event.stop()
@@ -85,15 +96,20 @@ class Prompt(Input):
         self.value = self.history[place] if place < len(self.history) else ""
         self.cursor_position = len(self.value)
 
-    def _complete(self) -> None:
-        """The next of what the word may become."""
-        if self.value not in self._tabs:
-            self._tabs = self.candidates(self.value)
-            found = self._tabs[0] if self._tabs else self.value
-        else:
-            found = self._tabs[(self._tabs.index(self.value) + 1) % len(self._tabs)]
-        self.value = found
-        self.cursor_position = len(found)
+    def _complete(self, by: int) -> None:
+        """The next of what the word may become, or the one before; of several all are listed."""
+        picks = self.picks
+        if not picks.is_open:
+            found = self.host.completions(self.value, MOST)
+            if not found:
+                return
+            self._typed = self.value
+            picks.put("Tab: the next", found if len(found) > 1 else ())
+            self.take(found[0])
+            return
+        entries = picks.entries()
+        picks.choose((picks.cursor + by) % len(entries))
+        self.take(entries[picks.cursor])
 
 
 class _Suggester(Suggester):
@@ -108,4 +124,4 @@ class _Suggester(Suggester):
         for line in reversed(self._prompt.history):
             if line.startswith(value):
                 return line
-        return next(iter(self._prompt.candidates(value)), None)
+        return next((one.line for one in self._prompt.host.completions(value, 1) if one.line.startswith(value)), None)

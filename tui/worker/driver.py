@@ -330,11 +330,12 @@ class Driver:
             self._rate.begin()
             self._command = job.line or "again"
         failure = run_failure = ""
+        refused: StepperError | None = None
         before = self._debugger.stop
         try:
             answer = self._interpreter.execute(job.line)
         except UsageError as error:
-            answer, failure = Answer(), str(error)
+            answer, failure, refused = Answer(), str(error), error if error.candidates else None
         except StepperError as error:
             answer, failure, run_failure = Answer(), str(error), str(error)
         finally:
@@ -348,7 +349,7 @@ class Driver:
         self.log.follow(job.line, before, self._debugger.stop, lines, bool(run_failure), bool(failure))
         ended = self._interpreter.session.ended
         moved = _moves(job.line) if failure else "reason" in answer.data
-        return Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer))
+        return Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer), refused)
 
     def _stand(self) -> None:
         """Note the place of the run in the log."""

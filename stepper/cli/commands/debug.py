@@ -20,8 +20,8 @@ from stepper.cli.session_file import CommandLineSession
 from stepper.cli.values import error_data, print_json
 from stepper.commands import Answer, Interpreter, ScriptError, script_lines
 from stepper.commands.breakpoint_commands import ensure_complete
-from stepper.commands.registry import commands
 from stepper.commands.scripts import start_up
+from stepper.commands.session import Session
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
@@ -172,7 +172,7 @@ def _converse(
 
     `begins`: where no session is put back, the start-up file comes first.
     """
-    _prepare_editing()
+    _prepare_editing(interpreter.session)
     restored = ""
     if restores:
         try:
@@ -249,16 +249,22 @@ class _Later:
             self._session.keep_up(due=True)
 
 
-def _prepare_editing() -> None:
+def _prepare_editing(session: Session) -> None:
     """Let lines be edited, called back and completed, where the system has readline."""
     with contextlib.suppress(ImportError):
         import readline
 
-        names = sorted(command.name for command in commands())
+        from stepper.commands.completion import Completer  # a pipe asks for none
 
-        def completed(text: str, state: int) -> str | None:
-            fitting = [name for name in names if name.startswith(text)]
-            return fitting[state] if state < len(fitting) else None
+        completer = Completer(session.debugger.machine.compiled)
+        found: list[str] = []
+
+        def completed(_text: str, state: int) -> str | None:
+            if not state:
+                line = readline.get_line_buffer()[: readline.get_endidx()]
+                begin = readline.get_begidx()
+                found[:] = [one.line[begin:] for one in completer.of_session(line, session)]
+            return found[state] if state < len(found) else None
 
         readline.set_completer(completed)
         readline.set_completer_delims(" ")

@@ -1,0 +1,124 @@
+"""The values of a model by the names that can be typed where a run stands, the nearest first: to pick from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from stepper import element_types
+from stepper.engine.program import CompiledModel, Program
+from stepper.ir.model import Layer
+from stepper.query.address_resolution import Target, address_of
+from stepper.query.address_syntax import exact_name
+from stepper.query.atlas import Atlas
+from stepper.query.short_names import short_names_of
+
+MOST: Final = 200
+"""Names that are listed at most."""
+
+
+class NamedValue(Struct, frozen=True, eq=False):
+    """An output of a layer, and the name by which screens call it.
+
+    `distance` is 0 in the graph where the run stands, and grows from graph to graph. `is_plain`: the short name means
+    nothing else from there.
+    """
+
+    short: str
+    program: Program
+    layer: Layer
+    distance: int
+    is_plain: bool
+
+    def typed(self, compiled: CompiledModel) -> str:
+        """Return an address that means it: the short name, or all of it where something nearer has that name."""
+        if self.is_plain:
+            return str(exact_name(self.short))
+        slot = self.program.slots[self.layer.id, 0]
+        steps = (None,) * len(self.program.path)
+        found = str(address_of(Target(self.program, self.layer, 0, slot, self.layer, steps), compiled))
+        return found.rsplit(":", 1)[0] if len(self.layer.outputs) > 1 else found
+
+    @property
+    def declared(self) -> str:
+        """Type and shape as the file declares them; empty where it does not."""
+        port = self.layer.outputs[0]
+        if port.element_type is None:
+            return ""
+        sizes = ",".join("?" if size < 0 else str(size) for size in port.dims)
+        return f"{element_types.name_of(port.element_type.dtype)}[{sizes}]"
+
+    @property
+    def level(self) -> str:
+        """The loops and branches around it, from the outside inwards; empty in the model's own graph."""
+        return " > ".join(layer.name for layer in self.program.path)
+
+
+class KnownNames:
+    """Names of a compiled model, as they are seen from each of its graphs; looked up once for each."""
+
+    def __init__(self, compiled: CompiledModel) -> None:
+        self.compiled = compiled
+        self._atlas = Atlas(compiled)
+        self._seen: dict[int, tuple[NamedValue, ...]] = {}
+        self._short: dict[int, dict[int, str]] = {}
+
+    def seen_from(self, where: Program) -> tuple[NamedValue, ...]:
+        """Return all values with a name, the nearest first, and in each graph those that are carried or given first."""
+        if id(where) not in self._seen:
+            self._seen[id(where)] = tuple(self._named(where))
+        return self._seen[id(where)]
+
+    def fitting(self, word: str, where: Program, *, most: int = MOST) -> list[NamedValue]:
+        """Return the values whose name begins with a word, then those that have it in their name, or in their type."""
+        if "::" in word:
+            every = self.seen_from(where)
+            full = [(one, str(address_of(_target(one), self.compiled))) for one in every]
+            return [one for one, address in full if address.replace("`", "").startswith(word.replace("`", ""))][:most]
+        sought = word.strip("`").casefold()
+        ranked = ((rank, one) for one in self.seen_from(where) if (rank := _rank(one, sought)) is not None)
+        return [one for _, one in sorted(ranked, key=lambda pair: (pair[0], pair[1].distance))[:most]]
+
+    def _named(self, where: Program) -> Iterator[NamedValue]:
+        taken: Counter[str] = Counter()
+        for distance, ring in enumerate(self._atlas.rings(where)):
+            found = [(program, layer) for program in ring for layer in _with_values(program)]
+            shorts = [self._short_names(program)[layer.id] for program, layer in found]
+            here = Counter(shorts)
+            for (program, layer), short in zip(found, shorts, strict=True):
+                yield NamedValue(short, program, layer, distance, here[short] == 1 and not taken[short])
+            taken += here
+
+    def _short_names(self, program: Program) -> dict[int, str]:
+        if id(program) not in self._short:
+            self._short[id(program)] = short_names_of(program.graph)
+        return self._short[id(program)]
+
+
+def _target(value: NamedValue) -> Target:
+    slot = value.program.slots[value.layer.id, 0]
+    return Target(value.program, value.layer, 0, slot, value.layer, (None,) * len(value.program.path))
+
+
+def _with_values(program: Program) -> Sequence[Layer]:
+    """Return the layers of a graph that have a value: Parameters, operations in their order, then what is constant."""
+    given = [layer for layer in program.graph.parameters if (layer.id, 0) in program.slots]
+    known = {layer.id for layer in (*given, *program.layers)}
+    others = (layer for layer in program.graph.layers if layer.id not in known and layer.type != "Result")
+    computed = [layer for layer in program.layers if layer.outputs]
+    return [*given, *computed, *(layer for layer in others if (layer.id, 0) in program.slots)]
+
+
+def _rank(value: NamedValue, sought: str) -> int | None:
+    """Return how well a value fits a word, 0 the best; None if it does not."""
+    short, layer = value.short.casefold(), value.layer
+    if short.startswith(sought):
+        return 0 if short == sought else 1
+    if sought in short:
+        return 2
+    if sought in layer.name.casefold() or any(sought in name.casefold() for name in layer.outputs[0].names):
+        return 3
+    return 4 if sought in layer.type.casefold() or (layer.is_loop and sought in "loop") else None

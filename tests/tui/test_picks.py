@@ -1,0 +1,90 @@
+"""Lists to pick from: what a line may become, with shapes and values, and what an ambiguous name may mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stepper.debug.debugger import Debugger
+from tests.debug.debugged import opened
+from tests.models import Graph, carried, last
+from tests.tui.driven import DECODER, Driven, drive
+
+
+def three_loops(folder: Path) -> Debugger:
+    """Three loops one after another, in each an operation of the same name."""
+    net = Graph()
+    value = net.constant([1.0])
+    for name in ("one", "two", "three"):
+        body = net.body()
+        state = body.parameter("state", dims=(1,))
+        out = body.result(body.apply("Sin", state, name="sine"), "next_state")
+        (value,) = net.loop(name, body, 4, True, [carried(value, state, out)], [last(out)])
+    net.result(value, "final")
+    return opened(folder, net)
+
+
+def test_an_ambiguous_name_is_a_list_of_which_a_key_or_a_click_takes_one(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        for line in ("goto sine", "break sine if iter > 0", "goto 2", "iter 2"):
+            await driven.type("first")
+            await driven.type(line)
+            rows = driven.text("picks").splitlines()
+            assert [name in row for name, row in zip(("one", "two", "three"), rows[1:], strict=True)] == [True] * 3, (
+                rows
+            )
+            assert driven.pane("picks").has_focus and "Enter this one" in driven.text("keys")
+            await driven.press("escape")
+            assert not driven.pane("picks").display and driven.state.view.tick == 0
+        await driven.type("goto sine")
+        await driven.press("down", "enter")
+        assert "two" in driven.text("top") and "sine" in driven.text("top")
+        await driven.type("first")
+        await driven.type("goto 2")
+        assert "f32[1]" not in driven.text("picks")
+        await driven.pilot.click("#picks", offset=(5, 4), times=2)
+        await driven.settle()
+        assert "three 2" in driven.text("top"), driven.text("top")
+        await driven.press("colon", "up")
+        assert driven.app.front.prompt.value.startswith("goto model::three@2")
+
+    drive(three_loops(tmp_path), script, size=(120, 40))
+
+
+def test_tab_lists_names_with_shape_and_value_and_the_line_is_what_is_seen() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("colon", *"goto t", "tab")
+        rows = driven.text("picks").splitlines()[1:]
+        tok = next(row for row in rows if row.strip().startswith("tok "))
+        assert "i64[1]" in tok and "[2]" in tok
+        values = {row.split()[0]: row for row in rows if "i64[3]" in row}
+        assert "[2, 0, 2]" in values["toks"]
+        prompt = driven.app.front.prompt
+        first = prompt.value
+        await driven.press("tab")
+        second = prompt.value
+        await driven.press("up")
+        assert prompt.value == first != second
+        await driven.press("escape")
+        assert prompt.value == "goto t" and not driven.pane("picks").display
+        await driven.press("o", "k", "tab")
+        y = next(y for y, row in enumerate(driven.text("picks").splitlines()) if row.strip().startswith("toks"))
+        await driven.pilot.click("#picks", offset=(4, y + 1))
+        await driven.settle()
+        assert prompt.value == "goto toks"
+        await driven.press("escape", "escape")
+        assert driven.pane("operations").has_focus
+
+    drive("date_normaliser", script, size=(120, 40), lines=(f"goto {DECODER}@3",))
+
+
+def test_the_name_that_the_screen_writes_for_a_loop_leads_into_it_and_names_of_inner_levels_are_known() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("goto Loop")
+        assert driven.state.iteration == 0 and len(driven.state.frames) == 2
+        await driven.type("first")
+        await driven.press("colon", *"run-to toks", "tab")
+        assert driven.app.front.prompt.value == "run-to toks"
+        await driven.press("enter")
+        assert driven.state.iteration == 0
+
+    drive("date_normaliser", script, size=(80, 24))
