@@ -88,6 +88,8 @@ _FORMATS = (
                  has_thumbnails=True),
     FigureFormat("pdf", "PDF", (".pdf",), "writers.pdf.write", "a page of its own size, with the font in it",
                  has_thumbnails=True),
+    FigureFormat("tikz", "TikZ", (".tikz", ".tex"), "writers.tikz.write", "text for LaTeX, in the document's font",
+                 has_thumbnails=True),
     FigureFormat("dot", "DOT", (".dot", ".gv"), "writers.dot.write", "text for Graphviz"),
     FigureFormat("mermaid", "Mermaid", (".mmd", ".mermaid"), "writers.mermaid.write",
                  "a flowchart, as GitHub and GitLab draw it in Markdown"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from stepper.export.figures.figure import Arrangement, EdgeKind, Figure, FigureNode, NodeKind
+from stepper.export.drawing.styles import classes_of, palette, properties_of
+from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureNode, NodeKind
+from stepper.export.options import Theme
 from stepper.export.picture import Picture
 
 _LONGEST: Final = 50_000
@@ -21,41 +23,70 @@ _BRACKETS: Final = {
     NodeKind.END: ("{{", "}}"),
 }
 _DOTTED: Final = (EdgeKind.BACK, EdgeKind.ENDS)
+_WIRES: Final = {
+    **dict.fromkeys((EdgeKind.BACK, EdgeKind.CARRIED, EdgeKind.ENDS), "back"),
+    EdgeKind.SLICE: "in-edge",
+    EdgeKind.PIECE: "out-edge",
+}
+"""Names of the colours of wires that have one of their own."""
 _UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
 
 
 def write(picture: Picture) -> str:
     """Return the figure as a flowchart; warn of one that GitHub does not draw."""
-    text = flowchart(picture.figure)
+    text = flowchart(picture.figure, picture.request.theme)
     if len(text) > _LONGEST:
         picture.request.warn(f"the flowchart has {len(text):,} characters; GitHub draws {_LONGEST:,} at most")
     return text
 
 
-def flowchart(figure: Figure, *, below: bool = True) -> str:
-    """Return the figure as a flowchart; the lines that stand below it are a box of their own, if wanted."""
+def flowchart(figure: Figure, theme: Theme = Theme.AUTO, *, below: bool = True) -> str:
+    """Return the figure as a flowchart; the lines that stand below it are a box of their own, if wanted.
+
+    Its colours are those of the other formats, for light pages where the theme is auto.
+    """
     lines = [
         "flowchart LR" if figure.arrangement is Arrangement.PORT_MAP else "flowchart TD",
         f"  accTitle: {_plain(figure.title)}",
         f"  accDescr: {_plain(figure.description)}",
         *_inside(figure, "", "  "),
         *(f"  {line}" for line in _edges(figure)),
-        "  classDef highlighted stroke-width:4px",
-        "  classDef marked stroke-width:3px,stroke:#cf222e",
+        *(f"  {line}" for line in _styles(figure, theme)),
     ]
-    idle = [_id(frame.id) for frame in figure.clusters if frame.idle]
-    idle += [_id(node.id) for node in figure.nodes if node.idle]
-    highlighted = [_id(node.id) for node in figure.nodes if node.highlighted]
-    marked = [_id(node.id) for node in figure.nodes if node.marks and not node.highlighted]
-    if highlighted:
-        lines.append(f"  class {','.join(highlighted)} highlighted")
-    if marked:
-        lines.append(f"  class {','.join(marked)} marked")
-    if idle:
-        lines += ["  classDef idle stroke-dasharray:3 3,opacity:0.6", f"  class {','.join(idle)} idle"]
     if below and figure.below:
         lines += [f"  below[{_text(*figure.below)}]", "  style below fill:none,stroke:none,text-align:left"]
     return "\n".join([*lines, ""])
+
+
+def _styles(figure: Figure, theme: Theme) -> Iterator[str]:
+    """Yield the classes of boxes and frames, and the styles of wires, with literal colours."""
+    colours = palette(theme)
+    looks: dict[str, list[str]] = {}
+
+    def add(shape: FigureNode | Cluster, kind: str) -> None:
+        properties = properties_of(kind, classes_of(shape), colours) | {"color": colours["ink"]}
+        if isinstance(shape, FigureNode) and shape.marks and not shape.highlighted:
+            properties |= {"stroke": colours["mark"], "stroke-width": "3"}
+        looks.setdefault(_look(properties), []).append(_id(shape.id))
+
+    for node in figure.nodes:
+        add(node, "box")
+    for frame in figure.clusters:
+        add(frame, "frame")
+    for number, (look, ids) in enumerate(looks.items()):
+        yield f"classDef s{number} {look}"
+        yield f"class {','.join(ids)} s{number}"
+    wires: dict[str, list[str]] = {}
+    for index, edge in enumerate(figure.edges):
+        if edge.kind in _WIRES:
+            wires.setdefault(_WIRES[edge.kind], []).append(str(index))
+    yield f"linkStyle default stroke:{colours['wire']}"
+    for colour, indices in wires.items():
+        yield f"linkStyle {','.join(indices)} stroke:{colours[colour]}"
+
+
+def _look(properties: Mapping[str, str]) -> str:
+    return ",".join(f"{name}:{value}" for name, value in properties.items())
 
 
 def _inside(figure: Figure, cluster: str, indent: str) -> Iterator[str]:

@@ -118,7 +118,7 @@ def test_where_there_are_no_thumbnails_one_sentence_says_so(
 ) -> None:
     assert main(["export", MODEL, *INPUTS, "--as", format, "--values", "thumbnails"]) == 0
     out, err = capfdbinary.readouterr()
-    assert (b"thumbnails are drawn in svg, html, png and pdf alone" in err) == (format not in ("svg", "html"))
+    assert (b"thumbnails are drawn in svg, html, png, pdf and tikz alone" in err) == (format not in ("svg", "html"))
     assert (b'class="spark"' in out) == (format in ("svg", "html"))
 
 
