@@ -519,7 +519,12 @@ class Debugger:
 
     @_verb
     def run_to(self, address: str) -> Stop:
-        """Go on to the next moment at what the address names (as a breakpoint does), or to the next stop."""
+        """Go on to the next moment at what the address names (as a breakpoint does), or to the next stop.
+
+        A loop that does not run means its first iteration. UsageError at the end of the run.
+        """
+        if self.machine.finished:
+            raise UsageError(f"the run has ended, nothing follows; goto {address} goes back to it")
         with self.breakpoints.target(text("address", address)):
             return self.continue_()
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.engine.program import CompiledModel, Program
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import Target, address_of
+from stepper.query.address_resolution import Target, address_of, layer_address
 from stepper.query.address_syntax import exact_name
 from stepper.query.atlas import Atlas
 from stepper.query.short_names import short_names_of
@@ -96,6 +96,38 @@ class KnownNames:
         if id(program) not in self._short:
             self._short[id(program)] = short_names_of(program.graph)
         return self._short[id(program)]
+
+
+class Hit(Struct, frozen=True):
+    """A layer that a search has found; `index` is that of its operation, negative for what a body is given."""
+
+    program: Program
+    layer: Layer
+    index: int
+
+    def address(self, compiled: CompiledModel) -> str:
+        """Return how it is written at the prompt, wherever the run stands."""
+        return str(layer_address(self.layer, self.program, compiled))
+
+
+def found_in_all_levels(compiled: CompiledModel, text: str) -> list[Hit]:
+    """Return the operations, loops and values with a text in name or type, level by level from the outside inwards.
+
+    In each level what comes in is first, then the operations in their order. `loop` finds loops of both kinds.
+    """
+    sought = text.casefold()
+    found = []
+    for program in sorted(compiled.programs, key=lambda program: len(program.path)):
+        given = program.graph.parameters if program.path else ()
+        short = short_names_of(program.graph)
+        layers = [*enumerate(given, start=-len(given)), *enumerate(program.layers)]
+        found += [Hit(program, layer, index) for index, layer in layers if _has(layer, short[layer.id], sought)]
+    return found
+
+
+def _has(layer: Layer, short: str, sought: str) -> bool:
+    names = (layer.name, short, layer.type, *(name for port in layer.outputs for name in port.names))
+    return any(sought in name.casefold() for name in names) or (layer.is_loop and sought in ("loop", "loops"))
 
 
 def _target(value: NamedValue) -> Target:

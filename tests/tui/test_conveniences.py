@@ -68,7 +68,7 @@ def test_search_goes_over_all_levels() -> None:
         await driven.type("search Loop")
         assert driven.state.depth == 0 and driven.state.frame.layers[driven.state.cursor].type == "Loop"
         await driven.type("search no such")
-        assert "no operation of the model" in driven.text("answer")
+        assert "nothing in the model" in driven.text("answer")
         await driven.type("search MatMul")
         seen = {driven.app.found or driven.app.filled("{op}")}
         for _ in range(40):

@@ -1,4 +1,4 @@
-"""Searching operations by name or type over all levels: the frame that is looked at, those around it, nested bodies.
+"""Searching operations, loops and values over all levels: the frame that is looked at, those around it, nested bodies.
 
 One that is in a frame of the stack is selected there. One that does not run now cannot be: the layer that has it in its
 body is selected, and run to, break and watch mean the one that was found.
@@ -6,36 +6,20 @@ body is selected, and run to, break and watch mean the one that was found.
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
-from stepper.query.address_resolution import Target, address_of
+from stepper.query.known_names import Hit, found_in_all_levels
 from tui.actions.main import action
 from tui.application import Application
-from tui.paint.names import operation_names
+from tui.paint.names import carried_name, operation_names
 from tui.paint.rows import printable
 
 
-class Hit(Struct, frozen=True):
-    """An operation that was found."""
-
-    program: Program
-    index: int
-
-
-def hits(compiled: CompiledModel, text: str) -> list[Hit]:
-    """Return all operations with the text in name or type, level by level from the outside inwards."""
-    sought = text.casefold()
-    return [
-        Hit(program, index)
-        for program in sorted(compiled.programs, key=lambda program: len(program.path))
-        for index, layer in enumerate(program.layers)
-        if sought in layer.name.casefold() or sought in layer.type.casefold()
-    ]
-
-
-@action("search", syntax="TEXT", help="select the next operation, of any level, whose name or type has the text")
+@action(
+    "search",
+    syntax="TEXT",
+    help="select the next operation, loop or value, of any level, whose name or type has the text",
+)
 def _search(app: Application, text: str) -> None:
     if not text:
         raise UsageError("what to search is missing")
@@ -56,9 +40,9 @@ def _search_previous(app: Application, _text: str) -> None:
 def _search_on(app: Application, direction: int) -> None:
     if not app.sought:
         raise UsageError("nothing was searched yet; type search TEXT")
-    found = hits(app.driver.compiled, app.sought)
+    found = found_in_all_levels(app.driver.compiled, app.sought)
     if not found:
-        raise UsageError(f"no operation of the model has '{app.sought}' in its name or type")
+        raise UsageError(f"nothing in the model has '{app.sought}' in its name or type")
     number = _following(app, found, direction)
     _show(app, found[number], f"{number + 1} of {len(found)}")
 
@@ -82,26 +66,22 @@ def _levels(compiled: CompiledModel) -> list[Program]:
 
 
 def _address(app: Application, hit: Hit) -> str:
-    layer = hit.program.layers[hit.index]
-    outputs = hit.program.operations[hit.index].outputs
-    steps = (None,) * len(hit.program.path)
-    target = Target(hit.program, layer, 0, outputs[0] if outputs else -1, layer, steps)
-    text = str(address_of(target, app.driver.compiled))
-    return text.rsplit(":", 1)[0] if len(layer.outputs) > 1 else text
+    return hit.address(app.driver.compiled)
 
 
 def _show(app: Application, hit: Hit, which: str) -> None:
-    name = operation_names(hit.program)[hit.index]
+    name = operation_names(hit.program)[hit.index] if hit.index >= 0 else carried_name(hit.layer)
     frames = app.state.frames
     depth = next((depth for depth, frame in enumerate(frames) if frame.program is hit.program), None)
-    if depth is not None:
+    into = "t goes into its first iteration" if hit.layer.is_loop else "t runs to it"
+    if depth is not None and hit.index >= 0:
         app.look_at(depth, hit.index)
-        app.say(f"{which}: {name}")
+        app.say(f"{which}: {name}; {into}")
         return
     around = next(
         (depth for depth in reversed(range(len(frames))) if _is_inside(hit.program, frames[depth].program)), 0
     )
-    if frames:
+    if frames and depth is None:
         program, path = frames[around].program, hit.program.path
         step = path[len(program.path)].id if len(path) > len(program.path) else None
         holder = next((index for index, layer in enumerate(program.layers) if layer.id == step), None)
@@ -109,8 +89,10 @@ def _show(app: Application, hit: Hit, which: str) -> None:
             app.look_at(around, holder)
     app.found = _address(app, hit)
     levels = " › ".join(printable(step.name) for step in hit.program.path)
-    where = f"in the body of {levels}, which does not run now" if levels else "in the model's own graph"
-    app.say(f"{which}: {name} {where}; t runs to it")
+    where = f"in the body of {levels}" if levels else "in the model's own graph"
+    where += "" if depth is not None else ", which does not run now"
+    what = "carried or given " if hit.index < 0 else ""
+    app.say(f"{which}: {name} {what}{where}; {into}")
 
 
 def _is_inside(program: Program, around: Program) -> bool:

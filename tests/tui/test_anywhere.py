@@ -1,0 +1,100 @@
+"""Iterations, loops and values are reached from wherever the run stands; and nothing leaves a loop unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stepper.debug.debugger import Debugger
+from tests.debug.debugged import opened
+from tests.models import Graph, carried, last
+from tests.tui.driven import DECODER, Driven, drive
+
+
+def late_loop(folder: Path, before: int = 27) -> Debugger:
+    """A loop of four iterations behind so many operations."""
+    net = Graph()
+    value = net.constant([1.0])
+    x = net.parameter("x", dims=(1,))
+    for number in range(before):
+        x = net.apply("Abs" if number else "Sin", x, name=f"before_{number}")
+    body = net.body()
+    state = body.parameter("carried_sum", dims=(1,))
+    out = body.result(body.apply("Add", state, body.constant([2.0]), name="inner_add"), "next_state")
+    (final,) = net.loop("late", body, 4, True, [carried(x, state, out)], [last(out)])
+    net.result(net.apply("Add", final, value, name="after"), "final")
+    return opened(folder, net, [0.5])
+
+
+def test_a_loop_behind_many_operations_is_one_key_away(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("right_square_bracket")
+        assert "late 0" in driven.text("top")
+        await driven.press("right_square_bracket")
+        assert "late 1" in driven.text("top")
+        await driven.type("last")
+        await driven.type("view main")
+        await driven.press("left_square_bracket")
+        assert "late 3" in driven.text("top")
+        await driven.press("right_square_bracket")
+        assert "late 3" in driven.text("top") and "there is no iteration 4" in driven.text("answer")
+        await driven.type("first")
+        await driven.press("left_square_bracket")
+        assert "no loop has run an iteration before" in driven.text("answer")
+        await driven.type("goto 2")
+        assert "late 2" in driven.text("top")
+        await driven.type("goto 4")
+        assert "late 2" in driven.text("top") and "there is no iteration 4" in driven.text("answer")
+
+    drive(late_loop(tmp_path), script, size=(120, 40))
+
+
+def test_a_search_finds_a_loop_an_operation_and_a_value_of_a_body_and_t_lands_there(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        for sought, seen in (("late", "late 0"), ("loop", "late 0"), ("inner_add", "inner_add"), ("carried", "late 0")):
+            await driven.press("slash", *sought, "enter")
+            assert "1 of 1" in driven.text("answer"), driven.text("answer")
+            await driven.press("t")
+            assert seen in driven.text("top"), (sought, driven.text("top"))
+            await driven.type("first")
+        await driven.press("slash", *"before_26", "enter", "t")
+        assert "before_26" in driven.text("top") and "late" not in driven.text("top")
+
+    drive(late_loop(tmp_path), script, size=(120, 40))
+
+
+def test_in_a_branch_and_where_a_loop_was_only_entered_the_brackets_work() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("goto is_even@2")
+        await driven.press("s")
+        assert len(driven.state.frames) == 3
+        await driven.press("right_square_bracket")
+        assert driven.state.iteration == 3
+        await driven.press("left_square_bracket")
+        assert driven.state.iteration == 2
+        await driven.type("goto is_even@2")
+        await driven.press("F")
+        assert "entered" in driven.text("frames")
+        await driven.press("right_square_bracket")
+        assert driven.state.iteration == 0
+
+    drive("while_loop", script, size=(120, 40))
+
+
+def test_the_last_line_follows_what_the_run_does() -> None:
+    async def script(driven: Driven) -> None:
+        assert "s S into" in driven.text("keys")
+        await driven.type(f"goto {DECODER}@3")
+        assert "n N op" in driven.text("keys")
+        await driven.press("colon")
+        assert driven.text("keys").startswith("Enter run")
+        await driven.press("escape", "m")
+        assert "its name" in driven.text("keys")
+        await driven.press("a")
+        await driven.type("break atts@6")
+        await driven.press("c")
+        assert "o origin" in driven.text("keys")
+        await driven.type("last")
+        await driven.type("view main")
+        assert "0 overview" in driven.text("keys") and "n N op" not in driven.text("keys")
+
+    drive("date_normaliser", script, size=(120, 40))
