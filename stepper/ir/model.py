@@ -190,6 +190,16 @@ class Graph(Immutable, Struct, frozen=True, dict=True):
         """The Results in file order, which is the order of the model's outputs."""
         return tuple(layer for layer in self.layers if layer.type == "Result")
 
+    @cached_property
+    def readers(self) -> Mapping[int, tuple[tuple[Layer, int], ...]]:
+        """Those that read each layer, by its id, with the index of the input; nothing for what nobody reads."""
+        found: dict[int, list[tuple[Layer, int]]] = {}
+        for layer in self.layers:
+            for index, source in enumerate(self.sources[layer.id]):
+                if source is not None:
+                    found.setdefault(source.layer, []).append((layer, index))
+        return MappingProxyType({layer: tuple(uses) for layer, uses in found.items()})
+
 
 def _graph(
     layers: tuple[Layer, ...], edges: tuple[Edge, ...], sources: dict[int, tuple[Source | None, ...]], line: int

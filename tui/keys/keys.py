@@ -98,7 +98,7 @@ WITH_ANOMALIES: Final = ("grid", "chart")
 TENSOR: Final = ("tensor",)
 
 SELECTING: Final = ("operations", "graph", "grid", "tensor")
-LINKS: Final = ("frames", "loop", "edges", "scans", "stop")
+LINKS: Final = ("frames", "loop", "edges", "scans", "stop", "node")
 """Panes with links to choose from."""
 CHOOSING: Final = ("inputs", "dimensions")
 """Panes of the inputs screen."""

@@ -64,7 +64,7 @@ class Accumulator(Struct, frozen=True):
 
 def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[Accumulator, ...]:
     """Return the accumulators among back edges given as (Result, Parameter)."""
-    readers = _readers(graph)
+    readers = {layer: [reader.id for reader, _ in uses] for layer, uses in graph.readers.items()}
     tails = [tail for tail, _ in back_edges]
     found = []
     for tail, head in back_edges:
@@ -123,11 +123,10 @@ def _shape_layers(graph: Graph, order: Sequence[int]) -> set[int]:
         elif layer.type in ARITHMETIC and all(source in from_shape for source in sources):
             from_shape[key] = any(from_shape[source] for source in sources)
     members = {key for key, known in from_shape.items() if known and _gives_sizes(graph.by_id[key])}
-    readers = _uses(graph)
     for key in reversed(order):
         if key in members and not all(
-            reader in members or index in SHAPE_INPUTS.get(graph.by_id[reader].type, ())
-            for reader, index in readers.get(key, ())
+            reader.id in members or index in SHAPE_INPUTS.get(reader.type, ())
+            for reader, index in graph.readers.get(key, ())
         ):
             members.discard(key)
     return members
@@ -155,17 +154,3 @@ def _in_order(graph: Graph) -> list[int]:
     """Return layer ids, each after its sources; the reader of the file has excluded cycles."""
     sources = {layer.id: graph.sources[layer.id] for layer in graph.layers}
     return topological_order({id: [one.layer for one in read if one is not None] for id, read in sources.items()})
-
-
-def _uses(graph: Graph) -> dict[int, list[tuple[int, int]]]:
-    """Return for each layer its readers, each with the index of its input."""
-    uses: dict[int, list[tuple[int, int]]] = {}
-    for layer in graph.layers:
-        for index, source in enumerate(graph.sources[layer.id]):
-            if source is not None:
-                uses.setdefault(source.layer, []).append((layer.id, index))
-    return uses
-
-
-def _readers(graph: Graph) -> dict[int, list[int]]:
-    return {layer: [reader for reader, _ in uses] for layer, uses in _uses(graph).items()}

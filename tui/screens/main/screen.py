@@ -22,6 +22,7 @@ from tui.screens.main.cards import AnswerCard, StopCard, is_stop
 from tui.screens.main.end_card import EndCard, has_ended
 from tui.screens.main.frames import Frames
 from tui.screens.main.loop_card import LoopCard
+from tui.screens.main.node import NodeProperties
 from tui.screens.main.operations import Operations
 from tui.screens.main.outputs import ScanGrowth
 from tui.screens.main.value import ValueStrip
@@ -58,8 +59,10 @@ class MainScreen(DebugScreen):
     MainScreen.-ascii #value, MainScreen.-ascii #end, MainScreen.-ascii #time { border-top: ascii $foreground 14%; }
     MainScreen.-ascii #stop { border-top: ascii $error; }
     MainScreen.-ascii #card { border-top: ascii $primary; }
+    MainScreen #node { display: none; height: 6; }
+    MainScreen.-huge.-tall #node { display: block; }
     MainScreen #tabs { display: none; }
-    MainScreen .hidden { display: none; }
+    MainScreen .hidden, MainScreen.-huge.-tall #node.hidden { display: none; }
     MainScreen.-tiny #tabs { display: block; }
     MainScreen.-tiny #columns > * { display: none; width: 1fr; border-left: none; }
     MainScreen.-tiny #frames { display: none; }
@@ -68,7 +71,9 @@ class MainScreen(DebugScreen):
     MainScreen.-tiny.tab-value #middle { display: block; }
     MainScreen.-tiny.tab-body #value, MainScreen.-tiny.tab-body #end { display: none; }
     MainScreen.-tiny.tab-value #graph { display: none; }
-    MainScreen.-tiny.tab-value #value { height: 1fr; }
+    MainScreen.-tiny.tab-value #value { height: 1fr; border-top: none; }
+    MainScreen.-tiny.tab-value #node { display: block; height: 5; }
+    MainScreen.-tiny.tab-value #node.hidden { display: none; }
     MainScreen.-tiny.tab-value #end { max-height: 100%; }
     MainScreen.-tiny.tab-loop #right { display: block; layout: horizontal; }
     MainScreen.-tiny.tab-loop #loop-state { width: 1fr; }
@@ -90,6 +95,7 @@ class MainScreen(DebugScreen):
             with Vertical(id="middle", classes="rule"):
                 yield BodyGraph(self.host, id="graph")
                 yield ValueStrip(self.host, id="value")
+                yield NodeProperties(self.host, id="node")
                 yield EndCard(self.host, id="end")
                 yield StopCard(self.host, id="stop")
                 yield AnswerCard(self.host, id="card")
@@ -128,6 +134,7 @@ class MainScreen(DebugScreen):
         has_end = not has_card and not has_stop and has_ended(state)
         self.query_one(EndCard).set_class(not has_end, "hidden")
         self.query_one(ValueStrip).set_class(has_card or has_stop or has_end, "hidden")
+        self.query_one(NodeProperties).set_class(has_card or has_stop or has_end, "hidden")
 
     def put_answer(self, text: str, tone: str) -> None:
         """At the start, before there is any answer, what one may do."""
@@ -183,7 +190,8 @@ class MainScreen(DebugScreen):
 
     def size_classes(self, width: int, height: int) -> dict[str, bool]:
         """Return the tab that is shown, too."""
-        return super().size_classes(width, height) | {f"tab-{name}": name == self.tab for name in TABS}
+        tabs = {f"tab-{name}": name == self.tab for name in TABS}
+        return super().size_classes(width, height) | tabs | {"-tall": height >= 50}
 
     def show_tab(self, name: str) -> None:
         """The one pane that is shown where there is room for one."""

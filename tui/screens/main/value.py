@@ -84,7 +84,22 @@ class ValueStrip(Pane):
             [*self._statistics_row(array, width), *self._labels(array)],
             *vector_rows(self, array, width, room - 1),
         ]
-        return _four([*found, [], *column_rows(array, width, room - len(found) - 1)], room)
+        found += [[], *column_rows(array, width, room - len(found) - 1)]
+        return _four([*found, *self._history_rows(width, room - len(found))], room)
+
+    def _history_rows(self, width: int, lines: int) -> list[Row]:
+        """Return the last iterations as columns, where there is room for them below the value."""
+        frame, cursor, history = self.state.frame, self.state.cursor, self.state.history
+        if frame is None or cursor is None or history is None or frame.iteration is None or lines < LEAST + 1:
+            return []
+        last = frame.iteration if frame.is_done(cursor) else frame.iteration - 1
+        numbers = history.of(cursor, last, (width - 10) // 2)
+        begin = next((place for place in range(len(numbers), 0, -1) if numbers[place - 1] is None), 0)
+        known = [one for one in numbers[begin:] if one is not None]
+        if len(known) < 2:
+            return []
+        title = f" {history.statistic} in iterations {last + 1 - len(known)} to {last}"
+        return [[(title, "dim")], *profile(known, max(1, min((width - 10) // len(known), 6)), 1, lines - 1)]
 
     def _labels(self, array: Array) -> Row:
         """Return the words for the numbers, where the value has labels."""
