@@ -257,6 +257,7 @@ KEYS: Final = (
     Key(("up", "k"), "row -{n}", "choose back", "the link before", LINKS),
     Key(("enter",), "open-row", "look at", "look at the chosen frame", ("frames",)),
     Key(("enter",), "open-row", "value", "open the chosen value full screen", ("edges", "scans")),
+    Key(("enter",), "open-row", "select", "select the chosen operation; open a value that none computes", ("node",)),
     Key(("enter",), "open-row", "go there", "go where the chosen link leads", ("loop", "stop")),
     # lists
     Key(("down", "j"), "row +{n}", "row", "the row below", LISTS),
@@ -360,6 +361,7 @@ FOOTERS: Final = {
     "timeline": ("iter +", "edge first", "edge last", "continue", "watch {op}", "focus next", "prompt", "help-keys"),
     "frames": ("open-row", "row +", "next", "iter +", "focus next", "prompt", "help-keys"),
     "loop": ("open-row", "row +", "next", "iter +", "focus next", "prompt", "help-keys"),
+    "node": ("open-row", "row +", "next", "iter +", "focus next", "prompt", "help-keys"),
     "edges": ("open-row", "row +", "iter +", "why {op}", "watch {op}", "toggle-break", "focus next", "help-keys"),
     "scans": ("open-row", "row +", "iter +", "why {op}", "watch {op}", "focus next", "prompt", "help-keys"),
     "stop": (

@@ -84,13 +84,15 @@ class ValueStrip(Pane):
             [*self._statistics_row(array, width), *self._labels(array)],
             *vector_rows(self, array, width, room - 1),
         ]
-        found += [[], *column_rows(array, width, room - len(found) - 1)]
+        rest = room - len(found)
+        columns = column_rows(array, width, rest - 1)
+        found += [[], *columns] if columns else column_rows(array, width, rest)
         return _four([*found, *self._history_rows(width, room - len(found))], room)
 
     def _history_rows(self, width: int, lines: int) -> list[Row]:
-        """Return the last iterations as columns, where there is room for them below the value."""
+        """Return the last iterations as columns or in a row of bars, where there is room for them below the value."""
         frame, cursor, history = self.state.frame, self.state.cursor, self.state.history
-        if frame is None or cursor is None or history is None or frame.iteration is None or lines < LEAST + 1:
+        if frame is None or cursor is None or history is None or frame.iteration is None or lines < 3:
             return []
         last = frame.iteration if frame.is_done(cursor) else frame.iteration - 1
         numbers = history.of(cursor, last, (width - 10) // 2)
@@ -99,7 +101,10 @@ class ValueStrip(Pane):
         if len(known) < 2:
             return []
         title = f" {history.statistic} in iterations {last + 1 - len(known)} to {last}"
-        return [[(title, "dim")], *profile(known, max(1, min((width - 10) // len(known), 6)), 1, lines - 1)]
+        wide = max(1, min((width - 10) // len(known), 6))
+        columns = profile(known, wide, 1, lines - 2)
+        bars = "".join(bar * (wide - 1) + " " if wide > 1 else bar for bar in spark(known))
+        return [[], [(title, "dim")], *(columns or [[(" ", ""), (bars, "bar")]])]
 
     def _labels(self, array: Array) -> Row:
         """Return the words for the numbers, where the value has labels."""
