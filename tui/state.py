@@ -70,11 +70,12 @@ NO_LISTS: Final = Lists()
 
 
 class Running(Struct, frozen=True):
-    """A movement under way: how far it is, and iterations per second (None: not known yet)."""
+    """A movement under way: how far it is, iterations per second (None: not known yet), and for how long."""
 
     command: str
     glance: Glance
     rate: float | None
+    seconds: float
 
 
 class State(Struct, frozen=True, eq=False):

@@ -434,6 +434,8 @@ class Debugger:
         """Go on to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left."""
         if hear is not None:
             function("hear", hear)
+        elif self.timeline.to_known_end(watched=True):
+            return self._stopped(None)
         return self._stopped(self._ahead(Every.LOOP if hear else Every.END, hear or (lambda event: False)))
 
     @_verb
@@ -452,6 +454,8 @@ class Debugger:
     @_verb
     def last(self) -> Stop:
         """Go to the end of the run, whatever would stop on the way."""
+        if self.timeline.to_known_end(watched=False):
+            return self._stopped(None)
         return self._stopped(self._ahead(Every.END, lambda event: False, watched=False))
 
     @_verb

@@ -142,6 +142,8 @@ class Timeline:
         self._fingerprints: dict[int, bytes] = {}
         self._unproved: Snapshot | None = None
         self._left: _Left | None = None
+        self.end: Snapshot | None = None
+        """The end of the run, where that is known; this course of it is then not run again only to get there."""
         self._start = machine.snapshot()
 
     # --- forward -------------------------------------------------------------------------------------------------
@@ -300,6 +302,18 @@ class Timeline:
         """If the present was shown before, compare it with what that looked like."""
         if self.machine.tick in self._fingerprints:
             self._look_again()
+
+    def to_known_end(self, *, watched: bool) -> bool:
+        """Stand at the end of the run if that is known, and nothing is `watched` for on the way; True if so."""
+        if self.end is None or (watched and self._active() is not None):
+            return False
+        if any(one is not self.loop_ends for one in self.machine.observers):
+            return False  # somebody else wants to see the way there
+        self.prove()
+        self.machine.restore(self.end)
+        self.furthest = max(self.furthest, self.end.tick)
+        self._recognise()
+        return True
 
     def stand(self, present: Snapshot) -> None:
         """Stand at a later moment of the run that was reached before, elsewhere."""
@@ -476,6 +490,7 @@ class Timeline:
         self.edits = {at: made for at, made in self.edits.items() if at <= tick}
         self._fingerprints = {at: known for at, known in self._fingerprints.items() if at < tick}
         self.history.forget_after(tick - 1)
+        self.end = None
         self._make_edits()
         self.history.add(self.machine.snapshot())
         self.furthest = tick
@@ -491,6 +506,7 @@ class Timeline:
             self.edits[tick] = kept
         self._fingerprints = {at: known for at, known in self._fingerprints.items() if at < tick}
         self.history.forget_after(tick - 1)
+        self.end = None
         if not len(self.history):
             self.history.add(self._start)
         self.machine.restore(self.history.before(tick))
@@ -528,7 +544,7 @@ class Timeline:
         parting = min((tick for tick in edited if self.edits.get(tick) is not other.edits.get(tick)), default=None)
         self.machine.restore(other.machine.snapshot())
         self.history, self.furthest, self._warnings = other.history, other.furthest, other._warnings
-        self.edits, self._fingerprints = other.edits, other._fingerprints
+        self.edits, self._fingerprints, self.end = other.edits, other._fingerprints, other.end
         if parting is not None:
             self._forget_after(parting)
         return parting

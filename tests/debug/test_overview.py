@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,9 +16,11 @@ from stepper.debug.overview import runs
 from stepper.debug.overview.facts import LoopFacts, Overview, RowKind, RunState, overview_data
 from stepper.debug.overview.ports import text_of
 from stepper.debug.overview.recorder import FIRST_RUNS, LAST_RUNS
+from stepper.debug.stop import Reason
 from stepper.element_types import Array
 from stepper.engine.events import EventKind
 from stepper.engine.loops import EndReason
+from stepper.engine.machine import Machine
 from tests.benchmarks.models import newton_by_hand, newton_model
 from tests.debug.debugged import SAMPLES, opened, sample
 from tests.debug.loops_to_break import countdown, recurrence
@@ -367,3 +370,24 @@ def test_a_model_without_loops_has_its_operations_and_outputs(tmp_path: Path) ->
     assert overview.loops == overview.branches == () and overview.operations == {"Abs": 1, "Log": 1}
     assert overview.state is RunState.FINISHED and overview.outputs[0].infinite == 1
     assert [birth.cause.kind for birth in overview.births] == ["inf"]
+
+
+def test_the_end_that_the_overview_has_seen_is_gone_to_at_once_until_an_edit_makes_another() -> None:
+    debugger = sample("rwkv_overflow")
+    expected = sample("rwkv_overflow").continue_()
+    debugger.run_overview()
+    with patch.object(Machine, "advance", autospec=True, side_effect=Machine.advance) as advance:
+        stop = debugger.continue_()
+        assert (stop.reason, stop.tick) == (Reason.END, expected.tick) and not advance.called
+        summary = debugger.run_summary()
+        assert summary is not None and summary.loops[0].iterations == 12
+        debugger.first()
+        debugger.break_when("nan")
+        assert debugger.continue_().reason is Reason.BREAK
+        debugger.breakpoints.delete(1)
+        debugger.set_value("wkv[0,3]", 0)
+        advance.reset_mock()
+        assert debugger.continue_().reason is Reason.END and advance.called
+        debugger.branch("original")
+        advance.reset_mock()
+        assert debugger.last().tick == expected.tick and not advance.called

@@ -244,3 +244,20 @@ def test_a_session_goes_on_where_it_was_and_at_its_end_with_the_overview(tmp_pat
     for script in (first, second, third):
         session_of(script, tmp_path / "kept")
     session_of(at, tmp_path / "other", lines=("run-to tok@3",))
+
+
+def test_a_movement_that_takes_long_says_where_it_is_and_that_nothing_can_end_it(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        driven.app.perform("continue")
+        for _ in range(400):
+            await driven.pilot.pause(0.01)
+            if "can never end" in driven.text("answer"):
+                break
+        told = driven.text("answer")
+        assert told.split()[:4] == ["loop", "is", "in", "iteration"] and "Esc pauses" in told, told
+        assert "running" in driven.text("loop") and "no loop here" not in driven.text("loop")
+        await driven.press("escape")
+        assert driven.state.stop is not None and driven.state.stop.reason is Reason.PAUSED
+        assert "can never end" not in driven.text("answer")
+
+    drive(never_ending(tmp_path), script, size=(120, 40))

@@ -11,7 +11,7 @@ A new screen is a subclass in a file of its own and a line in registry.py:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from textual import events
 from textual.app import ComposeResult
@@ -19,19 +19,22 @@ from textual.screen import Screen
 
 from stepper.debug.stop import Reason
 from tui.keys.keymap import Dispatcher, Situation
+from tui.paint.names import layer_name
 from tui.paint.painter import BatchedPaint, Guarded, Horizontal, Vertical
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row
 from tui.screens.bars import AnswerLine, KeysLine, TopBar
 from tui.screens.picks import PickList
 from tui.screens.prompt import Prompt
-from tui.state import State
+from tui.state import Running, State
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
     from stepper.commands.completion import Completion
     from stepper.debug.overview.facts import Overview
     from stepper.session.input_choices import InputChoices
 
+_LONG: Final = 0.5
+"""Seconds after which a movement says how far it is."""
 LEAST: tuple[int, int] = (60, 18)
 """Columns and rows below which a sentence stands instead of the screen."""
 
@@ -150,6 +153,9 @@ class DebugScreen(Guarded, Screen[None]):
                 if pane.shows_running:
                     self._update(pane, state)
         self.show_keys()
+        running = state.running
+        if running is not None and running.seconds > _LONG:
+            self.put_answer(*running_text(running))
 
     def _update(self, pane: Pane, state: State) -> None:
         try:
@@ -304,6 +310,19 @@ class DebugScreen(Guarded, Screen[None]):
         if command:
             self.host.perform(command, echo=False)
         return True
+
+
+def running_text(running: Running) -> tuple[str, str]:
+    """Return how far a movement has come that takes long, and what ends it; with the tone of that."""
+    glance = running.glance
+    key = "Esc pauses"
+    if glance.loop is None or glance.iteration is None:
+        return f"{running.command} goes on, tick {glance.tick:,}; {key}", "dim"
+    where = f"{layer_name(glance.loop)} is in iteration {glance.iteration:,}"
+    if glance.endless is not None:
+        name = "it" if glance.endless is glance.loop else layer_name(glance.endless)
+        return f"{where}; {name} can never end: there is no trip count and no condition that ends it; {key}", "edit"
+    return f"{where}; {key}", "dim"
 
 
 def run_situation(state: State) -> str:

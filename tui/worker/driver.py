@@ -229,7 +229,7 @@ class Driver:
         command = self._command
         if command:
             seen = glance(self._debugger.machine)
-            self._app.post_message(RunProgress(Running(command, seen, self._rate.of(seen))))
+            self._app.post_message(RunProgress(Running(command, seen, self._rate.of(seen), self._rate.seconds)))
 
     # --- the worker ----------------------------------------------------------------------------------------------
 
@@ -455,10 +455,17 @@ class _Rate:
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int, int]] = deque(maxlen=30)
+        self._begun = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """For how long the movement has gone on."""
+        return time.monotonic() - self._begun
 
     def begin(self) -> None:
         """A movement begins."""
         self._seen = deque(maxlen=30)
+        self._begun = time.monotonic()
 
     def of(self, seen: Glance) -> float | None:
         """With one glance more."""

@@ -172,6 +172,16 @@ def constant_condition(activation: Activation) -> bool | None:
     return None if value is None else truth(value)
 
 
+def never_ends(activation: Activation) -> bool:
+    """True if neither count nor condition can end the loop that runs."""
+    plan = activation.plan
+    if not isinstance(plan, LoopPlan) or not plan.is_loop:
+        return False
+    if activation.limit is not None or activation.ended is not None:
+        return False
+    return plan.condition_result is None or constant_condition(activation) is True
+
+
 def truth(value: Value) -> bool | None:
     """Return what a value says as a condition; None where it cannot be one, on which the run will stop."""
     try:

@@ -8,11 +8,13 @@ from typing import ClassVar, Final
 from msgspec import Struct
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
+from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.stop_scope import WatchReading
 from stepper.debug.watches import Watch
 from stepper.engine.frames import Frame, LoopRun
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
+from stepper.ir.model import Layer
 from stepper.records import Brief
 
 MOST_PLACES: Final = 50
@@ -91,15 +93,30 @@ def _readings(watch: Watch, run: LoopRun | None) -> tuple[WatchReading, ...]:
 
 
 class Glance(Struct, frozen=True):
-    """Place of a run while it goes on: integers that were read one after another, so they may be of near moments."""
+    """Place of a run while it goes on: integers that were read one after another, so they may be of near moments.
+
+    `loop` is the innermost loop, `endless` the outermost one that nothing can end.
+    """
 
     tick: int
     iterations: tuple[int | None, ...]
+    loop: Layer | None = None
+    endless: Layer | None = None
+
+    @property
+    def iteration(self) -> int | None:
+        """Return the iteration of the innermost loop; None outside of loops."""
+        return next((one for one in reversed(self.iterations) if one is not None), None)
 
 
 def glance(machine: Machine) -> Glance:
     """Return how far a machine has come; may be asked from any thread while another one runs it, and never waits."""
-    return Glance(machine.tick, tuple(_iteration(frame) for frame in list(machine.stack)))
+    tick, stack = machine.tick, list(machine.stack)
+    running = [frame.activation for frame in stack if frame.activation is not None]
+    loops = [one for one in running if one.operation.layer.is_loop]
+    endless = next((one.operation.layer for one in loops if never_ends(one)), None)
+    loop = loops[-1].operation.layer if loops else None
+    return Glance(tick, tuple(_iteration(frame) for frame in stack), loop, endless)
 
 
 def _iteration(frame: Frame) -> int | None:

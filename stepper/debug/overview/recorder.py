@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from stepper.debug.causes.locations import file_of
 from stepper.debug.inspection.condition_limits import condition_limit
-from stepper.debug.inspection.explanations import constant_condition
+from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind
 from stepper.debug.overview.verdicts import Verdicts
@@ -165,7 +165,7 @@ class _LoopRecord:
         self.ended: Counter[EndReason] = Counter()
         self.lengths = HistoryRecorder(_OUTER)
         self.checksums = [0] * len(self.slots.slots)
-        self.never_ends = _never_ends(operation, plan, None)
+        self.never_ends = False
 
     def begin(self, stack: Sequence[Frame]) -> None:
         """A run of the loop begins."""
@@ -176,7 +176,8 @@ class _LoopRecord:
             history.checksum = checksum
         self.runs += 1
         self.most = 1
-        self.never_ends = _never_ends(self.operation, self.plan, stack[-1].activation)
+        activation = stack[-1].activation
+        self.never_ends = activation is not None and never_ends(activation)
 
     def close(self, frame: Frame) -> None:
         """An iteration was closed."""
@@ -584,13 +585,6 @@ def _joined_along(program: Program, result: int) -> int | None:
 
 def _edge_line(body: Body, graph: Graph, parameter: Layer) -> int:
     return next((edge.line for edge in body.back_edges if edge.to_layer == parameter.id), 0)
-
-
-def _never_ends(operation: Operation, plan: LoopPlan, activation: Activation | None) -> bool:
-    """True if neither count nor condition can end a loop; False before it is known."""
-    if activation is None or not plan.is_loop or activation.limit is not None or activation.ended is not None:
-        return False
-    return plan.condition_result is None or constant_condition(activation) is True
 
 
 def _path(program: Program, layer: Layer) -> str:

@@ -151,6 +151,7 @@ class OverviewRun:
             self._ticks, self._seconds = machine.tick, before + perf_counter() - limits.started
             self._state, self._outputs = state, machine.outputs
             self._stand = None if state in _ENDED else machine.snapshot()
+            timeline.end = machine.snapshot() if state is RunState.FINISHED else None
 
     def _to_the_end(self, limits: _Budget, progress: Progress | None) -> RunState:
         """Run until the end, a pause, or a limit, in the stretches between two snapshots of the history."""

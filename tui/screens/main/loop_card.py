@@ -11,6 +11,7 @@ from tui.paint.links import Destination, linked, value_destination
 from tui.paint.names import layer_name
 from tui.paint.rows import Cell, Row, clip, printable, spread
 from tui.screens.main.frames import COUNTED, loop_title
+from tui.state import Running
 from tui.theme import GLYPHS
 
 _DOTS: Final = {
@@ -87,6 +88,12 @@ class LoopCard(LinkPane):
             following = ahead[0] if ahead else None
         if self.state.ending is not None:
             return _ended_rows(self.state.ending, width)
+        running = self.state.running
+        if running is not None and running.glance.loop is not None:
+            big = digits("-" if running.glance.iteration is None else str(running.glance.iteration))
+            name = clip(layer_name(running.glance.loop), width - len(big[0]) - 6)
+            words: list[Row] = [[("iteration of", "dim")], [(name, "")], self._speed(running)]
+            return [*([(f" {line}   ", "accent"), *row] for line, row in zip(big, words, strict=True)), []]
         rows: list[Row] = [[(" no loop here", "dim")]]
         if following is not None:
             name = clip(layer_name(following), width - 14)
@@ -106,8 +113,7 @@ class LoopCard(LinkPane):
         maximum = maximum if trip.total is None else trip.total
         done = max(trip.executed, iteration or 0)
         if self.state.running is not None:
-            rate = self.state.running.rate
-            second: Row = [("running", "accent"), ("" if rate is None else f"  {rate:,.0f} a second", "dim")]
+            second: Row = self._speed(self.state.running)
         elif trip.ended is not None:
             second = [(f"{done} done", ""), (" · ended", "dim")]
         else:
@@ -119,6 +125,11 @@ class LoopCard(LinkPane):
             [(f" {big[1]}   ", "accent"), *second],
             [(f" {big[2]}   ", "accent"), *bar],
         ]
+
+    @staticmethod
+    def _speed(running: Running) -> Row:
+        rate = running.rate
+        return [("running", "accent"), ("" if rate is None else f"  {rate:,.0f} a second", "dim")]
 
     def _progress(self, done: int, maximum: int | None, room: int) -> Row:
         if not maximum or room < 2:
