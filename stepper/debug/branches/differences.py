@@ -7,9 +7,7 @@ one that ends a loop earlier is compared as far as both go.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any, Final
@@ -18,12 +16,13 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.branches.edits import same_edits
+from stepper.debug.branches.lockstep import ClosedIteration, Lockstep
 from stepper.debug.breakpoints.compared_values import same
 from stepper.debug.inspection import explanations
 from stepper.debug.inspection.text import array_text
 from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
-from stepper.engine.events import EventKind, Every, LoopEndObserver
+from stepper.engine.events import Every
 from stepper.engine.frames import Activation, Frame, Phase, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Operation, Program, Value
@@ -111,15 +110,13 @@ def compare_timelines(a: str, first: Timeline, b: str, second: Timeline, paused:
     """Return what differs between two courses of a run, which are run for it. UsageError for one with itself."""
     if a == b:
         raise UsageError(f"'{a}' is one branch; a second one is expected")
-    edited = {*first.edits, *second.edits}
-    differ = (tick for tick in edited if not same_edits(first.edits.get(tick, ()), second.edits.get(tick, ())))
-    parted = min(differ, default=None)
+    parted = parting(first, second)
     if parted is None:
         return BranchDifference(a, b, None, "", None, None, (), ("", ""), "")
     for timeline in (first, second):
         timeline.goto(parted)
     where = place(first.machine.stack) if first.machine.stack else "the end of the run"
-    at_first = _state_difference(first.machine, second.machine)
+    at_first = state_difference(first.machine, second.machine)
     walkers = (first.branch(), second.branch())
     computed, stopped = _first_result(*walkers, paused)
     rest = _Rest(first, second, paused)
@@ -127,10 +124,17 @@ def compare_timelines(a: str, first: Timeline, b: str, second: Timeline, paused:
     return BranchDifference(a, b, parted, where, at_first, computed, rows, rest.ends, stopped or rest.stopped)
 
 
+def parting(a: Timeline, b: Timeline) -> int | None:
+    """Return the tick from which on two courses may differ; None where they do not."""
+    edited = {*a.edits, *b.edits}
+    differ = (tick for tick in edited if not same_edits(a.edits.get(tick, ()), b.edits.get(tick, ())))
+    return min(differ, default=None)
+
+
 # --- the moment at which they part ----------------------------------------------------------------------------------
 
 
-def _state_difference(a: Machine, b: Machine) -> PlaceDifference | None:
+def state_difference(a: Machine, b: Machine) -> PlaceDifference | None:
     """Return what was set at the moment at which two machines part."""
     if len(a.stack) != len(b.stack):
         return None
@@ -260,17 +264,6 @@ def _result_difference(a: Machine, b: Machine) -> PlaceDifference | None:
 
 # --- all that follows -----------------------------------------------------------------------------------------------
 
-_Key = tuple[float, ...]
-
-
-class _Closed(Struct):
-    """An iteration that was closed: its place in the order of execution, the loop, and what it gave."""
-
-    order: _Key
-    program: Program
-    numbers: tuple[int, ...]
-    values: dict[int, Value]
-
 
 class _Tally(Struct):
     """Differences of one value of a loop so far."""
@@ -288,74 +281,45 @@ class _Rest:
 
     def __init__(self, a: Timeline, b: Timeline, paused: Paused) -> None:
         self._sides, self._paused = (a, b), paused
-        self._counts: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
+        self._lockstep = Lockstep(a, b)
         self._tallies: dict[int, list[tuple[int, _Tally]]] = {}
-        self._given: dict[int, tuple[int, ...]] = {}
         self._programs = {id(program): program for program in a.machine.compiled.programs}
-        self._ends = ["", ""]
         self.stopped = ""
 
     @property
     def ends(self) -> tuple[str, str]:
         """Return how each ended: empty where it came to its end."""
-        return self._ends[0], self._ends[1]
+        return self._lockstep.ends
 
     def rows(self) -> Iterator[DifferenceRow]:
         """Yield what differs: iterations of loops, what they carry and give, outputs of the model."""
-        left, right = self._closed(0), self._closed(1)
-        one, other = next(left, None), next(right, None)
-        while one is not None and other is not None:
-            if one.order == other.order:
-                self._compare(one, other)
-            forward_left, forward_right = one.order <= other.order, other.order <= one.order
-            one = next(left, None) if forward_left else one
-            other = next(right, None) if forward_right else other
-        for _ in (*left, *right):
-            pass
+        for pair in self._lockstep.pairs():
+            if self._paused():
+                self.stopped = "paused"
+                break
+            if pair is not None:
+                self._compare(*pair)
         yield from self._loop_rows()
         yield from self._output_rows()
 
-    def _closed(self, side: int) -> Iterator[_Closed]:
-        timeline = self._sides[side]
-        machine = timeline.machine
-        machine.observers = (LoopEndObserver(lambda _stack, activation: self._ended(side, activation)),)
-        events = timeline.events(Every.ITERATION)
-        while True:
-            if self.stopped or self._paused():
-                self.stopped = "paused"
-                return
-            try:
-                event = next(events, None)
-            except StepperError as error:
-                self._ends[side] = str(error)
-                return
-            if event is None:
-                return
-            frame, plan = event.frame, None if event.frame.activation is None else event.frame.activation.plan
-            if event.kind is EventKind.ITERATION and isinstance(plan, LoopPlan):
-                values = {slot: frame.values[slot] for slot in self._slots(plan)}
-                yield _Closed(_order(machine.stack), frame.program, _numbers(machine.stack), values)
-
-    def _slots(self, plan: LoopPlan) -> tuple[int, ...]:
+    def _tallies_of(self, plan: LoopPlan) -> list[tuple[int, _Tally]]:
         key = id(plan.program)
-        if key not in self._given:
-            slots = {*(entry.result for entry in plan.merged), *(entry.result for entry in plan.concatenated)}
-            self._given[key] = tuple(sorted(slots))
+        if key not in self._tallies:
             named = [
                 (DifferenceKind.CARRIED, entry.result, _name(plan.program, entry.parameter)) for entry in plan.merged
             ]
             scanned = [entry.result for entry in plan.concatenated]
             named += [(DifferenceKind.SCAN, slot, _name(plan.program, slot)) for slot in scanned]
             self._tallies[key] = [(slot, _Tally(what, name)) for what, slot, name in named]
-        return self._given[key]
+        return self._tallies[key]
 
-    def _ended(self, side: int, activation: Activation) -> None:
-        self._counts[side][id(activation.plan.program)] += activation.iteration + 1
-
-    def _compare(self, a: _Closed, b: _Closed) -> None:
-        for slot, tally in self._tallies[id(a.program)]:
+    def _compare(self, a: ClosedIteration, b: ClosedIteration) -> None:
+        plan = None if a.frame.activation is None else a.frame.activation.plan
+        if not isinstance(plan, LoopPlan):
+            return
+        for slot, tally in self._tallies_of(plan):
             tally.compared += 1
-            one, other = a.values[slot], b.values[slot]
+            one, other = a.frame.values[slot], b.frame.values[slot]
             if same(one, other):
                 continue
             tally.different += 1
@@ -367,7 +331,7 @@ class _Rest:
             if not program.path or not program.path[-1].is_loop:
                 continue
             loop = program.path[-1].name
-            a, b = self._counts[0][identity], self._counts[1][identity]
+            a, b = (counts[identity] for counts in self._lockstep.counts)
             if a != b:
                 yield DifferenceRow(DifferenceKind.ITERATIONS, loop, "", 1, 1, (), abs(float(a - b)), str(a), str(b))
             for _slot, tally in self._tallies.get(identity, ()):
@@ -393,21 +357,6 @@ class _Rest:
             if not same(one, other):
                 a, b = array_text(one, _ROOM), array_text(other, _ROOM)
                 yield DifferenceRow(DifferenceKind.OUTPUT, "", layer.name, 1, 1, (), _larger(0.0, one, other), a, b)
-
-
-def _order(stack: Sequence[Frame]) -> _Key:
-    """Of two iterations of one run the earlier has the smaller one; so it says which of two runs is behind."""
-    found: list[float] = []
-    for frame, inner in itertools.pairwise(stack):
-        assert inner.activation is not None
-        found += [frame.pc, inner.activation.iteration]
-    return (*found, math.inf)
-
-
-def _numbers(stack: Sequence[Frame]) -> tuple[int, ...]:
-    """Return the iterations of the loops around, from the outermost inwards."""
-    activations = [frame.activation for frame in stack if frame.activation is not None]
-    return tuple(one.iteration for one in activations if isinstance(one.plan, LoopPlan))
 
 
 def _name(program: Program, slot: int) -> str:

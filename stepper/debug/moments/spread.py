@@ -1,0 +1,306 @@
+"""Where an edit spreads: every operation in every iteration of two courses, and what became of the model's outputs.
+
+Both courses are run beside the present from where they part to their ends, some iterations at a time. What was compared
+is kept for each run of a loop as cells, of which two iterations become one where there are too many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.debug.branches.branches import Branches, edit_text
+from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
+from stepper.debug.branches.edits import Edit, ValueEdit, same_edits
+from stepper.debug.branches.lockstep import ClosedIteration, Lockstep, Pair
+from stepper.debug.moments.difference import Change, Difference, difference
+from stepper.debug.moments.output_changes import OutputChange, output_changes
+from stepper.debug.stop import iteration_of
+from stepper.debug.timeline import Timeline
+from stepper.element_types import Array
+from stepper.engine.frames import LoopRun, loop_run
+from stepper.engine.program import Program
+from stepper.records import Brief
+
+MOST_CELLS: Final = 2**20
+"""Cells of one run of a loop, of 6 bytes each."""
+MOST_RUNS: Final = 64
+"""Runs of loops of which cells are kept, the last ones."""
+_MEMORY: Final = 2**26
+"""Bytes of snapshots that each of the two courses may keep."""
+
+UNKNOWN: Final = 0
+CODES: Final = {Change.SAME: 1, Change.NUMBER: 2, Change.SHAPE: 3, Change.MENDED: 4, Change.BROKEN: 5}
+"""By change: what stands for it in the cells. The largest of several iterations stands for all of them."""
+
+
+class SpreadCell(NamedTuple):
+    """One operation in one iteration, or the worst of some: `relative` is its largest relative difference.
+
+    `change` is None where it was not compared.
+    """
+
+    change: Change | None
+    relative: float
+    is_edited: bool
+
+
+class SpreadCells(Brief, Struct, frozen=True, eq=False):
+    """The operations of one run of a loop over its iterations, a row for each `step` of these.
+
+    `changes` are CODES, `relative` and `edited` stand beside: arrays of shape [rows, operations]. `iterations` of them
+    were compared, from 0 on.
+    """
+
+    unshown: ClassVar = ("program", "changes", "relative", "edited")
+
+    program: Program
+    iterations: int
+    step: int
+    changes: Array
+    relative: Array
+    edited: Array
+
+    def at(self, row: int, operation: int) -> SpreadCell:
+        """Return one cell."""
+        code = int(self.changes[row, operation])
+        change = next((change for change, known in CODES.items() if known == code), None)
+        return SpreadCell(change, float(self.relative[row, operation]), bool(self.edited[row, operation]))
+
+    def worst_in(self, first: int, end: int, operations: Sequence[int]) -> SpreadCell:
+        """Return the worst of some rows and operations."""
+        part = slice(first, max(end, first + 1)), list(operations)
+        codes = self.changes[part]
+        if not codes.size:
+            return SpreadCell(None, 0.0, is_edited=False)
+        code = int(codes.max())
+        change = next((change for change, known in CODES.items() if known == code), None)
+        return SpreadCell(change, float(self.relative[part].max()), bool(self.edited[part].any()))
+
+    @property
+    def touched(self) -> Array:
+        """Return for each operation True if it differs in any iteration."""
+        return np.asarray((self.changes > CODES[Change.SAME]).any(axis=0))
+
+    def next_different(self, iteration: int, operation: int, *, backward: bool = False) -> tuple[int, int] | None:
+        """Return the next cell in time, as (iteration, operation), in which an operation begins to differ."""
+        differs = self.changes > CODES[Change.SAME]
+        before = np.vstack([np.zeros((1, differs.shape[1]), bool), differs[:-1]])
+        found = [(int(row) * self.step, int(index)) for row, index in np.argwhere(differs & ~before)]
+        here = iteration, operation
+        fitting = [cell for cell in found if (cell < here if backward else cell > here)]
+        return (fitting[-1] if backward else fitting[0]) if fitting else None
+
+
+class SpreadView(Brief, Struct, frozen=True, eq=False):
+    """Two courses of a run beside each other: `a` and `b` are the names of the branches.
+
+    They part at the tick `parted` (None: they are the same), where `set_there` is what was set; `edits` are those of b
+    in words, and `edited_iteration` that of the first. `cells` are those of the run of the loop that is looked at.
+    `compared` counts iterations of all loops. `ends` are the errors with which they ended. `is_complete`: both were run
+    to their ends, and `outputs` are known.
+    """
+
+    unshown: ClassVar = ("cells",)
+
+    a: str
+    b: str
+    parted: int | None
+    set_there: PlaceDifference | None
+    edits: tuple[str, ...]
+    cells: SpreadCells | None
+    outputs: tuple[OutputChange, ...]
+    compared: int
+    ends: tuple[str, str]
+    is_complete: bool
+
+
+class _CellsBuilder:
+    """Cells of one run of a loop so far; rows are added in order."""
+
+    def __init__(self, program: Program, same_before: int) -> None:
+        self.program = program
+        self._operations = len(program.operations)
+        self._step, self.reached = 1, 0
+        self._changes = np.zeros((64, self._operations), np.uint8)
+        self._relative = np.zeros((64, self._operations), np.float32)
+        self._edited = np.zeros((64, self._operations), bool)
+        self._view: SpreadCells | None = None
+        if same_before:
+            self._skip(same_before)
+
+    def _skip(self, iterations: int) -> None:
+        """So many iterations from 0 on are the same."""
+        while -(-iterations // self._step) * max(self._operations, 1) > MOST_CELLS:
+            self._step *= 2
+        rows = -(-iterations // self._step)
+        self._grow(rows)
+        self._changes[:rows] = CODES[Change.SAME]
+        self.reached = iterations
+
+    def _grow(self, rows: int) -> None:
+        while len(self._changes) < rows:
+            for name in ("_changes", "_relative", "_edited"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate((array, np.zeros_like(array))))
+
+    def add(self, iteration: int, changes: Array, relative: Array, edited: Array) -> None:
+        """Add an iteration, the next one or a later one."""
+        self._view = None
+        while (iteration // self._step + 1) * max(self._operations, 1) > MOST_CELLS and iteration // self._step > 1:
+            self._halve()
+        row = iteration // self._step
+        self._grow(row + 1)
+        self._changes[row] = np.maximum(self._changes[row], changes)
+        self._relative[row] = np.maximum(self._relative[row], relative)
+        self._edited[row] |= edited
+        self.reached = iteration + 1
+
+    def _halve(self) -> None:
+        for name in ("_changes", "_relative", "_edited"):
+            array = getattr(self, name)
+            merged = np.maximum(array[0::2], array[1::2]) if array.dtype != bool else array[0::2] | array[1::2]
+            array[: len(merged)] = merged
+            array[len(merged) :] = 0
+        self._step *= 2
+
+    def view(self) -> SpreadCells:
+        """Return them as they are now; they do not change later."""
+        if self._view is None:
+            rows = -(-self.reached // self._step)
+            parts = (self._changes[:rows].copy(), self._relative[:rows].copy(), self._edited[:rows].copy())
+            self._view = SpreadCells(self.program, self.reached, self._step, *parts)
+        return self._view
+
+
+class Spread:
+    """Two branches of a run side by side, compared a little at a time with `go`; the present stays."""
+
+    def __init__(self, branches: Branches, a: str, b: str) -> None:
+        self.a, self.b = a, b
+        self._branches = branches
+        self._sides = (branches.timeline(a).branch(), branches.timeline(b).branch())
+        self._edits = tuple(dict(side.edits) for side in self._sides)
+        self._parted = parting(*self._sides)
+        self._set_there: PlaceDifference | None = None
+        self._cells: OrderedDict[LoopRun | None, _CellsBuilder] = OrderedDict()
+        self._outputs: tuple[OutputChange, ...] = ()
+        self._compared = 0
+        self._lockstep: Lockstep | None = None
+        self._pairs: Iterator[Pair | None] | None = None
+        self._began: dict[LoopRun | None, int] = {}
+        self.is_complete = self._parted is None
+        self._value_edits = [edit for edit in _all_edits(self._sides[1]) if isinstance(edit, ValueEdit)]
+
+    def is_of(self, a: str, b: str) -> bool:
+        """True if this is of these branches, with the edits that they have now."""
+        if (a, b) != (self.a, self.b) or a not in self._branches or b not in self._branches:
+            return False
+        now = (self._branches.edits(a), self._branches.edits(b))
+        return all(
+            kept.keys() == known.keys() and all(same_edits(kept[tick], known[tick]) for tick in kept)
+            for kept, known in zip(self._edits, now, strict=True)
+        )
+
+    def go(self, enough: Callable[[], bool]) -> bool:
+        """Go on until `enough` says so; True if there is more to compare. Raise Paused where a pause is heeded."""
+        if self.is_complete:
+            return False
+        if self._pairs is None:
+            self._begin()
+        assert self._pairs is not None and self._lockstep is not None
+        for pair in self._pairs:
+            if pair is not None:
+                self._compare(*pair)
+            if enough():
+                return True
+        self._finish()
+        return False
+
+    def view(self, run: LoopRun | None) -> SpreadView:
+        """Return what is known, with the cells of one run of a loop; None: of the model's own graph."""
+        ends = ("", "") if self._lockstep is None else self._lockstep.ends
+        builder = self._cells.get(run)
+        edits = tuple(edit_text(edit) for edit in _all_edits(self._sides[1]))
+        cells = None if builder is None else builder.view()
+        return SpreadView(
+            self.a,
+            self.b,
+            self._parted,
+            self._set_there,
+            edits,
+            cells,
+            self._outputs,
+            self._compared,
+            ends,
+            self.is_complete,
+        )
+
+    # --- the walk ------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        assert self._parted is not None
+        for side in self._sides:
+            side.history.limit(_MEMORY)
+            side.goto(self._parted)
+        first, second = self._sides
+        self._set_there = state_difference(first.machine, second.machine)
+        stack = first.machine.stack
+        for depth in range(1, len(stack) + 1):
+            run = loop_run(stack[:depth]) if depth > 1 else None
+            iteration = iteration_of(stack[depth - 1]) if depth > 1 else None
+            if iteration is not None:
+                self._began[run] = iteration
+        self._lockstep = Lockstep(first, second)
+        self._pairs = self._lockstep.pairs()
+
+    def _compare(self, a: ClosedIteration, b: ClosedIteration) -> None:
+        program = b.frame.program
+        changes, relative, edited = _compared(a, b, self._value_edits)
+        builder = self._cells.get(b.run)
+        if builder is None:
+            builder = self._cells[b.run] = _CellsBuilder(program, self._began.get(b.run, 0))
+            while len(self._cells) > MOST_RUNS:
+                self._cells.popitem(last=False)
+        builder.add(b.numbers[-1] if b.numbers else 0, changes, relative, edited)
+        self._compared += 1
+
+    def _finish(self) -> None:
+        self._outputs = output_changes(*(side.machine for side in self._sides))
+        self.is_complete = True
+
+
+def _compared(a: ClosedIteration, b: ClosedIteration, edits: Sequence[ValueEdit]) -> tuple[Array, Array, Array]:
+    """Return the codes, relative differences and edits of all operations of an iteration."""
+    operations = b.frame.program.operations
+    changes = np.zeros(len(operations), np.uint8)
+    relative = np.zeros(len(operations), np.float32)
+    edited = np.zeros(len(operations), bool)
+    left, right = a.frame.values, b.frame.values
+    put = [edit for edit in edits if edit.program is b.frame.program and right[edit.slot] is edit.value]
+    for index, operation in enumerate(operations):
+        for slot in operation.outputs:
+            one, other = left[slot], right[slot]
+            if one is None or other is None:
+                continue
+            found = difference(one, other)
+            changes[index] = max(changes[index], CODES[found.change])
+            relative[index] = max(relative[index], weight(found))
+        edited[index] = any(edit.slot in operation.outputs for edit in put)
+    return changes, relative, edited
+
+
+def weight(found: Difference) -> float:
+    """Return a relative difference as a cell has it: infinite where NaN or Inf comes or goes, or another shape."""
+    if found.change in (Change.MENDED, Change.BROKEN, Change.SHAPE):
+        return math.inf
+    return found.relative if math.isfinite(found.relative) else math.inf
+
+
+def _all_edits(timeline: Timeline) -> tuple[Edit, ...]:
+    return tuple(edit for tick in sorted(timeline.edits) for edit in timeline.edits[tick])
