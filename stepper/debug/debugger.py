@@ -37,7 +37,7 @@ from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame, Phase
+from stepper.engine.frames import Frame, Phase, loop_run
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
@@ -54,6 +54,7 @@ from stepper.wording import counted, excerpt
 if TYPE_CHECKING:
     from stepper.debug.moments.moment import Moment
     from stepper.debug.moments.moments import Moments
+    from stepper.debug.moments.spread import SpreadView
     from stepper.debug.moments.views import MomentView
     from stepper.debug.overview.runs import OverviewRun
     from stepper.debug.story.facts import Story
@@ -648,6 +649,22 @@ class Debugger:
         if found is None or isinstance(found, str):
             raise UsageError("there is no moment A: pin one, or name another one (an iteration, a branch, reference)")
         return self.moments.view(found, depth)
+
+    @_taking_turns
+    def spread(self, branch: str = "") -> SpreadView:
+        """Return where the present branch differs from another one, by default from A, and what became of the outputs.
+
+        Both are run to their ends beside the present, which stays; a pause ends that early, and called again it goes
+        on. The cells are those of the loop that runs here. UsageError where A is no other branch.
+        """
+        from stepper.debug.moments.moment import Moment, MomentKind
+
+        moment = Moment(MomentKind.BRANCH, text("branch", branch)) if branch else self.pinned
+        found = None if moment is None else self.moments.spread(moment)
+        if found is None:
+            raise UsageError("an edit spreads between two branches: name another one, or make it A")
+        found.go(lambda: self.machine.pause_requested)
+        return found.view(loop_run(self.machine.stack))
 
     @_verb
     def goto_pinned(self) -> Stop:

@@ -161,6 +161,18 @@ def largest_of(part: Array) -> float:
     return float(part[int(np.argmax(np.abs(part)))])
 
 
+def standing_out(array: Array) -> tuple[int, ...]:
+    """Return the index of the first NaN, else of the first Inf, else of the largest magnitude; of many elements among
+    the first. Of what has no numbers the first element."""
+    flat = readable(array.reshape(-1)[:STEP])
+    if not array.ndim or not flat.size or flat.dtype.kind not in "biuf":
+        return (0,) * array.ndim if array.size else ()
+    wide = np.abs(flat.astype(np.float64))
+    odd = np.isnan(wide)
+    place = int(odd.argmax()) if odd.any() else int(wide.argmax())
+    return tuple(int(one) for one in np.unravel_index(place, array.shape))
+
+
 def edges(begin: int, stop: int, cells: int) -> Array:
     """Return the edges of so many cells of almost the same size, fewer where there are fewer elements than cells."""
     cells = min(cells, stop - begin)

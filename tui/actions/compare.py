@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -14,6 +15,15 @@ from stepper.tensors.tolerances import Tolerances
 from tui.actions.main import action
 from tui.application import Application
 from tui.worker.requests import CompareWithin
+
+
+@runtime_checkable
+class HasDifferences(Protocol):
+    """A pane of all iterations of two moments."""
+
+    def seek_difference(self, *, backward: bool) -> str:
+        """Return the line that goes to where the next operation begins to differ; empty if there is none."""
+        ...
 
 
 class OpenReference(Struct, frozen=True):
@@ -67,6 +77,13 @@ def _tolerance(app: Application, text: str) -> None:
 
 @action("difference", syntax="next|previous|first", help="the next operation that is above its tolerance")
 def _difference(app: Application, text: str) -> None:
+    focused = app.focused_pane
+    if focused is not None and isinstance(focused, HasDifferences):
+        line = focused.seek_difference(backward=text == "previous")
+        if not line:
+            raise UsageError("no operation begins to differ in this direction, as far as it is compared")
+        app.perform(line)
+        return
     comparison, cursor = app.state.comparison, app.state.cursor
     if comparison is None:
         raise UsageError("nothing is compared: reference FILE names a reference")

@@ -137,6 +137,15 @@ class Foldable(Protocol):
         """Fold the selected group, or unfold it."""
 
 
+@runtime_checkable
+class HasCentre(Protocol):
+    """A screen whose centre shows two moments, or the graph."""
+
+    def turn_centre(self) -> bool:
+        """Show the other one; False where there are no two moments."""
+        ...
+
+
 # --- moving ---------------------------------------------------------------------------------------------------------
 
 
@@ -188,6 +197,13 @@ def _look(app: Application, text: str) -> None:
         return
     place = OVER_ITERATIONS.index(app.state.statistic) + (1 if text != "previous" else -1)
     app.perform(f"statistic {OVER_ITERATIONS[place % len(OVER_ITERATIONS)]}")
+
+
+@action("centre", help="the graph in place of the two moments, or these again")
+def _centre(app: Application, _text: str) -> None:
+    screen = app.screen
+    if not isinstance(screen, HasCentre) or not screen.turn_centre():
+        _look(app, "previous")
 
 
 @action("statistic", syntax="|".join(OVER_ITERATIONS), help="the number that stands for a tensor in lists")

@@ -72,6 +72,7 @@ NAMES: Final = {
     "left": "←",
     "right": "→",
     "dollar_sign": "$",
+    "asterisk": "*",
     "exclamation_mark": "!",
     "delete": "Delete",
     "backspace": "Backspace",
@@ -87,7 +88,7 @@ NAMES: Final = {
 
 LISTS: Final = ("breakpoints", "watches", "events", "variables", "picks")
 BREAKS: Final = ("breakpoints",)
-IN_TIME: Final = ("operations", "timeline", "grid", "chart")
+IN_TIME: Final = ("operations", "timeline", "grid", "chart", "moments")
 """Panes in which the arrows move the moment itself."""
 
 OVERVIEW: Final = ("overview",)
@@ -97,7 +98,7 @@ WITH_ANOMALIES: Final = ("grid", "chart")
 
 TENSOR: Final = ("tensor",)
 
-SELECTING: Final = ("operations", "graph", "grid", "tensor")
+SELECTING: Final = ("operations", "graph", "grid", "tensor", "moments")
 LINKS: Final = ("frames", "loop", "edges", "scans", "stop", "node")
 """Panes with links to choose from."""
 CHOOSING: Final = ("inputs", "dimensions")
@@ -107,8 +108,8 @@ KEYS: Final = (
     # forward and backward in time
     Key(("n", "f10"), "next {n}", "op", "next operation, a nested loop or branch as one"),
     Key(("N",), "reverse-next {n}", "op back", "the operation before"),
-    Key(("down", "j"), "next {n}", "op", "next operation", ("operations", "grid")),
-    Key(("up", "k"), "reverse-next {n}", "op back", "the operation before", ("operations", "grid")),
+    Key(("down", "j"), "next {n}", "op", "next operation", ("operations", "grid", "moments")),
+    Key(("up", "k"), "reverse-next {n}", "op back", "the operation before", ("operations", "grid", "moments")),
     Key(("s", "f11"), "step {n}", "into", "next operation, into nested bodies"),
     Key(("S",), "reverse-step {n}", "into, back", "the operation before, in nested bodies too"),
     Key(("f", "shift+f11", "f23"), "finish", "finish", "after the last iteration of this loop; from there, out of it"),
@@ -189,8 +190,8 @@ KEYS: Final = (
     Key(("f5", "c"), "start", "run", "run the model on these inputs", CHOOSING),
     Key(("y",), "copy-inputs", "copy", "copy the choices as options of the command line", CHOOSING),
     Key(("equals_sign",), "A next", "A", "A is: off, the iteration before, the original branch, the reference"),
-    Key(("x", "f8"), "difference next", "difference", "the next operation above its tolerance", ("differences",)),
-    Key(("X",), "difference previous", "difference back", "the one before", ("differences",)),
+    Key(("x", "f8"), "difference next", "difference", "the next operation that differs", ("differences", "moments")),
+    Key(("X",), "difference previous", "difference back", "the one before", ("differences", "moments")),
     Key(("down",), "select +{n}", "op", "the operation below", ("differences",)),
     Key(("up",), "select -{n}", "op", "the operation above", ("differences",)),
     Key(("D",), "compare", "compare view", "the run beside a reference, op by op"),
@@ -202,6 +203,15 @@ KEYS: Final = (
     Key(("space",), "fold", "fold", "fold, unfold"),
     Key(("v",), "look next", "view", "the next view of this pane, such as another statistic"),
     Key(("V",), "look previous", "view back", "the view before"),
+    Key(("v",), "centre", "graph", "the graph in place of the two moments; V there shows these again", ("moments",)),
+    Key(
+        ("V",),
+        "centre",
+        "two moments",
+        "while A is held against now, the two moments in place of the graph",
+        ("graph",),
+    ),
+    Key(("V",), "look next", "differing", "those alone that differ, or all", ("moments",)),
     Key(("v",), "view grid", "grid", "all iterations of the operations, unrolled", ("operations",)),
     Key(("v",), "back", "list", "back to the list of operations", ("grid",)),
     Key(("v",), "view timeline", "full size", "the timeline on a screen of its own", ("timeline",)),
@@ -284,6 +294,7 @@ KEYS: Final = (
     Key(("W",), "view watches", "watches", "the list of watches"),
     Key(("E",), "view events", "events", "the log: what was done, what stopped the run, what failed"),
     Key(("dollar_sign",), "view variables", "variables", "variables of the model, values of the frame"),
+    Key(("asterisk",), "edit-value", "change", "type another value for the element that stands out, or the cursor's"),
     Key(("m",), "mark {letter}", "mark", "give this moment a letter; m A makes it A, which is held against now"),
     Key(("apostrophe",), "goto '{letter}", "to mark", "go to a mark; ' A goes to A, and A becomes where one was"),
     # the screen
@@ -323,6 +334,7 @@ FOOTERS: Final = {
         "prompt",
         "help-keys",
     ),
+    "moments": ("difference next", "A next", "goto '{letter}", "centre", "look next", "iter +", "open", "help-keys"),
     "differences": ("difference next", "select +", "iter +", "open", "look next", "A next", "back", "help-keys"),
     "operations": (
         "next",

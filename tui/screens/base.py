@@ -60,6 +60,10 @@ class ScreenHost(Host, Protocol):
         """Close the screen in front; False if it is the last."""
         ...
 
+    def say(self, text: str, tone: str = "dim") -> None:
+        """Show a line above the prompt."""
+        ...
+
     def to_choose(self) -> InputChoices | None:
         """Return what was chosen for the inputs, also on the command line; None where nothing can be chosen."""
 

@@ -132,10 +132,18 @@ class Snapshots:
 
     def _fill_moment(self, depth: int, enough: Callable[[], bool]) -> bool:
         """Go on with what was not compared while one waited; True if there is more to see."""
-        pinned, machine = self._debugger.pinned, self._debugger.machine
-        if pinned is None or self._is_compared or not machine.stack:
+        pinned, debugger = self._debugger.pinned, self._debugger
+        if pinned is None:
             return False
-        self._is_compared = self._debugger.moments.view(pinned, depth, self.statistics.statistic, enough).is_complete
+        if not self._is_compared:
+            found = debugger.moments.view(pinned, depth, self.statistics.statistic, enough)
+            self._is_compared = found.is_complete
+            return True
+        spread = debugger.moments.spread(pinned)
+        if spread is None or spread.is_complete:
+            return False
+        deadline = time.monotonic() + _PATIENCE
+        spread.go(lambda: enough() or time.monotonic() > deadline)
         return True
 
     @property

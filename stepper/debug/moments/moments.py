@@ -12,17 +12,19 @@ from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches
 from stepper.debug.iterations import slots
 from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.moments.frames import FoundFrame, FrameFinder
 from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_of_stack
+from stepper.debug.moments.spread import Spread
 from stepper.debug.moments.views import MomentValues, MomentView, OperationDifference, ValueKey
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Frame, Phase
+from stepper.engine.frames import Frame, Phase, loop_run
 from stepper.engine.program import LoopPlan, Value
 from stepper.errors import StepperError, UsageError
 from stepper.tensors.statistics import number_of
@@ -31,6 +33,7 @@ _MOST_KNOWN: Final = 20_000
 """Comparisons that are remembered."""
 _MOST_PLACES: Final = 2
 """Places of a reference whose values are kept."""
+_ENDED: Final = "the run has ended"
 _SOME: Final = 16
 """Comparisons between two looks at the clock."""
 
@@ -53,6 +56,7 @@ class Moments:
         self._finders: dict[int, tuple[object, FrameFinder]] = {}
         self._differences = _Remembered[Difference]()
         self._numbers = _Remembered[float | None]()
+        self._spread: Spread | None = None
         self._given: OrderedDict[tuple[int, GraphPlace], dict[ValueKey, Any]] = OrderedDict()
 
     @property
@@ -132,14 +136,28 @@ class Moments:
         `enough` ends it; another call goes on. The operations that ran last come first.
         """
         stack = self._timeline.machine.stack
-        if not stack:
-            return MomentView(moment, title=self._title(moment), problem="the run has ended")
-        depth = len(stack) - 1 if depth is None else depth
+        depth = len(stack) - 1 if depth is None else min(depth, len(stack) - 1)
         loop_depth = innermost_loop(stack[: depth + 1])
+        spread = self.spread(moment)
+        shown = (
+            None if spread is None else spread.view(None if loop_depth is None else loop_run(stack[: loop_depth + 1]))
+        )
+        if not stack:
+            return MomentView(moment, title=self._title(moment), spread=shown, problem=_ENDED, is_complete=True)
         try:
-            return self._view(moment, depth, loop_depth, statistic, enough)
+            return replace(self._view(moment, depth, loop_depth, statistic, enough), spread=shown)
         except StepperError as error:
-            return MomentView(moment, title=self._title(moment), problem=str(error))
+            title = self._title(moment)
+            return MomentView(moment, title=title, spread=shown, problem=str(error), is_complete=True)
+
+    def spread(self, moment: Moment) -> Spread | None:
+        """Return all iterations of now beside those of another branch, as far as `Spread.go` has come; else None."""
+        here = self._branches.name
+        if moment.kind is not MomentKind.BRANCH or moment.branch == here or moment.branch not in self._branches:
+            return None
+        if self._spread is None or not self._spread.is_of(moment.branch, here):
+            self._spread = Spread(self._branches, moment.branch, here)
+        return self._spread
 
     def _view(self, moment: Moment, depth: int, loop_depth: int | None, statistic: str, enough: Enough) -> MomentView:
         stack = self._timeline.machine.stack
@@ -159,7 +177,7 @@ class Moments:
             work = chain(self._carried(around, stack[: loop_depth + 1], carried, asks=is_reference), work)
         is_complete = not any(is_due and enough() for is_due in work)
         iteration = None if around is None else around.iteration
-        return MomentView(moment, iteration, title, values, around, operations, carried, "", is_complete)
+        return MomentView(moment, iteration, title, values, around, operations, carried, is_complete=is_complete)
 
     def _carried(
         self, a: MomentValues, stack: Sequence[Frame], found: dict[int, Difference], *, asks: bool

@@ -6,10 +6,13 @@ from typing import Any
 
 from stepper.debug.moments.difference import Change, Difference
 from stepper.debug.moments.moment import Moment, MomentKind
+from stepper.debug.moments.output_changes import OutputChange
+from stepper.debug.moments.spread import SpreadView
 from stepper.debug.moments.views import MomentView
 from stepper.engine.program import Program
 from stepper.plain_values import json_number
 from stepper.records import as_data
+from stepper.wording import counted
 
 
 def moment_text(moment: Moment, iteration: int | None = None) -> str:
@@ -72,6 +75,67 @@ def view_data(found: MomentView, program: Program) -> dict[str, Any]:
         "operations": operations,
         "carried": carried,
     }
+
+
+def spread_sentence(found: SpreadView) -> str:
+    """Return what became of the outputs of the model, in a sentence; empty as long as that is not known."""
+    if found.parted is None:
+        return f"{found.b} and {found.a} do not differ"
+    if not found.is_complete:
+        return ""
+    if any(found.ends):
+        ended = next(name for name, end in zip((found.a, found.b), found.ends, strict=True) if end)
+        return f"the outputs cannot be compared: {ended} ends with an error"
+    changed = [output_text(one) for one in found.outputs if one.difference.change is not Change.SAME]
+    if not changed:
+        many = "the output has" if len(found.outputs) == 1 else "all outputs have"
+        return f"{many} the same bits"
+    return "; ".join(changed)
+
+
+def output_text(found: OutputChange) -> str:
+    """Return what became of one output of the model."""
+    name, whole = f"output {found.name}", found.difference
+    if found.rows is None:
+        if whole.change is Change.SHAPE:
+            return f"{name} has another shape"
+        only = "" if whole.beyond else f", only by {_short(whole.largest)}"
+        return f"{name} changed in {whole.different:,} of {counted(whole.size, 'element')}{only}"
+    rows = f"{found.different:,} of {counted(found.rows, 'row')}"
+    lengths = f"{found.lengths[1]:,} rows, not {found.lengths[0]:,}"
+    if whole.change is Change.SHAPE and not found.different:
+        return f"{name} has {lengths}"
+    more = f" (and has {lengths})" if found.lengths[0] != found.lengths[1] else ""
+    first = "" if found.first is None else f", first in iteration {found.first}"
+    return f"{name} changed in {rows}{first}{more}"
+
+
+def output_notes(found: OutputChange) -> str:
+    """Return which rows were mended or broken, and which differ by no more than the tolerance."""
+    notes = []
+    for change in (Change.MENDED, Change.BROKEN):
+        rows = found.rows_that(change)
+        notes += [f"{counted(len(rows), 'row')} {change}"] if rows else []
+    within = found.within
+    if within:
+        which = f"row {within[0].iteration}" if len(within) == 1 else counted(len(within), "row")
+        notes.append(f"{which} only by {_short(max(row.difference.largest for row in within))}")
+    return "; ".join(notes)
+
+
+def set_text(found: SpreadView) -> str:
+    """Return what was set where two branches part: `key[0,3]@7 89.2 -> 80` and how many edits more."""
+    place = found.set_there
+    if place is None:
+        return "; ".join(found.edits)
+    element = f"[{','.join(map(str, place.element))}]" if place.element else ""
+    at = "" if place.iteration is None else f"@{place.iteration}"
+    more = f", and {counted(len(found.edits) - 1, 'edit')} more" if len(found.edits) > 1 else ""
+    return f"{place.name}{element}{at} {place.a} → {place.b} by hand{more}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.0e}".replace("e-0", "e-").replace("e+0", "e+")
 
 
 def moment_data(moment: Moment) -> dict[str, Any]:

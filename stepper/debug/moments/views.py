@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from stepper.debug.iterations import slots
 from stepper.debug.moments.difference import Difference
 from stepper.debug.moments.moment import Moment
+from stepper.debug.moments.spread import SpreadView
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import Program, Value
@@ -64,10 +65,11 @@ class MomentView(Brief, Struct, frozen=True, eq=False):
 
     `values` are those of the frame that is looked at, `loop` those of the loop that runs in or around it. `operations`
     map the index of an operation to how it differs, `carried` the id of a Parameter to how what entered the iteration
-    does; both as far as they were compared. `problem` says why A has no values here.
+    does; both as far as they were compared. `spread` is there beside another branch: where the two differ in all
+    iterations of the loop. `problem` says why A has no values here.
     """
 
-    unshown: ClassVar = ("values", "loop")
+    unshown: ClassVar = ("values", "loop", "spread")
 
     moment: Moment
     iteration: int | None = None
@@ -76,6 +78,7 @@ class MomentView(Brief, Struct, frozen=True, eq=False):
     loop: MomentValues | None = None
     operations: Mapping[int, OperationDifference] = field(default_factory=dict)
     carried: Mapping[int, Difference] = field(default_factory=dict)
+    spread: SpreadView | None = None
     problem: str = ""
     is_complete: bool = False
 

@@ -64,7 +64,8 @@ class Operations(Pane):
         rows = super().heading(width)
         if self.state.a is None or self.state.frame is None:
             return rows
-        left = [cell for cell in rows[0] if cell[0].strip()]
+        mark, (title, tone), *_ = rows[0]
+        left: Row = [mark, (clip(title, max(width - 2 * _NUMBER - _DIFFERS - 2, 3)), tone)]
         words = ("now".rjust(_NUMBER), "accent"), ("differ".rjust(_DIFFERS - 1) + " ", "note")
         columns: Row = [(" " * (_NUMBER - 3), ""), (" A ", "a-on"), *words]
         return [spread(left, columns, width), *rows[1:]]

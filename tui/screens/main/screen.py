@@ -10,6 +10,8 @@ from typing import Final
 from textual import events
 from textual.app import ComposeResult
 
+from stepper.debug.moments.moment import MomentKind
+from stepper.debug.moments.texts import spread_sentence
 from stepper.debug.stop import Reason
 from tui.keys.keymap import key_for
 from tui.paint.painter import Horizontal, Vertical
@@ -26,6 +28,8 @@ from tui.screens.main.node import NodeProperties
 from tui.screens.main.operations import Operations
 from tui.screens.main.outputs import ScanGrowth
 from tui.screens.main.value import ValueStrip
+from tui.screens.moments.pairs import MomentPictures, ValuePair
+from tui.screens.moments.spread import SpreadGrid
 from tui.screens.timeline.bar import TimelineBar
 from tui.state import State
 
@@ -61,8 +65,10 @@ class MainScreen(DebugScreen):
     MainScreen.-ascii #card { border-top: ascii $primary; }
     MainScreen #node { display: none; height: 6; }
     MainScreen.-huge.-tall #node { display: block; }
+    MainScreen #pair.above { display: none; }
     MainScreen #tabs { display: none; }
     MainScreen .hidden, MainScreen.-huge.-tall #node.hidden { display: none; }
+    MainScreen.-ascii #pair { border-top: ascii $foreground 14%; }
     MainScreen.-tiny #tabs { display: block; }
     MainScreen.-tiny #columns > * { display: none; width: 1fr; border-left: none; }
     MainScreen.-tiny #frames { display: none; }
@@ -70,10 +76,14 @@ class MainScreen(DebugScreen):
     MainScreen.-tiny.tab-body #middle { display: block; }
     MainScreen.-tiny.tab-value #middle { display: block; }
     MainScreen.-tiny.tab-body #value, MainScreen.-tiny.tab-body #end { display: none; }
+    MainScreen.-tiny.tab-body #pair { display: none; }
     MainScreen.-tiny.tab-value #graph { display: none; }
     MainScreen.-tiny.tab-value #value { height: 1fr; border-top: none; }
     MainScreen.-tiny.tab-value #node { display: block; height: 5; }
     MainScreen.-tiny.tab-value #node.hidden { display: none; }
+    MainScreen.-tiny.tab-value #moments, MainScreen.-tiny.tab-value #spread { display: none; }
+    MainScreen.-tiny.tab-value #pair { display: block; height: 1fr; }
+    MainScreen.-tiny.tab-value #pair.hidden { display: none; }
     MainScreen.-tiny.tab-value #end { max-height: 100%; }
     MainScreen.-tiny.tab-loop #right { display: block; layout: horizontal; }
     MainScreen.-tiny.tab-loop #loop-state { width: 1fr; }
@@ -83,7 +93,11 @@ class MainScreen(DebugScreen):
     MainScreen.-tiny.tab-time #time { height: 1fr; }
     """
     tab: str = "ops"
+    has_graph: bool = False
+    """True if the graph is wanted in the centre although A is held against now."""
     _tab_before: str = "ops"
+    _awaited: tuple[tuple[str, str, tuple[str, ...]], str | None] | None = None
+    """The two branches that are being compared, and the last answer meanwhile; empty once what was found is said."""
 
     def body(self) -> ComposeResult:
         """The columns."""
@@ -94,7 +108,10 @@ class MainScreen(DebugScreen):
                 yield Operations(self.host, id="operations")
             with Vertical(id="middle", classes="rule"):
                 yield BodyGraph(self.host, id="graph")
+                yield MomentPictures(self.host, id="moments")
+                yield SpreadGrid(self.host, id="spread")
                 yield ValueStrip(self.host, id="value")
+                yield ValuePair(self.host, id="pair")
                 yield NodeProperties(self.host, id="node")
                 yield EndCard(self.host, id="end")
                 yield StopCard(self.host, id="stop")
@@ -121,6 +138,7 @@ class MainScreen(DebugScreen):
         super().show(state)
         if self.is_ready:
             self._choose_strip()
+            self._tell_spread(state)
             if not self.host.answered[0]:
                 self.put_answer("", "dim")
 
@@ -133,8 +151,52 @@ class MainScreen(DebugScreen):
         self.query_one(StopCard).set_class(not has_stop, "hidden")
         has_end = not has_card and not has_stop and has_ended(state)
         self.query_one(EndCard).set_class(not has_end, "hidden")
-        self.query_one(ValueStrip).set_class(has_card or has_stop or has_end, "hidden")
-        self.query_one(NodeProperties).set_class(has_card or has_stop or has_end, "hidden")
+        is_covered = has_card or has_stop or has_end
+        centre = self._centre()
+        self.query_one("#graph").set_class(centre != "graph", "hidden")
+        self.query_one("#moments").set_class(centre != "moments", "hidden")
+        self.query_one("#spread").set_class(centre != "spread", "hidden")
+        self.query_one(NodeProperties).set_class(is_covered or state.a is not None, "hidden")
+        self.query_one("#value").set_class(is_covered or state.a is not None, "hidden")
+        pair = self.query_one("#pair")
+        pair.set_class(is_covered or state.a is None, "hidden")
+        pair.set_class(centre == "moments", "above")
+
+    def _tell_spread(self, state: State) -> None:
+        """Say what became of the outputs as soon as that is known, unless something else was said meanwhile."""
+        found = None if state.a is None else state.a.spread
+        if found is None:
+            self._awaited = None
+            return
+        key = found.a, found.b, found.edits
+        if self._awaited is None or self._awaited[0] != key:
+            self._awaited = key, None if not found.is_complete else ""
+            return
+        if self._awaited[1] is None:
+            self._awaited = key, self.host.answered[0]
+        if found.is_complete and self._awaited[1]:
+            is_news = self.host.answered[0] == self._awaited[1]
+            self._awaited = key, ""
+            if is_news:
+                self.host.say(f"{found.b}: {spread_sentence(found)}", "edit")
+
+    def _centre(self) -> str:
+        """Return the pane in the centre: the graph, or while A is held against now the two moments."""
+        a = self.host.state.a
+        if a is None or self.has_graph:
+            return "graph"
+        return "spread" if a.moment.kind is MomentKind.BRANCH else "moments"
+
+    def turn_centre(self) -> bool:
+        """Show the graph in place of the two moments, or these again; False where there is no A."""
+        if self.host.state.a is None:
+            return False
+        self.has_graph = not self.has_graph
+        self._choose_strip()
+        pane = self.query_one(f"#{self._centre()}", Pane)
+        pane.update(self.host.state)
+        self.call_after_refresh(self.set_focus, pane)  # the one that is hidden gives the focus away before
+        return True
 
     def put_answer(self, text: str, tone: str) -> None:
         """At the start, before there is any answer, what one may do."""

@@ -1,0 +1,126 @@
+"""Two moments on the screen, by keys: A in the list, the centre and the top bar; an edit against the original run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import stepper
+from stepper.debug.debugger import Debugger
+from stepper.debug.moments.difference import Change
+from stepper.debug.moments.moment import MomentKind
+from tests.compare.twins import X, recurrence
+from tests.tui.driven import Driven, drive
+from tui.theme import Look
+
+AT_THE_KEY = ("run-to key@7",)
+EDIT = ("asterisk", "8", "0", "enter")
+"""The bad element is proposed, its value is typed: four keys."""
+
+
+def line_of(text: str, name: str) -> str:
+    return next(line for line in text.splitlines() if name in line.split())
+
+
+def test_an_edit_is_held_against_the_original_in_four_keys() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press(*EDIT)
+        await driven.filled()
+        shown = driven.text("spread")
+        assert "output mixed changed in 5 of 12 rows, first in iteration 7" in shown
+        assert "key[0,3]@7" in shown and "4 rows mended; row 7 only by 1e-6" in shown
+        assert "output mixed changed in 5 of 12 rows" in driven.text("answer")
+        assert line_of(shown, "key").split()[-12:] == ["·"] * 7 + ["*"] + ["·"] * 4
+        assert line_of(shown, "denominator_next").split()[-12:] == ["·"] * 7 + ["✓"] * 5
+        assert line_of(shown, "receptance").split()[-12:] == ["·"] * 12
+        assert "A  branch original   now branch edit-1" in driven.text("top")
+        await driven.type("run-to wkv@8")
+        listed = driven.text("operations")
+        assert line_of(listed, "wkv").split()[-3:] == ["NaN", "9.104", "mended"]
+        assert line_of(listed, "key").split()[-1] == "=" and line_of(listed, "mixed").split()[-2:] == ["NaN", "·"]
+        pair = driven.text("pair").splitlines()
+        assert pair[1].split() == ["A", "10.970", "-0.015", "0.367", "NaN", "7.409", "-0.385", "1.476", "-2.656"]
+        assert pair[3].split()[3:] == ["=", "=", "=", "mended", "=", "=", "=", "="]
+        assert "NaN → 21.870   the other 7 have the same bits" in pair[4]
+        await driven.press("apostrophe", "A")
+        assert driven.state.branch == "original" and driven.state.a is not None
+        assert driven.state.a.moment.branch == "edit-1"
+        await driven.press("apostrophe", "A", "tab")
+        while driven.app.focused_pane is not driven.pane("spread"):
+            await driven.press("tab")
+        await driven.press("x")
+        assert driven.state.iteration == 8 and driven.state.frame is not None
+        where = driven.state.frame.layers[driven.state.frame.moment].name
+        assert where == "kept_weight", "where the next operation begins to differ"
+        await driven.press("v")
+        assert not driven.pane("spread").display and driven.pane("graph").display
+        await driven.press("V", "V")
+        assert driven.pane("spread").display and "receptance" not in driven.text("spread")
+
+    drive("rwkv_overflow", script, size=(160, 48), lines=AT_THE_KEY)
+
+
+def test_two_iterations_side_by_side_in_three_keys() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("m", "A", "right_square_bracket")
+        assert "A  iteration 2   now iteration 3" in driven.text("top")
+        listed = driven.text("operations")
+        assert line_of(listed, "wkv").split()[-1] not in ("=", "·") and "differ" in listed
+        assert "A | now | difference" in driven.text("moments") and "numerator" in driven.text("moments")
+        assert not driven.pane("graph").display and not driven.pane("value").display
+        await driven.type("A +1")
+        assert "A  iteration 3   now iteration 3" in driven.text("top")
+        assert {line.split()[-1] for line in driven.text("operations").splitlines()[1:9]} == {"="}
+        await driven.press("equals_sign", "equals_sign")
+        assert driven.state.a is not None and driven.state.a.moment.kind is MomentKind.BEFORE
+        found = driven.state.a.difference(driven.state.cursor or 0)
+        assert found is not None and found.change is Change.NUMBER
+        await driven.type("g")
+        await driven.press("g")
+        assert "no iteration before" in driven.text("top") and "there is no iteration before" in driven.text("moments")
+        await driven.press("equals_sign")
+        assert driven.state.a is None and driven.pane("graph").display and " A " not in driven.text("top")
+        await driven.type("A 99")
+        assert "the loop runs 12 iterations" in driven.text("moments")
+
+    drive("rwkv_overflow", script, size=(160, 48), lines=("run-to wkv@2",))
+
+
+def test_without_room_each_tab_has_its_rows_and_without_colours_signs_tell() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press(*EDIT)
+        await driven.filled()
+        await driven.type("run-to wkv@8")
+        assert line_of(driven.text("operations"), "wkv").split()[-1] == "mended"
+        await driven.press("tab")
+        assert ["=", "=", "=", "mended"] in [line.split()[:4] for line in driven.text("pair").splitlines()]
+        await driven.press("shift+tab", "shift+tab")
+        shown = driven.text("spread")
+        assert line_of(shown, "exp_bonus").count("=") == 11 and "6" in line_of(shown, "exp_bonus").split()
+
+    drive("rwkv_overflow", script, size=(80, 24), lines=AT_THE_KEY, look=Look(plain=True))
+
+
+def test_the_reference_is_a_by_itself_and_a_branch_can_be_named_as_one(tmp_path: Path) -> None:
+    folder = tmp_path
+    for name, fault in (("ours", ""), ("theirs", "one weight")):
+        (folder / name).mkdir()
+        recurrence(fault).write(folder / name)
+    debugger = Debugger(stepper.read_model(folder / "ours/model.xml"), {0: X})
+
+    async def script(driven: Driven) -> None:
+        assert driven.state.a is not None and driven.state.a.moment.kind is MomentKind.REFERENCE
+        frame = driven.state.frame
+        assert frame is not None
+        index = next(at for at, layer in enumerate(frame.layers) if layer.name == "xW")
+        await driven.filled()
+        found = driven.state.a.difference(index)
+        assert found is not None
+        np.testing.assert_allclose(found.largest, abs(float(X[3, 1])) * 1e-3, rtol=1e-3)
+        assert line_of(driven.text("operations"), "xW").split()[-1] != "="
+        await driven.type("reference original")
+        assert "branch original" in driven.text("answer") and driven.state.a.moment.kind is MomentKind.BRANCH
+
+    path = folder / "theirs/model.xml"
+    drive(debugger, script, size=(120, 40), lines=(f"reference {path}", "run-to cell@0", "iter 3", "run-to y"))

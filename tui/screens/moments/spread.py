@@ -1,0 +1,263 @@
+"""Where an edit spread: operations down, iterations across, and what became of the model's outputs in a sentence."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Final
+
+import numpy as np
+from rich.style import Style
+from textual import events
+from textual.color import Color
+
+from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.moments.difference import Change
+from stepper.debug.moments.spread import SpreadCell, SpreadCells, SpreadView
+from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
+from tui.paint.folding import Listing, OperationEntry
+from tui.paint.names import marked_name
+from tui.paint.pane import Host, Pane
+from tui.paint.rows import Cell, Row, clip, clip_end, padded, printable, short_count, spread
+from tui.state import State
+from tui.theme import GLYPHS
+
+_WIDTHS: Final = (4, 3, 2, 1)
+_NAME: Final = 18
+_LEAST_EXPONENT: Final = -7.0
+_EXPONENTS: Final = 9.0
+"""Relative differences from 1e-7 to 100 are shades; fainter and stronger ones look like these."""
+
+
+class SpreadGrid(Pane):
+    """A row an operation, a column an iteration: edited, differs by so much, mended, broken, the same bits."""
+
+    DEFAULT_CSS = "SpreadGrid { height: 1fr; }"
+    kind: ClassVar[str] = "moments"
+    title = "spread"
+    help_text: ClassVar[str] = (
+        "Where the edit spread, beside the branch that A is: operations down, iterations across.\n"
+        "The shade is the logarithm of the largest relative difference; * the edit, ✓ not finite in A and finite now,\n"
+        "✗ the reverse, ~ another shape, · the same bits.\n"
+        "x goes to where the next operation begins to differ, X back; V shows those alone that differ,\n"
+        "v shows the graph in its place; a click selects, Enter or a double click goes there."
+    )
+
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self._differing_alone = False
+
+    # --- what is shown -------------------------------------------------------------------------------------------
+
+    @property
+    def found(self) -> SpreadView | None:
+        """The two branches; None where A is no other branch."""
+        return None if self.state.a is None else self.state.a.spread
+
+    @property
+    def _frame(self) -> FrameView | None:
+        """The loop's frame around what is looked at; outside of loops that which is looked at."""
+        state = self.state
+        return state.frames[state.loop_depth] if state.loop_depth is not None else state.frame
+
+    def _cells(self) -> SpreadCells | None:
+        found, frame = self.found, self._frame
+        cells = None if found is None else found.cells
+        return cells if cells is not None and frame is not None and cells.program is frame.program else None
+
+    def _listing(self) -> Listing | None:
+        frame = self._frame
+        return None if frame is None else self.host.folding.listing(frame.program)
+
+    def _entries(self) -> tuple[OperationEntry, ...]:
+        listing, cells = self._listing(), self._cells()
+        if listing is None or cells is None:
+            return ()
+        if not self._differing_alone:
+            return listing.entries
+        touched = cells.touched
+        return tuple(entry for entry in listing.entries if touched[list(entry.indices)].any())
+
+    def look_on(self, _direction: int) -> None:
+        """All operations, or those alone that differ in any iteration."""
+        self._differing_alone = not self._differing_alone
+        self.update(self.state)
+
+    def update(self, state: State) -> None:
+        """The selected operation stays in sight."""
+        self.state = state
+        entries = self._entries()
+        room = self.size.height - len(self.heading(self.size.width))
+        rows = [row for row, entry in enumerate(entries) if state.cursor in entry.indices]
+        if rows and room > 0 and not self.top <= rows[0] < self.top + room:
+            self.top = rows[0] - room * 2 // 3
+        self.top = max(0, min(self.top, len(entries) - room))
+        self.changed()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """The selected operation stays in sight."""
+        self.update(self.state)
+
+    # --- columns -------------------------------------------------------------------------------------------------
+
+    def _columns(self, width: int) -> tuple[int, int, int, int]:
+        """Return the cells of a column, rows of cells that one stands for, the first row, and how many columns."""
+        cells = self._cells()
+        room = max(width - self._name_width(width) - 2, 1)
+        rows = 0 if cells is None else len(cells.changes)
+        for cell in _WIDTHS:
+            if rows * cell <= room:
+                return cell, 1, 0, rows
+        if rows <= 4 * room and cells is not None:  # a window that follows the moment tells more than bins of a few
+            now = (self.state.iteration or 0) // cells.step
+            return 1, 1, max(0, min(now - room * 2 // 3, rows - room)), min(room, rows)
+        many = math.ceil(rows / room)
+        return 1, many, 0, math.ceil(rows / many)
+
+    @staticmethod
+    def _name_width(width: int) -> int:
+        return _NAME if width < 90 else 22
+
+    # --- the rows ------------------------------------------------------------------------------------------------
+
+    def heading(self, width: int) -> list[Row]:
+        """Return what became of the outputs, what was set, what the signs mean, and the iterations."""
+        found = self.found
+        mark: Cell = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
+        if found is None:
+            return [[mark, ("where the edit spread", "title")]]
+        sentence = spread_sentence(found)
+        more = "" if sentence else f"compared {found.compared:,} iterations"
+        tone = "title-on" if self.has_focus else "title"
+        rows: list[Row] = [[mark, (clip_end(printable(sentence or f"{more} so far"), width - 2), tone)]]
+        notes = "; ".join(filter(None, map(output_notes, found.outputs[:1])))
+        rows.append([(" ", ""), (clip_end(printable(set_text(found)), width - 2), "edit")])
+        if notes:
+            room = width - 4 - len(rows[-1][-1][0])
+            rows[-1].append((f"   {clip_end(notes, max(room, 0))}", "strong"))
+        cells = self._cells()
+        if cells is None:
+            return [*rows, []]
+        return [*rows, [], spread([(" where the edit spread", "title")], self._legend(width), width), self._axis(width)]
+
+    def _legend(self, width: int) -> Row:
+        row: Row = [self._tile_of(SpreadCell(Change.NUMBER, 0.0, is_edited=True), 3), (" edited  ", "dim")]
+        row += [self._tile_of(SpreadCell(Change.NUMBER, 0.03, is_edited=False), 3), (" differs  ", "dim")]
+        row += [self._tile_of(SpreadCell(Change.MENDED, 0.0, is_edited=False), 3), (" mended  ", "dim")]
+        if width >= 84:
+            row += [self._tile_of(SpreadCell(Change.BROKEN, 0.0, is_edited=False), 3), (" broken  ", "dim")]
+        same = self._tile_of(SpreadCell(Change.SAME, 0.0, is_edited=False), 1)
+        return [*row, same, (" same bits " if width >= 76 else " same ", "dim")]
+
+    def _axis(self, width: int) -> Row:
+        cells = self._cells()
+        assert cells is not None
+        cell, many, first, count = self._columns(width)
+        now = -1 if self.state.iteration is None else (self.state.iteration // cells.step - first) // many
+        marks = [" "] * (count * cell + 8)
+        free = 0
+        for column in range(count):
+            label = short_count((first + column * many) * cells.step)
+            at = column * cell + max((cell - len(label)) // 2, 0)
+            if at >= free and column != now and not (now >= 0 and at <= now * cell < at + len(label) + 1):
+                marks[at : at + len(label)] = label
+                free = at + len(label) + 1
+        line = "".join(marks)[: count * cell]
+        name = " " * (self._name_width(width) + 2)
+        if not 0 <= now < count:
+            return [(name, ""), (line, "dim")]
+        label = str(self.state.iteration)
+        wide = max(cell, len(label))
+        at = min(now * cell, max(count * cell - wide, 0))
+        return [(name, ""), (line[:at], "dim"), (f"{label:^{wide}}", "now"), (line[at + wide :], "dim")]
+
+    def count(self, width: int) -> int:
+        """Return a row an operation, or a sentence."""
+        return len(self._entries()) or 1
+
+    def row(self, index: int, width: int) -> Row:
+        """Return one operation, or a folded group of them."""
+        entries, cells, frame = self._entries(), self._cells(), self._frame
+        if not entries or cells is None or frame is None:
+            return [("  ", ""), (self._why_nothing(), "dim")]
+        entry = entries[index]
+        name_width = self._name_width(width)
+        if entry.is_folded:
+            name = clip(f"{GLYPHS['fold']} {entry.title} ×{len(entry.indices)}", name_width - 1)
+        else:
+            name = marked_name(frame.program, entry.indices[0], name_width - 1)
+        is_cursor, is_now = self.state.cursor in entry.indices, frame.moment in entry.indices
+        touched = bool(cells.touched[list(entry.indices)].any())
+        tone = ("strong" if is_cursor else "" if touched else "dim") + (" cursor" if is_cursor else "")
+        gutter: Cell = (f"{GLYPHS['now'] if is_now else ' '} ", "accent")
+        row: Row = [gutter, (padded(name, name_width), tone.strip())]
+        cell, many, first, count = self._columns(width)
+        for column in range(count):
+            begin = first + column * many
+            row.append(self._tile_of(cells.worst_in(begin, min(begin + many, len(cells.changes)), entry.indices), cell))
+        return row
+
+    def _why_nothing(self) -> str:
+        found = self.found
+        if found is None:
+            return ""
+        if found.parted is None:
+            return "nothing differs"
+        if found.cells is None:
+            done = "no operation differs in this run of the loop" if found.is_complete else "it is being compared"
+            return done if self.state.frames else "the run has ended; N goes back into it"
+        return "no operation differs" if self._differing_alone else "it is being compared"
+
+    def _tile_of(self, one: SpreadCell, width: int) -> Cell:
+        plain = self.look.plain
+        if one.is_edited:
+            return f"{self.look.edited:^{width}}", "a-on"
+        match one.change:
+            case None:
+                return " " * width, ""
+            case Change.SAME:
+                return f"{'=' if plain else GLYPHS['pending']:^{width}}", "faint"
+            case Change.MENDED:
+                return f"{'✓':^{width}}", self._on(self.ramp(0.55))
+            case Change.BROKEN:
+                return f"{'✗':^{width}}", "badbg"
+            case Change.SHAPE:
+                return f"{GLYPHS['shape']:^{width}}", self._on(self._shade(1.0))
+        level = (math.log10(one.relative + 1e-12) - _LEAST_EXPONENT) / _EXPONENTS if one.relative < math.inf else 1.0
+        level = float(np.clip(level, 0.22, 1.0))
+        text = str(int(level * 9)) if plain else ""
+        return f"{text:^{width}}", self._on(self._shade(level))
+
+    def _shade(self, level: float) -> Color:
+        return self.colour("background").blend(self.colour("warning"), level * 0.8)
+
+    @staticmethod
+    def _on(ground: Color) -> Style:
+        return Style(bgcolor=ground.rich_color, color=ground.get_contrast_text().rich_color)
+
+    # --- keys and mouse ------------------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects an operation, a second one goes to the cell."""
+        row, cells = self.row_at(event.y), self._cells()
+        entries = self._entries()
+        if row is None or cells is None or row >= len(entries):
+            return
+        index = entries[row].indices[0]
+        width = self.size.width
+        cell, many, first, count = self._columns(width)
+        column = (event.x - self._name_width(width) - 3) // cell
+        if event.chain == 2 and 0 <= column < count and self._frame is not None:
+            iteration = (first + column * many) * cells.step
+            self.post_line(f"goto {self._frame.address(index, self.host.driver.compiled)}@{iteration}")
+        else:
+            self.post_line(f"select {index}")
+
+    def seek_difference(self, *, backward: bool) -> str:
+        """Return the line that goes to where the next operation begins to differ; empty if there is none."""
+        cells, frame = self._cells(), self._frame
+        if cells is None or frame is None:
+            return ""
+        found = cells.next_different(self.state.iteration or 0, frame.moment, backward=backward)
+        if found is None:
+            return ""
+        return f"goto {frame.address(found[1], self.host.driver.compiled)}@{found[0]}"
