@@ -25,7 +25,7 @@ from tui.worker.event_log import LogEntry
 if TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparison
     from stepper.debug.iterations.sweep import SweepView
-    from stepper.debug.overview.facts import Overview
+    from stepper.debug.overview.facts import Overview, Row
 
 
 class TimelineEventKind(Enum):
@@ -171,6 +171,15 @@ class State(Struct, frozen=True, eq=False):
         if not self.labels or program is None or layer is None:
             return ()
         return self.labels.get((id(program), program.slots.get((layer.id, output), -1)), ())
+
+    def labels_at(self, row: Row) -> tuple[str, ...]:
+        """Return the words for the numbers of a row of the loop: given for its Parameter, or for what computes it."""
+        program = self.loop_program
+        if program is None or not self.labels:
+            return ()
+        sites = [row.inner.id, *(() if row.producer is None else (row.producer.id,))]
+        slots = (slot for site in sites for (layer, _), slot in program.slots.items() if layer == site)
+        return next((self.labels[id(program), slot] for slot in slots if (id(program), slot) in self.labels), ())
 
     @property
     def loop_program(self) -> Program | None:

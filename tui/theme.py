@@ -70,6 +70,7 @@ GLYPHS: Final = {
     "edit": "*",  # changed by hand
     "stuck": "=",
     "grow": "^",
+    "change": "Δ",
     "diff": "≠",
     "watch": "◦",
     "back": "↺",

@@ -11,11 +11,12 @@ import math
 import zlib
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, ClassVar, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.element_types import Array
@@ -28,6 +29,8 @@ LARGEST_COMPARED: Final = 2**14
 """Elements of a value up to which it is told whether it is the same as another one."""
 _MOST_SHAPES: Final = 32
 _SMALL_BUCKET: Final = 32
+_LARGE: Final = 2**20
+"""Elements that are looked at together."""
 _LARGE_SQUARE: Final = 1e18
 """Magnitudes from which on sums of squares in f32 may overflow."""
 SETTLED: Final = 0.01
@@ -86,7 +89,8 @@ class ColumnStatistics(Struct, frozen=True):
 class ValueHistory(Brief, Struct, frozen=True, eq=False):
     """A value over the iterations of one run of a loop, or over the runs of a branch.
 
-    `spans[c]` is the half-open range of iterations that column c stands for; `numbers[s, c, e]` are its numbers: of the
+    `spans[c]` is the half-open range of iterations that column c stands for (there are gaps
+    where some are not known); `numbers[s, c, e]` are its numbers: of the
     elements in row-major order (`is_whole`, s = 0 alone), or by KeptStatistic of buckets of them. `entered[s, e]` is
     the same of the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is
     the iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that
@@ -172,6 +176,34 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
         spans = self.spans[chosen] - first
         return ValueHistory(self.type, self.shape, last - first, self.is_whole, spans, self.numbers[:, chosen])
 
+    def before(self, iteration: int) -> ValueHistory | None:
+        """Return what is known of earlier iterations; None where nothing is."""
+        end = int(np.searchsorted(self.spans[:, 1], iteration, side="right"))
+        if end == len(self.spans):
+            return self
+        if not end:
+            return None
+        bad = [one if one is not None and one < iteration else None for one in (self.first_nan, self.first_infinite)]
+        return replace(
+            self,
+            spans=self.spans[:end],
+            numbers=self.numbers[:, :end],
+            count=iteration,
+            unchanged_since=None,
+            counter=None,
+            first_nan=bad[0],
+            first_infinite=bad[1],
+        )
+
+    def rms(self, iteration: int) -> float | None:
+        """Return the value of one iteration as one number, a single element as itself; None where it is not known."""
+        part = self.over(iteration, iteration + 1, KeptStatistic.RMS)
+        if part is None:
+            return None
+        wide = part.astype(np.float64)
+        with np.errstate(all="ignore"):
+            return float(wide[0] if len(wide) == 1 else np.sqrt(np.square(wide).mean()))
+
     def over(self, first: int, last: int, statistic: KeptStatistic = KeptStatistic.LARGEST) -> Array | None:
         """Return the numbers for the iterations [first, last): by element the strongest of the columns in it.
 
@@ -199,6 +231,61 @@ def bucket_begins(size: int) -> Array:
     each, more = divmod(size, max(count, 1))
     places = np.arange(count)
     return places * each + np.minimum(places, more)
+
+
+def numbers_of(value: Any) -> Array | None:
+    """Return the numbers [statistic, element] that are kept of one value; None of texts and of empty ones."""
+    array = np.asarray(value)
+    if not array.size or array.dtype.kind in "SUOT" or array.dtype == element_types.STRING_DTYPE:
+        return None
+    with np.errstate(all="ignore"):
+        if array.size <= MOST_ELEMENTS:
+            return plain_numbers(array.reshape(1, -1))
+        if array.size > _LARGE:
+            return _large_statistics(array.reshape(-1))
+        return bucket_statistics(plain_numbers(array.reshape(1, -1)), bucket_begins(array.size))[:, 0]
+
+
+def numbers_of_all(values: Sequence[Any]) -> Array | None:
+    """Return the numbers [1, iteration, element] of small values that are alike; None where they are not."""
+    if not len(values) or any(value is None or np.size(value) > MOST_ELEMENTS for value in values):
+        return None
+    arrays = [np.asarray(value) for value in values]
+    if not arrays[0].size or arrays[0].dtype.kind not in "biuf":
+        return None
+    stack = _stacked(arrays)
+    return None if stack is None or stack.dtype != arrays[0].dtype else plain_numbers(stack)[None]
+
+
+def _large_statistics(flat: Array) -> Array:
+    """Return the statistics of one large value, looking at some elements at a time."""
+    begins = [*bucket_begins(flat.size).tolist(), flat.size]
+    found = np.empty((3, len(begins) - 1))
+    for bucket, (begin, end) in enumerate(pairwise(begins)):
+        parts, sizes = [], []
+        for at in range(begin, end, _LARGE):
+            part = flat[at : min(at + _LARGE, end)]
+            each = bucket_statistics(plain_numbers(part.reshape(1, -1)), np.zeros(1, np.intp))
+            parts.append(each[:, 0, 0].astype(np.float64))
+            sizes.append(len(part))
+        found_parts, share = np.array(parts), np.array(sizes) / (end - begin)
+        largest = float(strongest(found_parts[:, KeptStatistic.LARGEST]))
+        found[:, bucket] = largest
+        if math.isfinite(largest):
+            found[KeptStatistic.MEAN, bucket] = found_parts[:, KeptStatistic.MEAN] @ share
+            found[KeptStatistic.RMS, bucket] = math.sqrt(np.square(found_parts[:, KeptStatistic.RMS]) @ share)
+    return found
+
+
+def summary(numbers: Array) -> Array:
+    """Return the three statistics of all elements for kept numbers [statistic, iteration, element]."""
+    if not numbers.shape[2]:
+        return np.zeros((3, numbers.shape[1], 1), np.float64)
+    if len(numbers) == 1:
+        return bucket_statistics(numbers[0], np.zeros(1, np.intp)).astype(np.float64)
+    means = numbers[KeptStatistic.MEAN].mean(axis=1, keepdims=True)
+    rms = np.sqrt(np.square(numbers[KeptStatistic.RMS]).mean(axis=1, keepdims=True))
+    return np.stack([strongest(numbers[KeptStatistic.LARGEST], 1)[:, None], means, rms])
 
 
 def bucket_statistics(stack: Array, begins: Array) -> Array:
@@ -491,20 +578,8 @@ class HistoryRecorder:
     def _summarise(self) -> None:
         """From now on the three numbers of all elements, since their number changes."""
         self._size, begins = 0, np.zeros(1, np.intp)
-        self._first, self._recent, self._bins = (
-            self._summary(kept) for kept in (self._first, self._recent, self._bins)
-        )
+        self._first, self._recent, self._bins = (summary(kept) for kept in (self._first, self._recent, self._bins))
         self._begins, self._is_whole = begins, False
-
-    def _summary(self, kept: Array) -> Array:
-        if not kept.shape[2]:
-            return np.zeros((3, kept.shape[1], 1), np.float64)
-        begins = np.zeros(1, np.intp)
-        if self._is_whole:
-            return bucket_statistics(kept[0], begins)
-        means = kept[KeptStatistic.MEAN].mean(axis=1, keepdims=True)
-        rms = np.sqrt(np.square(kept[KeptStatistic.RMS]).mean(axis=1, keepdims=True))
-        return np.stack([strongest(kept[KeptStatistic.LARGEST], 1)[:, None], means, rms])
 
     def _store(self, numbers: Array) -> None:
         room = self._capacity.edge - self._first.shape[1]

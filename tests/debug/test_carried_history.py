@@ -7,14 +7,20 @@ import math
 import numpy as np
 import pytest
 
-from stepper.debug.iterations.statistics import CarriedHistory
+from stepper.debug.iterations.statistics import RowValues
+from stepper.debug.overview.facts import Row, RowKind
+from stepper.ir.model import layer_site
+from stepper.tensors.known_values import KnownValues
 from stepper.tensors.surveys import largest_of
 from tests.debug.debugged import sample
 
 
-def history(*numbers: float) -> CarriedHistory:
-    parameter = sample("for_loop").model.graph.parameters[0]
-    return CarriedHistory(parameter, np.arange(len(numbers)), np.array(numbers, np.float64))
+def history(*numbers: float) -> RowValues:
+    known = KnownValues()
+    for iteration, value in enumerate(numbers):
+        known.see(iteration, np.float64(value))
+    parameter = layer_site(sample("for_loop").model.graph.parameters[0], "")
+    return RowValues(Row(RowKind.BACK_EDGE, parameter), known.view())
 
 
 @pytest.mark.parametrize(

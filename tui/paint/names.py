@@ -6,6 +6,8 @@ import re
 from typing import Final
 from weakref import ref
 
+from stepper.debug.overview.facts import Row as LoopRow
+from stepper.debug.overview.facts import RowKind
 from stepper.engine.partners import mark_of
 from stepper.engine.program import Program
 from stepper.ir.model import Layer, LayerSite
@@ -13,6 +15,8 @@ from stepper.query import short_names
 from tui.paint.rows import clip, printable
 
 _ADDRESS: Final = re.compile(r"(?:`[^`]*`::)*`[^`]*`")
+_WITH_BODIES: Final = ("Loop", "TensorIterator", "If")
+"""Types of which an output has no name of its own."""
 _KNOWN: Final[dict[int, tuple[ref[Program], tuple[str, ...]]]] = {}
 """By the identity of the program, as long as there is one: a program is compared and hashed by all that is in it."""
 
@@ -47,6 +51,16 @@ def layer_name(layer: Layer | LayerSite) -> str:
 def carried_name(layer: Layer | LayerSite) -> str:
     """Return a Parameter's name: `h` for `h.9`, which a converter numbered."""
     return printable(short_names.without_number(layer.name))
+
+
+def row_name(row: LoopRow) -> str:
+    """Return the name of a value that is followed over the iterations of a loop."""
+    if row.kind in (RowKind.BACK_EDGE, RowKind.SLICE, RowKind.CONDITION):
+        return carried_name(row.inner)
+    producer = row.producer
+    if producer is None or producer.type in _WITH_BODIES:
+        return carried_name(row.inner).removesuffix("_result")
+    return layer_name(producer)
 
 
 def expression_name(text: str) -> str:

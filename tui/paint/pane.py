@@ -25,6 +25,7 @@ from tui.paint.folding import Folding
 from tui.paint.links import Destination, link_in
 from tui.paint.painter import FaultReporter, PaintedWidget
 from tui.paint.rows import Cell, Row, spread
+from tui.pictures.palette import Palette
 from tui.state import State
 from tui.theme import GLYPHS, Look
 from tui.worker.driver import Driver
@@ -106,6 +107,7 @@ class Pane(PaintedWidget, can_focus=True):
         self._rows: tuple[int, list[Row]] | None = None
         self._colours: dict[object, Color] = {}
         self._tiles: dict[object, Cell] = {}
+        self._palette: Palette | None = None
 
     @property
     def is_typing(self) -> bool:
@@ -180,6 +182,7 @@ class Pane(PaintedWidget, can_focus=True):
         self._rows = None
         self._colours.clear()
         self._tiles.clear()
+        self._palette = None
 
     def on_focus(self) -> None:
         """The heading shows it."""
@@ -246,6 +249,13 @@ class Pane(PaintedWidget, can_focus=True):
         if found is None:
             found = self._colours[name] = Color.parse(self.app.theme_variables[name])
         return found
+
+    @property
+    def palette(self) -> Palette:
+        """The colours of pictures of values."""
+        if self._palette is None:
+            self._palette = Palette(self.colour, self.look)
+        return self._palette
 
     def ramp(self, level: float, *, signed: bool = False) -> Color:
         """Return the shade of a number between -1 and 1: zero is the ground, magnitude moves away from it."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
 
+from stepper.debug.iterations.slots import is_current
 from stepper.debug.iterations.tiles import MOST_CELLS, CellsView, Tile, TileStore
+from stepper.debug.overview.facts import Row
+from stepper.debug.overview.rows import LoopRows, loop_rows
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
@@ -23,14 +26,15 @@ from stepper.element_types import Array
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import LoopPlan, Program, Value
 from stepper.errors import UsageError
-from stepper.ir.model import Layer
-from stepper.records import Brief
-from stepper.tensors.statistics import OVER_ITERATIONS, number_of, quiet_number_of
+from stepper.tensors.histories import KeptStatistic, ValueHistory
+from stepper.tensors.known_values import KnownValues
+from stepper.tensors.statistics import OVER_ITERATIONS, quiet_number_of
 
 MOST_ITERATIONS: Final = 64
 _AHEAD: Final = 8
 """Iterations after the present that a history has, too, where one has been there."""
-MOST_POINTS: Final = 100_000
+_PIECES: Final = 256
+"""Of an output that grows all pieces are there: so many of the last ones are looked at."""
 MOST_RUNS: Final = 32
 MOST_SHAPES: Final = 2**16
 
@@ -42,40 +46,46 @@ _GROWTH: Final = 8.0
 """A carried value explodes where it has grown so many times in the last iterations."""
 
 
-class CarriedHistory(Brief, Struct, frozen=True, eq=False):
-    """Values of a carried Parameter when each iteration began, as one number; `iterations` ascending, with gaps."""
+class RowValues(Struct, frozen=True, eq=False):
+    """A row of a loop, and what is known of its values around the present: column k is what iteration k made."""
 
-    unshown: ClassVar = ("parameter",)
-
-    parameter: Layer
-    iterations: Array
-    numbers: Array
+    row: Row
+    values: ValueHistory | None
 
     @property
     def explodes(self) -> bool:
         """True if the magnitude grew in each of the last iterations, and many times altogether."""
-        last = [abs(value) for value in self.numbers[-6:].tolist() if math.isfinite(value)]
-        grew = len(last) == 6 and all(later > earlier for earlier, later in pairwise(last))
-        return grew and last[-1] > _GROWTH * max(last[0], 1.0)
+        values = self.values
+        if values is None or values.count < 6:
+            return False
+        with np.errstate(all="ignore"):
+            last = values.numbers[0 if values.is_whole else KeptStatistic.RMS, -6:].astype(np.float64)
+            sizes = np.sqrt(np.square(last).mean(axis=1)).tolist()
+        grew = len(sizes) == 6 and all(later > earlier for earlier, later in pairwise(sizes))
+        return grew and math.isfinite(sizes[-1]) and sizes[-1] > _GROWTH * max(sizes[0], 1.0)
 
     @property
     def is_counter(self) -> bool:
         """True if the value only counts iterations."""
-        numbers = self.numbers
+        values = self.values
+        if values is None or values.elements != 1:
+            return False
+        numbers = values.numbers[0, :, 0]
         return len(numbers) > 1 and bool((np.diff(numbers) > 0).all()) and bool((numbers == np.round(numbers)).all())
 
 
 class HistoryView(Struct, frozen=True, eq=False):
     """The operations of one run of a graph over its last iterations.
 
-    `numbers[k, index]` is the statistic of operation `index` in iteration `first + k`, where `known[k, index]`.
+    `numbers[k, index]` is the statistic of operation `index` in iteration `first + k`, where `known[k, index]`. `rows`
+    are those of a loop.
     """
 
     statistic: str
     first: int
     numbers: Array
     known: Array
-    carried: tuple[CarriedHistory, ...]
+    rows: tuple[RowValues, ...]
 
     def of(self, index: int, last: int, most: int) -> list[float | None]:
         """Return an operation over the iterations up to and with `last`, at most so many; None if it is not known."""
@@ -89,14 +99,15 @@ class HistoryView(Struct, frozen=True, eq=False):
 
 
 class _ActivationStatistics:
-    """One activation of a program: a number for each operation and iteration, and the carried values of all.
+    """One activation of a program: a number for each operation and iteration, and the values of a loop's rows.
 
     `ended` is the first iteration that there is not (the loop is over, or fails), where that was found out.
     """
 
-    def __init__(self, program: Program, carried: tuple[int, ...]) -> None:
+    def __init__(self, program: Program, rows: LoopRows) -> None:
         self.program = program
-        self.carried: dict[int, dict[int, float]] = {slot: {} for slot in carried}
+        self.rows = rows
+        self.values = {slot: KnownValues() for slot in rows.slots}
         self.slots = [operation.outputs[0] if operation.outputs else -1 for operation in program.operations]
         self.tiles = TileStore(len(self.slots))
         self.ended: int | None = None
@@ -109,29 +120,45 @@ class _ActivationStatistics:
         iteration = _iteration(frame)
         if iteration is None:
             return
+        self._see_rows(frame, iteration)
         if not (self.tiles.lacks(iteration) or (iteration and self.tiles.lacks(iteration - 1))):
-            self._see_carried(frame, iteration)  # all else that it can tell is known
-            return
+            return  # all else that it can tell is known
         if frame.phase is not Phase.RUNNING:
             self.see_closed(frame, iteration, statistic)
             return
         self._take(frame.values, iteration, 0, frame.pc, statistic)
         if iteration > 0:
             self._take(frame.values, iteration - 1, frame.pc, len(self.slots), statistic)
-        self._see_carried(frame, iteration)
 
     def see_closed(self, frame: Frame, iteration: int, statistic: str) -> None:
         """All operations of the iteration have run, and their values are there."""
         self._take(frame.values, iteration, 0, len(self.slots), statistic)
         self.tiles.close(iteration)
-        self._see_carried(frame, iteration)
+        for slot, known in self.values.items():
+            known.see(iteration, frame.values[slot])
+        self._see_entered(frame, iteration)
 
-    def _see_carried(self, frame: Frame, iteration: int) -> None:
-        for slot, points in self.carried.items():
-            if iteration not in points and len(points) < MOST_POINTS:
-                number = number_of(frame.values[slot])
-                if number is not None:
-                    points[iteration] = number
+    def _see_rows(self, frame: Frame, iteration: int) -> None:
+        """Take what this iteration has made of the rows, and what the one before left in the slots."""
+        for slot, known in self.values.items():
+            if is_current(frame, slot):
+                known.see(iteration, frame.values[slot])
+            elif iteration and frame.values[slot] is not None:
+                known.see(iteration - 1, frame.values[slot])
+        self._see_entered(frame, iteration)
+        for scan in () if frame.activation is None else frame.activation.scans:
+            for made in range(max(scan.length - _PIECES, 0), scan.length):
+                self.values[scan.result].see(made, scan.piece(made))
+
+    def _see_entered(self, frame: Frame, iteration: int) -> None:
+        """Take what back edges carried into this iteration: the one before has made it."""
+        plan = None if frame.activation is None else frame.activation.plan
+        for parameter, result in plan.carried if isinstance(plan, LoopPlan) else ():
+            known = self.values.get(result)
+            if known is not None and iteration:
+                known.see(iteration - 1, frame.values[parameter])
+            elif known is not None:
+                known.enter(frame.values[parameter])
 
     def _take(self, values: list[Value], iteration: int, begin: int, end: int, statistic: str) -> None:
         """Return the part not seen yet of an iteration's operations from `begin` up to but not `end`."""
@@ -165,6 +192,7 @@ class IterationStatistics:
 
     def __init__(self, timeline: Timeline, statistic: str = "rms") -> None:
         self._timeline = timeline
+        self._file = str(timeline.machine.compiled.model.path)
         self.statistic = statistic
         self._runs: OrderedDict[tuple[int, int], _ActivationStatistics] = OrderedDict()
 
@@ -190,8 +218,12 @@ class IterationStatistics:
         run, present = self._run(frame), _iteration(frame) or 0
         first, last = max(present - MOST_ITERATIONS + 1, 0), present + _AHEAD
         part = self._cells(run, first, last).window(first, last - first + 1)
-        carried = tuple(_carried(run.program, slot, points) for slot, points in run.carried.items())
-        return HistoryView(self.statistic, first, part.numbers, part.known, carried)
+        return HistoryView(self.statistic, first, part.numbers, part.known, self._rows(run))
+
+    def _rows(self, run: _ActivationStatistics) -> tuple[RowValues, ...]:
+        slots = (None if place is None else run.rows.slots[place] for place in run.rows.taken)
+        pairs = zip(run.rows.rows, slots, strict=True)
+        return tuple(RowValues(row, None if slot is None else run.values[slot].view()) for row, slot in pairs)
 
     def cells(self, depth: int, first: int, last: int) -> CellsView:
         """Return what is known of these iterations of the run of the frame at this depth."""
@@ -252,8 +284,10 @@ class IterationStatistics:
         run = self._runs.get(key)
         if run is None:
             plan = None if frame.activation is None else frame.activation.plan
-            merged = tuple(entry.parameter for entry in plan.merged) if isinstance(plan, LoopPlan) else ()
-            run = self._runs[key] = _ActivationStatistics(frame.program, merged)
+            rows = LoopRows()
+            if frame.activation is not None and isinstance(plan, LoopPlan):
+                rows = loop_rows(frame.activation.operation.layer, plan, self._file)
+            run = self._runs[key] = _ActivationStatistics(frame.program, rows)
         self._runs.move_to_end(key)
         while len(self._runs) > MOST_RUNS or (len(self._runs) > 1 and self._size() > MOST_CELLS):
             self._runs.popitem(last=False)
@@ -272,9 +306,3 @@ def _iteration(frame: Frame) -> int | None:
     if frame.activation is None or not isinstance(frame.activation.plan, LoopPlan):
         return 0
     return iteration_of(frame)
-
-
-def _carried(program: Program, slot: int, points: Mapping[int, float]) -> CarriedHistory:
-    iterations = sorted(points)
-    numbers = [points[iteration] for iteration in iterations]
-    return CarriedHistory(program.parameter(slot), np.array(iterations, np.int64), np.array(numbers, np.float64))

@@ -1,8 +1,7 @@
 """A loop from its first iteration to the furthest that the run has reached, however many: in bins, so it is bounded.
 
-A sweep walks through a stretch of iterations once, a little at a time, and keeps of each carried value, of the
-condition and of each watch one number a bin: NaN before Inf before the largest magnitude. When the bins are full, two
-become one.
+A sweep walks through a stretch of iterations once, a little at a time, and keeps of each carried value, of each output,
+of the condition and of each watch the numbers of a history in bins. When the bins are full, two become one.
 """
 
 from __future__ import annotations
@@ -10,12 +9,17 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final
+from itertools import pairwise
+from typing import Any, ClassVar, Final
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
+from msgspec.structs import replace
 
+from stepper import element_types
 from stepper.debug.debugger import Debugger
+from stepper.debug.overview.facts import Row, RowKind
+from stepper.debug.overview.rows import loop_rows
 from stepper.debug.scopes import Names
 from stepper.debug.stop import iteration_of
 from stepper.debug.stop_scope import StopScope
@@ -24,106 +28,146 @@ from stepper.element_types import Array
 from stepper.engine.frames import Frame, Snapshot
 from stepper.engine.program import LoopPlan
 from stepper.errors import StepperError, UsageError
-from stepper.ir.model import Layer
 from stepper.query.address_syntax import Address
 from stepper.query.expressions import Expression
 from stepper.records import Brief
-from stepper.tensors.statistics import number_of
+from stepper.tensors.histories import ValueHistory, numbers_of, numbers_of_all, summary
 
 MOST_BINS: Final = 2**15
+"""Iterations of a stretch that is looked at closely."""
+MOST_NUMBERS: Final = 2**16
+"""Numbers of one track that are kept; however many elements a value has, there are so many bins:"""
+_LEAST_BINS: Final = 2**10
 MOST_SWEEPS: Final = 8
+_CELLS: Final = 512
+"""More columns than a screen has."""
 _SLICE: Final = 4096
 """Iterations after which numbers are put into bins."""
+_ELEMENTS: Final = 2**20
+"""Elements of values that wait for that."""
 
 
-class Bins(Struct, eq=False):
-    """Numbers of consecutive iterations, of which every bin but the last stands for `step`.
+class Bins:
+    """The numbers of consecutive iterations, of which every bin but the last stands for `step`.
 
-    `numbers` hold where `counts`, how many numbers a bin stands for, is not 0.
+    `numbers[statistic, bin, element]` hold where `counts`, of how many iterations a bin knows something, is not 0.
     """
 
-    most: int = MOST_BINS
-    step: int = 1
-    reached: int = 0
-    numbers: Array = field(default_factory=lambda: np.zeros(0))
-    counts: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    def __init__(self, most: int = MOST_NUMBERS) -> None:
+        self.step, self.reached = 1, 0
+        self.numbers: Array = np.zeros((1, 0, 1))
+        self.counts: Array = np.zeros(0, np.int64)
+        self._most_numbers = most
+        self._has_form = False
 
-    def extend(self, numbers: Sequence[float | None]) -> None:
-        """The next iterations, in order; None where one has no number."""
-        given = np.array([number is not None for number in numbers], np.int64)
-        fresh = np.array([0.0 if number is None else number for number in numbers])
-        begin, self.reached = self.reached, self.reached + len(numbers)
+    @property
+    def most(self) -> int:
+        """Return how many bins there may be."""
+        each = self.numbers.shape[0] * self.numbers.shape[2]
+        return max(self._most_numbers // int(each), min(self._most_numbers, _LEAST_BINS))
+
+    def extend(self, values: Sequence[Any]) -> None:
+        """Take the values of the next iterations, in order; None where one has none."""
+        together = numbers_of_all(values)
+        if together is not None:
+            self._add(together, np.ones(len(values), np.int64))
+            return
+        for value in values:
+            numbers = None if value is None else numbers_of(value)
+            if numbers is None:
+                self._add(np.zeros((len(self.numbers), 1, self.numbers.shape[2])), np.zeros(1, np.int64))
+            else:
+                self._add(numbers[:, None], np.ones(1, np.int64))
+
+    def _add(self, fresh: Array, given: Array) -> None:
+        if given.any() and not self._has_form:
+            self._has_form = True
+            self.numbers = np.zeros((len(fresh), len(self.counts), fresh.shape[2]), fresh.dtype)
+        elif fresh.shape[::2] != self.numbers.shape[::2]:  # from now on the three numbers of all elements
+            fresh = summary(fresh)
+            self.numbers = self.numbers if self.numbers.shape[::2] == (3, 1) else summary(self.numbers)
+        begin, self.reached = self.reached, self.reached + len(given)
         while -(-self.reached // self.step) > self.most:
-            self.numbers, self.counts = _merged(self.numbers, self.counts, np.arange(len(self.numbers)) // 2)
+            self.numbers, self.counts = _merged(self.numbers, self.counts, np.arange(len(self.counts)) // 2)
             self.step *= 2
-        places = np.concatenate((np.arange(len(self.numbers)), np.arange(begin, self.reached) // self.step))
+        places = np.concatenate((np.arange(len(self.counts)), np.arange(begin, self.reached) // self.step))
         self.numbers, self.counts = _merged(
-            np.concatenate((self.numbers, fresh)), np.concatenate((self.counts, given)), places
+            np.concatenate((self.numbers, fresh), axis=1), np.concatenate((self.counts, given)), places
         )
 
-    def copy(self) -> Bins:
-        """As they are now; `extend` makes new arrays."""
-        return Bins(self.most, self.step, self.reached, self.numbers, self.counts)
+    def history(self, first: int, value: Any, entered: Any) -> ValueHistory | None:
+        """Return what is known as a history, the first bin at iteration `first`; None where nothing is.
 
-
-def worst(numbers: Array, counts: Array, places: Array) -> tuple[Array, Array, Array]:
-    """For each of the ascending places NaN before Inf before the largest magnitude; its count; and which places."""
-    begins = np.flatnonzero(np.diff(places, prepend=-1))
-    here = np.where(counts > 0, numbers, np.nan)
-    high, low = np.fmax.reduceat(here, begins), np.fmin.reduceat(here, begins)
-    spoilt = np.logical_or.reduceat(np.isnan(numbers) & (counts > 0), begins)
-    found = np.where(spoilt, np.nan, np.where(high >= -low, high, low))
-    total = np.add.reduceat(counts, begins)
-    return np.where(total > 0, found, 0.0), total, places[begins]
+        `value` is the last one, `entered` what came in.
+        """
+        known = self.counts > 0
+        if value is None or not known.any():
+            return None
+        begins = first + np.flatnonzero(known).astype(np.int64) * self.step
+        ends = np.minimum(begins + self.step, first + self.reached)
+        came = None if entered is None else numbers_of(entered)
+        form = self.numbers.shape[::2]
+        if came is not None and came.shape != form:
+            came = summary(came[:, None])[:, 0] if form == (3, 1) else None
+        array = np.asarray(value)
+        return ValueHistory(
+            type=element_types.name_of(array.dtype),
+            shape=array.shape,
+            count=int(ends[-1]),
+            is_whole=len(self.numbers) == 1,
+            spans=np.stack([begins, ends], axis=1),
+            numbers=self.numbers[:, known],
+            entered=came,
+        )
 
 
 def _merged(numbers: Array, counts: Array, places: Array) -> tuple[Array, Array]:
-    if not len(numbers):
+    """Return for each of the ascending places NaN before Inf before the largest magnitude, and its count."""
+    if not len(counts):
         return numbers, counts
-    found, total, _ = worst(numbers, counts, places)
-    return found, total
+    begins = np.flatnonzero(np.diff(places, prepend=-1))
+    total = np.add.reduceat(counts, begins)
+    if len(begins) == len(counts):
+        return numbers, counts
+    absent = (counts == 0)[None, :, None]
+    high = np.maximum.reduceat(np.where(absent, np.array(0, numbers.dtype), numbers), begins, axis=1)
+    low = np.minimum.reduceat(np.where(absent, np.array(0, numbers.dtype), numbers), begins, axis=1)
+    return np.where(high >= -low, high, low), total  # a NaN is both
 
 
 class TrackView(Brief, Struct, frozen=True, eq=False):
-    """Values of one track over the iterations from `first` on. `kind`: carried, condition, watch.
+    """Values of one track over the iterations from `first` on. `kind`: carried, output, condition, watch.
 
-    A condition is 1 where it ended the loop. `first_odd` is the first iteration with NaN or Inf.
+    A carried value is what each iteration handed on, an output its piece; a condition is 1 where it ended the loop.
+    `row` says what is carried or put out. `values` are in columns of `step` iterations, None where nothing is known.
     """
 
-    unshown: ClassVar = ("parameter", "bins")
+    unshown: ClassVar = ("row",)
 
     kind: str
     name: str
-    parameter: Layer | None
+    row: Row | None
     first: int
-    bins: Bins
-    first_odd: int | None
+    step: int
+    values: ValueHistory | None
 
-    def spread_over(self, begin: int, end: int, cells: int) -> tuple[Array, Array]:
-        """Return the iterations [begin, end) in so many cells: numbers, and how many iterations each cell knows."""
-        numbers, counts = np.zeros(cells), np.zeros(cells, np.int64)
-        bins, span = self.bins, max(end - begin, 1)
-        low, high = max(begin - self.first, 0), min(end - self.first, bins.reached)
-        if low >= high:
-            return numbers, counts
-        taken = np.arange(low // bins.step, -(-high // bins.step))
-        at = np.maximum(taken * bins.step + self.first, begin) - begin
-        found, total, places = worst(bins.numbers[taken], bins.counts[taken], at * cells // span)
-        numbers[places], counts[places] = found, total
-        if bins.step * cells > span:  # a bin is wider than a cell: it is shown in all of its cells
-            inside = np.arange(cells) * span // cells + begin - self.first
-            known = (inside >= 0) & (inside < bins.reached)
-            source = np.clip(inside // bins.step, 0, len(bins.numbers) - 1)
-            numbers, counts = np.where(known, bins.numbers[source], 0.0), np.where(known, bins.counts[source], 0)
-        return numbers, counts
+    @property
+    def first_odd(self) -> int | None:
+        """Return the first iteration with NaN or Inf."""
+        values = self.values
+        known = [] if values is None else [values.first_nan, values.first_infinite]
+        return min((one for one in known if one is not None), default=None)
 
-    def at(self, iteration: int) -> float | None:
-        """Return the number of one iteration; None where it is not known by itself."""
-        place = iteration - self.first
-        bins = self.bins
-        if bins.step > 1 or not 0 <= place < bins.reached or not bins.counts[place]:
+    def at(self, iteration: int) -> Array | None:
+        """Return the numbers [statistic, element] of one iteration; None where they are not known by themselves."""
+        if self.step > 1 or self.values is None:
             return None
-        return float(bins.numbers[place])
+        spans = self.values.spans
+        place = int(np.searchsorted(spans[:, 0], iteration))
+        if place >= len(spans) or spans[place, 0] != iteration:
+            return None
+        found: Array = self.values.numbers[:, place]
+        return found
 
 
 class SweepView(Struct, frozen=True, eq=False):
@@ -144,60 +188,99 @@ class SweepView(Struct, frozen=True, eq=False):
 class _Track(Struct, frozen=True, eq=False):
     kind: str
     name: str
-    parameter: Layer | None
-    read: Callable[[Frame], float | None]
+    row: Row | None
+    read: Callable[[Frame], Any]
+    enter: Callable[[Frame], Any] | None = None
+
+
+class _TrackRecord:
+    """One track of a sweep: its bins, and what is noted of the values on the way."""
+
+    def __init__(self, track: _Track) -> None:
+        self.track = track
+        self.bins = Bins()
+        self.nan: int | None = None
+        self.infinite: int | None = None
+        self.changes = 0
+        self.value: Any = None
+        self.entered: Any = None
+        self.fresh: list[Any] = []
+
+    def settle(self, begin: int) -> None:
+        """Put into bins what was read; `begin` is the first iteration of the sweep."""
+        fresh, self.fresh = self.fresh, []
+        if not fresh:
+            return
+        at = begin + self.bins.reached
+        if self.nan is None or self.infinite is None:
+            self._note_odd(fresh, at)
+        self.bins.extend(fresh)
+        shapes = [np.shape(one) for one in (self.value, *fresh) if one is not None]
+        self.changes += sum(before != after for before, after in pairwise(shapes))
+        self.value = next((one for one in reversed(fresh) if one is not None), self.value)
+
+    def _note_odd(self, fresh: Sequence[Any], at: int) -> None:
+        together = numbers_of_all(fresh)
+        if together is not None and bool(np.isfinite(together).all()):
+            return
+        for iteration, value in enumerate(fresh, at):
+            numbers = None if value is None else numbers_of(value)
+            if numbers is not None and self.nan is None and bool(np.isnan(numbers[0]).any()):
+                self.nan = iteration
+            if numbers is not None and self.infinite is None and bool(np.isinf(numbers[0]).any()):
+                self.infinite = iteration
+
+    def view(self, begin: int) -> TrackView:
+        """As it stands."""
+        track, bins = self.track, self.bins
+        values = bins.history(begin, self.value, self.entered)
+        if values is not None:
+            noted = (self.nan, self.infinite, self.changes)
+            values = replace(values, first_nan=noted[0], first_infinite=noted[1], shape_changes=noted[2])
+        return TrackView(track.kind, track.name, track.row, begin, bins.step, values)
 
 
 class _Sweep:
     """One way through the iterations [begin, end) of a run of a loop; `stand` is where it stands, to go on from."""
 
     def __init__(self, tracks: Sequence[_Track], begin: int, end: float) -> None:
-        self.tracks = tracks
+        self.courses = [_TrackRecord(track) for track in tracks]
         self.begin, self.end = begin, end
-        self.bins = [Bins() for _ in tracks]
-        self.odd: list[int | None] = [None for _ in tracks]
         self.complete = False
         self.furthest = -1
         self.stand: Snapshot | None = None
-        self._fresh: list[list[float | None]] = [[] for _ in tracks]
 
     @property
     def next(self) -> int:
         """Return the iteration with which it goes on."""
-        return self.begin + (self.bins[0].reached if self.bins else 0)
-
-    def read(self, frame: Frame) -> None:
-        """Take in an iteration that has just been closed; they come in order."""
-        for track, fresh in zip(self.tracks, self._fresh, strict=True):
-            fresh.append(track.read(frame))
-        if len(self._fresh[0]) >= _SLICE:
-            self.settle()
+        return self.begin + (self.courses[0].bins.reached if self.courses else 0)
 
     @property
     def waiting(self) -> int:
         """Iterations read that are in no bin yet."""
-        return len(self._fresh[0])
+        return len(self.courses[0].fresh)
+
+    def read(self, frame: Frame) -> None:
+        """Take in an iteration that has just been closed; they come in order."""
+        is_first = not self.begin and not self.next and not self.waiting
+        size = 0
+        for course in self.courses:
+            if is_first and course.track.enter is not None:
+                course.entered = course.track.enter(frame)
+            value = course.track.read(frame)
+            course.fresh.append(value)
+            size += 0 if value is None else np.size(value)
+        if self.waiting >= _SLICE or size * self.waiting >= _ELEMENTS:
+            self.settle()
 
     def settle(self) -> None:
         """Put into bins what was read."""
-        for place, fresh in enumerate(self._fresh):
-            if fresh and self.odd[place] is None:
-                odd = (k for k, number in enumerate(fresh) if number is not None and not math.isfinite(number))
-                first = next(odd, None)
-                self.odd[place] = None if first is None else self.next_of(place) + first
-            self.bins[place].extend(fresh)
-            fresh.clear()
-
-    def next_of(self, place: int) -> int:
-        """Return the iteration with which a track's bins go on."""
-        return self.begin + self.bins[place].reached
+        for course in self.courses:
+            course.settle(self.begin)
 
     def views(self) -> tuple[TrackView, ...]:
         """As it stands."""
-        return tuple(
-            TrackView(track.kind, track.name, track.parameter, self.begin, bins.copy(), odd)
-            for track, bins, odd in zip(self.tracks, self.bins, self.odd, strict=True)
-        )
+        return tuple(course.view(self.begin) for course in self.courses)
 
 
 class Sweeps:
@@ -247,7 +330,7 @@ class Sweeps:
         return next((one for one in sweeps if not self._is_done(one)), None)
 
     def _is_done(self, sweep: _Sweep) -> bool:
-        return sweep.complete or not sweep.tracks or sweep.furthest >= self._debugger.timeline.furthest
+        return sweep.complete or not sweep.courses or sweep.furthest >= self._debugger.timeline.furthest
 
     def _walk(self, sweep: _Sweep, depth: int, enough: Callable[[], bool]) -> None:
         timeline = self._debugger.timeline
@@ -287,8 +370,12 @@ class Sweeps:
         """Return those of which the bins are too coarse for the span."""
         if span[1] - span[0] > MOST_BINS:
             return []
-        parts = self._parts(depth)
-        return [part for part in parts if any(bins.step > 1 for bins in self._sweep(depth, part, 0, math.inf).bins)]
+        return [part for part in self._parts(depth) if self._is_coarse(depth, part, span)]
+
+    def _is_coarse(self, depth: int, part: int, span: tuple[int, int]) -> bool:
+        """True if a bin of any track is more of the span than a cell of a screen."""
+        courses = self._sweep(depth, part, 0, math.inf).courses
+        return any(one.bins.step > max((span[1] - span[0]) // _CELLS, 1) for one in courses)
 
     def _sweep(self, depth: int, part: int, begin: int, end: float) -> _Sweep:
         frame = self._debugger.machine.stack[depth]
@@ -304,13 +391,22 @@ class Sweeps:
         return sweep
 
     def _carried(self, frame: Frame) -> list[_Track]:
-        plan = None if frame.activation is None else frame.activation.plan
-        if not isinstance(plan, LoopPlan):
+        activation = frame.activation
+        plan = None if activation is None else activation.plan
+        if activation is None or not isinstance(plan, LoopPlan):
             return []
-        tracks = []
-        for entry in plan.merged:
-            layer = frame.program.parameter(entry.parameter)
-            tracks.append(_Track("carried", layer.name, layer, _reader(entry.parameter)))
+        known = loop_rows(activation.operation.layer, plan, str(self._debugger.machine.compiled.model.path))
+        tracks, seen = [], set[int]()
+        for row, place in zip(known.rows, known.taken, strict=True):
+            slot = -1 if place is None else known.slots[place]
+            if slot < 0 or slot in seen or row.kind is RowKind.SLICE or row.appends:
+                continue
+            seen.add(slot)
+            parameter = next((one for one, result in plan.carried if result == slot), None)
+            kind = "carried" if row.kind is RowKind.BACK_EDGE else "output"
+            tracks.append(
+                _Track(kind, row.inner.name, row, _reader(slot), None if parameter is None else _reader(parameter))
+            )
         if plan.condition_result is not None:
             tracks.append(_Track("condition", "go on", None, _ending(plan.condition_result)))
         return tracks
@@ -321,31 +417,27 @@ class Sweeps:
         return [_Track("watch", watch.text, None, lambda _frame: _watched(scope, watch.expression))]
 
 
-def _reader(slot: int) -> Callable[[Frame], float | None]:
-    def read(frame: Frame) -> float | None:
+def _reader(slot: int) -> Callable[[Frame], Any]:
+    return lambda frame: frame.values[slot]
+
+
+def _ending(slot: int) -> Callable[[Frame], Any]:
+    """True where the body's condition is false; read where it is computed, for the iteration may not be closed yet."""
+
+    def read(frame: Frame) -> Any:
         value = frame.values[slot]
-        return None if value is None else number_of(value)
+        return None if value is None else np.bool_(not np.asarray(value).all())
 
     return read
 
 
-def _ending(slot: int) -> Callable[[Frame], float | None]:
-    """1 where the body's condition is false; read where it is computed, for the iteration may not be closed yet."""
-
-    def read(frame: Frame) -> float | None:
-        value = frame.values[slot]
-        return None if value is None else float(not np.asarray(value).all())
-
-    return read
-
-
-def _watched(scope: StopScope, expression: Expression) -> float | None:
-    """Return a watch of which the value is one number, or one number for it."""
+def _watched(scope: StopScope, expression: Expression) -> Any:
+    """Return the value of a watch; None where it has none."""
     try:
-        value = expression.evaluate(scope)
-        return number_of(value) if np.size(value) else None
+        value = np.asarray(expression.evaluate(scope))
     except (StepperError, TypeError, ValueError):
         return None
+    return value if value.dtype.names is None and value.dtype.kind in "biuf" else None
 
 
 class _HereScope(StopScope):

@@ -16,6 +16,7 @@ from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind
+from stepper.debug.overview.rows import loop_rows
 from stepper.debug.overview.verdicts import Verdicts
 from stepper.element_types import Array
 from stepper.engine.events import RunObserver, Taps
@@ -24,7 +25,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
 from stepper.engine.roles import control
-from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, layer_site
+from stepper.ir.model import Layer, Model, layer_site
 from stepper.tensors.histories import Capacity, HistoryRecorder, ValueHistory
 
 FIRST_RUNS: Final = 16
@@ -36,37 +37,6 @@ _BYTES_WAITING: Final = 2**22
 _ELEMENTS_CUT: Final = 2**18
 _OUTER: Final = Capacity()
 _INNER: Final = Capacity(32, 64)
-
-
-class _Slots:
-    """Rows of a graph, and from which slot each one's values are taken; a slot of several rows is kept once."""
-
-    def __init__(self) -> None:
-        self.rows: list[Row] = []
-        self.taken: list[int | None] = []
-        self.slots: list[int] = []
-
-    def add(self, row: Row, slot: int | None) -> None:
-        """Add a row; without a slot nothing is kept of it."""
-        if slot is not None and slot not in self.slots:
-            self.slots.append(slot)
-        self.rows.append(row)
-        self.taken.append(None if slot is None else self.slots.index(slot))
-
-    def follow(self, program: Program, followed: Sequence[tuple[int, int, int]], file: str) -> None:
-        """Add rows for outputs of operations that no other row shows: (index of the operation, of its output, slot)."""
-        for index, output, slot in followed:
-            if slot not in self.slots:
-                site = layer_site(program.operations[index].layer, file)
-                self.add(Row(RowKind.BIRTH, site, producer=site, port=output, line=site.line), slot)
-
-    def shown(self) -> dict[int, int]:
-        """Return by slot the first row that shows it as it is, of other kinds than back edges."""
-        found: dict[int, int] = {}
-        for index, (row, place) in enumerate(zip(self.rows, self.taken, strict=True)):
-            if place is not None and row.kind is not RowKind.BACK_EDGE:
-                found.setdefault(self.slots[place], index)
-        return found
 
 
 class _ActivationRecorder:
@@ -154,7 +124,7 @@ class _LoopRecord:
         self.operation, self.program, self.plan, self.capacity = operation, program, plan, capacity
         self.cuts_later = cuts_later
         self.file = str(model.path)
-        self.slots = _loop_rows(operation.layer, plan, self.file)
+        self.slots = loop_rows(operation.layer, plan, self.file)
         self.slots.follow(plan.program, followed, self.file)
         self.control = control(model, program.graph, operation.layer)
         self.first: list[_ActivationRecorder] = []
@@ -485,65 +455,6 @@ class RunRecorder(RunObserver):
 # --- rows -----------------------------------------------------------------------------------------------------------
 
 
-def _loop_rows(layer: Layer, plan: LoopPlan, file: str) -> _Slots:
-    """Return the rows of a loop: condition, back edges, outputs, slices."""
-    program, body, slots = plan.program, layer.bodies[0], _Slots()
-
-    def result(slot: int) -> LayerSite:
-        return layer_site(program.graph.results[program.results.index(slot)], file)
-
-    def producer(slot: int) -> LayerSite | None:
-        index = program.computed_at.get(slot)
-        return None if index is None else layer_site(program.operations[index].layer, file)
-
-    if plan.condition_result is not None:
-        slot = plan.condition_result
-        line = next((one.line for one in body.outputs if one.output is None), 0)
-        slots.add(Row(RowKind.CONDITION, result(slot), producer=producer(slot), line=line), None)
-    pieces = {entry.result: _appended(program, entry.parameter, entry.result) for entry in plan.merged}
-    for entry in plan.merged:
-        piece = pieces[entry.result]
-        slot = entry.result if piece is None else piece
-        row = Row(
-            RowKind.BACK_EDGE,
-            layer_site(program.parameter(entry.parameter), file),
-            result(entry.result),
-            producer(slot),
-            entry.input,
-            _edge_line(body, program.graph, program.parameter(entry.parameter)),
-            axis=None if piece is None else _joined_along(program, entry.result),
-            appends=piece is not None,
-        )
-        slots.add(row, slot)
-    for scan in plan.concatenated:
-        slot = scan.result
-        row = Row(
-            RowKind.CONCATENATED,
-            result(slot),
-            None,
-            producer(slot),
-            scan.output,
-            scan.line,
-            scan.slicing,
-            scan.slicing.axis,
-        )
-        slots.add(row, slot)
-    for last in plan.last_values:
-        piece = pieces.get(last.result)
-        slot = last.result if piece is None else piece
-        kind, appends = RowKind.LAST_VALUE, piece is not None
-        along = None if piece is None else _joined_along(program, last.result)
-        row = Row(kind, result(last.result), None, producer(slot), last.output, last.line, axis=along, appends=appends)
-        slots.add(row, slot)
-    for sliced in plan.sliced:
-        parameter = layer_site(program.parameter(sliced.parameter), file)
-        row = Row(
-            RowKind.SLICE, parameter, None, parameter, sliced.input, sliced.line, sliced.slicing, sliced.slicing.axis
-        )
-        slots.add(row, sliced.parameter)
-    return slots
-
-
 def _slices(taken: Slices, begin: int, end: int) -> tuple[Array, Array]:
     """Return the slices of the iterations [begin, end) as [iteration, element], and the first one as it is."""
     walk, source = taken.walk, np.moveaxis(taken.source, taken.walk.axis, 0)
@@ -565,26 +476,6 @@ def _branch_rows(operation: Operation, file: str) -> tuple[Row, ...]:
         for output in range(len(operation.outputs))
         if output in results
     )
-
-
-def _appended(program: Program, parameter: int, result: int) -> int | None:
-    """Return the slot of the piece where a body gives back its Parameter with a piece joined to it."""
-    index = program.computed_at.get(result)
-    operation = None if index is None else program.operations[index]
-    if operation is None or operation.layer.type != "Concat" or len(operation.inputs) != 2:
-        return None
-    others = [slot for slot in operation.inputs if slot != parameter]
-    return others[0] if len(others) == 1 else None
-
-
-def _joined_along(program: Program, result: int) -> int | None:
-    """Return the axis along which a body joins a piece to its Parameter; None where it is counted from the end."""
-    axis = str(program.operations[program.computed_at[result]].layer.attributes.get("axis", ""))
-    return int(axis) if axis.isdecimal() else None
-
-
-def _edge_line(body: Body, graph: Graph, parameter: Layer) -> int:
-    return next((edge.line for edge in body.back_edges if edge.to_layer == parameter.id), 0)
 
 
 def _path(program: Program, layer: Layer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepper.debug.iterations.sweep import MOST_BINS
+from stepper.debug.iterations.sweep import MOST_NUMBERS
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.time_models import squaring, squaring_in_numpy, swinging, swinging_in_numpy
 from tui.screens.timeline.chart import TimelineChart
@@ -49,7 +49,7 @@ def test_a_click_and_the_arrows_move_in_time() -> None:
 def test_the_first_infinity_is_told_and_x_goes_there() -> None:
     async def script(driven: Driven) -> None:
         await driven.looked_through()
-        expected = squaring_in_numpy(16)[0].index("I") + 1  # carried into the iteration after it was computed
+        expected = squaring_in_numpy(16)[0].index("I")  # handed on by the iteration that made it
         assert "✗ h NaN or Inf" in driven.text("chart") and "I" in driven.text("chart")
         await driven.press("X")
         assert driven.state.iteration == expected
@@ -59,7 +59,7 @@ def test_the_first_infinity_is_told_and_x_goes_there() -> None:
 
 def test_a_million_iterations_are_shown_in_bins_and_closely_where_one_looks() -> None:
     reached = 100_000
-    values = swinging_in_numpy(reached + 1)
+    values = swinging_in_numpy(reached + 2)
 
     async def script(driven: Driven) -> None:
         chart = chart_of(driven)
@@ -69,14 +69,13 @@ def test_a_million_iterations_are_shown_in_bins_and_closely_where_one_looks() ->
         sweep = driven.state.sweep
         assert sweep is not None and sweep.reached >= reached
         track = sweep.tracks[0]
-        assert track.bins.step == 4 and len(track.bins.numbers) <= MOST_BINS
+        assert track.step == 2 and track.values is not None and track.values.numbers.shape[1] <= MOST_NUMBERS
         span = chart.span(chart.size.width)
         assert (span.begin, span.end) == (0, 1_000_000)
-        numbers, counts = track.spread_over(0, 100_000, 100)
-        blocks = values[:100_000].reshape(100, 1000)
+        blocks = values[1:100_001].reshape(100, 1000)  # a column is what its iterations handed on
         largest = blocks[np.arange(100), np.abs(blocks).argmax(axis=1)]
-        np.testing.assert_allclose(numbers, largest, rtol=1e-6)
-        assert (counts == 1000).all()
+        found = [track.values.over(first, first + 1000) for first in range(0, 100_000, 1000)]
+        np.testing.assert_allclose(np.concatenate([one for one in found if one is not None]), largest, rtol=1e-6)
         while chart.span(chart.size.width).end - chart.span(chart.size.width).begin > 200:
             await driven.press("plus")
         await driven.looked_through()
@@ -84,7 +83,8 @@ def test_a_million_iterations_are_shown_in_bins_and_closely_where_one_looks() ->
         assert span.begin <= reached - 1 < span.end
         close = driven.state.sweep.close[0] if driven.state.sweep else track
         for iteration in range(span.begin, reached):
-            assert close.at(iteration) == pytest.approx(float(values[iteration]), rel=1e-6)
+            at = close.at(iteration)
+            assert at is not None and at[0, 0] == pytest.approx(float(values[iteration + 1]), rel=1e-6)
 
     lines = ("run-to swing@0", f"iter {reached}", "view timeline")
     drive(swinging(1_000_000), script, lines=lines)
@@ -99,15 +99,16 @@ def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
     drive("date_normaliser", script, size=(120, 40), lines=lines, look=Look(ascii=True, plain=True))
 
 
-def test_wide_columns_have_their_numbers_below_and_are_as_tall_as_there_is_room() -> None:
+def test_wide_columns_have_their_numbers_on_their_shades() -> None:
     async def script(driven: Driven) -> None:
         await driven.looked_through()
         lines = driven.text("chart").splitlines()
-        bands = [place for place, line in enumerate(lines) if line.split()[:1] == ["balance"]]
-        numbers = next(line for line in lines[bands[0] :] if "829.16" in line and "856.54" in line)
-        assert numbers.split()[:4] == ["829.16", "856.54", "885.90", "917.42"]
-        assert lines.index(numbers) - bands[0] > 12
-        at = [numbers.index(text) for text in ("829.16", "856.54", "885.90")]
-        assert at[1] - at[0] == at[2] - at[1] == chart_of(driven).span(chart_of(driven).size.width).slot
+        first = next(place for place, line in enumerate(lines) if line.split()[:1] == ["balance"])
+        values = np.array([[1000.0, 1000.0, 250.0]]) * np.array([[1.01, 1.05, 1.12]]) ** np.arange(1, 4)[:, None]
+        slot = chart_of(driven).span(chart_of(driven).size.width).slot
+        for element in range(3):
+            cells = lines[first + element][22:].replace("▌", " ").replace("▐", " ")
+            shown = [cells[column * slot : (column + 1) * slot].strip() for column in range(3)]
+            np.testing.assert_allclose([float(text) for text in shown], values[:, element], rtol=0.01)
 
     drive("for_loop", script, size=(200, 60), lines=("run-to years@0", "iter 3", "view timeline"))

@@ -11,6 +11,7 @@ from stepper.debug.causes.nan_origins import NonFiniteOutput
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView
+from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.ops.operands import form_text
 from stepper.tensors.statistics import statistics
@@ -150,12 +151,12 @@ class GridDetail(Pane, can_focus=False):
         """Return which carried values begin to have NaN or Inf with this iteration."""
         history = self.state.loop_history
         found = []
-        for one in history.carried if history is not None else ():
-            at = int(np.searchsorted(one.iterations, iteration))
-            here = at < len(one.iterations) and one.iterations[at] == iteration and not math.isfinite(one.numbers[at])
-            was = at > 0 and one.iterations[at - 1] == iteration - 1 and not math.isfinite(one.numbers[at - 1])
-            if here and not was:
-                found.append(carried_name(one.parameter))
+        for one in history.rows if history is not None else ():
+            if one.row.kind is RowKind.BACK_EDGE and one.values is not None:
+                before, now = (one.values.over(at, at + 1) for at in (iteration - 2, iteration - 1))
+                is_odd = now is not None and not np.isfinite(now).all()
+                if is_odd and (before is None or bool(np.isfinite(before).all())):
+                    found.append(carried_name(one.row.inner))
         return found
 
     def _firsts(self, cells: CellsView) -> Row:

@@ -11,12 +11,14 @@ from stepper.debug.stop_scope import WatchReading
 from stepper.ops.operands import form_text
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
-from tui.paint.pane import Pane
-from tui.paint.rows import Row, clip, elements, number, printable, spark
+from tui.paint.pane import Host, Pane
+from tui.paint.rows import Row, clip, elements, number, printable
+from tui.pictures.axis import window
+from tui.pictures.value_rows import Looks, RowColumns, value_rows
 from tui.screens.list_screen import ListScreen
 from tui.screens.lists.topic import topic_rows
 from tui.screens.timeline.chart import TimelineChart
-from tui.screens.timeline.track_values import measured, number_in, value_of
+from tui.screens.timeline.tracks import read_at_stops, watch_row
 from tui.theme import GLYPHS
 
 _GLYPH: Final = 2
@@ -32,8 +34,12 @@ class WatchList(ListPane[WatchView]):
     when_empty: ClassVar[str] = "none; a adds one, w watches the selected value, such as: watch max(abs(h))"
     help_text: ClassVar[str] = (
         "Expressions that are evaluated at every stop. Before: what it was one iteration before, or where the run\n"
-        "last stopped in an earlier one. The bars are the last iterations, this one at the right; of tensors the rms."
+        "last stopped in an earlier one. The pictures are the last iterations, this one at the right."
     )
+
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self._looks = Looks()
 
     def entries(self) -> Sequence[WatchView]:
         """All, in the order in which they were set."""
@@ -56,16 +62,14 @@ class WatchList(ListPane[WatchView]):
         )
 
     def _bars(self, item: WatchView, width: int) -> Row:
-        return [(spark(self._course(item, width - 1), missing=GLYPHS["free"]), "bar")]
-
-    def _course(self, item: WatchView, most: int) -> list[float | None]:
-        """Return the numbers of the last iterations: of all that were looked through, else of those with a stop."""
-        track, now, stops = self._track(item), self.state.iteration, item.iterations[-most:]
-        if track is None or now is None:
-            return [number_in(reading) for reading in stops]
-        stopped = {reading.iteration: number_in(reading) for reading in stops}
-        numbers = ((track.at(one), stopped.get(one)) for one in range(max(now - most + 1, 0), now + 1))
-        return [at_stop if known is None else known for known, at_stop in numbers]
+        """Return the last iterations: of all that were looked through, else of those with a stop."""
+        now = self.state.iteration
+        track = self._track(item)
+        values = read_at_stops(item) if track is None or track.values is None else track.values
+        axis = window(max(now or 0, 0), None, width - 1, 1)
+        one = watch_row(item, values, (now or 0) + 1)
+        columns = RowColumns(1, width - 1, 0)
+        return value_rows(one._replace(name=("", "")), axis, 1, columns, self._looks, self.palette)[0]
 
     def _track(self, item: WatchView) -> TrackView | None:
         sweep = self.state.sweep
@@ -79,10 +83,11 @@ class WatchList(ListPane[WatchView]):
         """The value one iteration before, where the run has stopped there; else the number that is known of it."""
         track, now = self._track(item), self.state.iteration
         reading = self._earlier(item)
-        known = None if track is None or now is None else track.at(now - 1)
-        if known is None or (reading is not None and reading.iteration == (now or 0) - 1):
+        values = None if track is None or track.step > 1 else track.values
+        known = None if values is None or now is None else values.rms(now - 1)
+        if known is None or values is None or (reading is not None and reading.iteration == (now or 0) - 1):
             return reading_text(reading, room)
-        return measured(number(known), value_of(item), room)
+        return clip(number(known) + (" rms" if values.elements > 1 else ""), room)
 
     def _earlier(self, item: WatchView) -> WatchReading | None:
         """Return the last reading of an iteration before this one."""

@@ -1,4 +1,4 @@
-"""Back edges: name, history, what entered, how far it is changed, what is odd."""
+"""Back edges: what each carries as a picture over the iterations, what entered, how far it is changed, what is odd."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from stepper.debug.inspection.views import BackEdgeView
-from stepper.debug.iterations.statistics import CarriedHistory
+from stepper.debug.iterations.statistics import RowValues
+from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.tensors.statistics import number_of
 from tui.paint.link_pane import LinkPane
 from tui.paint.links import linked, value_destination
 from tui.paint.names import carried_name
-from tui.paint.rows import Row, clip, number, padded, shape_of, spark, spread
+from tui.paint.pane import Host
+from tui.paint.rows import Row, number, shape_of
+from tui.pictures.axis import window
+from tui.pictures.heights import Want, heights
+from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
+from tui.screens.main.frames import COUNTED
+from tui.state import State
 from tui.theme import GLYPHS
 
 MARKS: Final = {
@@ -24,6 +31,9 @@ MARKS: Final = {
 }
 _MOST_AT_ONCE: Final = 200_000
 """Elements that are looked through while one waits."""
+_AROUND: Final = 30
+"""Lines of the screen that the other panes need."""
+_WIDEST: Final = 6
 
 
 class BackEdges(LinkPane):
@@ -33,9 +43,16 @@ class BackEdges(LinkPane):
     kind: ClassVar[str] = "edges"
     title = "back edges"
     help_text: ClassVar[str] = (
-        "What each back edge carries: its history, what entered this iteration, and how far it is changed.\n"
+        "What each back edge carries: a column is what an iteration handed on, under `in` stands what entered first.\n"
+        "At the right what entered this iteration, and how far it is changed (of tensors the rms).\n"
+        "v chooses mean, largest or rms where several elements share a cell, V the scale.\n"
         "= stuck, ~ another shape, ^ grows without bound, N and I: NaN and Inf. Enter opens the chosen value."
     )
+
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self._looks = Looks()
+        self._taller = 0
 
     def _edges(self) -> list[BackEdgeView]:
         loop = self.state.loop
@@ -43,82 +60,92 @@ class BackEdges(LinkPane):
 
     def heading(self, width: int) -> list[Row]:
         """Return the columns' names at the right."""
-        self.note = "entered  change" if self._edges() else ""
+        self.note = f"entered {GLYPHS['change']}" if self._edges() else ""
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """Return a row an edge."""
+        """Return the rows of each edge."""
         edges = self._edges()
         if not edges:
-            return [
-                [
-                    (
-                        " none"
-                        if self.state.loop is not None or self.state.ending is not None
-                        else " what a loop carries on stands here",
-                        "dim",
-                    )
-                ],
-                [],
-            ]
-        histories = {} if self.state.loop_history is None else by_parameter(self.state.loop_history.carried)
-        names = [carried_name(edge.parameter.layer) if edge.parameter.layer else "?" for edge in edges]
-        room = min(max(map(len, names)), 10)
-        rows = []
-        for edge, name in zip(edges, names, strict=True):
-            layer = edge.parameter.layer
-            history = histories.get(layer.id) if layer is not None else None
-            row = self._row(edge, clip(name, room), room, history, width)
-            rows.append(linked(row, value_destination(self.state.loop_program, edge.parameter)))
+            none = self.state.loop is not None or self.state.ending is not None
+            return [[(" none" if none else " what a loop carries on stands here", "dim")], []]
+        known = by_parameter(self.state)
+        columns = RowColumns(13 if width < 42 else 15, width - (22 if width < 42 else 24), 8)
+        axis = window(*reach_of(self.state), columns.picture, _WIDEST)
+        ones = [self._row(edge, known) for edge in edges]
+        wants = [Want(*size_wanted(one.values, axis, one.labels)) for one in ones]
+        room = max((self.app.size.height - _AROUND) * 2 // 3 + self._taller, len(edges))
+        tall, _ = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain)
+        rows: list[Row] = []
+        for edge, one, lines in zip(edges, ones, tall, strict=True):
+            drawn = value_rows(one, axis, lines, columns, self._looks, self.palette)
+            target = value_destination(self.state.loop_program, edge.parameter)
+            rows += [linked(row, target) for row in drawn]
         return [*rows, []]
 
-    def _row(self, edge: BackEdgeView, name: str, room: int, history: CarriedHistory | None, width: int) -> Row:
+    def _row(self, edge: BackEdgeView, known: dict[int, RowValues]) -> ValueRow:
+        layer = edge.parameter.layer
+        row = None if layer is None else known.get(layer.id)
         entered = edge.came_in if edge.came_in is not None else edge.parameter.array
-        bars = max(width - room - 8 - 4 - 6 - 8 - 2, 0)
-        line = "" if history is None else line_of(history, self.state.iteration, bars)
-        shape = "" if entered is None else shape_of(entered.shape)
-        value = self._number(entered, history)
         change = "" if edge.change is None or edge.change.max_abs is None else number(edge.change.max_abs)
-        mark = self._mark(edge, history)
-        left: Row = [
-            (f" {GLYPHS['back']} ", "dim"),
-            (padded(name, room + 1), ""),
-            (padded(shape, 8), "dim"),
-            (line.ljust(bars), "bar"),
-        ]
-        right: Row = [(number(value).rjust(6), ""), (change.rjust(8), "dim")]
-        row = spread(left, right, width - 1)
-        return [
-            *row,
-            (mark or " ", "dim" if mark == GLYPHS["stuck"] else "bad"),
-        ]
+        mark = self._mark(edge, row)
+        glyph = mark or GLYPHS["back"]
+        tone = "dim" if mark in ("", GLYPHS["stuck"]) else "bad"
+        made = max(self.state.iteration or 0, 0) + (edge.goes_out is not None)
+        return ValueRow(
+            key=-1 if layer is None else layer.id,
+            glyph=(f" {glyph} ", tone),
+            name=("?" if layer is None else carried_name(layer), ""),
+            shape="" if entered is None else shape_of(entered.shape),
+            values=None if row is None or row.values is None else row.values.before(made),
+            labels=self.state.labels_of(self.state.loop_program, layer),
+            beside=(
+                [(number(self._number(entered, row)), "")],
+                [(f"{GLYPHS['change']}{change}" if change else "", "dim")],
+            ),
+            made=made,
+        )
 
-    def _number(self, entered: Array | None, history: CarriedHistory | None) -> float | None:
+    def _number(self, entered: Array | None, row: RowValues | None) -> float | None:
         """Return what entered as one number; of a large tensor that of the worker."""
         if entered is None:
             return None
         if entered.size <= _MOST_AT_ONCE:
             return number_of(entered)
-        if history is None or not len(history.iterations) or history.iterations[-1] != self.state.iteration:
-            return None
-        return float(history.numbers[-1])
+        values, iteration = None if row is None else row.values, self.state.iteration
+        return None if values is None or not iteration else values.rms(iteration - 1)
 
-    def _mark(self, edge: BackEdgeView, history: CarriedHistory | None) -> str:
+    def _mark(self, edge: BackEdgeView, row: RowValues | None) -> str:
         for word in ("NaN", "Inf", "shape changed", "type changed", "unchanged"):
             if word in edge.marks:
                 return MARKS[word][0]
-        return GLYPHS["grow"] if history is not None and history.explodes else ""
+        return GLYPHS["grow"] if row is not None and row.explodes else ""
+
+    # --- keys and mouse ------------------------------------------------------------------------------------------
+
+    def look_on(self, direction: int) -> None:
+        """Show the selected edge by another number of several, or with another scale (-1)."""
+        chosen = self.chosen
+        if chosen is not None and chosen.value is not None:
+            self._looks.look_on(chosen.value.layer.id, direction)
+            self.changed()
+
+    def zoom_by(self, by: int) -> None:
+        """Give the pictures more lines, or fewer."""
+        self._taller = max(-32, min(self._taller + 2 * by, 32))
+        self.changed()
 
 
-def by_parameter(histories: Iterable[CarriedHistory]) -> dict[int, CarriedHistory]:
-    """Return histories by the id of the Parameter."""
-    return {history.parameter.id: history for history in histories}
+def by_parameter(state: State) -> dict[int, RowValues]:
+    """Return what is known of the back edges, by the id of the Parameter."""
+    rows: Iterable[RowValues] = () if state.loop_history is None else state.loop_history.rows
+    return {one.row.inner.id: one for one in rows if one.row.kind is RowKind.BACK_EDGE}
 
 
-def line_of(history: CarriedHistory, last: int | None, most: int) -> str:
-    """Return the last values up to an iteration as bars; a gap where one is not known."""
-    if last is None or most <= 0:
-        return ""
-    begin = max(last - most + 1, 0)
-    known = dict(zip(history.iterations.tolist(), history.numbers.tolist(), strict=True))
-    return spark([known.get(iteration) for iteration in range(begin, last + 1)], missing="·")
+def reach_of(state: State) -> tuple[int, int | None]:
+    """Return the iteration of the moment, and how many there may be; None where that is not known."""
+    loop = state.loop
+    if loop is None:
+        return 0, None
+    known = loop.trip.total if loop.trip.total is not None else loop.trip.limit
+    return max(state.iteration or 0, 0), known if known is not None and known <= COUNTED else None

@@ -1,6 +1,7 @@
-"""Outputs of a loop as they grow: pieces so far, and the room that is still free.
+"""Outputs of a loop as they grow: each piece at its real place, and the room that is still free.
 
-One line an output of rank 1; what has two axes is a picture, one row an iteration, read like a text.
+Places go from left to right; what is joined backwards fills from the right. A piece is a column of shades, a number, a
+word. At the end of the run, the outputs of the model.
 """
 
 from __future__ import annotations
@@ -8,43 +9,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.inspection.views import BackEdgeView, ScanView
-from stepper.debug.labels import label_of
+from stepper.debug.iterations.statistics import RowValues
+from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
-from stepper.plain_values import storable
-from stepper.tensors.surveys import largest_of
+from stepper.engine.loops import is_backward
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.known_values import KnownValues
 from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, linked, value_destination
-from tui.paint.names import carried_name, layer_name
-from tui.paint.rows import Row, clip, padded, printable, spark, spread
-from tui.screens.main.frames import COUNTED
+from tui.paint.names import carried_name, row_name
+from tui.paint.pane import Host
+from tui.paint.rows import Row, clip, printable
+from tui.pictures.axis import Axis, mirrored, window
+from tui.pictures.heights import Want, heights
+from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
+from tui.screens.main.back_edges import reach_of
 from tui.theme import GLYPHS
 
-MOST_PIECES: Final = 200
+_MOST_PIECES: Final = 200
 """Of a long output, the last pieces are drawn."""
-_MOST_ROWS: Final = 48
-"""Of one whose pieces are more than a number, fewer."""
 _MOST_ELEMENTS: Final = 4096
+_WIDEST: Final = 6
 
 
 class Growing(Struct, frozen=True, eq=False):
-    """An output that grows: its name, its type now as text, the pieces from iteration `first` on, how many there are.
+    """An output that grows: its name, its type now as text, the pieces by iteration, how many there are, may be.
 
-    `room` is how many there may be, None where that is not known.
+    `room` None: how many there may be is not known. `is_backward`: each piece stands in front of the one before.
     """
 
+    key: object
     name: str
     type: str
-    order: str
-    first: int
-    pieces: tuple[Array, ...]
+    pieces: ValueHistory | None
     count: int
     room: int | None
+    is_backward: bool = False
     labels: tuple[str, ...] = ()
     target: Destination = Destination()
 
@@ -56,8 +61,14 @@ class ScanGrowth(LinkPane):
     title = "outputs growing"
     kind: ClassVar[str] = "scans"
     help_text: ClassVar[str] = (
-        "What the loop writes: one piece an iteration, and the room that is left. Enter opens one."
+        "What the loop writes: one piece an iteration at its place in the output, and the room that is left.\n"
+        "← fills from the last place to the first. Enter opens one.\n"
+        "v chooses mean, largest or rms where several elements share a cell, V the scale."
     )
+
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self._looks = Looks()
 
     def heading(self, width: int) -> list[Row]:
         """At the end of the run, those of the model."""
@@ -65,57 +76,39 @@ class ScanGrowth(LinkPane):
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
-        """Return all outputs, a picture for the last ones that are more than a row of numbers."""
-        found = sorted(self._outputs(), key=lambda one: any(piece.size > 1 for piece in one.pieces))
+        """Return the pictures of all outputs, below one another."""
+        found = list(self._outputs())
         if not found:
             outside = self.state.loop is None and self.state.ending is None
             return [[(" what a loop collects is drawn here" if outside else " none", "dim")]]
-        name_width = min(max(len(one.name) for one in found), 10) + 1
-        room = self.size.height - 1 - len(found)
+        columns = RowColumns(13 if width < 42 else 15, width - (14 if width < 42 else 16), 0)
+        axes = [self._axis_of(one, columns.picture) for one in found]
+        wants = []
+        for one, axis in zip(found, axes, strict=True):
+            size, is_picture = size_wanted(one.pieces, axis, one.labels)
+            wants.append(Want(max(size, 2) if len(one.name) + len(one.type) + 2 > columns.name else size, is_picture))
+        room = max(self.size.height - 1, len(found))
+        tall, _ = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain)
         rows: list[Row] = []
-        for one in found:
-            if all(piece.size <= 1 for piece in one.pieces):
-                rows.append(linked(self._line(one, name_width, width), one.target))
-            else:
-                first, *others = self._picture(one, name_width, width, max(room, 4))
-                rows += [linked(first, one.target), *others]
+        for one, axis, lines in zip(found, axes, tall, strict=True):
+            glyph = "←" if one.is_backward else GLYPHS["scan"]
+            row = ValueRow(
+                one.key, (f" {glyph} ", "dim"), (one.name, ""), one.type, one.pieces, one.labels, made=one.count
+            )
+            drawn = value_rows(row, axis, lines, columns, self._looks, self.palette)
+            rows += [linked(line, one.target) for line in drawn]
         return rows
 
-    def _line(self, one: Growing, name_width: int, width: int) -> Row:
-        head: Row = [(f" {GLYPHS['scan']} ", "dim"), (padded(one.name, name_width), "")]
-        room = max(width - 4 - name_width - len(one.type), 4)
-        values = [float(piece.reshape(-1)[0]) if piece.size else None for piece in one.pieces]
-        shown = values[-room:]
-        free = min(room, one.room if one.room is not None else room) - len(shown)
-        words = _as_text(one, shown, room)
-        text = words if words is not None else spark(shown, missing="·")
-        free -= len(text) - len(shown)
-        tone = "strong" if words is not None else "bar"
-        return spread([*head, (text, tone), ("░" * max(free, 0), "ghost")], [(one.type, "dim")], width)
+    def _axis_of(self, one: Growing, room: int) -> Axis:
+        """Return the cells of the pieces: by place, the last ones where there is no room for all."""
+        axis = window(max(one.count - 1, 0), one.room, room, _WIDEST, has_entered=False)
+        return mirrored(axis) if one.is_backward else axis
 
-    def _picture(self, one: Growing, name_width: int, width: int, room: int) -> list[Row]:
-        head: Row = [(f" {GLYPHS['scan']} ", "dim"), (padded(one.name, name_width), "")]
-        words = "a row an iteration" if self.state.ending is None else ""
-        if width - 4 - name_width - len(one.type) < len(words) + 1:
-            words = ""
-        rows = [spread([*head, (words, "dim")], [(one.type, "dim")], width)]
-        begin = max(len(one.pieces) - room, 0)
-        shown = one.pieces[begin:]
-        numbers = [storable(piece).reshape(-1).astype(np.float64) for piece in shown]
-        top = max((float(np.abs(row[np.isfinite(row)]).max(initial=0.0)) for row in numbers), default=1.0) or 1.0
-        columns = max((len(row) for row in numbers), default=1)
-        cells = max(1, min(columns, width - 7))
-        cell = 2 if columns * 2 <= width - 7 else 1
-        signed = any(bool((row < 0).any()) for row in numbers)
-        for place, row in enumerate(numbers):
-            binned = row.tolist() if len(row) <= cells else [largest_of(part) for part in np.array_split(row, cells)]
-            tiles = [self.tile(value / top, cell, signed=signed) for value in binned]
-            rows.append([(f"{one.first + begin + place:>5} ", "dim"), *tiles])
-        left = max((one.room if one.room is not None else one.count) - one.count, 0)
-        free = max(0, min(left, room - len(shown) - 1))
-        rows += [[("    · ", "faint"), ("░" * cell * min(columns, cells), "ghost")] for _ in range(free)]
-        more = left - free
-        return [*rows, [("      ", ""), (f"… room for {more} more", "dim")]] if more > 0 else rows
+    def look_on(self, direction: int) -> None:
+        """Show the outputs by another number of several, or with another scale (-1)."""
+        for one in self._outputs():
+            self._looks.look_on(one.key, direction)
+        self.changed()
 
     # --- what grows ----------------------------------------------------------------------------------------------
 
@@ -124,43 +117,56 @@ class ScanGrowth(LinkPane):
         if view is not None and view.outputs is not None:
             for place, (name, array) in enumerate(zip(self.state.output_names, view.outputs, strict=True)):
                 if array.dtype.kind in "fiub" and array.ndim:
-                    output = _along(array, 0, clip(printable(name), 10), len(array))
+                    output = _along(name, array, 0, clip(printable(name), 10), len(array))
                     yield replace(output, target=Destination(f"open-output {place}"))
         if loop is None:
             return
-        maximum = loop.trip.total if loop.trip.total is not None else loop.trip.limit
-        room = maximum if maximum is not None and maximum <= COUNTED else None
+        room = reach_of(self.state)[1]
+        history = self.state.loop_history
+        rows = () if history is None else history.rows
         for scan in loop.scans:
-            yield self._scan(scan, room)
+            known = next(
+                (one for one in rows if one.row.kind is RowKind.CONCATENATED and one.row.port == scan.output), None
+            )
+            yield self._scan(scan, known, room)
         for edge in loop.back_edges:
             if edge.collects_output:
-                found = _collected(edge, room)
+                found = self._collected(edge, rows, room)
                 if found is not None:
-                    program = self.state.loop_program
-                    labels = self.state.labels_of(program, edge.parameter.layer)
-                    yield replace(found, labels=labels, target=value_destination(program, edge.parameter))
+                    yield found
 
-    def _scan(self, scan: ScanView, room: int | None) -> Growing:
-        large = scan.pieces > 0 and scan.piece(scan.pieces - 1).size > 1
-        first = max(scan.pieces - (_MOST_ROWS if large else MOST_PIECES), 0)
-        pieces = tuple(scan.piece(iteration) for iteration in range(first, scan.pieces))
-        kind = element_types.name_of(pieces[0].dtype) if pieces else ""
+    def _scan(self, scan: ScanView, known: RowValues | None, room: int | None) -> Growing:
         loop = self.state.loop
-        inner = next((one.inner for one in (loop.outputs if loop else ()) if one.inner.name == scan.result), None)
-        program = self.state.loop_program
-        labels = () if inner is None else self.state.labels_of(program, inner.layer, inner.output)
-        target = Destination() if inner is None else value_destination(program, inner)
-        type_ = f"{kind}[{_sizes(scan)}]"
-        return Growing(self._called(scan), type_, scan.order, first, pieces, scan.pieces, room, labels, target)
+        inner = next((one.inner for one in (loop.outputs if loop else ()) if one.output == scan.output), None)
+        kind = "" if known is None or known.values is None else known.values.type
+        return Growing(
+            key=("scan", scan.output),
+            name=printable(scan.result) if known is None else row_name(known.row),
+            type=f"{kind}[{_sizes(scan)}]",
+            pieces=None if known is None or known.values is None else known.values.before(scan.pieces),
+            count=scan.pieces,
+            room=room,
+            is_backward=is_backward(scan.slicing),
+            labels=() if known is None else self.state.labels_at(known.row),
+            target=Destination() if inner is None else value_destination(self.state.loop_program, inner),
+        )
 
-    def _called(self, scan: ScanView) -> str:
-        loop = self.state.loop
-        assert loop is not None
-        view = next((entry.inner for entry in loop.outputs if entry.inner.name == scan.result), None)
-        name = printable(scan.result)
-        if name.startswith("Result") and view is not None and view.layer is not None:
-            name = layer_name(view.layer)
-        return clip(name, 10)
+    def _collected(self, edge: BackEdgeView, rows: tuple[RowValues, ...], room: int | None) -> Growing | None:
+        """Return an output that the body collects itself: what entered, or what goes out if that is there already."""
+        array = edge.goes_out if edge.goes_out is not None else edge.came_in
+        layer = edge.parameter.layer
+        if array is None or layer is None or not array.ndim:
+            return None
+        axis, name = _grown_axis(edge), carried_name(layer)
+        known = next((one for one in rows if one.row.appends and one.row.inner.id == layer.id), None)
+        target = value_destination(self.state.loop_program, edge.parameter)
+        if known is None or known.values is None:
+            labels = self.state.labels_of(self.state.loop_program, layer)
+            return replace(_along(layer.id, array, axis, name, room), labels=labels, target=target)
+        made = (self.state.iteration or 0) + (edge.goes_out is not None)
+        type_ = f"{element_types.name_of(array.dtype)}[{','.join(map(str, array.shape))}]"
+        pieces, labels = known.values.before(made), self.state.labels_at(known.row)
+        return Growing(layer.id, name, type_, pieces, made, room, labels=labels, target=target)
 
 
 def _sizes(scan: ScanView) -> str:
@@ -174,24 +180,16 @@ def _sizes(scan: ScanView) -> str:
     return ",".join(sizes)
 
 
-def _collected(edge: BackEdgeView, room: int | None) -> Growing | None:
-    """Return an output that the body collects itself: what entered, or what goes out where that is there already."""
-    array = edge.goes_out if edge.goes_out is not None else edge.came_in
-    layer = edge.parameter.layer
-    if array is None or layer is None or not array.ndim:
-        return None
-    return _along(array, _grown_axis(edge), clip(carried_name(layer), 10), room)
-
-
-def _along(array: Array, axis: int, name: str, room: int | None) -> Growing:
+def _along(key: object, array: Array, axis: int, name: str, room: int | None) -> Growing:
     """Return the last pieces of a tensor along an axis; none of what is too large to be drawn."""
     count = array.shape[axis]
-    first = max(count - (_MOST_ROWS if array.size > count else MOST_PIECES), 0)
-    if array.size > _MOST_ELEMENTS * max(count, 1):
-        first = count
-    pieces = tuple(array.take(place, axis) for place in range(first, count))
+    first = max(count - _MOST_PIECES, 0)
+    known = KnownValues()
+    if array.size <= _MOST_ELEMENTS * max(count, 1):
+        for place in range(first, count):
+            known.see(place, array.take(place, axis))
     kind = f"{element_types.name_of(array.dtype)}[{','.join(map(str, array.shape))}]"
-    return Growing(name, kind, "", first, pieces, count, room)
+    return Growing(key, name, kind, known.view(), count, room)
 
 
 def _grown_axis(edge: BackEdgeView) -> int:
@@ -202,18 +200,3 @@ def _grown_axis(edge: BackEdgeView) -> int:
                 return axis
     dims = edge.result.layer.outputs[0].dims if edge.result.layer is not None else ()
     return next((axis for axis, size in enumerate(dims) if size < 0), 0)
-
-
-def _as_text(one: Growing, values: list[float | None], room: int) -> str | None:
-    """Small whole numbers are read like a text: figures one after another, or with blanks where they fit so."""
-    if not one.pieces or any(piece.dtype.kind not in "iu" for piece in one.pieces) or None in values:
-        return None
-    if one.labels:
-        words = [printable(label_of(one.labels, value)) for value in values if value is not None]
-        text = ("" if all(len(word) == 1 for word in words) else " ").join(words)
-        return text if len(text) <= room else None
-    figures = [str(int(value)) for value in values if value is not None]
-    if all(len(figure) == 1 for figure in figures):
-        return "".join(figures)
-    text = " ".join(figures)
-    return text if len(text) <= room else None

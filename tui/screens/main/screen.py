@@ -247,6 +247,7 @@ class MainScreen(DebugScreen):
         """Less of everything where there is less room."""
         timeline = self.query_one(TimelineBar)
         timeline.is_short = (width < 100 or height < 30) and self.tab != "time"
+        timeline.lines_shown = 3 if height < 44 else 5 if height < 56 else 8
         self.query_one(AnswerCard).most = height if width < 100 else max(6, height // 3)
         timeline.changed()
 

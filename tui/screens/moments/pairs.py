@@ -17,8 +17,8 @@ from stepper.tensors.differences import signed_differences
 from stepper.tensors.surveys import largest_of
 from tui.paint.names import carried_name, operation_names, partner_mark
 from tui.paint.pane import Pane
-from tui.paint.pictures import fitting_number
 from tui.paint.rows import Row, clip_end, number, padded, printable, shape_of, spread
+from tui.pictures.drawing import fitting_number
 from tui.state import State
 
 _LABEL: Final = 10

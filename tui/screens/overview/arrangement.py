@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from stepper.debug.overview.facts import Overview, RowKind, RunState
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form, ScaleKind
-from tui.paint.axis import ENTERED, Axis, nested, plain
-from tui.paint.pictures import first_bad, form_on, height_wanted
+from tui.pictures.axis import ENTERED, Axis, nested, plain
+from tui.pictures.drawing import first_bad, form_on, height_wanted
+from tui.pictures.heights import Want, heights
 from tui.screens.overview.cards import Card, Line, parent_loop
 from tui.screens.overview.cursor import Place
-from tui.screens.overview.heights import Want, heights
 from tui.screens.overview.words import limit_of
 
 LOW: Final = 28

@@ -15,7 +15,7 @@ from stepper.query.address_resolution import MAIN, Target, address_of
 from stepper.query.address_syntax import Address, Level, Name, NameKind
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form, form_of
-from tui.paint.names import carried_name, layer_name
+from tui.paint.names import layer_name, row_name
 from tui.paint.rows import shape_of
 from tui.theme import GLYPHS
 
@@ -31,8 +31,6 @@ GROUPS: Final = {
     RowKind.LAST_VALUE: "outputs",
     RowKind.SLICE: "slices",
 }
-_WITH_BODIES: Final = ("Loop", "TensorIterator", "If")
-"""Types of which an output has no name of its own."""
 _ORDER: Final = {kind: place for place, kind in enumerate(RowKind)}
 _ORDER_OF_OUTPUTS: Final = {RowKind.LAST_VALUE: _ORDER[RowKind.CONCATENATED]}
 
@@ -194,7 +192,7 @@ def _line(
     glyph = _GLYPHS.get(kind, "")
     if row.kind is RowKind.SLICE:
         glyph = "←" if row.slicing is not None and row.slicing.stride < 0 else "→"
-    name = _row_name(row)
+    name = row_name(row)
     line = Line(place, kind, Form.WORDS, glyph, name, "" if history is None else shape_of(history.shape))
     if history is None:
         return line._replace(words="no numbers" if facts.total else "empty: no piece")
@@ -204,7 +202,7 @@ def _line(
         joined = ", joined" if kind is RowKind.CONCATENATED and other.kind is not RowKind.CONCATENATED else ""
         if kind is RowKind.CONCATENATED and row.slicing is not None and row.slicing.stride < 0:
             joined += " from the last place back to the first"
-        return line._replace(words=f"the same as {_row_name(other)}{joined}")
+        return line._replace(words=f"the same as {row_name(other)}{joined}")
     return _drawn(card, line, row, history, labels)
 
 
@@ -245,15 +243,6 @@ def _condition(card: Card, place: int, row: Row) -> Line | None:
         return None  # it says nothing: a Constant is true each time
     form = Form.TRUTH if card.facts.total else Form.WORDS
     return Line(place, row.kind, form, " ", "go on?", "bool", "no iteration ran")
-
-
-def _row_name(row: Row) -> str:
-    if row.kind in (RowKind.BACK_EDGE, RowKind.SLICE, RowKind.CONDITION):
-        return carried_name(row.inner)
-    producer = row.producer
-    if producer is None or producer.type in _WITH_BODIES:
-        return carried_name(row.inner).removesuffix("_result")
-    return layer_name(producer)
 
 
 # --- values ---------------------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from stepper.tensors.pictures import Form
-from tui.paint.axis import Axis
-from tui.paint.pictures import first_bad
+from tui.pictures.axis import Axis
+from tui.pictures.drawing import first_bad
 from tui.screens.overview.cards import Card, Line
 from tui.state import State
 

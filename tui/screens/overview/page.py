@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.element_types import Array
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form
-from tui.paint.axis import ENTERED, Axis
-from tui.paint.palette import Palette
-from tui.paint.pictures import (
+from tui.paint.rows import Row, clip, overlaid, shortened, spread, width_of
+from tui.pictures.axis import ENTERED, Axis
+from tui.pictures.drawing import (
     WAYS,
     RowPicture,
     Strip,
@@ -23,8 +21,9 @@ from tui.paint.pictures import (
     row_of,
     ruler_strips,
     truth,
+    unit_text,
 )
-from tui.paint.rows import Row, clip, overlaid, shortened, spread, width_of
+from tui.pictures.palette import Palette
 from tui.screens.overview import words
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, widths
 from tui.screens.overview.cards import Card, Line, is_true_over
@@ -117,18 +116,11 @@ def _drawn(
             found[y] += part
     note = drawn.note(small=small) if height > 1 else ""
     is_picture = height > 1 and drawn.form is Form.PICTURE
-    return found, note, _unit(histories[0], height, way, palette, small=small) if is_picture else ""
-
-
-def _unit(history: ValueHistory, height: int, way: str, palette: Palette, *, small: bool) -> str:
-    """Return how many elements stand in how many rows of a picture; empty where each has its own."""
-    size = history.elements if history.shape_changes else int(np.prod(history.shape, dtype=np.int64))
-    rows = height if palette.look.plain or history.elements <= height else 2 * height
-    if size <= rows:
-        return ""
-    if small:
-        return f"{size} in {rows}"
-    return f"{size} in {min(rows, history.elements)} rows" if way == WAYS[0] else f"{size} in {rows}, {way}"
+    return (
+        found,
+        note,
+        unit_text(histories[0], height, way, is_plain=palette.look.plain, small=small) if is_picture else "",
+    )
 
 
 def value_at(card: Card, line: Line, at: Place, wishes: Wishes) -> tuple[ValueHistory | None, Array | None]:

@@ -9,10 +9,9 @@ from typing import ClassVar, Final
 from textual import events
 
 from stepper.debug.overview.facts import Overview, RunState
-from tui.paint.palette import Palette
 from tui.paint.pane import Host, Pane
-from tui.paint.pictures import SCALES, WAYS
 from tui.paint.rows import Row, shortened, spread, width_of
+from tui.pictures.drawing import SCALES, WAYS
 from tui.screens.overview import words
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, arranged, widths
 from tui.screens.overview.cards import Card, address, cards_of
@@ -65,7 +64,6 @@ class OverviewPane(Pane):
         """The driver that was asked for the facts."""
         self._wishes = Wishes(set(), {}, {}, {})
         self._pictures = Pictures()
-        self._palette: Palette | None = None
         self._shown: list[Shown] = []
         self._visible: list[PageLine] = []
 
@@ -279,15 +277,7 @@ class OverviewPane(Pane):
     def notify_style_update(self) -> None:
         """Paint with another theme."""
         super().notify_style_update()
-        self._palette = None
         self._pictures.clear()
-
-    @property
-    def palette(self) -> Palette:
-        """The colours of pictures."""
-        if self._palette is None:
-            self._palette = Palette(self.colour, self.look)
-        return self._palette
 
     def scroll_rows(self, by: int) -> None:
         """Move the cursor by rows."""

@@ -15,12 +15,18 @@ from textual.message import Message
 from tui.paint.names import layer_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, padded, width_of
+from tui.pictures.axis import window
+from tui.pictures.drawing import RowPicture, gaps, laid, row_of
+from tui.screens.main.back_edges import by_parameter
 from tui.screens.ports.axis_picture import AxisPicture
 from tui.screens.ports.rows import End, Pair, PortArrow, PortSide, port_pairs
 from tui.state import State
 
 WIDE: Final = 96
 """Cells from which on all three columns stand side by side."""
+
+_COURSE: Final = 8
+"""Iterations that are drawn of what a back edge carries."""
 
 
 class Columns(NamedTuple):
@@ -99,11 +105,20 @@ class PortMap(Pane):
         """The moment has moved."""
         self.state = state
         loop = state.loop
-        histories = () if state.loop_history is None else state.loop_history.carried
-        self.pairs = [] if loop is None else port_pairs(loop, histories)
+        self.pairs = [] if loop is None else port_pairs(loop, self._course)
         self.note = self._note()
         self.changed()
         self.post_message(self.Chosen(self.chosen))
+
+    def _course(self, parameter: int) -> Row:
+        """Return the last iterations of what a back edge carries."""
+        known = by_parameter(self.state).get(parameter)
+        if known is None or known.values is None:
+            return []
+        values, now = known.values, max(self.state.iteration or 0, 0)
+        axis = window(now, None, _COURSE, 1)
+        strips = RowPicture([values], axis).lines(values, axis, 1, self.palette)[0]
+        return row_of(laid([*strips, *gaps(values, axis, now)], _COURSE))
 
     def _note(self) -> str:
         loop = self.state.loop

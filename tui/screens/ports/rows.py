@@ -5,7 +5,7 @@ A pure function of the loop's view. Roles, slices and sentences are those of ste
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import Final
 
@@ -21,7 +21,6 @@ from stepper.debug.inspection.views import (
     SliceView,
     ValueView,
 )
-from stepper.debug.iterations.statistics import CarriedHistory
 from stepper.element_types import Array
 from stepper.engine.loops import in_axis_order, is_backward
 from stepper.engine.roles import OutputRole, Role
@@ -29,7 +28,6 @@ from stepper.ir.model import Layer, Slicing
 from stepper.tensors.statistics import number_of
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Row, number, printable
-from tui.screens.main.back_edges import by_parameter, line_of
 from tui.screens.main.frames import COUNTED
 from tui.screens.ports.axis_picture import AxisPicture, picture_of_scan, picture_of_slice
 from tui.theme import GLYPHS
@@ -83,9 +81,16 @@ _WORDS: Final = {
 }
 
 
-def port_pairs(loop: LoopView, histories: Iterable[CarriedHistory] = ()) -> list[Pair]:
+Course = Callable[[int], Row]
+"""The last iterations of what a back edge carries, by the id of its Parameter, as a picture of one line."""
+
+
+def _no_course(_parameter: int) -> Row:
+    return []
+
+
+def port_pairs(loop: LoopView, course: Course = _no_course) -> list[Pair]:
     """Return all entries: each carried value with its back edge, then the others, slices and pieces first."""
-    carried = by_parameter(histories)
     edges = {edge.parameter.layer.id: edge for edge in loop.back_edges if edge.counts and edge.parameter.layer}
     first: list[Pair] = []
     left: list[PortArrow] = []
@@ -95,10 +100,10 @@ def port_pairs(loop: LoopView, histories: Iterable[CarriedHistory] = ()) -> list
         if edge is None:
             left.append(port)
         else:
-            first.append((port, _edge(loop, edge, carried)))
+            first.append((port, _edge(loop, edge, course)))
     left += _controls(loop)
     right = [_output(loop, entry) for entry in sorted(loop.outputs, key=_output_order)]
-    right += [_edge(loop, edge, carried) for edge in loop.back_edges if not edge.counts]
+    right += [_edge(loop, edge, course) for edge in loop.back_edges if not edge.counts]
     longest = max(len(left), len(right))
     return first + [
         (left[at] if at < len(left) else None, right[at] if at < len(right) else None) for at in range(longest)
@@ -225,7 +230,7 @@ def _controls(loop: LoopView) -> list[PortArrow]:
 # --- what goes out --------------------------------------------------------------------------------------------------
 
 
-def _edge(loop: LoopView, edge: BackEdgeView, histories: dict[int, CarriedHistory]) -> PortArrow:
+def _edge(loop: LoopView, edge: BackEdgeView, course: Course) -> PortArrow:
     iteration = _iteration(loop)
     layer = edge.parameter.layer
     name = carried_name(layer) if layer is not None else "?"
@@ -247,16 +252,14 @@ def _edge(loop: LoopView, edge: BackEdgeView, histories: dict[int, CarriedHistor
         sentence=edge.why,
         entry=f"<edge {ids}/>",
         line=edge.line,
-        below=_edge_below(edge, histories.get(layer.id) if layer is not None else None, iteration),
+        below=_edge_below(edge, [] if layer is None else course(layer.id)),
         layer=edge.result.layer,
         is_carried=edge.counts,
     )
 
 
-def _edge_below(edge: BackEdgeView, history: CarriedHistory | None, iteration: int) -> Row:
-    row: Row = []
-    if history is not None:
-        row.append((f"{line_of(history, iteration, 8)} ", "bar"))
+def _edge_below(edge: BackEdgeView, course: Row) -> Row:
+    row: Row = [*course, (" ", "")] if course else []
     value = edge.goes_out
     if value is None:
         return [*row, ("not yet", "dim")]

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from typing import ClassVar, Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Final
 
 import numpy as np
-from rich.style import Style
 from textual.app import ComposeResult
 
 from stepper.debug.iterations.sweep import MOST_BINS, TrackView
-from stepper.element_types import Array
-from stepper.tensors.statistics import number_of
-from tui.paint.names import carried_name
+from stepper.tensors.histories import ValueHistory
 from tui.paint.pane import Host
-from tui.paint.rows import BARS, Cell, Row, Token, clip, number, padded, printable, spread
+from tui.paint.rows import Row, clip, padded, printable
+from tui.pictures.axis import Axis
+from tui.pictures.drawing import gaps, laid, put_rails, row_of, truth
+from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.base import DebugScreen
 from tui.screens.main.frames import COUNTED
 from tui.screens.timeline.bar import EVENT_MARKS, outside_text
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
-from tui.screens.timeline.track_values import carried_value, measured, value_of
+from tui.screens.timeline.tracks import is_shown, loop_row, read_at_stops, watch_row
 from tui.state import State
 from tui.theme import GLYPHS
 from tui.worker.requests import ShowTime
@@ -29,28 +28,8 @@ _VALUE: Final = 8
 _TALLEST: Final = 16
 _NUMBERED: Final = 7
 """Cells of a column from which on it has its number below."""
-_EIGHTHS: Final = " ▁▂▃▄▅▆▇"
 _EVENT_ROWS: Final = 3
 _LEAST_SPAN: Final = 5
-
-
-class _Band(NamedTuple):
-    """Contents of a band: a number a column where its count is not 0, the ends of its scale, and its rows."""
-
-    numbers: list[float]
-    counts: list[int]
-    low: float
-    high: float
-    tall: int
-
-    def bar(self, value: float, base: int) -> str:
-        """Return the part of a bar in the row `base` rows above the lowest."""
-        half = self.high / 2 - self.low / 2
-        share = (value / 2 - self.low / 2) / half if half > 0 else 0.0
-        if self.tall == 1:  # so that it does not melt into the bands above and below
-            return BARS[min(int(share * len(BARS)), len(BARS) - 1)]
-        level = max(1, round(share * self.tall * 8)) - base * 8
-        return "█" if level >= 8 else _EIGHTHS[max(level, 0)]
 
 
 class TimelineChart(TimeAxisPane):
@@ -65,13 +44,14 @@ class TimelineChart(TimeAxisPane):
     shows_running: ClassVar[bool] = True
     help_text: ClassVar[str] = (
         "Iterations from left to right; the moment is marked, arrows, a click or a drag move it.\n"
-        "One band a watch or carried value, between its least and largest on the screen; T and F: the condition.\n"
+        "One band a watch, a value that is handed on, an output; zero is the ground. T and F: the condition.\n"
+        "Column k is what iteration k made. V: linear or logarithmic, as it suits or as one chooses.\n"
         "Where a column is many iterations it shows NaN before Inf before the largest magnitude.\n"
         "Dotted: not reached yet, or not yet looked through. + and - zoom, H and L scroll."
     )
 
     NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 22), (0, 14))
-    bands: ClassVar[tuple[str, ...]] = ("watch", "carried", "condition")
+    bands: ClassVar[tuple[str, ...]] = ("watch", "carried", "output", "condition")
     """The kinds of tracks that are shown, in this order."""
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
@@ -80,6 +60,8 @@ class TimelineChart(TimeAxisPane):
         self._begin = 0
         self._asked: tuple[int, int] | None = None
         self._drawn: tuple[object, list[Row]] | None = None
+        self._looks = Looks()
+        self._turned = 0
 
     # --- which iterations ----------------------------------------------------------------------------------------
 
@@ -143,9 +125,8 @@ class TimelineChart(TimeAxisPane):
         span = self.span(width)
         each = (span.end - span.begin) / span.bins
         self.note = f"a column is {each:,.0f} iterations   " if span.slot == 1 and each > 1 else ""
-        tracks = list(self._tracks())
-        self.note += f"{self._known()}{'now, most, least' if tracks and self._height_of(tracks) > 2 else 'now'} "
-        return [*super().heading(width), [(" " * self.name_width(width), ""), *span.axis(self.state.iteration)]]
+        self.note += f"{self._known()}last "
+        return [*super().heading(width), [(" " * self.name_width(width), ""), *span.ruler(self.marks())]]
 
     def _known(self) -> str:
         sweep = self.state.sweep
@@ -160,10 +141,10 @@ class TimelineChart(TimeAxisPane):
             return [[(f" {outside_text(state)}", "dim")]]
         span = self.span(width)
         tracks = list(self._tracks())
-        key = state.sweep, span, width, self.size.height, state.iteration, state.events, self.look
+        key = state.sweep, span, width, self.size.height, self.marks(), state.events, self.look, self._turned
         if self._drawn is None or self._drawn[0] != key:
-            bands = [row for track in tracks for row in self._band(track, span, width, self._height_of(tracks))]
-            self._drawn = key, [*bands, *self._event_rows(tracks, span, width), [], self._here(tracks, span)]
+            bands = self._bands(tracks, span, width)
+            self._drawn = key, [*bands, *self._event_rows(tracks, span, width), [], self._here(span)]
         return self._drawn[1]
 
     def _tracks(self) -> Iterator[TrackView]:
@@ -171,137 +152,73 @@ class TimelineChart(TimeAxisPane):
         sweep, loop = self.state.sweep, self.state.loop
         if sweep is None or loop is None:
             return
-        collected = loop.collected
         close = {(track.kind, track.name): track for track in sweep.close}
+        shown: list[ValueHistory] = []
         for kind in self.bands:
             for track in sweep.tracks if kind != "condition" or loop.condition is not None else ():
-                if track.kind == kind and (track.parameter is None or track.parameter.id not in collected):
-                    yield close.get((kind, track.name), track)
+                values = track.values
+                if track.kind != kind or (kind == "output" and values is not None and is_shown(values, shown)):
+                    continue
+                shown += [] if values is None else [values]
+                yield close.get((kind, track.name), track)
 
-    def _height_of(self, tracks: list[TrackView]) -> int:
-        """Return rows of a band."""
-        bands = sum(track.kind != "condition" for track in tracks)
-        room = self.size.height - 4 - _EVENT_ROWS - (len(tracks) - bands)
-        numbered = self.span(self.size.width).slot >= _NUMBERED
-        return max(1, min(_TALLEST, room // max(bands, 1) - 1 - numbered))
-
-    def _band(self, track: TrackView, span: TimeSpan, width: int, tall: int) -> list[Row]:
-        numbers, counts = self._numbers(track, span)
-        now = self.state.iteration
-        here = None if now is None else self._at(track, now)
-        names = self.name_width(width)
-        name = f" {padded(self._called(track, names - 2), names - 2)} "
-        if track.kind == "condition":
-            letters = [("F" if found else "T") if known else "" for found, known in zip(numbers, counts, strict=True)]
-            shown = "" if here is None else "F" if here else "T"
-            cells = self._cells(span, letters, ["strong" if text else "ghost" for text in letters])
-            return [spread([(name, "dim"), *cells], [(f"{shown:>6} ", "")], width)]
-        finite = np.isfinite(numbers) & (counts > 0)
-        low, high = (numbers[finite].min(), numbers[finite].max()) if finite.any() else (0.0, 0.0)
-        band = _Band(numbers.tolist(), counts.tolist(), float(low), float(high), tall)
-        rows = []
-        for line in range(tall):
-            value: Cell = (f"{number(here):>6} ", "") if not line else (" " * 7, "")
-            if tall > 2 and line in (1, tall - 1) and finite.any():
-                value = f"{number(band.high if line == 1 else band.low):>6} ", "dim"
-            cells = self._line(band, span, tall - 1 - line)
-            rows.append(spread([(name if not line else " " * names, "dim"), *cells], [value], width))
-        if tall > 2 and span.slot >= _NUMBERED:
-            texts = [number(found) if known else "" for found, known in zip(band.numbers, band.counts, strict=True)]
-            tones = ["dim" if math.isfinite(found) else "bad" for found in band.numbers]
-            rows.append([(" " * names, ""), *self._numbered(span, texts, tones)])
-        return [*rows, []] if tall > 1 else rows
-
-    def _numbered(self, span: TimeSpan, texts: list[str], tones: list[str]) -> Row:
-        """Return the number of each column."""
-        now = self.state.iteration
-        at = -1 if now is None else span.at(now) // span.slot
-        row: Row = []
-        for place, (text, tone) in enumerate(zip(texts, tones, strict=True)):
-            here = " cursor" if place == at else ""
-            row.append(
-                (padded(text, span.slot), ("strong cursor" if tone == "dim" else f"{tone} cursor") if here else tone)
+    def _bands(self, tracks: Sequence[TrackView], span: TimeSpan, width: int) -> list[Row]:
+        names, axis = self.name_width(width), span.axis
+        columns = RowColumns(names, width - names - _VALUE, 7)
+        ones = [self._row_of(track) for track in tracks if track.kind != "condition"]
+        sizes = [size_wanted(one.values, axis, one.labels) for one in ones]
+        flat = sum(size == 1 for size, _ in sizes)
+        room = self.size.height - 4 - _EVENT_ROWS - (len(tracks) - len(ones)) - flat
+        each = max(room // max(len(ones) - flat, 1), 1)
+        is_airy = each >= 4
+        numbered = span.slot >= _NUMBERED and each > 4
+        tall = [_height(size, each - is_airy, is_picture, plain=self.look.plain) for size, is_picture in sizes]
+        now, marked = self.state.iteration, [mark.iteration for mark in self.marks()]
+        rows: list[Row] = []
+        for one, lines, (_, is_picture) in zip(ones, tall, sizes, strict=True):
+            below = numbered and not is_picture and lines > 2
+            beside: tuple[Row, ...] = ([(f"{clip(one.last(now), 6):>6} ", "")],)
+            rows += value_rows(
+                one._replace(beside=beside), axis, lines - below, columns, self._looks, self.palette, marked=marked
             )
+            rows += [self._numbered(one, axis)] if below else []
+            rows += [[]] if is_airy and lines > 1 else []
+        return [*rows, *(self._condition(track, axis, width) for track in tracks if track.kind == "condition")]
+
+    def _row_of(self, track: TrackView) -> ValueRow:
+        made = self.seen() + 1
+        if track.row is not None:
+            return loop_row(self.state, track.row, track.values, made)
+        watch = next((one for one in self.state.watches if one.text == track.name), None)
+        if watch is None:
+            return ValueRow(track.name, (" ", ""), (printable(track.name), "dim"), "", track.values, made=made)
+        values = track.values if track.values is not None else read_at_stops(watch)
+        return watch_row(watch, values, made)
+
+    def _numbered(self, one: ValueRow, axis: Axis) -> Row:
+        """Return the number of each column."""
+        row: Row = [(" " * self.name_width(self.size.width), "")]
+        now = self.state.iteration
+        for slot in axis.slots:
+            text = one.at(slot.first)
+            tone = "bad" if text in ("NaN", "+Inf", "-Inf") else "strong" if slot.first == now else "dim"
+            row.append((padded(text, slot.width), tone))
         return row
 
-    def _line(self, band: _Band, span: TimeSpan, base: int) -> Row:
-        """Return one row of a band, `base` rows above its lowest."""
-        texts: list[str] = []
-        tones: list[str] = []
-        for found, known in zip(band.numbers, band.counts, strict=True):
-            is_odd = not math.isfinite(found)
-            odd = " " if base else "N" if found != found else "I"
-            texts.append("" if not known else odd if is_odd else band.bar(found, base))
-            tones.append("ghost" if not known else "bad" if is_odd else "bar")
-        return self._cells(span, texts, tones, base=base)
-
-    def _cells(self, span: TimeSpan, texts: list[str], tones: list[str], *, base: int = 0) -> Row:
-        """Return one row of columns; an empty text is a column of which nothing is known."""
-        now = self.state.iteration
-        at = -1 if now is None else span.at(now) // span.slot
-        row: Row = []
-        for place, (text, tone) in enumerate(zip(texts, tones, strict=True)):
-            here = place == at
-            style: Token = f"{'accent' if here and tone == 'bar' else tone}{' cursor' if here else ''}".strip()
-            if not text:
-                text = "╌" if not base else " "
-            if text == "█" and not self.look.plain:
-                text, style = " ", self._full(here=here)
-            elif tone == "bad" and not here:
-                style = self._tint()
-            gap = 1 if span.slot > 1 else 0
-            letter = text in "TFNI"
-            row.append((text.ljust(span.slot - gap) if letter else text * (span.slot - gap), style))
-            if gap:
-                row.append((" ", "cursor" if here else ""))
-        return row
-
-    def _full(self, *, here: bool) -> Style:
-        """A full cell is a ground without a glyph: it has no seams."""
-        key = f"full-{here}"
-        if key not in self._styles:
-            colour = self.colour("primary" if here else "secondary")
-            self._styles[key] = Style(bgcolor=colour.rich_color)
-        return self._styles[key]
-
-    def _tint(self) -> Style:
-        if "odd-tint" not in self._styles:
-            ground, error = self.colour("background"), self.colour("error")
-            tint = ground.blend(error, 0.25)
-            self._styles["odd-tint"] = Style(color=error.rich_color, bgcolor=tint.rich_color, bold=True)
-        return self._styles["odd-tint"]
-
-    def _called(self, track: TrackView, room: int) -> str:
-        watches = (value_of(one) for one in self.state.watches if one.text == track.name)
-        is_carried = track.parameter is not None
-        value = carried_value(self.state, track.parameter) if is_carried else next(watches, None)
-        return measured(_name_of(track), value, room)
-
-    def _numbers(self, track: TrackView, span: TimeSpan) -> tuple[Array, Array]:
-        numbers, counts = track.spread_over(span.begin, span.end, span.bins)
-        now = self.state.iteration
-        here = None if now is None or not span.begin <= now < span.end else self._at(track, now)
-        if now is not None and here is not None and not counts[span.at(now) // span.slot]:
-            place = span.at(now) // span.slot  # the present one is not closed yet
-            numbers[place], counts[place] = here, 1
-        return numbers, counts
-
-    def _at(self, track: TrackView, iteration: int) -> float | None:
-        """Return the number of one iteration; of the present one also where it is not closed yet."""
-        found = track.at(iteration)
-        if found is None and track.kind == "watch":
-            readings = (one.now for one in self.state.watches if one.text == track.name)
-            reading = next(readings, None)
-            if reading is None or reading.value is None or reading.iteration != iteration:
-                return None
-            return number_of(reading.value)
-        history = self.state.loop_history
-        if found is None and history is not None and track.parameter is not None:
-            for one in history.carried:
-                place = int(np.searchsorted(one.iterations, iteration))
-                if one.parameter is track.parameter and place < len(one.iterations):
-                    return float(one.numbers[place]) if one.iterations[place] == iteration else None
-        return found
+    def _condition(self, track: TrackView, axis: Axis, width: int) -> Row:
+        """Return T where the loop went on, F where it ended."""
+        names, values, now = self.name_width(width), track.values, self.state.iteration
+        ended = [] if values is None else [(slot, values.over(slot.first, slot.last)) for slot in axis.slots]
+        verdicts = [(slot, None if found is None else not found[0]) for slot, found in ended]
+        cells = laid([*truth(verdicts, rare=False), *gaps(values, axis, self.seen() + 1)], width - names - _VALUE)
+        for mark in self.marks():
+            for slot in axis.slots:
+                if slot.first <= mark.iteration < slot.last:
+                    put_rails(cells, slot, self.palette, is_selected=True)
+        known = [] if values is None or now is None else [values.over(at, at + 1) for at in (now, now - 1)]
+        here = next((one for one in known if one is not None), None)
+        shown = "" if here is None else GLYPHS["false" if here[0] else "true"]
+        return [(f" {padded('go on', names - 2)} ", "dim"), *row_of(cells), (f"{shown:>7} ", "")]
 
     # --- what happened -------------------------------------------------------------------------------------------
 
@@ -317,7 +234,9 @@ class TimelineChart(TimeAxisPane):
                 found.append((event.iteration, f"{glyph} {printable(label)}", tone))
         odd = [(track.first_odd, track) for track in tracks if track.first_odd is not None]
         found += [
-            (first, f"✗ {clip(_name_of(track), 12)} NaN or Inf", "bad") for first, track in odd if first is not None
+            (first, f"✗ {clip(self._row_of(track).name[0], 12)} NaN or Inf", "bad")
+            for first, track in odd
+            if first is not None
         ]
         if now is not None:
             found.append((now, f"{GLYPHS['now']} now", "accent"))
@@ -338,22 +257,28 @@ class TimelineChart(TimeAxisPane):
                 ends[line] = at + len(text) + 1
         return rows
 
-    def _here(self, tracks: list[TrackView], span: TimeSpan) -> Row:
+    def _here(self, span: TimeSpan) -> Row:
         """Return the iterations of the moment's column, in words."""
-        now = self.state.iteration
-        if now is None or not span.begin <= now < span.end or not tracks:
+        now, sweep = self.state.iteration, self.state.sweep
+        if now is None or not span.begin <= now < span.end or sweep is None:
             return []
         begin, end = span.covered(span.at(now))
         if end - begin <= 1:
             return []
-        _, counts = tracks[0].spread_over(begin, end, 1)
-        known = min(int(counts[0]), end - begin)
+        known = max(0, min(sweep.reached, end) - begin)
         text = f"this column: iterations {begin:,} to {end - 1:,}, {known:,} of {end - begin:,} known"
-        if tracks[0].bins.step > 1 and span.end - span.begin <= MOST_BINS:
+        if span.end - span.begin <= MOST_BINS and not sweep.complete:
             text += "; looking closer"
         return [(f" {text}", "dim")]
 
     # --- keys and mouse ------------------------------------------------------------------------------------------
+
+    def look_on(self, _direction: int) -> None:
+        """Show the bands with another scale."""
+        for track in self._tracks():
+            self._looks.look_on(self._row_of(track).key, -1)
+        self._turned += 1
+        self.changed()
 
     def zoom_by(self, by: int) -> None:
         """Half as many iterations, or twice as many, around the moment."""
@@ -381,9 +306,10 @@ class TimelineChart(TimeAxisPane):
         found: set[int] = set()
         for track in self._tracks():
             found |= {track.first_odd} if track.first_odd is not None else set()
-            if track.kind != "condition" and track.bins.step == 1:
-                odd = ~np.isfinite(track.bins.numbers) & (track.bins.counts > 0)
-                found |= set((np.flatnonzero(odd[1:] & ~odd[:-1]) + 1 + track.first).tolist())
+            values = track.values
+            if track.kind != "condition" and track.step == 1 and values is not None:
+                odd = ~np.isfinite(values.numbers[0]).all(axis=1)
+                found |= set(values.spans[1:, 0][odd[1:] & ~odd[:-1]].tolist())
         fitting = [one for one in found if (one < now if backward else one > now)]
         return f"iter {max(fitting) if backward else min(fitting)}" if fitting else ""
 
@@ -393,8 +319,11 @@ class TimelineChart(TimeAxisPane):
         return span.covered(cell)[0] if 0 <= cell < span.bins * span.slot else None
 
 
-def _name_of(track: TrackView) -> str:
-    return printable(track.name) if track.parameter is None else carried_name(track.parameter)
+def _height(size: int, room: int, is_picture: bool, *, plain: bool) -> int:
+    """Return how many lines a band has, of so many: a line or half a line an element, so that none is empty."""
+    if not is_picture:
+        return 1 if size == 1 else max(1, min(_TALLEST, room))
+    return size if size <= room else max(1, min(size if plain else -(-size // 2), room))
 
 
 class TimelineScreen(DebugScreen):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from collections.abc import Sequence
+from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
 from textual import events
 
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, short_count
+from tui.pictures.axis import Axis, Slot
+from tui.pictures.drawing import Strip, laid, row_of
 
 
 class TimeAxisPane(Pane):
@@ -24,6 +27,11 @@ class TimeAxisPane(Pane):
     def seen(self) -> int:
         """The last iteration known to have run."""
         raise NotImplementedError
+
+    def marks(self) -> list[TimeMark]:
+        """Return the iterations that stand out: that of the moment."""
+        now = self.state.iteration
+        return [] if now is None else [TimeMark(now, "now")]
 
     def name_width(self, width: int) -> int:
         """Return how many cells the names have in a pane of this width."""
@@ -56,6 +64,13 @@ _WIDEST: Final = 12
 """Cells of a column of one iteration at most."""
 
 
+class TimeMark(NamedTuple):
+    """An iteration whose number stands out, and its style."""
+
+    iteration: int
+    token: str
+
+
 class TimeSpan(Struct, frozen=True):
     """The iterations [begin, end) in `bins` columns of `slot` cells each."""
 
@@ -65,10 +80,10 @@ class TimeSpan(Struct, frozen=True):
     slot: int
 
     @staticmethod
-    def fitting(begin: int, end: int, room: int) -> TimeSpan:
+    def fitting(begin: int, end: int, room: int, widest: int = _WIDEST) -> TimeSpan:
         """As wide as fits."""
         count, room = max(end - begin, 1), max(room, 1)
-        return TimeSpan(begin, begin + count, min(count, room), max(1, min(_WIDEST, room // count)))
+        return TimeSpan(begin, begin + count, min(count, room), max(1, min(widest, room // count)))
 
     def at(self, iteration: int) -> int:
         """Return the first cell of an iteration."""
@@ -81,21 +96,29 @@ class TimeSpan(Struct, frozen=True):
         begin = -(-column * count // self.bins)
         return self.begin + begin, self.begin + max(-(-(column + 1) * count // self.bins), begin + 1)
 
-    def axis(self, now: int | None) -> Row:
-        """Return the number line; that of the moment whole and reversed, and nothing touches it."""
+    @property
+    def axis(self) -> Axis:
+        """Return the columns as the slots of an axis."""
+        starts = [column * self.slot for column in range(self.bins)]
+        return Axis(tuple(Slot(start, self.slot, *self.covered(start)) for start in starts), None)
+
+    def ruler(self, marks: Sequence[TimeMark]) -> Row:
+        """Return the number line; those of the marks are whole, and nothing touches them."""
         count = self.end - self.begin
         longest = len(short_count(self.end)) + 1
         every = next((step for step in STEPS if step * self.bins / count * self.slot >= max(longest, 5)), STEPS[-1])
-        is_seen = now is not None and self.begin <= now < self.end
-        text, at = (str(now), self.at(now)) if now is not None and is_seen else ("", -1)
-        cells = [" "] * (self.bins * self.slot + 7)
+        strips: list[Strip] = []
+        taken: list[tuple[int, int]] = []
+        for mark in marks:
+            if self.begin <= mark.iteration < self.end:
+                text, at = str(mark.iteration), self.at(mark.iteration)
+                strips.append((at, text, mark.token))
+                taken.append((at - 1, at + len(text)))
+        width = self.bins * self.slot + 7
         for iteration in range(-(-self.begin // every) * every, self.end + 1, every):
             label = short_count(iteration)
             start = (iteration - self.begin) * self.bins // count * self.slot
-            is_free = start + len(label) < at or start > at + len(text) or not text
-            if is_free and start + len(label) <= len(cells):
-                cells[start : start + len(label)] = label
-        line = "".join(cells)
-        if not text:
-            return [(line, "dim")]
-        return [(line[:at], "dim"), (text, "now"), (line[at + len(text) :], "dim")]
+            is_free = all(start + len(label) <= begin or start > end for begin, end in taken)
+            if is_free and start + len(label) <= width:
+                strips.append((start, label, "dim"))
+        return row_of(laid(strips, width))

@@ -109,7 +109,7 @@ def test_the_mouse_selects_opens_scrolls_and_scrubs() -> None:
         assert driven.state.cursor == pane.listing().entries[pane.top + 2].indices[0]
         await driven.press("escape")
         assert driven.state.selected is None
-        await driven.pilot.click("#time", offset=(15 + 6 * 2, 3))
+        await driven.pilot.click("#time", offset=(17 + 6 * 2, 3))
         await driven.settle()
         assert driven.state.iteration == 2
 

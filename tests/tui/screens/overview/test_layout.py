@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from tui.paint.axis import ENTERED, nested, plain, ruler
-from tui.paint.pictures import Strip, fitting_number, laid, reduced
-from tui.screens.overview.heights import Want, heights
+from tui.pictures.axis import ENTERED, nested, plain, ruler
+from tui.pictures.drawing import Strip, fitting_number, laid, reduced
+from tui.pictures.heights import Want, heights
 
 ROOMS = (40, 60, 101, 140)
 

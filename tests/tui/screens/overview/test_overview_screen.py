@@ -19,8 +19,8 @@ from tests.debug.debugged import opened as debugger_of
 from tests.debug.loops_to_break import recurrence
 from tests.models import Graph
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
-from tui.paint.pictures import row_scale
 from tui.paint.rows import width_of
+from tui.pictures.drawing import row_scale
 from tui.screens.overview.pane import OverviewPane
 from tui.theme import Look
 from tui.worker import background_run

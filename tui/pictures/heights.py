@@ -1,4 +1,4 @@
-"""Which height each row of the overview has. Pure functions of sizes and lines."""
+"""Which height each row of values over iterations has. Pure functions of sizes and lines."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ Pure functions: value, then shade, then cells. The screens say which values, on 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -28,18 +28,22 @@ from stepper.tensors.pictures import (
     scale_of,
     shades,
 )
-from tui.paint.axis import ENTERED, Axis, Slot, ruler
-from tui.paint.palette import Palette
 from tui.paint.rows import Row, Token, cell_len, clip, number, printable
+from tui.pictures.axis import ENTERED, Axis, Slot, ruler
+from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
 
 Strip = tuple[int, str, Token]
 Cells = list[tuple[str, Token]]
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+_COVERED: Final = f"▀{_EIGHTHS}╌{GLYPHS['free']}"
+"""Characters that a rail may cover."""
 _NUMBERED: Final = 6
 """Cells of a slot from which on whole lines have the number itself."""
 _DIGITS: Final = 6
+_FEW: Final = 6
+"""Different whole numbers that are drawn as letters."""
 _RAILED: Final = 5
 """Cells of a slot from which on rails fit beside the picture."""
 
@@ -114,9 +118,9 @@ def picture(
     count = min(size, height if whole else 2 * height)
     bad = first_bad(history)
     lines: list[list[Strip]] = [[] for _ in range(height)]
-    columns: list[tuple[int, int, Array | None, bool, bool]] = [
-        (axis.entered, ENTERED, entered(history, way), False, True)
-    ]
+    columns: list[tuple[int, int, Array | None, bool, bool]] = []
+    if axis.entered is not None:
+        columns.append((axis.entered, ENTERED, entered(history, way), False, True))
     columns += [
         (
             slot.start,
@@ -127,15 +131,16 @@ def picture(
         )
         for slot in axis.slots
     ]
-    for start, width, numbers, is_first, came_in in columns:
-        if numbers is None:
-            continue
-        few = reduced(numbers, count, way)
-        levels = shades(few, scale)
+    known = [one for one in columns if one[2] is not None]
+    few = [reduced(one[2], count, way) for one in known if one[2] is not None]
+    for (start, width, _, is_first, came_in), numbers, levels in zip(
+        known, few, shades(np.array(few), scale).tolist() if few else [], strict=True
+    ):
+        listed = numbers.tolist()
         for y in range(height):
             part = slice(y, y + 1) if whole else slice(2 * y, 2 * y + 2)
-            if len(few[part]):
-                cell = _Cell(start, width, few[part].tolist(), levels[part].tolist(), scale.signed, is_first)
+            if len(listed[part]):
+                cell = _Cell(start, width, listed[part], levels[part], scale.signed, is_first)
                 has_number = whole and width >= _NUMBERED and not came_in and size <= 16
                 lines[y] += _picture_cell(cell, palette, is_whole=whole, has_number=has_number)
     return lines
@@ -238,21 +243,49 @@ def verdicts_of(history: ValueHistory, axis: Axis) -> list[tuple[Slot, bool | No
 
 
 def form_on(form: Form, labels: tuple[str, ...], histories: Sequence[ValueHistory], axis: Axis) -> Form:
-    """Return how a row is drawn on an axis: whole numbers, or their labels, that have no room in the slots are bars."""
+    """Return how a row is drawn on an axis.
+
+    Whole numbers that have no room in the slots are categories where they are few, else bars, as in bins of iterations.
+    """
     if form is not Form.NUMBERS or not axis.slots:
         return form
+    if any(slot.is_bin for slot in axis.slots):
+        return Form.BARS
     if labels:
-        return Form.BARS if any(slot.is_bin for slot in axis.slots) else Form.NUMBERS
+        return form
     ends = (int(one) for history in histories for one in (history.numbers.min(), history.numbers.max()))
     longest = max((len(str(one)) for one in ends), default=1)
-    return Form.NUMBERS if longest < axis.slots[0].width else Form.BARS
+    if longest < axis.slots[0].width or (longest == 1 and axis.slots[0].width == 1):
+        return Form.NUMBERS
+    return Form.CATEGORIES if categories(histories) else Form.BARS
 
 
-def texts(labels: tuple[str, ...], history: ValueHistory, axis: Axis) -> list[Strip]:
+def categories(histories: Sequence[ValueHistory]) -> dict[int, str]:
+    """Return a letter for each whole number, in their order; empty where they are more than a few, or only rise."""
+    numbers = [np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)]
+    found = np.unique(np.concatenate(numbers))
+    is_course = all(bool((np.diff(one) > 0).all()) for one in numbers if len(one) > 1)
+    if len(found) > _FEW or is_course or not np.isfinite(found).all():
+        return {}
+    return {int(one): chr(ord("a") + place) for place, one in enumerate(found)}
+
+
+def gaps(history: ValueHistory | None, axis: Axis, made: int) -> list[Strip]:
+    """Return what stands in slots of which nothing is known: `made` iterations have run, the others are free."""
+    found: list[Strip] = []
+    for slot in axis.slots:
+        if history is not None and column(history, slot.first, slot.last, "largest") is not None:
+            continue
+        text, token = ("╌", "faint") if slot.first < made else (GLYPHS["free"], "faint")
+        found.append((slot.start, (text * max(slot.width - (slot.width > 2), 1)).ljust(slot.width), token))
+    return found
+
+
+def texts(labels: tuple[str, ...] | Mapping[int, str], history: ValueHistory, axis: Axis) -> list[Strip]:
     """Return whole numbers, or the words for them, over the iterations."""
     found: list[Strip] = []
     came = entered(history, "largest")
-    if came is not None:
+    if came is not None and axis.entered is not None:
         found.append((axis.entered, f"{_word(labels, came[0])[:ENTERED]:>{ENTERED}}", "dim"))
     for slot in axis.slots:
         numbers = column(history, slot.first, slot.last, "largest")
@@ -262,14 +295,16 @@ def texts(labels: tuple[str, ...], history: ValueHistory, axis: Axis) -> list[St
     return found
 
 
-def _word(labels: tuple[str, ...], value: float) -> str:
+def _word(labels: tuple[str, ...] | Mapping[int, str], value: float) -> str:
+    if isinstance(labels, Mapping):
+        return labels.get(int(value), str(int(value)))
     return printable(label_of(labels, float(value))) if labels else str(int(value))
 
 
 def ruler_strips(axis: Axis, cursor: int | None) -> list[Strip]:
     """Return the numbers of the iterations, and the word over what entered."""
     marks: list[Strip] = [(one.column, one.text, "now" if one.is_cursor else "dim") for one in ruler(axis, cursor)]
-    return [(axis.entered, "in", "dim"), *marks]
+    return marks if axis.entered is None else [(axis.entered, "in", "dim"), *marks]
 
 
 class RowPicture:
@@ -291,7 +326,10 @@ class RowPicture:
         first = histories[0] if histories else None
         suits = Form.WORDS if first is None else form_of(first.type, first.elements)
         self.form = form_on(suits if form is None else form, labels, histories, axis)
-        self.labels, self.way = labels, way
+        self.labels: tuple[str, ...] | dict[int, str] = labels
+        if self.form is Form.CATEGORIES:
+            self.labels = categories(histories)
+        self.way = way
         self.scale = row_scale(histories, way, kind) if self.form is Form.PICTURE else None
         self.bar_scale = bar_row_scale(histories, kind) if self.form is Form.BARS else None
 
@@ -310,7 +348,21 @@ class RowPicture:
         """Return the scale in words; empty where there is none."""
         if self.scale is not None:
             return scale_text(self.scale, small=small)
+        if isinstance(self.labels, dict):
+            return " ".join(f"{letter}={value}" for value, letter in self.labels.items())
         return "" if self.bar_scale is None else bar_scale_text(self.bar_scale, small=small)
+
+
+def unit_text(history: ValueHistory, height: int, way: str, *, is_plain: bool, small: bool) -> str:
+    """Return how many elements stand in how many rows of a picture; empty where each has its own."""
+    size = history.elements if history.shape_changes else int(np.prod(history.shape, dtype=np.int64))
+    rows = height if is_plain or history.elements <= height else 2 * height
+    if size <= rows:
+        return ""
+    rows = min(rows, history.elements)
+    if way != WAYS[0]:
+        return f"{size} in {rows}" + (f" {way[:3]}" if small else f", {way}")
+    return f"{size} in {rows}" if small else f"{size} in {rows} rows"
 
 
 def scale_text(scale: Scale, *, small: bool) -> str:
@@ -372,7 +424,7 @@ def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool) 
         if place >= len(cells):
             continue
         letter, token = cells[place]
-        if letter not in "▀" and letter not in _EIGHTHS:
+        if letter not in _COVERED:
             continue
         under = token if isinstance(token, Style) else None
         cells[place] = glyph, palette.rail(under, is_half=letter == "▀", is_selected=is_selected)

@@ -1,4 +1,4 @@
-"""Time of a card: which iterations stand in which cells. Pure functions of counts and widths."""
+"""Time from left to right: which iterations stand in which cells. Pure functions of counts and widths."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STEPS: Final = tuple(digit * 10**power for power in range(9) for digit in (1, 2
 
 
 class Slot(NamedTuple):
-    """Cells of a card, from column `start` on, for the half-open range of iterations [first, last)."""
+    """Cells of an axis, from column `start` on, for the half-open range of iterations [first, last)."""
 
     start: int
     width: int
@@ -26,15 +26,15 @@ class Slot(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """The slots of one run of a loop, and the column of what entered it."""
+    """The slots of one run of a loop, and the column of what entered it; None where that is not shown."""
 
     slots: tuple[Slot, ...]
-    entered: int = 0
+    entered: int | None = 0
 
     @property
     def reach(self) -> int:
         """Return the column behind the last slot."""
-        return self.slots[-1].start + self.slots[-1].width if self.slots else self.entered + ENTERED + 1
+        return self.slots[-1].start + self.slots[-1].width if self.slots else (self.entered or 0) + ENTERED + 1
 
     def index_of(self, iteration: int) -> int:
         """Return the index of the slot of an iteration, the nearest one where there is none; -1 without slots."""
@@ -72,6 +72,28 @@ def plain(count: int, room: int, widest: int, *, grows: bool = False) -> Axis:
     last = begin + edge + middle + 2
     slots += [Slot(last + k, 1, count - edge + k, count - edge + k + 1) for k in range(edge)]
     return Axis(tuple(slots))
+
+
+def window(last: int, total: int | None, room: int, widest: int, *, has_entered: bool = True) -> Axis:
+    """Return one slot an iteration: of all of them where they fit into so many cells, else of those up to `last`.
+
+    `total` is how many there may be, None where that is not known: then slots are one cell, so that none moves before
+    all are taken. What entered stands left of iteration 0.
+    """
+    start = ENTERED + 1 if has_entered else 0
+    count = room - start if total is None or total > room - start else total
+    if count < 1 or last >= count:
+        first = max(last - room + 1, 0)
+        return Axis(tuple(Slot(k, 1, first + k, first + k + 1) for k in range(max(room, 0))), None)
+    width = max(1, min(widest, (room - start) // count))
+    slots = tuple(Slot(start + k * width, width, k, k + 1) for k in range(count))
+    return Axis(slots, 0 if has_entered else None)
+
+
+def mirrored(axis: Axis) -> Axis:
+    """Return the same cells for the iterations in the other direction: the first one at the right."""
+    slots = zip(axis.slots, reversed(axis.slots), strict=True)
+    return Axis(tuple(Slot(at.start, at.width, one.first, one.last) for at, one in slots), None)
 
 
 def nested(counts: Sequence[int], room: int, widest: int) -> tuple[Axis, tuple[Axis, ...]] | None:

@@ -1,0 +1,119 @@
+"""Which values of a loop are followed over its iterations, and from which slots of the body's frame they are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepper.debug.overview.facts import Row, RowKind
+from stepper.engine.program import LoopPlan, Program
+from stepper.ir.model import Body, Graph, Layer, LayerSite, layer_site
+
+
+class LoopRows:
+    """Rows of a loop, and from which slot each one's values are taken; a slot of several rows is kept once."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.taken: list[int | None] = []
+        self.slots: list[int] = []
+
+    def add(self, row: Row, slot: int | None) -> None:
+        """Add a row; without a slot nothing is kept of it."""
+        if slot is not None and slot not in self.slots:
+            self.slots.append(slot)
+        self.rows.append(row)
+        self.taken.append(None if slot is None else self.slots.index(slot))
+
+    def follow(self, program: Program, followed: Sequence[tuple[int, int, int]], file: str) -> None:
+        """Add rows for outputs of operations that no other row shows: (index of the operation, of its output, slot)."""
+        for index, output, slot in followed:
+            if slot not in self.slots:
+                site = layer_site(program.operations[index].layer, file)
+                self.add(Row(RowKind.BIRTH, site, producer=site, port=output, line=site.line), slot)
+
+    def shown(self) -> dict[int, int]:
+        """Return by slot the first row that shows it as it is, of other kinds than back edges."""
+        found: dict[int, int] = {}
+        for index, (row, place) in enumerate(zip(self.rows, self.taken, strict=True)):
+            if place is not None and row.kind is not RowKind.BACK_EDGE:
+                found.setdefault(self.slots[place], index)
+        return found
+
+
+def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
+    """Return the rows of a loop: condition, back edges, outputs, slices."""
+    program, body, slots = plan.program, layer.bodies[0], LoopRows()
+
+    def result(slot: int) -> LayerSite:
+        return layer_site(program.graph.results[program.results.index(slot)], file)
+
+    def producer(slot: int) -> LayerSite | None:
+        index = program.computed_at.get(slot)
+        return None if index is None else layer_site(program.operations[index].layer, file)
+
+    if plan.condition_result is not None:
+        slot = plan.condition_result
+        line = next((one.line for one in body.outputs if one.output is None), 0)
+        slots.add(Row(RowKind.CONDITION, result(slot), producer=producer(slot), line=line), None)
+    pieces = {entry.result: _appended(program, entry.parameter, entry.result) for entry in plan.merged}
+    for entry in plan.merged:
+        piece = pieces[entry.result]
+        slot = entry.result if piece is None else piece
+        row = Row(
+            RowKind.BACK_EDGE,
+            layer_site(program.parameter(entry.parameter), file),
+            result(entry.result),
+            producer(slot),
+            entry.input,
+            _edge_line(body, program.graph, program.parameter(entry.parameter)),
+            axis=None if piece is None else _joined_along(program, entry.result),
+            appends=piece is not None,
+        )
+        slots.add(row, slot)
+    for scan in plan.concatenated:
+        slot = scan.result
+        row = Row(
+            RowKind.CONCATENATED,
+            result(slot),
+            None,
+            producer(slot),
+            scan.output,
+            scan.line,
+            scan.slicing,
+            scan.slicing.axis,
+        )
+        slots.add(row, slot)
+    for last in plan.last_values:
+        piece = pieces.get(last.result)
+        slot = last.result if piece is None else piece
+        kind, appends = RowKind.LAST_VALUE, piece is not None
+        along = None if piece is None else _joined_along(program, last.result)
+        row = Row(kind, result(last.result), None, producer(slot), last.output, last.line, axis=along, appends=appends)
+        slots.add(row, slot)
+    for sliced in plan.sliced:
+        parameter = layer_site(program.parameter(sliced.parameter), file)
+        row = Row(
+            RowKind.SLICE, parameter, None, parameter, sliced.input, sliced.line, sliced.slicing, sliced.slicing.axis
+        )
+        slots.add(row, sliced.parameter)
+    return slots
+
+
+def _appended(program: Program, parameter: int, result: int) -> int | None:
+    """Return the slot of the piece where a body gives back its Parameter with a piece joined to it."""
+    index = program.computed_at.get(result)
+    operation = None if index is None else program.operations[index]
+    if operation is None or operation.layer.type != "Concat" or len(operation.inputs) != 2:
+        return None
+    others = [slot for slot in operation.inputs if slot != parameter]
+    return others[0] if len(others) == 1 else None
+
+
+def _joined_along(program: Program, result: int) -> int | None:
+    """Return the axis along which a body joins a piece to its Parameter; None where it is counted from the end."""
+    axis = str(program.operations[program.computed_at[result]].layer.attributes.get("axis", ""))
+    return int(axis) if axis.isdecimal() else None
+
+
+def _edge_line(body: Body, graph: Graph, parameter: Layer) -> int:
+    return next((edge.line for edge in body.back_edges if edge.to_layer == parameter.id), 0)

@@ -1,0 +1,1 @@
+"""Values over iterations as pictures: axes, heights, colours, shades in cells, rows of panes."""

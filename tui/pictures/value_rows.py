@@ -1,0 +1,168 @@
+"""Rows of a pane in which values are drawn over iterations: name, picture, numbers; and how each is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from stepper.debug.labels import label_of
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.pictures import Form, ScaleKind
+from tui.paint.rows import Cell, Row, clip, number, padded, printable, width_of
+from tui.pictures.axis import Axis
+from tui.pictures.drawing import SCALES, WAYS, RowPicture, Strip, gaps, laid, put_rails, row_of, unit_text
+from tui.pictures.palette import Palette
+from tui.theme import GLYPHS
+
+
+class ValueRow(NamedTuple):
+    """A value to be drawn: its name and shape, what is known of it, the words for its numbers.
+
+    `key` tells it from others in the pane; `beside` stands at the right, a row a line; `made` iterations have run.
+    """
+
+    key: object
+    glyph: Cell
+    name: Cell
+    shape: str
+    values: ValueHistory | None
+    labels: tuple[str, ...] = ()
+    beside: tuple[Row, ...] = ()
+    made: int = 0
+
+    def last(self, now: int | None) -> str:
+        """Return what the iteration of the moment has made, or else the one before."""
+        return "" if now is None else self.at(now) or self.at(now - 1)
+
+    def at(self, iteration: int | None) -> str:
+        """Return the value of an iteration in a few cells: a number (of tensors the rms), a label, T or F."""
+        values = self.values
+        found = None if values is None or iteration is None else values.rms(iteration)
+        if values is None or found is None:
+            return ""
+        if self.labels and values.elements == 1:
+            return f"'{printable(label_of(self.labels, found))}'"
+        if values.type == "boolean" and values.elements == 1:
+            return GLYPHS["true" if found else "false"]
+        return number(found)
+
+
+class RowColumns(NamedTuple):
+    """Cells for the names, for the picture, and for what stands at the right."""
+
+    name: int
+    picture: int
+    beside: int
+
+
+class Looks:
+    """How the rows of a pane are looked at, as far as somebody chose it."""
+
+    def __init__(self) -> None:
+        self._ways: dict[object, str] = {}
+        self._kinds: dict[object, ScaleKind | None] = {}
+
+    def way(self, key: object) -> str:
+        """Return how several numbers of a row become one."""
+        return self._ways.get(key, WAYS[0])
+
+    def kind(self, key: object) -> ScaleKind | None:
+        """Return the scale of a row; None: what suits its numbers."""
+        return self._kinds.get(key)
+
+    def look_on(self, key: object, direction: int) -> None:
+        """Show a row by another number of several, or with another scale (-1)."""
+        if direction > 0:
+            self._ways[key] = WAYS[(WAYS.index(self.way(key)) + 1) % len(WAYS)]
+        else:
+            self._kinds[key] = SCALES[(SCALES.index(self.kind(key)) + 1) % len(SCALES)]
+
+
+def size_wanted(values: ValueHistory | None, axis: Axis, labels: tuple[str, ...] = ()) -> tuple[int, bool]:
+    """Return how many numbers a column of the row has, and whether it is a picture of them."""
+    if values is None:
+        return 1, False
+    drawn = RowPicture([values], axis, labels=labels)
+    if drawn.form is Form.PICTURE:
+        return values.elements, True
+    if drawn.form is Form.BARS and values.type[0] in "iu" and _in_words(values, axis, values.count, axis.reach):
+        return 1, False
+    return (2 if drawn.form is Form.BARS else 1), False
+
+
+def value_rows(
+    one: ValueRow,
+    axis: Axis,
+    height: int,
+    columns: RowColumns,
+    looks: Looks,
+    palette: Palette,
+    *,
+    marked: Sequence[int] = (),
+) -> list[Row]:
+    """Return a value over the iterations of an axis, in so many lines; the slots of `marked` iterations are tinted."""
+    lines, notes = _drawn(one, axis, height, columns, looks, palette)
+    slots = [slot for slot in axis.slots for iteration in marked if slot.first <= iteration < slot.last]
+    names = _names(one, notes, columns.name - 2, height)
+    found = []
+    for y in range(height):
+        row: Row = [one.glyph if not y else (" " * len(one.glyph[0]), ""), *(names[y] if y < len(names) else [])]
+        row.append((" " * (columns.name - width_of(row)), ""))
+        cells = laid(lines[y], columns.picture)
+        for slot in slots:
+            put_rails(cells, slot, palette, is_selected=True)
+        row += row_of(cells)
+        if y < len(one.beside):
+            row += [(" " * max(columns.beside - width_of(one.beside[y]), 1), ""), *one.beside[y]]
+        found.append(row)
+    return found
+
+
+def _drawn(
+    one: ValueRow, axis: Axis, height: int, columns: RowColumns, looks: Looks, palette: Palette
+) -> tuple[list[list[Strip]], list[str]]:
+    """Return the strips of each line, and what is said of the scale and of how many numbers share a line."""
+    way, values = looks.way(one.key), one.values
+    small, room = columns.name < 16, columns.picture
+    lines: list[list[Strip]] = [[] for _ in range(height)]
+    notes: list[str] = []
+    if values is not None:
+        drawn = RowPicture([values], axis, None, one.labels, way, looks.kind(one.key))
+        words = _in_words(values, axis, one.made, room) if drawn.form in (Form.BARS, Form.CATEGORIES) else []
+        if words:
+            return [words, *lines[1:]], []
+        lines = drawn.lines(values, axis, height, palette)
+        notes = [drawn.note(small=small)]
+        if drawn.form is Form.PICTURE:
+            notes.append(unit_text(values, height, way, is_plain=palette.look.plain, small=small))
+    lines[-1] = [*lines[-1], *gaps(values, axis, one.made)]
+    return lines, [note for note in notes if note]
+
+
+def _in_words(values: ValueHistory, axis: Axis, made: int, room: int) -> list[Strip]:
+    """Return whole numbers one after another, where they have no room in their slots and fit so; else nothing."""
+    if values.type[0] not in "iu" or values.elements != 1 or len(values.spans) != made or not axis.slots:
+        return []
+    figures = [str(int(number)) for number in values.numbers[0, :, 0]]
+    is_backward = axis.slots[0].first > axis.slots[-1].first
+    text = " ".join(reversed(figures) if is_backward else figures)
+    begin, end = axis.slots[0].start, room
+    if not figures or len(text) > end - begin:
+        return []
+    free = GLYPHS["free"] * min(len(axis.slots) - made, end - begin - len(text))
+    if is_backward:
+        return [(end - len(text) - len(free), free, "faint"), (end - len(text), text, "strong")]
+    return [(begin, text, "strong"), (begin + len(text), free, "faint")]
+
+
+def _names(one: ValueRow, notes: Sequence[str], room: int, height: int) -> list[Row]:
+    """Return the lines of a label: name and shape, the scale, how many numbers stand in how many lines."""
+    name, tone = one.name
+    if len(name) + len(one.shape) + 1 <= room - 1 or height == 1:
+        rest = room - 1 - min(len(name), room - 1)
+        shape = one.shape if len(one.shape) < rest else ""
+        rows: list[Row] = [[(clip(name, room - 1), tone), (f" {shape}" if shape else "", "dim")]]
+    else:
+        rows = [[(clip(name, room - 1), tone)], [(clip(one.shape, room - 1), "dim")]]
+    rows += [[(padded(note, room - 1), "dim")] for note in notes]
+    return rows

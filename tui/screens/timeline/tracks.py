@@ -1,0 +1,80 @@
+"""Rows of what is drawn over the iterations of a loop: watches, what back edges hand on, outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from stepper.debug.inspection.run_views import WatchView
+from stepper.debug.iterations.statistics import RowValues
+from stepper.debug.overview.facts import Row, RowKind
+from stepper.debug.stop_scope import WatchReading
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.known_values import KnownValues
+from tui.paint.names import expression_name, row_name
+from tui.paint.rows import Cell, shape_of
+from tui.pictures.value_rows import ValueRow
+from tui.state import State
+
+_NO_GLYPH: Final[Cell] = (" ", "")
+_HISTORIES: Final[WeakKeyDictionary[WatchReading, tuple[int, ValueHistory | None]]] = WeakKeyDictionary()
+"""By the last reading of a watch: each key shows all of them again."""
+
+
+def read_at_stops(watch: WatchView) -> ValueHistory | None:
+    """Return what a watch was where the run stopped in an iteration; None where it is no number."""
+    readings = watch.iterations
+    if not readings:
+        return None
+    kept = _HISTORIES.get(readings[-1])
+    if kept is None or kept[0] != len(readings):
+        known = KnownValues()
+        for reading in readings:
+            value = reading.value
+            if reading.iteration is not None and value is not None and value.dtype.names is None:
+                known.see(reading.iteration, value)
+        kept = _HISTORIES[readings[-1]] = len(readings), known.view()
+    return kept[1]
+
+
+def watch_row(watch: WatchView, values: ValueHistory | None, made: int) -> ValueRow:
+    """Return the row of a watch."""
+    return ValueRow(watch.text, _NO_GLYPH, (expression_name(watch.text), "dim"), _shape(values), values, made=made)
+
+
+def loop_row(state: State, row: Row, values: ValueHistory | None, made: int) -> ValueRow:
+    """Return the row of a value of the loop."""
+    labels = state.labels_at(row)
+    key = row.kind, row.inner.id, row.port
+    return ValueRow(key, _NO_GLYPH, (row_name(row), "dim"), _shape(values), values, labels, made=made)
+
+
+def drawn_rows(rows: Sequence[RowValues], most: int) -> list[RowValues]:
+    """Return those that are worth a row, each value once: back edges, then outputs; counters only where there is room.
+
+    What only collects pieces is shown by its pieces.
+    """
+    kinds = (RowKind.BACK_EDGE, RowKind.CONCATENATED)
+    found = [one for kind in kinds for one in rows if one.row.kind is kind and not one.row.appends]
+    once: list[RowValues] = []
+    for one in found:
+        if one.values is None or not is_shown(one.values, [other.values for other in once if other.values is not None]):
+            once.append(one)
+    return once if len(once) <= most else [one for one in once if not one.is_counter]
+
+
+def is_shown(values: ValueHistory, others: Sequence[ValueHistory]) -> bool:
+    """True if one of the others has the same numbers."""
+    return any(
+        one.numbers.shape == values.numbers.shape
+        and np.array_equal(one.spans, values.spans)
+        and np.array_equal(one.numbers, values.numbers, equal_nan=True)
+        for one in others
+    )
+
+
+def _shape(values: ValueHistory | None) -> str:
+    return "" if values is None or not np.prod(values.shape) > 1 else shape_of(values.shape)
