@@ -1,6 +1,6 @@
 """The picture of the README: the date normaliser's loop, iteration by iteration, drawn from a run of the stepper.
 
-`python -m sample_models.gallery` writes it with the other figures. The same run gives the same bytes; shades come
+`python -m sample_models.picture` writes it. The same run gives the same bytes; shades come
 from matrix products, whose last digit may differ from processor to processor, so they are compared as numbers.
 """
 
@@ -118,3 +118,7 @@ def is_current(written: str) -> bool:
         return False
     pairs = zip(shade.findall(written), shade.findall(now), strict=True)
     return all(abs(float(before) - float(after)) <= SHADE for before, after in pairs)
+
+
+if __name__ == "__main__":
+    FILE.write_text(drawn_now(), encoding="utf-8")

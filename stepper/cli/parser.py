@@ -284,6 +284,8 @@ def _add_export(export: Parser) -> None:
     )
     export.add_flag("--carried", help="of bodies draw only what goes in, is carried and comes out")
     add("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")
+    add("--title", metavar="TEXT", help="in place of the figure's own title ('': none)")
+    add("--caption", metavar="TEXT", help="text for readers who do not see the figure, before its own description")
     add("--scale", type=arguments.scale, default=1.0, metavar="N", help="pixels of a PNG for one of the figure (1)")
     add("--width", type=arguments.positive, metavar="PIXELS", help="fit the page, or say that the figure cannot")
     add(
@@ -300,6 +302,20 @@ def _add_export(export: Parser) -> None:
     arguments.add_engine(export)
     arguments.add_open_sequences(export, "their steps can be drawn")
     export.add_flag("-q", "--quiet", help="no notes on stderr")
+
+
+def _add_figures(command: Parser) -> None:
+    command.description = (
+        "Write the figures that a file lists, or check that they are current. Each [[figure]] of the file has a name, "
+        "a model, a file (or several) and the options of stepper export; [defaults] has options of all."
+    )
+    add = command.add_argument
+    add("names", metavar="NAME", nargs="*", help="only these figures")
+    add("--file", metavar="FILE", default="figures.toml", help="the list (figures.toml)")
+    command.add_flag("--check", help="write nothing; exit with 1 where a figure is not what would be written")
+    command.add_flag("--list", help="print the names and the files alone")
+    arguments.add_json(command)
+    command.add_flag("-q", "--quiet", help="print nothing of what is written")
 
 
 def _add_completion(command: Parser) -> None:
@@ -330,6 +346,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "print": ("show values of a recorded run", _add_print),
     "find": ("the moments of a recorded run at which something holds", _add_find),
     "export": ("draw a model or a run: figures and tables for documents", _add_export),
+    "figures": ("write all figures that a file lists, or check that they are current", _add_figures),
     "passes": ("name the first pass of OpenVINO that changes what a model computes", _add_passes),
     "tui": ("the debugger on the whole terminal; also: stepper MODEL", add_application),
     "completion": ("the script with which bash, zsh or fish completes the command line", _add_completion),

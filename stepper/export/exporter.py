@@ -74,6 +74,13 @@ def save(written: FileContent, target: OutputFile) -> None:
 
 def picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
     """Return the figure of a request; `machine` makes a run of this model at its beginning (None: without inputs)."""
+    found = _picture(model, machine, request)
+    title = found.figure.title if request.title is None else request.title
+    texts = (found.figure.description,) if request.caption is None else (request.caption, found.figure.description)
+    return replace(found, figure=replace(found.figure, title=title, description=" ".join(texts)))
+
+
+def _picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
     view = request.view or default_view(model, has_inputs=machine is not None)
     if view is FigureView.MODEL:
         return Picture(model_figure(model, request.content), request)

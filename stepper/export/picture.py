@@ -28,7 +28,9 @@ class FigureRequest(Struct, frozen=True):
     """Options of a figure. `view` None: the unrolled trace where there are inputs, else a rolled body, else the model.
 
     `iterations` is such as `0:3,-1` ("": all; None: all of a short run, the ends of a long one). `width` is that of the
-    page in pixels, `scale` the pixels of a PNG for one of the figure. `warn` gets sentences that a user should read.
+    page in pixels, `scale` the pixels of a PNG for one of the figure. `title` stands above ("": nothing, None: what
+    is drawn), `caption` is text for those who do not see the figure, before what it says itself. `warn` gets sentences
+    that a user should read.
     """
 
     view: FigureView | None = None
@@ -38,6 +40,8 @@ class FigureRequest(Struct, frozen=True):
     theme: Theme = Theme.AUTO
     width: int | None = None
     scale: float = 1.0
+    title: str | None = None
+    caption: str | None = None
     layout: LayoutEngine = LayoutEngine.OWN
     rules: Rules = Rules.SPEC
     warn: Callable[[str], None] = _ignore

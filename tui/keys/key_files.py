@@ -11,7 +11,7 @@ preset = "vim"                      # default, vscode, vim, emacs
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,13 +21,12 @@ from textual.keys import _character_to_key as name_of_character
 from stepper.commands.registry import command_called
 from stepper.errors import UsageError
 from stepper.files.configuration import config_folder
-from stepper.wording import reason_of
+from stepper.files.toml import read_toml
 from tui.actions.main import actions
 from tui.keys.key_presets import PRESETS, Bindings
 from tui.keys.keymap import Keymap, keys_of
 from tui.keys.keys import KEYS, NAMES, Key, shown
 
-_LARGEST: Final = 2**20
 _HELD: Final = ("ctrl", "shift", "alt")
 _SAME: Final = {"ctrl+i": "Tab", "ctrl+m": "Enter", "ctrl+h": "Backspace", "ctrl+left_square_bracket": "Esc"}
 """Keys for which terminals send another one."""
@@ -64,7 +63,7 @@ def chosen_keys(said: str | None = None) -> ChosenKeys:
 
 def read_keys(path: Path) -> ChosenKeys:
     """Return the keys of a file. UsageError, with the place, for what is wrong in it."""
-    content = _content(path)
+    content = read_toml(path)
     preset = content.pop("preset", "default")
     if preset not in PRESETS:
         raise UsageError(f"{path}: there is no preset {preset!r}; there are {', '.join(PRESETS)}")
@@ -82,19 +81,6 @@ def read_keys(path: Path) -> ChosenKeys:
             conflicts += _spelled_twice(bindings, f"{path}, [keys.{pane}]")
             keymap = _with(keymap, bindings, (pane,), f"{path}, [keys.{pane}]")
     return ChosenKeys(keymap, (*conflicts, *_hidden(keymap, general), *_unreachable(keymap), *_without_key(keymap)))
-
-
-def _content(path: Path) -> dict[str, Any]:
-    import tomllib  # most have no file of keys
-
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise UsageError(f"{path}: a file of keys is not that large")
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {reason_of(path, error)}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is not valid TOML: {error}") from None
 
 
 # --- putting keys in place of others --------------------------------------------------------------------------------

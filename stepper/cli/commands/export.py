@@ -6,6 +6,7 @@ import argparse
 import io
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ from stepper.plain_values import write_arrays
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
 from stepper.recording import open_recording
-from stepper.wording import enumerated
+from stepper.wording import enumerated, excerpt
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -169,6 +170,8 @@ def _written(
         theme=Theme(options.theme),
         width=options.width,
         scale=options.scale,
+        title=options.title,
+        caption=options.caption,
         layout=LayoutEngine(options.layout),
         rules=Rules(options.rules),
         warn=(lambda _text: None) if options.quiet else _warn,
@@ -197,18 +200,41 @@ def _check(path: Path, written: FileContent) -> int:
         archive = io.BytesIO()
         write_arrays(archive, written.arrays)
         expected[path.with_suffix(ARRAYS.suffixes[0])] = archive.getvalue()
-    return max(_check_file(one, content) for one, content in expected.items())
+    return max(check_file(one, content) for one, content in expected.items())
 
 
-def _check_file(path: Path, content: bytes) -> int:
+def check_file(path: Path, content: bytes, remedy: str = "write it with -o") -> int:
+    """Return FINDING, and say where it differs first, for a file that does not have this content."""
     try:
         current = path.read_bytes()
     except FileNotFoundError:
-        say(f"stepper: {path} does not exist; write it with -o", file=sys.stderr)
+        say(f"stepper: {path} does not exist; {remedy}", file=sys.stderr)
         return FINDING
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    if current == content:
+    difference = _difference(current, content)
+    if difference is None:
         return 0
-    say(f"stepper: {path} is out of date; write it again with -o", file=sys.stderr)
+    say(f"stepper: {path} is out of date ({difference}); {remedy}", file=sys.stderr)
     return FINDING
+
+
+def _difference(current: bytes, written: bytes) -> str | None:
+    """Return where two contents differ first; None for the same, line endings of text left aside."""
+    if current == written:
+        return None
+    if b"\0" in current or b"\0" in written:
+        return f"{len(current):,} bytes, not {len(written):,}" if len(current) != len(written) else "other bytes"
+    lines, wanted = (content.decode(errors="replace").splitlines() for content in (current, written))
+    for number, (one, other) in enumerate(zip_longest(lines, wanted), 1):
+        if one != other:
+            return f"line {number}: {_around(one, other)}, not {_around(other, one)}"
+    return None
+
+
+def _around(line: str | None, other: str | None) -> str:
+    """Return a line from shortly before where it leaves the other one."""
+    if line is None:
+        return "no line"
+    same = next((at for at, (one, two) in enumerate(zip(line, other or "", strict=False)) if one != two), len(line))
+    return f"'{'…' if same > 20 else ''}{excerpt(line[max(0, same - 20) :], 60)}'"

@@ -26,12 +26,13 @@ def composed(figure: Figure, layout: FigureLayout) -> PageDrawing:
     lines = figure.below
     texts = (advance(figure.title, HEADING_SIZE, bold=True), *(advance(line, SMALL_SIZE) for line in lines))
     width = round(max(layout.width * CELL, *texts)) + 2 * MARGIN
-    height = _HEADING + 2 * MARGIN + layout.height * ROW + (len(lines) * _BELOW + 8 if lines else 0)
-    below = _HEADING + MARGIN + layout.height * ROW + ROW + 6
+    above = MARGIN + (_HEADING if figure.title else 0)
+    height = above + MARGIN + layout.height * ROW + (len(lines) * _BELOW + 8 if lines else 0)
+    below = above + layout.height * ROW + ROW + 6
     items: tuple[Shape, ...] = (
         Rectangle("page", 0, 0, width, height),
-        TextLine("heading", MARGIN, MARGIN + 10, figure.title),
-        *_shapes(layout, MARGIN, _HEADING + MARGIN),
+        *((TextLine("heading", MARGIN, MARGIN + 10, figure.title),) if figure.title else ()),
+        *_shapes(layout, MARGIN, above),
         *(TextLine("small", MARGIN, below + _BELOW * index, line) for index, line in enumerate(lines)),
     )
     return PageDrawing(width, height, figure.title, figure.description, items)

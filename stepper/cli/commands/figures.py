@@ -1,0 +1,194 @@
+"""`stepper figures`: write all figures that a file lists, or check that those that are there are current."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from stepper.cli.commands.export import check_file
+from stepper.cli.commands.export import execute as export
+from stepper.cli.parser import command_parsers, parsed
+from stepper.cli.printing import say
+from stepper.cli.usage import Parser
+from stepper.cli.values import print_json
+from stepper.errors import FINDING, StepperError, UsageError
+from stepper.files.kinds import FORMATS
+from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.files.toml import read_toml
+from stepper.wording import none_of
+
+_KEYS: Final = ("defaults", "figure", "page", "title", "text")
+_OWN: Final = ("name", "model", "file")
+_DENIED: Final = ("check", "output", "help")
+"""Options of export that a figure of the file cannot have: it has a file, and --check is for all."""
+_NAME: Final = re.compile(r"[\w./ -]+")
+
+
+class ListedFigure(Struct, frozen=True):
+    """A figure of the file: the files to be written, relative to that, and the words of its `export` command."""
+
+    name: str
+    files: tuple[str, ...]
+    words: tuple[str, ...]
+    caption: str = ""
+
+
+class FigureList(Struct, frozen=True):
+    """The figures of a file, and the page that shows them ("": none): its path, title and first paragraph."""
+
+    figures: tuple[ListedFigure, ...]
+    page: str = ""
+    title: str = ""
+    text: str = ""
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Write or check the figures. Return 0 if all went well, FINDING where one is out of date."""
+    path = Path(options.file)
+    listed = figure_list(path)
+    chosen = _chosen(listed.figures, options.names, path)
+    if options.list:
+        if options.json:
+            print_json({"figures": [{"name": one.name, "files": one.files, "words": one.words} for one in chosen]})
+        else:
+            for one in chosen:
+                say(f"{one.name}  {' '.join(one.files)}")
+        return 0
+    done: list[dict[str, object]] = []
+    with contextlib.chdir(path.resolve().parent):
+        for figure in chosen:
+            for file in figure.files:
+                code = _carry_out(figure, file, options)
+                if not options.json and not options.quiet and not options.check:
+                    say(f"{figure.name}: {file}")
+                done.append({"name": figure.name, "file": file, "current": code == 0})
+        if listed.page and not options.names:
+            done.append({"name": "page", "file": listed.page, "current": _page(listed, options) == 0})
+    if options.json:
+        print_json({"figures": done})
+    return 0 if all(one["current"] for one in done) else FINDING
+
+
+def figure_list(path: Path) -> FigureList:
+    """Return the figures that a file lists. Raise UsageError, with the figure, for what is wrong."""
+    content = read_toml(path)
+    unknown = set(content) - set(_KEYS)
+    if unknown:
+        raise UsageError(f"{path}: {none_of(min(unknown), _KEYS)}; options of figures stand below [[figure]]")
+    defaults, entries = content.get("defaults", {}), content.get("figure", [])
+    if not isinstance(defaults, dict) or not isinstance(entries, list):
+        raise UsageError(f"{path}: [defaults] is one table, and each [[figure]] another")
+    found: list[ListedFigure] = []
+    for number, entry in enumerate(entries, 1):
+        where = f"{path}: figure {number}"
+        if not isinstance(entry, dict):
+            raise UsageError(f"{where}: write [[figure]] and its options below")
+        figure = _figure({**defaults, **entry}, where, path.resolve().parent)
+        if any(figure.name == other.name for other in found):
+            raise UsageError(f"{where}: there is a figure '{figure.name}' already; names are unique")
+        found.append(figure)
+    if not found:
+        raise UsageError(f"{path}: lists no [[figure]]")
+    page, title, text = (content.get(key, "") for key in ("page", "title", "text"))
+    if not all(isinstance(word, str) for word in (page, title, text)):
+        raise UsageError(f"{path}: page, title and text are texts in quotes")
+    if page and not (path.resolve().parent / page).resolve().is_relative_to(path.resolve().parent):
+        raise UsageError(f"{path}: the page '{page}' is outside of the folder of the file")
+    return FigureList(tuple(found), page, title or "Figures", text)
+
+
+def page_of(listed: FigureList) -> str:
+    """Return a page of Markdown with all figures, each with its caption and the command that writes it."""
+    lines = [f"# {listed.title}", *(["", listed.text.strip()] if listed.text.strip() else [])]
+    group = ""
+    for figure in listed.figures:
+        folder = figure.name.rpartition("/")[0]
+        if folder != group:
+            lines += ["", f"## {folder}"]
+            group = folder
+        words = shlex.join(word for word in figure.words if word != "--quiet" and not word.startswith("--caption="))
+        command = f"`stepper export {words} -o {figure.files[0]}`"
+        lines += ["", f"{figure.caption}: {command}" if figure.caption else command]
+        lines += ["", f"![{figure.caption or figure.name}]({figure.files[0]})"]
+    return "\n".join([*lines, ""])
+
+
+def _figure(entry: Mapping[str, Any], where: str, folder: Path) -> ListedFigure:
+    name, model, file = (entry.get(key) for key in _OWN)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UsageError(f"{where}: needs a name of letters, digits, blanks and _ . / -")
+    where = f"{where}, '{name}'"
+    if not isinstance(model, str) or not model:
+        raise UsageError(f'{where}: needs a model, such as model = "model.xml"')
+    files = [f"{name}.svg"] if file is None else [file] if isinstance(file, str) else file
+    if not isinstance(files, list) or not files or not all(isinstance(one, str) and one for one in files):
+        raise UsageError(f'{where}: file is a path or a list of paths, such as file = ["a.svg", "a.pdf"]')
+    for one in files:
+        if not (folder / one).resolve().is_relative_to(folder):
+            raise UsageError(f"{where}: '{one}' is outside of the folder of the file")
+    parser = command_parsers()["export"]
+    words = [model, "--quiet"]
+    for key, value in entry.items():
+        if key not in _OWN:
+            words += _words(key, value, parser, where)
+    try:
+        parsed(["export", *words, "-o", files[0]])
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    return ListedFigure(name, tuple(files), tuple(words), str(entry.get("caption", "")))
+
+
+def _words(key: str, value: object, parser: Parser, where: str) -> Iterator[str]:
+    """Yield the words of one option: `key` is its long name without dashes."""
+    options = {
+        string[2:]: action for action in parser.actions for string in action.option_strings if string.startswith("--")
+    }
+    if key not in options or key in _DENIED:
+        raise UsageError(f"{where}: {none_of(key, [*_OWN, *(name for name in options if name not in _DENIED)])}")
+    if isinstance(value, bool):
+        if options[key].nargs != 0:
+            raise UsageError(f"{where}: {key} takes a value, not true or false")
+        yield from (f"--{key}",) * value
+        return
+    values = value if isinstance(value, list) else [value]
+    for one in values:
+        if not isinstance(one, (str, int, float)) or isinstance(one, bool) or options[key].nargs == 0:
+            raise UsageError(f"{where}: {key} = {value!r} is not a value of --{key}")
+        yield f"--{key}={one}"
+
+
+def _chosen(listed: Sequence[ListedFigure], names: Sequence[str], path: Path) -> tuple[ListedFigure, ...]:
+    for name in names:
+        if not any(one.name == name for one in listed):
+            raise UsageError(f"{path}: {none_of(name, [one.name for one in listed])}")
+    return tuple(one for one in listed if not names or one.name in names)
+
+
+def _page(listed: FigureList, options: argparse.Namespace) -> int:
+    """Write or check the page."""
+    path, text = Path(listed.page), page_of(listed)
+    if options.check:
+        return check_file(path, text.encode(), "stepper figures writes it")
+    files = [ProtectedFiles.of_file(file, f"figure '{one.name}'") for one in listed.figures for file in one.files]
+    protected = sum(files, ProtectedFiles.of_file(options.file, "the list of figures"))
+    OutputFile(path, FORMATS["md"].kind, protected, "page").write(text.encode())
+    return 0
+
+
+def _carry_out(figure: ListedFigure, file: str, options: argparse.Namespace) -> int:
+    """Write or check one file of a figure. Raise StepperError with the figure's name."""
+    if not options.check:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return export(parsed(["export", *figure.words, "--check" if options.check else "-o", file]))
+    except StepperError as error:
+        print(f"stepper: figure '{figure.name}':", file=sys.stderr)
+        raise error from None
