@@ -15,7 +15,7 @@ from tui.screens.graph.fitting import Fitting, fitted
 from tui.screens.graph.levels import Manner
 from tui.screens.graph.neighbourhood import MOST_WHOLE, REACHES, Surroundings
 
-MOST_AT_ONCE: Final = 200
+MOST_AT_ONCE: Final = 120
 """Boxes that are laid out while one waits; more of them are laid out by the worker."""
 
 
@@ -71,6 +71,10 @@ class BodyDrawings:
 
             self._host.driver.ask(LayOut(program, how), keep)
         return known
+
+    def kept(self, program: Program, how: Fitting) -> Drawing | None:
+        """Return a body that was laid out before, without asking for it."""
+        return self._kept.get(program, how)
 
     def near(self, program: Program, layer: int, reach: int, room: int) -> Drawing | None:
         """The neighbourhood of an operation, given by its layer's id; None until the worker has seen the body."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,13 +27,6 @@ class MapCell(NamedTuple):
 
     x: int
     y: int
-
-
-class Seen(NamedTuple):
-    """The part of the drawing that is seen beside the map: its first and last row."""
-
-    top: int
-    bottom: int
 
 
 class GlyphMap:
@@ -99,12 +92,12 @@ class GlyphMap:
         """Return the row of the drawing that is shown in the middle of a row of the map."""
         return int((y + 0.5) * 4 / self._down)
 
-    def box_at(self, x: int, y: int) -> int | None:
-        """Return the box nearest to a cell, not more than two cells away."""
-        near = [cell for cell in self._keys if abs(cell.x - x) <= 2 and cell.y == y]
+    def box_at(self, x: int, y: int, *, far: bool = False) -> int | None:
+        """Return the box nearest to a cell, in its row and not more than two cells away; `far`: wherever it is."""
+        near = [cell for cell in self._keys if far or (abs(cell.x - x) <= 2 and cell.y == y)]
         if not near:
             return None
-        keys = self._keys[min(near, key=lambda cell: abs(cell.x - x))]
+        keys = self._keys[min(near, key=lambda cell: (abs(cell.y - y), abs(cell.x - x)))]
         return keys[len(keys) // 2]
 
     # --- painting ------------------------------------------------------------------------------------------------
@@ -114,11 +107,11 @@ class GlyphMap:
         scene: Scene,
         cursor: int | None,
         *,
-        seen: Seen | None = None,
+        seen: Container[int] | None = None,
         names: Sequence[int] | None = None,
         lit: frozenset[int] | None = None,
     ) -> list[Row]:
-        """Return all rows; `seen` is marked at the left edge, `names` are boxes named first, then all for which there
+        """Return all rows; rows in `seen` are marked at the left edge; `names` are boxes named first, then all for which there
         is room.
         """
         cells = [[" "] * self.width for _ in range(self.height)]
@@ -131,8 +124,7 @@ class GlyphMap:
         rows = [joined(*both) for both in zip(cells, tones, strict=True)]
         if seen is None:
             return rows
-        first, last = self.row_of(seen.top), self.row_of(seen.bottom)
-        return [[("┃" if first <= y <= last else " ", "accent"), *row] for y, row in enumerate(rows)]
+        return [[("┃" if y in seen else " ", "accent"), *row] for y, row in enumerate(rows)]
 
     def _put_glyphs(
         self, scene: Scene, cursor: int | None, lit: frozenset[int] | None, cells: list[Cells], tones: list[Tones]

@@ -8,12 +8,14 @@ the neighbourhood of the selected one is drawn, with that in the middle.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import ClassVar, Final
 
 from rich.segment import Segment
 from textual import events
 from textual.geometry import Size
 from textual.strip import Strip
+from textual.timer import Timer
 
 from stepper.engine.program import Program
 from stepper.export.figures.figure import NodeKind
@@ -24,12 +26,14 @@ from tui.screens.graph.cells import Indices, Painter, Rows, Scene
 from tui.screens.graph.drawing import Drawing, bodies_of
 from tui.screens.graph.drawings import BodyDrawings, is_large
 from tui.screens.graph.fitting import Fitting, fits, map_width
-from tui.screens.graph.glyph_map import GlyphMap, Seen
+from tui.screens.graph.glyph_map import GlyphMap
 from tui.screens.graph.levels import LEVELS, MAP, SHORT, Manner
 from tui.screens.graph.neighbourhood import REACHES, usual_reach
 from tui.state import State
 from tui.theme import GLYPHS, in_ascii
 
+_CALM: Final = 0.5
+"""Seconds without a change before the map of a large body is made, which keys would wait for."""
 _ASIDE: Final = 6
 """Columns by which the graph moves sideways at once."""
 
@@ -66,6 +70,8 @@ class BodyGraph(Pane):
         self._painter: Painter | None = None
         self._painted_rows: Rows = {}
         self._map: GlyphMap | None = None
+        self._around: tuple[Drawing, Indices] | None = None
+        self._calm: Timer | None = None
         self._tallest: tuple[Size, int] = Size(0, 0), 0
         self._has_hit = False
         self._dragged: tuple[int, int] | None = None
@@ -92,7 +98,20 @@ class BodyGraph(Pane):
             if layer is None:
                 self._scroll_to_end(drawing)
             self._follow(anew=drawing is not before)
+            if drawing.is_part and is_large(program):
+                self._look_for_whole(program)
         self.changed()
+
+    def _look_for_whole(self, program: Program) -> None:
+        """Have all of a large body laid out for its map, when nothing else is asked for."""
+        known = self._drawings.kept(program, self._fitting(program, MAP))
+        if known is not None and (self._around is None or self._around[0] is not known):
+            self._around, self._map = (known, Indices(program, known)), None
+        if self._calm is not None:
+            self._calm.stop()
+            self._calm = None
+        if known is None and self._map_width:
+            self._calm = self.set_timer(_CALM, lambda: self._drawings.whole(program, self._fitting(program, MAP)))
 
     def _scene_of(self, program: Program) -> Scene:
         state = self.state
@@ -121,16 +140,17 @@ class BodyGraph(Pane):
             return self._drawings.only(program, layer, Manner(self.level or SHORT + 1, self._width))
         if is_large(program) and self.level != MAP:
             near = program.layers[-1].id if layer is None else layer
-            return self._drawings.near(program, near, self.reach, self._width)
+            return self._drawings.near(program, near, self.reach, self._width - map_width(self._width))
         drawing = self._drawings.whole(program, self._fitting(program))
         if drawing is None or self.level is not None or drawing.width + drawing.gutter <= self._width:
             return drawing
         near = program.layers[-1].id if layer is None else layer
         return self._drawings.near(program, near, self.reach, self._width)
 
-    def _fitting(self, program: Program) -> Fitting:
+    def _fitting(self, program: Program, level: int | None = None) -> Fitting:
         unfolded = self.host.folding.open_layers(program)
-        return Fitting(self._width, self._usual_height, self.level, unfolded, self._opened)
+        chosen = self.level if level is None else level
+        return Fitting(self._width, self._usual_height, chosen, unfolded, self._opened)
 
     @property
     def _usual_height(self) -> int:
@@ -142,10 +162,12 @@ class BodyGraph(Pane):
 
     def _lit(self) -> frozenset[int] | None:
         """Return the boxes on the way to the selected one; None where none is selected."""
-        program = self._program()
-        if self.state.selected is None or self._cursor is None or program is None or self._drawing is None:
-            return None
-        return self._drawing.way_to(self._cursor)
+        return None if self._drawing is None else self._lit_in(self._drawing)
+
+    def _lit_in(self, drawing: Drawing) -> frozenset[int] | None:
+        layer = self._layer()
+        key = None if layer is None else drawing.graph.box_of.get(layer)
+        return None if self.state.selected is None or key is None else drawing.way_to(key)
 
     @property
     def _width(self) -> int:
@@ -178,7 +200,12 @@ class BodyGraph(Pane):
     def _map_width(self) -> int:
         """Columns of the map beside a graph of which a part is seen; 0 where all is."""
         drawing = self._drawing
-        if drawing is None or self._is_map or drawing.is_part or fits(drawing, self.size.width, self.size.height - 1):
+        program = self._program()
+        if drawing is None or program is None or self._is_map:
+            return 0
+        if drawing.is_part and (self.is_only or not is_large(program)):
+            return 0
+        if not drawing.is_part and fits(drawing, self.size.width, self.size.height - 1):
             return 0
         wide = map_width(self.size.width)
         return wide if drawing.width + drawing.gutter + wide <= self.size.width else 0
@@ -283,7 +310,7 @@ class BodyGraph(Pane):
         if self._dragged is None:
             return
         if self._is_on_map(event.x):
-            self._show_on_map(event.y)
+            self._show_on_map(event.x, event.y)
         else:
             self._move(self._dragged[0] - event.x, self._dragged[1] - event.y)
         self._dragged = event.x, event.y
@@ -298,15 +325,27 @@ class BodyGraph(Pane):
         wide = self._map_width
         return bool(wide) and x - self.gutter.left >= self.size.width - wide
 
-    def _show_on_map(self, y: int) -> None:
-        if self._map is not None:
+    def _show_on_map(self, x: int, y: int) -> None:
+        if self._map is None:
+            return
+        if self._drawing is not None and self._drawing.is_part:
+            self._select_on_map(x, y)
+        else:
             self.top = self._map.drawn_row(y - 1) - self._room()[1] // 2
             self._move(0, 0)
+
+    def _select_on_map(self, x: int, y: int) -> None:
+        """Select the operation at a place of the map of a large body: then it is in the middle."""
+        assert self._map is not None
+        key = self._map.box_at(x - self.gutter.left - (self.size.width - self._map.width), y - 1, far=True)
+        index = None if key is None or self._around is None else self._around[1].chosen(key)
+        if index is not None and index != self.state.cursor:
+            self.post_line(f"select {index}")
 
     def on_click(self, event: events.Click) -> None:
         """A click on a box selects it, a second one opens it, wherever the first one has moved it."""
         if self._is_on_map(event.x):
-            self._show_on_map(event.y)
+            self._show_on_map(event.x, event.y)
             return
         if event.chain == 2 and self._has_hit:
             self.post_line("open")
@@ -459,14 +498,26 @@ class BodyGraph(Pane):
     def _map_rows(self, width: int, height: int, *, alone: bool) -> list[Row]:
         drawing, scene, indices = self._drawing, self._scene, self._indices
         assert drawing is not None and scene is not None and indices is not None
-        if self._map is None or (self._map.width, self._map.height) != (width, height):
+        if drawing.is_part:
+            if self._around is None:
+                return [[] for _ in range(height)]
+            drawing, indices = self._around
+        if self._map is None or (self._map.width, self._map.height, self._map.drawing) != (width, height, drawing):
             self._map = GlyphMap(drawing, indices, width, height)
+        layer = self._layer()
+        key = None if layer is None else drawing.graph.box_of.get(layer)
         if not alone:
-            room = self._room()[1]
-            return self._map.rows(scene, self._cursor, seen=Seen(self.top, self.top + room - 1), lit=self._lit())
-        key = self._cursor
+            return self._map.rows(scene, key, seen=self._seen(self._map), lit=self._lit_in(drawing))
         names = [] if key is None else [key, *drawing.sources(key), *drawing.readers(key)]
-        return self._map.rows(scene, key, names=names, lit=self._lit())
+        return self._map.rows(scene, key, names=names, lit=self._lit_in(drawing))
+
+    def _seen(self, map: GlyphMap) -> Container[int]:
+        """Return the rows of the map of which something is seen beside it."""
+        drawing, whole = self._drawing, map.drawing
+        if drawing is None or drawing is whole:
+            return range(map.row_of(self.top), map.row_of(self.top + self._room()[1] - 1) + 1)
+        boxes = [whole.layout.boxes[key] for key in drawing.layout.boxes if key in whole.layout.boxes]
+        return {map.row_of(box.y + whole.margin) for box in boxes}
 
     def segments_of(self, row: Row, width: int) -> list[Segment]:
         """Cells are what they are; only glyphs that need a twin get one, and what does not fit is left out."""

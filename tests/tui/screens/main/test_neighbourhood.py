@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -31,6 +32,16 @@ def graph_of(driven: Driven) -> BodyGraph:
     return pane
 
 
+async def mapped(driven: Driven) -> None:
+    """Until the map of the whole body is there."""
+    for _ in range(200):
+        await driven.filled()
+        if "▸" in driven.text("graph"):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the map did not come")
+
+
 def shown(driven: Driven) -> str:
     """The operation that is selected."""
     frame, cursor = driven.state.frame, driven.state.cursor
@@ -54,6 +65,7 @@ def test_the_body_pane_shows_what_is_near(size: tuple[int, int]) -> None:
         await driven.filled()
         if size[0] < 100:
             await driven.press("shift+tab")
+        await mapped(driven)
         driven.golden(f"neighbourhood_{size[0]}x{size[1]}", "graph")
 
     drive(chain(), script, size=size)
@@ -218,5 +230,19 @@ def test_at_the_end_of_the_run_the_end_of_a_large_graph_is_shown() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("c")
         assert driven.state.frame is None and "chain" in driven.text("graph")
+
+    drive(chain(), script)
+
+
+def test_a_click_on_the_map_of_a_large_body_selects_what_is_there() -> None:
+    async def script(driven: Driven) -> None:
+        await mapped(driven)
+        pane = graph_of(driven)
+        await driven.pilot.click("#graph", offset=(pane.size.width - 8, pane.size.height - 2))
+        await driven.settle()
+        assert int(shown(driven).rpartition("_")[2]) > 1_000 and f"around {shown(driven)}" in driven.text("graph")
+        await driven.pilot.click("#graph", offset=(pane.size.width - 8, 3))
+        await driven.settle()
+        assert int(shown(driven).rpartition("_")[2]) < 200
 
     drive(chain(), script)
