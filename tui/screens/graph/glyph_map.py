@@ -111,8 +111,9 @@ class GlyphMap:
         names: Sequence[int] | None = None,
         lit: frozenset[int] | None = None,
     ) -> list[Row]:
-        """Return all rows; rows in `seen` are marked at the left edge; `names` are boxes named first, then all for which there
-        is room.
+        """Return all rows; those in `seen` are marked at the left edge.
+
+        `names` are the boxes named first; then all are for which there is room.
         """
         cells = [[" "] * self.width for _ in range(self.height)]
         tones = [[""] * self.width for _ in range(self.height)]
