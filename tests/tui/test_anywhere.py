@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from stepper.debug.debugger import Debugger
@@ -98,3 +99,25 @@ def test_the_last_line_follows_what_the_run_does() -> None:
         assert "0 overview" in driven.text("keys") and "n N op" not in driven.text("keys")
 
     drive("date_normaliser", script, size=(120, 40))
+
+
+def test_each_step_through_an_iteration_and_back_is_seen() -> None:
+    async def script(driven: Driven) -> None:
+        for key in ("n", "N"):
+            seen = [driven.text("operations")]
+            for _ in range(9):
+                await driven.press(key)
+                seen.append(driven.text("operations"))
+            assert all(before != now for before, now in pairwise(seen)), key
+        await driven.press("right_square_bracket", "f")
+        assert "▸ end of iteration 110: condi" in driven.text("operations")
+
+    drive("while_loop", script, size=(120, 40), lines=("goto is_even@2",))
+
+
+def test_in_a_wide_column_names_are_whole() -> None:
+    async def script(driven: Driven) -> None:
+        lines = driven.text("operations").splitlines()[1:]
+        assert not any("…" in line for line in lines) and any("squeeze/Squeeze" in line for line in lines)
+
+    drive("date_normaliser", script, size=(200, 60), lines=(f"goto {DECODER}@3",))

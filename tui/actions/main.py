@@ -179,9 +179,12 @@ def _back_to(app: Application, text: str) -> None:
 # --- selecting and looking ------------------------------------------------------------------------------------------
 
 
-@action("select", syntax="+N|-N|N", help="select an operation of the list")
+@action("select", syntax="+N|-N|N|now", help="select an operation of the list; now: that of the moment")
 def _select(app: Application, text: str) -> None:
     state = app.state
+    if text == "now":
+        app.select(None)
+        return
     if state.frame is None or state.cursor is None:
         raise UsageError("the run has ended; there is nothing to select")
     number = _integer(text)

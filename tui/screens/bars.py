@@ -63,7 +63,9 @@ class TopBar(BarPane):
                     number += limit_text(state.view.levels[depth])
                 parts.append(f"{layer_name(layer)}{number}")
         looked_at, cursor = state.frame, state.cursor
-        if looked_at is not None and cursor is not None and (looked_at.moment >= 0 or state.selected is not None):
+        if looked_at is not None and looked_at.closed and looked_at.iteration is not None and state.selected is None:
+            parts.append("end of the iteration")
+        elif looked_at is not None and cursor is not None and (looked_at.moment >= 0 or state.selected is not None):
             parts.append(operation_names(looked_at.program)[cursor])
         return [*parts, self.view_name] if self.view_name else parts
 

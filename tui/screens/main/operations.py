@@ -10,9 +10,23 @@ from textual import events
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.moments.difference import Change, Difference
 from tui.paint.folding import Listing, OperationEntry
-from tui.paint.names import layer_name, marked_name
-from tui.paint.pane import Pane
-from tui.paint.rows import Row, Token, clip, clip_head, number, padded, printable, shape_of, spark, spread, width_of
+from tui.paint.names import layer_name, marked_name, operation_names, partner_mark
+from tui.paint.pane import Host, Pane
+from tui.paint.rows import (
+    Row,
+    Token,
+    cell_len,
+    clip,
+    clip_end,
+    clip_head,
+    number,
+    padded,
+    printable,
+    shape_of,
+    spark,
+    spread,
+    width_of,
+)
 from tui.state import State
 from tui.theme import GLYPHS, break_glyph
 
@@ -37,6 +51,10 @@ class Operations(Pane):
         "what is remarkable. * behind a name: its value was changed by hand (# in ASCII). Behind the name of what\n"
         "OpenVINO computes stands ov."
     )
+
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self._named: tuple[Listing, int] | None = None
 
     def listing(self) -> Listing | None:
         """Return the rows of the frame that is looked at."""
@@ -76,13 +94,16 @@ class Operations(Pane):
 
     def _cursor_row(self) -> int | None:
         listing, cursor = self.listing(), self.state.cursor
+        frame = self.state.frame
+        if listing is not None and frame is not None and _shown_moment(frame) is None and self.state.selected is None:
+            return len(listing.entries)
         return None if listing is None or cursor is None else listing.row_of[cursor]
 
     def _centre(self) -> None:
         listing, row = self.listing(), self._cursor_row()
         room = self.size.height - 1
         if listing is not None and row is not None:
-            self.top = max(0, min(row - room * 2 // 3, len(listing.entries) - room))
+            self.top = max(0, min(row - room * 2 // 3, self.count(self.size.width) - room))
         elif listing is None:
             self.top = 0
 
@@ -94,7 +115,9 @@ class Operations(Pane):
     def count(self, width: int) -> int:
         """Return as many as there are operations, and groups of them."""
         listing = self.listing()
-        return len(self._outside()) if listing is None else len(listing.entries)
+        if listing is None:
+            return len(self._outside())
+        return len(listing.entries) + _has_end(self.state)
 
     def _outside(self) -> tuple[str, ...]:
         """Return the sentences where there is no operation: how to go back, and with tabs where the facts are."""
@@ -108,12 +131,25 @@ class Operations(Pane):
         frame, listing = self.state.frame, self.listing()
         if frame is None or listing is None:
             return [("  ", ""), (self._outside()[index], "dim")]
+        if index == len(listing.entries):
+            return self._end_row(frame, width)
         entry = listing.entries[index]
         return self._group_row(frame, entry, width) if entry.is_folded else self._row(frame, entry.indices[0], width)
 
+    def _end_row(self, frame: FrameView, width: int) -> Row:
+        """Return the row of the moment at which the iteration is over, and how the loop ended if it was the last."""
+        loop, is_here = self.state.loop, frame.closed
+        ended = loop.trip.ended if loop is not None and is_here and self.state.depth == self.state.loop_depth else None
+        text = f"end of iteration {frame.iteration}" + ("" if ended is None else f": {ended}")
+        text = padded(clip_end(text, width - 3), width - 2)
+        if not is_here:
+            return [(GLYPHS["pending"], "faint"), (" ", ""), (text, "faint")]
+        tone = "now" if self.state.selected is None else ""
+        return [(GLYPHS["now"], tone or "accent"), (" ", tone), (text, tone)]
+
     def _group_row(self, frame: FrameView, entry: OperationEntry, width: int) -> Row:
         """Return a folded group: what it is called, how many operations, and whether the moment is inside."""
-        here = frame.moment in entry.indices
+        here = _shown_moment(frame) in entry.indices
         selected = self.state.cursor in entry.indices
         tone = "now" if here and selected else "cursor" if selected else ""
         gutter = GLYPHS["now"] if here else " " if frame.is_done(entry.indices[-1]) else GLYPHS["pending"]
@@ -136,13 +172,17 @@ class Operations(Pane):
         tones = self._tones(frame, index)
         fade, tone = tones
         beside_a = self.state.a is not None
-        bars = 10 if width >= 34 else 7
         mark_width = 5 if width >= 34 else 2
         shape_width = 9 if width >= 46 else 0
+        # Width goes first to names, then to the history.
+        free = width - 2 - shape_width - mark_width - 8
+        least, most = (6, 10) if width >= 34 else (7, 7)
+        bars = max(min(most, free - self._longest_name() - 3 * bool(frame.edited)), least)
         numbers = 2 * _NUMBER + _DIFFERS if beside_a else bars + mark_width + 8
         room = width - 2 - numbers - shape_width
-        gutter = GLYPHS["now"] if index == frame.moment else " " if frame.is_done(index) else GLYPHS["pending"]
-        row: Row = [(gutter, tone if tone == "now" else "accent" if index == frame.moment else "faint")]
+        is_here = index == _shown_moment(frame)
+        gutter = GLYPHS["now"] if is_here else " " if frame.is_done(index) else GLYPHS["pending"]
+        row: Row = [(gutter, tone if tone == "now" else "accent" if is_here else "faint")]
         row += [self._break(index, tone), *self._names(frame, index, room, tone)]
         if shape_width:
             held = frame.held(index)
@@ -188,7 +228,7 @@ class Operations(Pane):
 
     def _tones(self, frame: FrameView, index: int) -> tuple[str, str]:
         """Return those of the bars and of the text."""
-        if index == frame.moment and index == self.state.cursor:
+        if index == _shown_moment(frame) and index == self.state.cursor:
             return "now", "now"
         done = frame.is_done(index)
         text = "" if done else "dim"
@@ -210,9 +250,22 @@ class Operations(Pane):
     def _plain_names(self, frame: FrameView, index: int, room: int, tone: str) -> Row:
         if room < 38:
             return [(padded(marked_name(frame.program, index, room), room), tone)]
-        name = marked_name(frame.program, index, 17)
-        own = clip_head(printable(frame.layers[index].name), room - 19)
-        return [(padded(name, 18), tone), (padded(own, room - 18), _quiet(tone))]
+        short = max(min(self._longest_name() + 1, room - 20), 18)
+        name = marked_name(frame.program, index, short - 1)
+        own = clip_head(printable(frame.layers[index].name), room - short - 1)
+        return [(padded(name, short), tone), (padded(own, room - short), _quiet(tone))]
+
+    def _longest_name(self) -> int:
+        """Return how many cells the longest of the listed names takes."""
+        listing = self.listing()
+        if listing is None:
+            return 0
+        if self._named is None or self._named[0] is not listing:
+            program, names = listing.program, operation_names(listing.program)
+            listed = (entry.indices[0] for entry in listing.entries if not entry.is_folded)
+            lengths = (cell_len(names[index]) + cell_len(partner_mark(program, index)) for index in listed)
+            self._named = listing, max(lengths, default=0)
+        return self._named[1]
 
     def _numbers(self, frame: FrameView, index: int, bars: int, mark_width: int, tone: str, fade: str) -> Row:
         history = self.state.history
@@ -245,16 +298,29 @@ class Operations(Pane):
         row, listing = self.row_at(event.y), self.listing()
         if row is None or listing is None:
             return
+        if row == len(listing.entries):
+            self.post_line("select now")
+            return
         entry = listing.entries[row]
         self.post_line(f"select {entry.indices[0]}")
         if event.chain == 2:
             self.post_line("fold" if entry.is_folded else "open")
 
 
-def _moment(state: State) -> tuple[int, int] | None:
+def _moment(state: State) -> tuple[int, int | None] | None:
     """Return the moment that the list follows."""
     frame = state.frame
-    return None if frame is None else (id(frame.program), frame.moment)
+    return None if frame is None else (id(frame.program), _shown_moment(frame))
+
+
+def _has_end(state: State) -> bool:
+    """True if the frame that is looked at is in an iteration, which ends."""
+    return state.frame is not None and state.frame.iteration is not None
+
+
+def _shown_moment(frame: FrameView) -> int | None:
+    """Return the operation at which the moment is marked; None where the iteration is over."""
+    return None if frame.closed and frame.iteration is not None else frame.moment
 
 
 def difference_cell(found: Difference | None) -> tuple[str, str]:
