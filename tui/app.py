@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -45,6 +46,7 @@ from tui.session.application_session import ApplicationSession, Reopen
 from tui.session.input_chooser import InputChooser
 from tui.session.layout import layout_of, put_layout
 from tui.state import State
+from tui.terminal import clearing
 from tui.theme import THEMES, Look
 from tui.worker.driver import Driver
 from tui.worker.event_log import EventLog, LogKind
@@ -53,6 +55,8 @@ from tui.worker.python_prompt import PythonPrompt
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
+    from textual.driver import Driver as TerminalDriver
+
     from stepper.commands.completion import Completion
     from stepper.session.input_choices import InputChoices, Opening
     from tui.screens.value.selection import Subject
@@ -125,9 +129,15 @@ class StepperApp(App[int]):
         """Return the screen under all others."""
         return VIEWS[self._home].load()(self)
 
+    def get_driver_class(self) -> type[TerminalDriver]:
+        """Return what draws: on a terminal one that leaves nothing behind there."""
+        found = super().get_driver_class()
+        return found if os.environ.get("TEXTUAL_DRIVER") else clearing(found)
+
     def on_mount(self) -> None:
         """Begin."""
         self._leave_on_signals()
+        self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))  # the terminal is empty
         if self.inputs is None:
             self.start_driver()
         else:

@@ -96,6 +96,9 @@ class Application(ScreenHost, SessionHost, Protocol):
         """The theme in use."""
         ...
 
+    def action_suspend_process(self) -> None:
+        """Give the terminal back to the shell until that puts the program in front again."""
+
     def action_command_palette(self) -> None:
         """Open the palette."""
 

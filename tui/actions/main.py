@@ -398,6 +398,11 @@ def _back(app: Application, _text: str) -> None:
         app.leave()
 
 
+@action("suspend", help="back to the shell for a while; fg there comes back")
+def _suspend(app: Application, _text: str) -> None:
+    app.action_suspend_process()
+
+
 @action("quit", help="leave")
 def _quit(app: Application, _text: str) -> None:
     app.leave()

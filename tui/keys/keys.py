@@ -311,6 +311,7 @@ KEYS: Final = (
     Key(("question_mark", "f1"), "help-keys", "help", "the keys of this pane, then all"),
     Key(("q",), "back", "back", "close what is open; on the main screen, leave"),
     Key(("ctrl+q",), "quit", "quit", "leave"),
+    Key(("ctrl+z",), "suspend", "shell", "back to the shell for a while; fg there comes back"),
 )
 
 TYPING: Final = {

@@ -297,7 +297,7 @@ class DebugScreen(Guarded, Screen[None]):
     def on_key(self, event: events.Key) -> None:
         """A key that no widget wanted for itself."""
         if isinstance(self.focused, Prompt):
-            if event.key in ("ctrl+c", "ctrl+q", "f5", "f9", "f10", "f11"):
+            if event.key in ("ctrl+c", "ctrl+q", "ctrl+z", "f5", "f9", "f10", "f11"):
                 self.heed(event)
             return
         self.heed(event)
