@@ -63,6 +63,16 @@ def _compare(app: Application, text: str) -> None:
     app.open_view("compare")
 
 
+@action("beside-reference", help="from the compare screen to the two moments: now, and the reference as A")
+def _beside_reference(app: Application, _text: str) -> None:
+    a = app.state.a
+    if a is None or a.moment.kind is not MomentKind.REFERENCE:
+        app.perform("A reference")
+    if app.state.frame is None and app.state.comparison is not None:
+        _go_to_first(app, app.state.comparison)
+    app.open_view("main")
+
+
 @action("tolerance", syntax="RTOL [ATOL]", help="how far values may be from the reference")
 def _tolerance(app: Application, text: str) -> None:
     try:

@@ -194,6 +194,13 @@ KEYS: Final = (
     Key(("X",), "difference previous", "difference back", "the one before", ("differences", "moments")),
     Key(("down",), "select +{n}", "op", "the operation below", ("differences",)),
     Key(("up",), "select -{n}", "op", "the operation above", ("differences",)),
+    Key(
+        ("enter",),
+        "beside-reference",
+        "two moments",
+        "the operation beside the reference, which A is",
+        ("differences",),
+    ),
     Key(("D",), "compare", "compare view", "the run beside a reference, op by op"),
     Key(("i",), "view ports", "port map", "the port map: into the body, out of it, the next iteration"),
     Key(("escape",), "pause", "close", "close the answer, or the help", ("card",)),

@@ -104,6 +104,7 @@ class Snapshots:
                 self._background.go_on()
             case CompareWithin(tolerances):
                 self.comparer.tolerances = tolerances
+                self._debugger.moments.allow(tolerances)
 
     @property
     def comparer(self) -> StopComparer:
@@ -140,7 +141,7 @@ class Snapshots:
             self._is_compared = found.is_complete
             return True
         spread = debugger.moments.spread(pinned)
-        if spread is None or spread.is_complete:
+        if spread is None or spread.is_over:
             return False
         deadline = time.monotonic() + _PATIENCE
         spread.go(lambda: enough() or time.monotonic() > deadline)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -72,27 +72,37 @@ class Lockstep:
 
     def _closed(self, side: int) -> Iterator[ClosedIteration]:
         timeline, counts = self._sides[side], self.counts[side]
-        machine = timeline.machine
 
         def ended(_stack: Sequence[Frame], activation: Activation) -> None:
             counts[id(activation.plan.program)] += activation.iteration + 1
 
-        machine.observers = (LoopEndObserver(ended),)
-        events = timeline.events(Every.ITERATION)
-        while True:
-            try:
-                event = next(events, None)
-            except StepperError as error:
-                self._ends[side] = str(error)
-                return
-            if event is None:
-                return
-            frame, plan = event.frame, None if event.frame.activation is None else event.frame.activation.plan
-            if event.kind is EventKind.FINISHED:
-                yield ClosedIteration((math.inf,), frame, (), None, (frame,))
-            elif event.kind is EventKind.ITERATION and isinstance(plan, LoopPlan):
-                stack = tuple(machine.stack)
-                yield ClosedIteration(_order(stack), frame, _numbers(stack), loop_run(stack), stack)
+        def failed(message: str) -> None:
+            self._ends[side] = message
+
+        timeline.machine.observers = (LoopEndObserver(ended),)
+        return closed_iterations(timeline, failed)
+
+
+def closed_iterations(timeline: Timeline, failed: Callable[[str], None]) -> Iterator[ClosedIteration]:
+    """Yield the iterations that a timeline closes on its way to the end, and then the model's own graph.
+
+    An error ends them: `failed` is told.
+    """
+    events = timeline.events(Every.ITERATION)
+    while True:
+        try:
+            event = next(events, None)
+        except StepperError as error:
+            failed(str(error))
+            return
+        if event is None:
+            return
+        frame, plan = event.frame, None if event.frame.activation is None else event.frame.activation.plan
+        if event.kind is EventKind.FINISHED:
+            yield ClosedIteration((math.inf,), frame, (), None, (frame,))
+        elif event.kind is EventKind.ITERATION and isinstance(plan, LoopPlan):
+            stack = tuple(timeline.machine.stack)
+            yield ClosedIteration(_order(stack), frame, _numbers(stack), loop_run(stack), stack)
 
 
 def _order(stack: Sequence[Frame]) -> Order:

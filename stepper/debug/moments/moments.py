@@ -27,7 +27,9 @@ from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame, Phase, loop_run
 from stepper.engine.program import LoopPlan, Value
 from stepper.errors import StepperError, UsageError
+from stepper.ir.model import Layer
 from stepper.tensors.statistics import number_of
+from stepper.tensors.tolerances import Tolerances
 
 _MOST_KNOWN: Final = 20_000
 """Comparisons that are remembered."""
@@ -57,6 +59,7 @@ class Moments:
         self._differences = _Remembered[Difference]()
         self._numbers = _Remembered[float | None]()
         self._spread: Spread | None = None
+        self.tolerances: Tolerances | None = None
         self._given: OrderedDict[tuple[int, GraphPlace], dict[ValueKey, Any]] = OrderedDict()
 
     @property
@@ -151,13 +154,32 @@ class Moments:
             return MomentView(moment, title=title, spread=shown, problem=str(error), is_complete=True)
 
     def spread(self, moment: Moment) -> Spread | None:
-        """Return all iterations of now beside those of another branch, as far as `Spread.go` has come; else None."""
+        """Return all iterations of now beside those of another branch or the reference, as far as `Spread.go` has come.
+
+        None of another moment.
+        """
         here = self._branches.name
-        if moment.kind is not MomentKind.BRANCH or moment.branch == here or moment.branch not in self._branches:
+        other: str | ReferenceValues | None = None
+        if moment.kind is MomentKind.REFERENCE:
+            other = self._timeline.reference
+        elif moment.kind is MomentKind.BRANCH and moment.branch != here and moment.branch in self._branches:
+            other = moment.branch
+        if other is None:
             return None
-        if self._spread is None or not self._spread.is_of(moment.branch, here):
-            self._spread = Spread(self._branches, moment.branch, here)
+        if self._spread is None or not self._spread.is_of(other, here):
+            self._spread = Spread(self._branches, other, here, self.tolerances_for(moment))
         return self._spread
+
+    def tolerances_for(self, moment: Moment) -> Tolerances:
+        """Return those that were asked for, else those of the same kernels, or of other kernels."""
+        reference = self._timeline.reference
+        is_exact = moment.kind is not MomentKind.REFERENCE or bool(getattr(reference, "is_exact", False))
+        return Tolerances(exact=is_exact) if self.tolerances is None else self.tolerances
+
+    def allow(self, tolerances: Tolerances) -> None:
+        """Compare with these tolerances from now on."""
+        self.tolerances = tolerances
+        self._spread, self._differences = None, _Remembered[Difference]()
 
     def _view(self, moment: Moment, depth: int, loop_depth: int | None, statistic: str, enough: Enough) -> MomentView:
         stack = self._timeline.machine.stack
@@ -171,58 +193,59 @@ class Moments:
             around = found if isinstance(found, MomentValues) else None
         carried: dict[int, Difference] = {}
         operations: dict[int, OperationDifference] = {}
-        is_reference = moment.kind is MomentKind.REFERENCE
-        work = self._operations(values, stack[: depth + 1], statistic, operations, asks=is_reference)
+        work = self._operations(moment, values, stack[: depth + 1], statistic, operations)
         if around is not None and loop_depth is not None:
-            work = chain(self._carried(around, stack[: loop_depth + 1], carried, asks=is_reference), work)
+            work = chain(self._carried(moment, around, stack[: loop_depth + 1], carried), work)
         is_complete = not any(is_due and enough() for is_due in work)
         iteration = None if around is None else around.iteration
         return MomentView(moment, iteration, title, values, around, operations, carried, is_complete=is_complete)
 
     def _carried(
-        self, a: MomentValues, stack: Sequence[Frame], found: dict[int, Difference], *, asks: bool
+        self, moment: Moment, a: MomentValues, stack: Sequence[Frame], found: dict[int, Difference]
     ) -> Iterator[bool]:
         """Compare what entered the iteration of a loop; yield True where it is time to look at the clock."""
-        frame = stack[-1]
+        frame, asks = stack[-1], moment.kind is MomentKind.REFERENCE
         plan = None if frame.activation is None else frame.activation.plan
         for entry in plan.merged if isinstance(plan, LoopPlan) else ():
-            layer = frame.program.parameter(entry.parameter).id
+            layer = frame.program.parameter(entry.parameter)
             if asks:
-                self._ask_reference(a, stack, (layer, 0))
-            difference = self._pair(a.held(layer), _current(frame, entry.parameter))
-            if difference is not None:
-                found[layer] = difference
+                self._ask_reference(a, stack, (layer.id, 0))
+            apart = self._pair(a.held(layer.id), _current(frame, entry.parameter), layer, moment)
+            if apart is not None:
+                found[layer.id] = apart
             yield True
 
     def _operations(
         self,
+        moment: Moment,
         a: MomentValues,
         stack: Sequence[Frame],
         statistic: str,
         found: dict[int, OperationDifference],
-        *,
-        asks: bool,
     ) -> Iterator[bool]:
         """Compare the operations of a graph, the last one that has run first; yield as above."""
-        frame = stack[-1]
+        frame, asks = stack[-1], moment.kind is MomentKind.REFERENCE
         for count, index in enumerate(_latest_first(frame)):
-            layer = frame.program.operations[index].layer.id
+            layer = frame.program.operations[index].layer
             outputs = frame.program.operations[index].outputs
             if asks:
                 for output in range(len(outputs)):
-                    self._ask_reference(a, stack, (layer, output))
-            theirs = [a.held(layer, output) for output in range(len(outputs))]
-            pairs = [self._pair(one, _current(frame, slot)) for one, slot in zip(theirs, outputs, strict=True)]
+                    self._ask_reference(a, stack, (layer.id, output))
+            theirs = [a.held(layer.id, output) for output in range(len(outputs))]
+            pairs = [
+                self._pair(one, _current(frame, slot), layer, moment) for one, slot in zip(theirs, outputs, strict=True)
+            ]
             known = [pair for pair in pairs if pair is not None]
             if theirs and theirs[0] is not None:
                 number = self._number(theirs[0], statistic)
                 found[index] = OperationDifference(number, max(known, key=_rank, default=None))
             yield asks or count % _SOME == 0
 
-    def _pair(self, a: Value | None, now: Value | None) -> Difference | None:
+    def _pair(self, a: Value | None, now: Value | None, layer: Layer, moment: Moment) -> Difference | None:
         if a is None or now is None:
             return None
-        return self._differences.of((a, now), None, lambda: difference(a, now))
+        tolerance = self.tolerances_for(moment).of(layer, np.asarray(now).dtype)
+        return self._differences.of((a, now), tolerance, lambda: difference(a, now, tolerance))
 
     def _number(self, a: Value, statistic: str) -> float | None:
         return self._numbers.of((a,), statistic, lambda: number_of(a, statistic))

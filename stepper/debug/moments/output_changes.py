@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
 from stepper.debug.moments.difference import Change, Difference, difference
+from stepper.debug.scopes import target_in
 from stepper.element_types import Array
-from stepper.engine.machine import Machine
-from stepper.engine.program import CompiledModel, LoopPlan
+from stepper.engine.program import CompiledModel, LoopPlan, Program, Value
 from stepper.engine.run import output_names
+from stepper.ir.model import Layer
 
 MOST_ROWS: Final = 4_096
 """Rows that differ of which each is looked at."""
@@ -62,15 +64,23 @@ class _Pieces(NamedTuple):
     is_backward: bool
 
 
-def output_changes(a: Machine, b: Machine) -> tuple[OutputChange, ...]:
-    """Return how the outputs differ of two machines whose runs have ended; none where one has not."""
-    if a.outputs is None or b.outputs is None:
+def output_changes(
+    compiled: CompiledModel, a: Sequence[Value | None] | None, b: Sequence[Value] | None
+) -> tuple[OutputChange, ...]:
+    """Return how the outputs of a model differ, as far as both sides have them."""
+    if a is None or b is None:
         return ()
-    names = output_names(a.compiled.model)
+    names = output_names(compiled.model)
     return tuple(
-        output_change(name, np.asarray(one), np.asarray(other), _pieces(a.compiled, index))
-        for index, (name, one, other) in enumerate(zip(names, a.outputs, b.outputs, strict=True))
+        output_change(name, np.asarray(one), np.asarray(other), _pieces(compiled, index))
+        for index, (name, one, other) in enumerate(zip(names, a, b, strict=True))
+        if one is not None
     )
+
+
+def output_sources(main: Program) -> list[tuple[Layer, int]]:
+    """Return the layer and the output of it that gives each output of a model."""
+    return [(target.layer, target.output) for target in (target_in(main, slot) for slot in main.results)]
 
 
 def output_change(name: str, a: Array, b: Array, pieces: _Pieces | None) -> OutputChange:

@@ -7,6 +7,7 @@ is kept for each run of a loop as cells, of which two iterations become one wher
 from __future__ import annotations
 
 import math
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Final, NamedTuple
@@ -17,15 +18,17 @@ from msgspec import Struct
 from stepper.debug.branches.branches import Branches, edit_text
 from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
 from stepper.debug.branches.edits import Edit, ValueEdit, same_edits
-from stepper.debug.branches.lockstep import ClosedIteration, Lockstep, Pair
+from stepper.debug.branches.lockstep import ClosedIteration, Lockstep, closed_iterations
 from stepper.debug.moments.difference import Change, Difference, difference
-from stepper.debug.moments.output_changes import OutputChange, output_changes
+from stepper.debug.moments.output_changes import OutputChange, output_changes, output_sources
+from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import LoopRun, loop_run
-from stepper.engine.program import Program
+from stepper.engine.program import Operation, Program, Value
 from stepper.records import Brief
+from stepper.tensors.tolerances import Tolerances
 
 MOST_CELLS: Final = 2**20
 """Cells of one run of a loop, of 6 bytes each."""
@@ -34,9 +37,15 @@ MOST_RUNS: Final = 64
 _MEMORY: Final = 2**26
 """Bytes of snapshots that each of the two courses may keep."""
 
+SECONDS: Final = 60.0
+"""For how long two courses are compared in all."""
+
 UNKNOWN: Final = 0
 CODES: Final = {Change.SAME: 1, Change.NUMBER: 2, Change.SHAPE: 3, Change.MENDED: 4, Change.BROKEN: 5}
 """By change: what stands for it in the cells. The largest of several iterations stands for all of them."""
+
+
+ClosedPair = tuple[ClosedIteration | None, ClosedIteration]
 
 
 class SpreadCell(NamedTuple):
@@ -98,7 +107,8 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False):
 
 
 class SpreadView(Brief, Struct, frozen=True, eq=False):
-    """Two courses of a run beside each other: `a` and `b` are the names of the branches.
+    """Two courses of a run beside each other: `a` and `b` are the names of the branches; or `a` the title of a
+    reference, if it `is_reference`.
 
     They part at the tick `parted` (None: they are the same), where `set_there` is what was set; `edits` are those of b
     in words, and `edited_iteration` that of the first. `cells` are those of the run of the loop that is looked at.
@@ -118,6 +128,7 @@ class SpreadView(Brief, Struct, frozen=True, eq=False):
     compared: int
     ends: tuple[str, str]
     is_complete: bool
+    is_reference: bool = False
 
 
 class _CellsBuilder:
@@ -179,29 +190,39 @@ class _CellsBuilder:
 
 
 class Spread:
-    """Two branches of a run side by side, compared a little at a time with `go`; the present stays."""
+    """A branch of a run beside another one, or beside a reference, compared a little at a time with `go`.
 
-    def __init__(self, branches: Branches, a: str, b: str) -> None:
-        self.a, self.b = a, b
-        self._branches = branches
-        self._sides = (branches.timeline(a).branch(), branches.timeline(b).branch())
+    The present stays. After SECONDS in all it is left, for what was found to stand.
+    """
+
+    def __init__(self, branches: Branches, other: str | ReferenceValues, b: str, tolerances: Tolerances) -> None:
+        self._other = other
+        self.a, self.b = other if isinstance(other, str) else other.title, b
+        self._branches, self._tolerances = branches, tolerances
+        here = branches.timeline(b).branch()
+        self._sides = (branches.timeline(other).branch() if isinstance(other, str) else here, here)
         self._edits = tuple(dict(side.edits) for side in self._sides)
-        self._parted = parting(*self._sides)
+        self._parted = parting(*self._sides) if isinstance(other, str) else 0
+        self._seconds = 0.0
         self._set_there: PlaceDifference | None = None
+        self._end = ""
         self._cells: OrderedDict[LoopRun | None, _CellsBuilder] = OrderedDict()
         self._outputs: tuple[OutputChange, ...] = ()
-        self._compared = 0
+        self._count = 0
         self._lockstep: Lockstep | None = None
-        self._pairs: Iterator[Pair | None] | None = None
+        self._pairs: Iterator[ClosedPair | None] | None = None
         self._began: dict[LoopRun | None, int] = {}
         self.is_complete = self._parted is None
         self._value_edits = [edit for edit in _all_edits(self._sides[1]) if isinstance(edit, ValueEdit)]
 
-    def is_of(self, a: str, b: str) -> bool:
-        """True if this is of these branches, with the edits that they have now."""
-        if (a, b) != (self.a, self.b) or a not in self._branches or b not in self._branches:
+    def is_of(self, other: str | ReferenceValues, b: str) -> bool:
+        """True if this is of these two, with the edits that they have now."""
+        if (other is not self._other and other != self._other) or b != self.b:
             return False
-        now = (self._branches.edits(a), self._branches.edits(b))
+        names = [name for name in (other if isinstance(other, str) else b, b) if name in self._branches]
+        if len(names) < len(self._edits):
+            return False
+        now = [self._branches.edits(name) for name in names]
         return all(
             kept.keys() == known.keys() and all(same_edits(kept[tick], known[tick]) for tick in kept)
             for kept, known in zip(self._edits, now, strict=True)
@@ -211,20 +232,31 @@ class Spread:
         """Go on until `enough` says so; True if there is more to compare. Raise Paused where a pause is heeded."""
         if self.is_complete:
             return False
+        if self._seconds > SECONDS:
+            return False
+        started = time.monotonic()
         if self._pairs is None:
             self._begin()
-        assert self._pairs is not None and self._lockstep is not None
-        for pair in self._pairs:
-            if pair is not None:
-                self._compare(*pair)
-            if enough():
-                return True
+        assert self._pairs is not None
+        try:
+            for pair in self._pairs:
+                if pair is not None:
+                    self._compare(*pair)
+                if enough() or self._seconds + time.monotonic() - started > SECONDS:
+                    return True
+        finally:
+            self._seconds += time.monotonic() - started
         self._finish()
         return False
 
+    @property
+    def is_over(self) -> bool:
+        """True if nothing more is compared."""
+        return self.is_complete or self._seconds > SECONDS
+
     def view(self, run: LoopRun | None) -> SpreadView:
         """Return what is known, with the cells of one run of a loop; None: of the model's own graph."""
-        ends = ("", "") if self._lockstep is None else self._lockstep.ends
+        ends = ("", self._end) if self._lockstep is None else self._lockstep.ends
         builder = self._cells.get(run)
         edits = tuple(edit_text(edit) for edit in _all_edits(self._sides[1]))
         cells = None if builder is None else builder.view()
@@ -236,15 +268,22 @@ class Spread:
             edits,
             cells,
             self._outputs,
-            self._compared,
+            self._count,
             ends,
             self.is_complete,
+            not isinstance(self._other, str),
         )
 
     # --- the walk ------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         assert self._parted is not None
+        if not isinstance(self._other, str):
+            side = self._sides[1]
+            side.history.limit(_MEMORY)
+            side.return_to(0)
+            self._pairs = ((None, one) for one in closed_iterations(side, self._failed))
+            return
         for side in self._sides:
             side.history.limit(_MEMORY)
             side.goto(self._parted)
@@ -259,40 +298,65 @@ class Spread:
         self._lockstep = Lockstep(first, second)
         self._pairs = self._lockstep.pairs()
 
-    def _compare(self, a: ClosedIteration, b: ClosedIteration) -> None:
+    def _failed(self, message: str) -> None:
+        self._end = message
+
+    def _compare(self, a: ClosedIteration | None, b: ClosedIteration) -> None:
         program = b.frame.program
-        changes, relative, edited = _compared(a, b, self._value_edits)
+        theirs = _values_of(a) if a is not None else self._referenced(b)
+        changes, relative, edited = self._compared(theirs, b)
         builder = self._cells.get(b.run)
         if builder is None:
             builder = self._cells[b.run] = _CellsBuilder(program, self._began.get(b.run, 0))
             while len(self._cells) > MOST_RUNS:
                 self._cells.popitem(last=False)
         builder.add(b.numbers[-1] if b.numbers else 0, changes, relative, edited)
-        self._compared += 1
+        self._count += 1
+
+    def _referenced(self, b: ClosedIteration) -> TheirValue:
+        reference, path = self._other, path_of(b.stack)
+        assert not isinstance(reference, str)
+
+        def value(operation: Operation, output: int) -> Value | None:
+            return reference.value_at(ValuePlace(path, operation.layer, output, b.frame))
+
+        return value
+
+    def _compared(self, theirs: TheirValue, b: ClosedIteration) -> tuple[Array, Array, Array]:
+        """Return the codes, relative differences and edits of all operations of an iteration."""
+        operations = b.frame.program.operations
+        changes = np.zeros(len(operations), np.uint8)
+        relative = np.zeros(len(operations), np.float32)
+        edited = np.zeros(len(operations), bool)
+        right = b.frame.values
+        edits = [one for one in self._value_edits if one.program is b.frame.program and right[one.slot] is one.value]
+        for index, operation in enumerate(operations):
+            for output, slot in enumerate(operation.outputs):
+                one, other = theirs(operation, output), right[slot]
+                if one is None or other is None:
+                    continue
+                found = difference(one, other, self._tolerances.of(operation.layer, np.asarray(other).dtype))
+                changes[index] = max(changes[index], CODES[found.change])
+                relative[index] = max(relative[index], weight(found))
+            edited[index] = any(edit.slot in operation.outputs for edit in edits)
+        return changes, relative, edited
 
     def _finish(self) -> None:
-        self._outputs = output_changes(*(side.machine for side in self._sides))
+        machine = self._sides[1].machine
+        if isinstance(self._other, str):
+            self._outputs = output_changes(machine.compiled, self._sides[0].machine.outputs, machine.outputs)
+        elif machine.outputs is not None:
+            theirs = [self._other.value_at(ValuePlace((), *one)) for one in output_sources(machine.compiled.main)]
+            self._outputs = output_changes(machine.compiled, theirs, machine.outputs)
         self.is_complete = True
 
 
-def _compared(a: ClosedIteration, b: ClosedIteration, edits: Sequence[ValueEdit]) -> tuple[Array, Array, Array]:
-    """Return the codes, relative differences and edits of all operations of an iteration."""
-    operations = b.frame.program.operations
-    changes = np.zeros(len(operations), np.uint8)
-    relative = np.zeros(len(operations), np.float32)
-    edited = np.zeros(len(operations), bool)
-    left, right = a.frame.values, b.frame.values
-    put = [edit for edit in edits if edit.program is b.frame.program and right[edit.slot] is edit.value]
-    for index, operation in enumerate(operations):
-        for slot in operation.outputs:
-            one, other = left[slot], right[slot]
-            if one is None or other is None:
-                continue
-            found = difference(one, other)
-            changes[index] = max(changes[index], CODES[found.change])
-            relative[index] = max(relative[index], weight(found))
-        edited[index] = any(edit.slot in operation.outputs for edit in put)
-    return changes, relative, edited
+TheirValue = Callable[[Operation, int], "Value | None"]
+"""What an output of an operation is in A; None where A has none."""
+
+
+def _values_of(a: ClosedIteration) -> TheirValue:
+    return lambda operation, output: a.frame.values[operation.outputs[output]]
 
 
 def weight(found: Difference) -> float:

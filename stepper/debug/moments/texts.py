@@ -83,31 +83,34 @@ def spread_sentence(found: SpreadView) -> str:
         return f"{found.b} and {found.a} do not differ"
     if not found.is_complete:
         return ""
+    if found.is_reference and found.ends[1]:
+        return f"the outputs cannot be compared: {found.ends[1]}"
     if any(found.ends):
         ended = next(name for name, end in zip((found.a, found.b), found.ends, strict=True) if end)
         return f"the outputs cannot be compared: {ended} ends with an error"
-    changed = [output_text(one) for one in found.outputs if one.difference.change is not Change.SAME]
+    verb = "differs" if found.is_reference else "changed"
+    changed = [output_text(one, verb) for one in found.outputs if one.difference.change is not Change.SAME]
     if not changed:
         many = "the output has" if len(found.outputs) == 1 else "all outputs have"
         return f"{many} the same bits"
     return "; ".join(changed)
 
 
-def output_text(found: OutputChange) -> str:
+def output_text(found: OutputChange, verb: str = "changed") -> str:
     """Return what became of one output of the model."""
     name, whole = f"output {found.name}", found.difference
     if found.rows is None:
         if whole.change is Change.SHAPE:
             return f"{name} has another shape"
         only = "" if whole.beyond else f", only by {_short(whole.largest)}"
-        return f"{name} changed in {whole.different:,} of {counted(whole.size, 'element')}{only}"
+        return f"{name} {verb} in {whole.different:,} of {counted(whole.size, 'element')}{only}"
     rows = f"{found.different:,} of {counted(found.rows, 'row')}"
     lengths = f"{found.lengths[1]:,} rows, not {found.lengths[0]:,}"
     if whole.change is Change.SHAPE and not found.different:
         return f"{name} has {lengths}"
     more = f" (and has {lengths})" if found.lengths[0] != found.lengths[1] else ""
     first = "" if found.first is None else f", first in iteration {found.first}"
-    return f"{name} changed in {rows}{first}{more}"
+    return f"{name} {verb} in {rows}{first}{more}"
 
 
 def output_notes(found: OutputChange) -> str:
@@ -126,6 +129,8 @@ def output_notes(found: OutputChange) -> str:
 def set_text(found: SpreadView) -> str:
     """Return what was set where two branches part: `key[0,3]@7 89.2 -> 80` and how many edits more."""
     place = found.set_there
+    if found.is_reference:
+        return f"beside {found.a}"
     if place is None:
         return "; ".join(found.edits)
     element = f"[{','.join(map(str, place.element))}]" if place.element else ""

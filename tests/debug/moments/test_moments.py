@@ -10,7 +10,6 @@ import pytest
 
 import stepper
 from stepper.commands import Interpreter
-from stepper.commands.movement import go_to
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.moment import MomentKind
@@ -66,7 +65,7 @@ def expected(a: np.ndarray, b: np.ndarray) -> Change:
 
 
 def at(debugger: Debugger, address: str) -> Debugger:
-    go_to(debugger, address)
+    debugger.goto(address)
     return debugger
 
 

@@ -12,6 +12,7 @@ from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
 from tests.compare.twins import X, recurrence
 from tests.tui.driven import Driven, drive
+from tui.screens.main.screen import MainScreen
 from tui.theme import Look
 
 AT_THE_KEY = ("run-to key@7",)
@@ -102,25 +103,33 @@ def test_without_room_each_tab_has_its_rows_and_without_colours_signs_tell() -> 
     drive("rwkv_overflow", script, size=(80, 24), lines=AT_THE_KEY, look=Look(plain=True))
 
 
-def test_the_reference_is_a_by_itself_and_a_branch_can_be_named_as_one(tmp_path: Path) -> None:
-    folder = tmp_path
+def test_enter_on_the_compare_screen_opens_the_two_moments_with_the_reference_as_a(tmp_path: Path) -> None:
     for name, fault in (("ours", ""), ("theirs", "one weight")):
-        (folder / name).mkdir()
-        recurrence(fault).write(folder / name)
-    debugger = Debugger(stepper.read_model(folder / "ours/model.xml"), {0: X})
+        (tmp_path / name).mkdir()
+        recurrence(fault).write(tmp_path / name)
+    debugger = Debugger(stepper.read_model(tmp_path / "ours/model.xml"), {0: X})
 
     async def script(driven: Driven) -> None:
         assert driven.state.a is not None and driven.state.a.moment.kind is MomentKind.REFERENCE
         frame = driven.state.frame
         assert frame is not None
-        index = next(at for at, layer in enumerate(frame.layers) if layer.name == "xW")
+        await driven.press("D")
         await driven.filled()
+        index = next(at for at, layer in enumerate(frame.layers) if layer.name == "xW")
+        await driven.type(f"select {index}")
+        await driven.press("enter")
+        await driven.filled()
+        assert isinstance(driven.app.screen, MainScreen)
         found = driven.state.a.difference(index)
         assert found is not None
         np.testing.assert_allclose(found.largest, abs(float(X[3, 1])) * 1e-3, rtol=1e-3)
-        assert line_of(driven.text("operations"), "xW").split()[-1] != "="
+        assert line_of(driven.text("operations"), "xW").endswith("≠"), "above the tolerance"
+        shown = driven.text("spread")
+        steps = len(X)
+        assert f"output all_y differs in {steps} of {steps} rows" in shown, shown
+        assert line_of(shown, "row_t").split()[-steps:] == ["·"] * steps
         await driven.type("reference original")
         assert "branch original" in driven.text("answer") and driven.state.a.moment.kind is MomentKind.BRANCH
 
-    path = folder / "theirs/model.xml"
+    path = tmp_path / "theirs/model.xml"
     drive(debugger, script, size=(120, 40), lines=(f"reference {path}", "run-to cell@0", "iter 3", "run-to y"))

@@ -163,7 +163,7 @@ class OperationDifferences(Pane):
         if row is not None and row < len(shown):
             self.post_line(f"select {shown[row].index}")
             if event.chain == 2:
-                self.post_line("open")
+                self.post_line("beside-reference")
 
 
 def _distance(value: float) -> str:

@@ -10,7 +10,6 @@ from typing import Final
 from textual import events
 from textual.app import ComposeResult
 
-from stepper.debug.moments.moment import MomentKind
 from stepper.debug.moments.texts import spread_sentence
 from stepper.debug.stop import Reason
 from tui.keys.keymap import key_for
@@ -185,7 +184,7 @@ class MainScreen(DebugScreen):
         a = self.host.state.a
         if a is None or self.has_graph:
             return "graph"
-        return "spread" if a.moment.kind is MomentKind.BRANCH else "moments"
+        return "moments" if a.spread is None else "spread"
 
     def turn_centre(self) -> bool:
         """Show the graph in place of the two moments, or these again; False where there is no A."""

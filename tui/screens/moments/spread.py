@@ -17,7 +17,7 @@ from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.names import marked_name
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Cell, Row, clip, clip_end, padded, printable, short_count, spread
+from tui.paint.rows import Cell, Row, clip, clip_end, padded, printable, short_count, spread, width_of, wrapped
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -26,6 +26,16 @@ _NAME: Final = 18
 _LEAST_EXPONENT: Final = -7.0
 _EXPONENTS: Final = 9.0
 """Relative differences from 1e-7 to 100 are shades; fainter and stronger ones look like these."""
+
+
+_LEGEND: Final = (
+    ("edited", SpreadCell(Change.NUMBER, 0.0, is_edited=True)),
+    ("differs", SpreadCell(Change.NUMBER, 0.03, is_edited=False)),
+    ("mended", SpreadCell(Change.MENDED, 0.0, is_edited=False)),
+    ("same", SpreadCell(Change.SAME, 0.0, is_edited=False)),
+    ("broken", SpreadCell(Change.BROKEN, 0.0, is_edited=False)),
+)
+"""Words of the legend; those at the end are left out first."""
 
 
 class SpreadGrid(Pane):
@@ -128,7 +138,10 @@ class SpreadGrid(Pane):
         sentence = spread_sentence(found)
         more = "" if sentence else f"compared {found.compared:,} iterations"
         tone = "title-on" if self.has_focus else "title"
-        rows: list[Row] = [[mark, (clip_end(printable(sentence or f"{more} so far"), width - 2), tone)]]
+        lines = [line.strip() for line in wrapped(printable(sentence or f"{more} so far"), max(width - 2, 20))]
+        lines = [lines[0], *([clip_end(" ".join(lines[1:]), width - 2)] if len(lines) > 1 else [])]
+        rows: list[Row] = [[mark, (lines[0], tone)]]
+        rows += [[(" ", ""), (line, tone)] for line in lines[1:]]
         notes = "; ".join(filter(None, map(output_notes, found.outputs[:1])))
         rows.append([(" ", ""), (clip_end(printable(set_text(found)), width - 2), "edit")])
         if notes:
@@ -137,16 +150,17 @@ class SpreadGrid(Pane):
         cells = self._cells()
         if cells is None:
             return [*rows, []]
-        return [*rows, [], spread([(" where the edit spread", "title")], self._legend(width), width), self._axis(width)]
+        title = " where the runs differ" if found.is_reference else " where the edit spread"
+        return [*rows, [], spread([(title, "title")], self._legend(width - len(title) - 1), width), self._axis(width)]
 
-    def _legend(self, width: int) -> Row:
-        row: Row = [self._tile_of(SpreadCell(Change.NUMBER, 0.0, is_edited=True), 3), (" edited  ", "dim")]
-        row += [self._tile_of(SpreadCell(Change.NUMBER, 0.03, is_edited=False), 3), (" differs  ", "dim")]
-        row += [self._tile_of(SpreadCell(Change.MENDED, 0.0, is_edited=False), 3), (" mended  ", "dim")]
-        if width >= 84:
-            row += [self._tile_of(SpreadCell(Change.BROKEN, 0.0, is_edited=False), 3), (" broken  ", "dim")]
-        same = self._tile_of(SpreadCell(Change.SAME, 0.0, is_edited=False), 1)
-        return [*row, same, (" same bits " if width >= 76 else " same ", "dim")]
+    def _legend(self, room: int) -> Row:
+        """Return what the signs mean, as many of them as there is room for."""
+        row: Row = []
+        for word, one in _LEGEND:
+            part: Row = [self._tile_of(one, 3), (f" {word}  ", "dim")]
+            if width_of(row) + width_of(part) <= room:
+                row += part
+        return row
 
     def _axis(self, width: int) -> Row:
         cells = self._cells()

@@ -1,0 +1,153 @@
+"""Where an edit spreads, against numpy on two plain runs: every cell, every output, and what is not compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.debug.debugger import Debugger
+from stepper.debug.moments import spread as module
+from stepper.debug.moments.difference import Change
+from stepper.debug.moments.spread import CODES, SpreadView
+from stepper.debug.moments.texts import output_notes, spread_sentence
+from tests.debug.debugged import SAMPLES
+from tests.debug.moments.test_moments import Run, collected, debugger_of, edited, expected, plain
+from tests.models import Graph, carried, joined, sliced
+
+__all__ = ["edited", "plain"]
+RWKV = SAMPLES / "rwkv_overflow"
+
+
+def after_edit() -> Debugger:
+    debugger = debugger_of(RWKV)
+    debugger.goto("key@7")
+    debugger.set_value("key[0,3]", 80.0)
+    return debugger
+
+
+def test_every_cell_is_that_of_two_plain_runs(plain: Run, edited: Run) -> None:
+    debugger = after_edit()
+    tick = debugger.machine.tick
+    found = debugger.spread()
+    assert debugger.machine.tick == tick and found.is_complete and found.cells is not None
+    operations = debugger.frame.program.operations
+    for index, operation in enumerate(operations):
+        name = operation.layer.name
+        for iteration in range(12):
+            cell = found.cells.at(iteration, index)
+            assert cell.change is expected(plain[name, iteration], edited[name, iteration]), (name, iteration)
+            assert cell.is_edited is ((name, iteration) == ("key", 7))
+            if cell.change is Change.NUMBER:
+                a, b = (side[name, iteration].astype(np.float64) for side in (plain, edited))
+                larger = np.maximum(np.abs(a), np.abs(b))
+                with np.errstate(all="ignore"):
+                    relative = np.nanmax(np.where(larger > 0, np.abs(b - a) / larger, 0))
+                assert cell.relative == pytest.approx(relative, rel=1e-5)
+    touched = {operations[index].layer.name for index in np.flatnonzero(found.cells.touched)}
+    same = {
+        name
+        for name in {name for name, _ in plain}
+        if all(expected(plain[name, t], edited[name, t]) is Change.SAME for t in range(12))
+    }
+    assert touched == {operation.layer.name for operation in operations} - same
+    first = found.cells.next_different(7, 3)
+    assert first is not None and (first[0], operations[first[1]].layer.name) == (7, "key_with_bonus")
+
+
+def test_what_became_of_the_outputs_in_facts_and_words() -> None:
+    debugger = after_edit()
+    found = debugger.spread()
+    ours = debugger_of(RWKV)
+    ours.last()
+    theirs = after_edit()
+    theirs.last()
+    for change, a, b in zip(found.outputs, ours.machine.outputs or (), theirs.machine.outputs or (), strict=True):
+        rows = [t for t in range(12) if not np.array_equal(a[t], b[t], equal_nan=True)]
+        assert [row.iteration for row in change.changed] == rows and change.first == rows[0]
+        assert (change.rows, change.different) == (12, len(rows))
+        within = [t for t in rows if np.allclose(a[t], b[t], rtol=1e-5, atol=1e-6)]
+        assert [row.iteration for row in change.within] == within, "bits and tolerance are two facts"
+    assert spread_sentence(found).startswith("output mixed changed in 5 of 12 rows, first in iteration 7; output wkv")
+    assert output_notes(found.outputs[0]) == "4 rows mended; row 7 only by 1e-6"
+    debugger.branch("original")
+    assert debugger.pinned is not None and debugger.pinned.branch == "edit-1"
+    back = debugger.spread()
+    assert output_notes(back.outputs[0]).startswith("4 rows broken")
+
+
+def accumulating(forward: bool, steps: int = 6) -> Graph:
+    """Running sums of x, joined in the order of the iterations or against it."""
+    net = Graph()
+    x = net.parameter("x", dims=(steps, 1))
+    body = net.body()
+    item, total = body.parameter("item", dims=(1, 1)), body.parameter("total", dims=(1, 1))
+    added = body.apply("Add", total, item, name="added")
+    result = body.result(added)
+    zero = net.constant(np.zeros((1, 1), np.float32))
+    joins = joined(result) if forward else joined(result, 0, start=-1, end=0, stride=-1)
+    (sums,) = net.tensor_iterator("sums", body, [sliced(x, item), carried(zero, total, result)], [joins])
+    net.result(sums, "sums")
+    return net
+
+
+@pytest.mark.parametrize("forward", [True, False], ids=["forward", "backward"])
+def test_rows_of_an_output_are_those_of_the_iterations_in_either_order(tmp_path: Path, forward: bool) -> None:
+    debugger = Debugger(accumulating(forward).write(tmp_path), {0: np.ones((6, 1), np.float32)})
+    debugger.goto("added@4")
+    debugger.set_value("added", 50.0)
+    (change,) = debugger.spread().outputs
+    assert [row.iteration for row in change.changed] == [4, 5] and change.first == 4
+    assert [row.difference.largest for row in change.changed] == [45, 45]
+
+
+def test_another_number_of_iterations_is_compared_as_far_as_both_go(tmp_path: Path) -> None:
+    debugger = debugger_of(SAMPLES / "for_loop")
+    debugger.step(8)
+    debugger.set_trip_count(3)
+    found = debugger.spread()
+    assert found.is_complete and found.cells is not None
+    changed = [change for change in found.outputs if change.lengths[0] != change.lengths[1]]
+    assert changed and all(change.lengths[1] == 3 for change in changed)
+    assert "3 rows, not" in spread_sentence(found)
+
+
+def test_many_iterations_are_bins_and_a_long_comparison_is_left_and_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_CELLS", 64)
+    debugger = Debugger(accumulating(forward=True, steps=300).write(tmp_path), {0: np.ones((300, 1), np.float32)})
+    debugger.goto("added@100")
+    debugger.set_value("added", 0.0)
+    assert debugger.pinned is not None
+    walk = debugger.moments.spread(debugger.pinned)
+    assert walk is not None
+    looked: list[SpreadView] = []
+    from stepper.engine.frames import loop_run
+
+    while walk.go(lambda: True):
+        looked.append(walk.view(loop_run(debugger.machine.stack)))
+    assert len(looked) >= 190 and looked[5].compared < looked[50].compared
+    cells = debugger.spread().cells
+    assert cells is not None and cells.step > 1 and len(cells.changes) * cells.step >= 300 and cells.changes.size <= 64
+    index = next(k for k, one in enumerate(cells.program.operations) if one.layer.name == "added")
+    codes = cells.changes[:, index]
+    assert (codes[: 100 // cells.step] == CODES[Change.SAME]).all()
+    assert (codes[-(-100 // cells.step) : 300 // cells.step] == CODES[Change.NUMBER]).all()
+
+
+def test_between_what_is_no_branch_nothing_spreads() -> None:
+    debugger = debugger_of(RWKV)
+    with pytest.raises(stepper.UsageError, match="between two branches"):
+        debugger.spread()
+    debugger.goto("key@3")
+    debugger.branch("other")
+    found = debugger.spread("original")
+    assert found.parted is None and spread_sentence(found) == "other and original do not differ"
+
+
+def test_the_plain_runs_differ_as_the_file_says() -> None:
+    """The bad element alone makes the difference: the fixture is what it is taken for."""
+    assert np.isinf(collected(debugger_of(RWKV).machine)["exp_key", 7]).any()
