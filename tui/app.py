@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from textual.driver import Driver as TerminalDriver
 
     from stepper.commands.completion import Completion
+    from stepper.debug.story.facts import StoryQuestion
     from stepper.session.input_choices import InputChoices, Opening
     from tui.screens.value.selection import Subject
 
@@ -406,6 +407,20 @@ class StepperApp(App[int]):
 
         self.asked_pane = self.focused_pane
         self.push_screen(ValueScreen(self, subject))
+
+    def open_story(self, question: StoryQuestion) -> None:
+        """Show the answer to a question why."""
+        from tui.screens.story.screen import StoryScreen
+
+        if isinstance(self.front, StoryScreen):
+            self.front.ask(question)
+            return
+        if any(isinstance(screen, StoryScreen) for screen in self.screen_stack):
+            self.open_view("story")
+            self.front.ask(question)  # type: ignore[attr-defined]
+            return
+        self.asked_pane = self.focused_pane
+        self.push_screen(StoryScreen(self, question))
 
     def open_first(self) -> None:
         """Close all that shows the run that was: another one follows, on the same screen if that can show it."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.theme import Theme
 
+    from stepper.debug.story.facts import StoryQuestion
     from tui.screens.base import DebugScreen
     from tui.screens.value.selection import Subject
     from tui.session.application_session import ApplicationSession
@@ -53,6 +54,9 @@ class Application(ScreenHost, SessionHost, Protocol):
 
     def open_value(self, subject: Subject) -> None:
         """Show this value full screen."""
+
+    def open_story(self, question: StoryQuestion) -> None:
+        """Show the answer to a question why."""
 
     def close_card(self) -> bool:
         """Close what covers something; False if there is nothing."""

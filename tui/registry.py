@@ -33,6 +33,11 @@ VIEWS: Final = {
             "tui.screens.overview.screen:OverviewScreen",
             "the whole run: each loop a card, iterations from left to right",
         ),
+        View(
+            "story",
+            "tui.screens.story.screen:StoryScreen",
+            "why a value is what it is, or why a loop ended: operations of the path by iterations",
+        ),
         View("grid", "tui.screens.grid.screen:GridScreen", "operations by iterations, one shade a value"),
         View(
             "timeline",

@@ -290,14 +290,14 @@ class Debugger:
         ends: bool = False,
         tick: int | None = None,
         links: int = 40,
-        wider: Sequence[tuple[int, int]] = (),
+        wider: Sequence[tuple[str, int]] = (),
         unfolds: bool = False,
     ) -> Story:
         """Return why a value is what it is, across iterations, or (`ends`) why the loop of that name ended.
 
         Without an index it is the first element that is NaN, else infinite, else the first; without the name of a loop
         the one that runs here, else the last that ended. `tick` is when the address is meant, by default now. At most
-        so many `links` are looked for; of those numbered in `wider` so many operands more than usual are followed.
+        so many `links` are looked for; of those with a key in `wider` so many operands more than usual are followed.
         `unfolds`: moves of elements and equal iterations are shown singly. The present stays. UsageError.
         """
         from stepper.debug.story.building import story

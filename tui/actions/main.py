@@ -46,6 +46,7 @@ _GROUPS: Final = (
     "ports",
     "searching",
     "session",
+    "story",
     "tensor",
 )
 """The modules of further actions, imported when the first action is called for: the screen is painted before."""

@@ -93,6 +93,8 @@ IN_TIME: Final = ("operations", "timeline", "grid", "chart", "moments")
 
 OVERVIEW: Final = ("overview",)
 
+STORY: Final = ("story",)
+
 WITH_ANOMALIES: Final = ("grid", "chart")
 """Panes in which iterations are seen side by side."""
 
@@ -269,6 +271,24 @@ KEYS: Final = (
     Key(("v",), "look next", "mean, max, rms", "which number of several stands for them", OVERVIEW),
     Key(("V",), "look previous", "scale", "the scale of the selected row: by itself, linear, logarithmic", OVERVIEW),
     Key(("space",), "fold", "all rows", "show the rows that are only counted, or count them again", OVERVIEW),
+    # the story
+    *(
+        Key(keys, f"story {way} {{n}}", word, help, STORY)
+        for keys, way, word, help in (
+            (("o",), "cause", "cause", "what it is made of: of several the largest share"),
+            (("O",), "effect", "effect", "what is made of it"),
+            (("down", "j"), "down", "row", "the row below"),
+            (("up", "k"), "up", "row back", "the row above"),
+            (("right", "l"), "right", "iteration", "the next column"),
+            (("left", "h"), "left", "iteration back", "the column before"),
+        )
+    ),
+    Key(("enter",), "story open", "go there", "go to the moment of the cursor", STORY),
+    Key(("plus",), "zoom in", "operands", "follow one more operand of this element", STORY),
+    Key(("minus",), "zoom out", "fewer", "follow one operand less", STORY),
+    Key(("v",), "look next", "view", "the strip, a line a link, or plain text", STORY),
+    Key(("space",), "fold", "fold", "show moves and equal iterations singly, or folded again", STORY),
+    Key(("y",), "story copy", "copy", "copy the story as text", STORY),
     # links
     Key(("down", "j"), "row +{n}", "choose", "the next link", LINKS),
     Key(("up", "k"), "row -{n}", "choose back", "the link before", LINKS),
@@ -343,6 +363,18 @@ FOOTERS: Final = {
         "help-keys",
     ),
     "moments": ("difference next", "A next", "goto '{letter}", "centre", "look next", "iter +", "open", "help-keys"),
+    "story": (
+        "story cause",
+        "story effect",
+        "story down",
+        "story open",
+        "zoom in",
+        "fold",
+        "look next",
+        "export",
+        "back",
+        "help-keys",
+    ),
     "differences": ("difference next", "select +", "iter +", "open", "look next", "A next", "back", "help-keys"),
     "operations": (
         "next",

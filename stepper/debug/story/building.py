@@ -268,6 +268,7 @@ class _Builder:
         listed = found.parts if found is not None else ()
         role = LinkRole.BORN if link.kind is LinkKind.BORN else LinkRole.PATH
         return StoryLink(
+            key=link.key,
             row=row,
             column=column,
             location=location_of(frames, self._file, link.layer, link.output if len(link.layer.outputs) > 1 else None),

@@ -65,12 +65,12 @@ class StoryCanvas:
 
     def _ink(self) -> None:
         for (x, y), bits in self._bits.items():
-            if 0 <= x < self.width and 0 <= y < self.height and self.cells[y][x][0] == " " and self._is_free(x, y):
+            if 0 <= x < self.width and 0 <= y < self.height and self._is_free(x, y):
                 _, dashed, bad = self._owner[x, y]
                 self.cells[y][x] = ((_DASHED if dashed else _SOLID)[bits], BAD_WIRE if bad else WIRE)
 
     def _is_free(self, x: int, y: int) -> bool:
-        return self.cells[y][x][1] not in (Tone.CHIP, Tone.BAD_CHIP, Tone.BORN)
+        return self.cells[y][x][1] == ""
 
     def runs(self, y: int) -> Iterator[tuple[str, Tone | str]]:
         """Yield the pieces of a line that have one tone."""

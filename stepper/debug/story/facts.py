@@ -26,7 +26,7 @@ class StoryQuestion(Struct, frozen=True):
     """A question: why the value at an `address` is what it is, or (`ends`) why the loop of that name ended.
 
     Without a name it is the loop around the present, else the last one that ended. `tick` is where the address is
-    meant (None: at the present). `links` is how many are looked for; `wider` has for the numbers of links how many
+    meant (None: at the present). `links` is how many are looked for; `wider` has for the keys of links how many
     operands more than usual are followed; `unfolds`: mere moves of elements and equal iterations are shown singly.
     """
 
@@ -34,7 +34,7 @@ class StoryQuestion(Struct, frozen=True):
     ends: bool = False
     tick: int | None = None
     links: int = MOST_LINKS
-    wider: tuple[tuple[int, int], ...] = ()
+    wider: tuple[tuple[str, int], ...] = ()
     unfolds: bool = False
 
 
@@ -95,7 +95,7 @@ class Entry(Struct, frozen=True):
 
 
 class StoryLink(Struct, frozen=True):
-    """One element of one operation in one iteration.
+    """One element of one operation in one iteration. `key` is the same in every story that it is in.
 
     `row` and `column` are its place; `share` is its exact part of what was asked about (None: that has no meaning).
     `form` and `operands` say what it is made of, the largest part first; of `count` parts `rest` is what those not in
@@ -107,6 +107,7 @@ class StoryLink(Struct, frozen=True):
     was computed (0: not known without a replay).
     """
 
+    key: str
     row: int
     column: int
     location: Location

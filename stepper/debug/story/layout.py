@@ -32,7 +32,6 @@ _LANE: Final = 2
 _GAP: Final = 5
 _MOST_REASON: Final = 30
 _MOST_NAME: Final = 20
-_LEAST_REASON: Final = 9
 BORN: Final = " born here "
 STOP: Final = "stop"
 _LABEL_AT: Final = 2
@@ -272,7 +271,7 @@ class _Layout:
         reasons = [self._reasons(column) for column in range(count)]
         widths = [self._open_width(column, reasons[column]) for column in range(count)]
         room = None if wide is None else wide - self.names
-        while room is not None and sum(widths) > room and max(reasons, default=0) > _LEAST_REASON:
+        while room is not None and sum(widths) > room and max(reasons, default=0) > 0:
             column = max(range(count), key=lambda one: reasons[one])
             reasons[column] -= 1
             widths[column] = self._open_width(column, reasons[column])

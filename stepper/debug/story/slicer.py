@@ -100,6 +100,12 @@ class CausalLink(Struct, eq=False):
     tick: int = 0
     number: int = 0
 
+    @property
+    def key(self) -> str:
+        """Return a text that is the same for the same element of the same operation in the same iteration."""
+        iterations = ">".join("" if iteration is None else str(iteration) for _, iteration in self.spot.seat)
+        return f"{self.program.name}:{self.layer.id}:{self.output}@{iterations}{list(self.spot.element or ())}"
+
 
 class CausalSlice(Struct, eq=False):
     """All links found, the one that was asked about first; `pending` are known but not looked at."""
@@ -130,7 +136,7 @@ class _Source(Struct, eq=False):
 class Slicer:
     """One walk back from a spot, in frames that replays fetch."""
 
-    def __init__(self, timeline: Timeline, frames: EarlierFrames, most: int, wider: dict[int, int]) -> None:
+    def __init__(self, timeline: Timeline, frames: EarlierFrames, most: int, wider: dict[str, int]) -> None:
         self._timeline, self._frames, self._most, self._wider = timeline, frames, most, wider
         contents = [edit for made in timeline.edits.values() for edit in made]
         self._edits = [edit for edit in contents if isinstance(edit, ValueEdit | ConstantEdit)]
@@ -217,7 +223,12 @@ class Slicer:
             link.arithmetic = Arithmetic.OVERFLOW
         if source.kind is LinkKind.COMPUTED:
             self._make(link, frame)
-            if is_bad or max(weight, abs(share or 0.0)) >= LEAST_WEIGHT or link.is_fixed_move or number in self._wider:
+            if (
+                is_bad
+                or max(weight, abs(share or 0.0)) >= LEAST_WEIGHT
+                or link.is_fixed_move
+                or link.key in self._wider
+            ):
                 later = tuple(-place for place in link.order)
                 heapq.heappush(self._heap, (0, 0.0, later, number) if is_bad else (1, -weight, later, number))
         return link
@@ -387,11 +398,11 @@ class Slicer:
         if operation is None or link.making is None:
             return
         parts = self._behind_fault(link, frame, operation) if link.is_bad else self._chosen(link, frame, operation)
-        if number in self._wider:
+        if link.key in self._wider:
             more = [
                 k for k in range(len(link.making.parts)) if k not in parts and self._can_follow(link.making.parts[k])
             ]
-            count = self._wider[number]
+            count = self._wider[link.key]
             parts = [*parts, *more[:count]] if count >= 0 else parts[: max(0, len(parts) + count)]
         shares = [self._share(link, part, len(parts)) for part in parts]
         for part, (weight, share) in zip(parts, shares, strict=True):

@@ -242,7 +242,7 @@ def _beside(kind: str, rival: StoryOperand) -> str:
 
 def _move(link: StoryLink) -> str:
     main = link.operands[0]
-    return f"from {element_text(main.factor.element)}" if main.factor.element else f"of {main.factor.name}"
+    return f"of {element_text(main.factor.element)}" if main.factor.element else f"of {main.factor.name}"
 
 
 def _whole(link: StoryLink) -> str:
@@ -505,3 +505,22 @@ def story_lines(story: Story) -> list[str]:
     if story.stopped:
         lines.append(story.stopped)
     return lines
+
+
+# --- what to try ----------------------------------------------------------------------------------------------------
+
+
+def exceeded_by(link: StoryLink) -> float | None:
+    """Return by which part of itself an argument exceeds what its operation can take; None where it does not."""
+    value = link.operands[0].factor.value if link.operands else None
+    if link.limit is None or not isinstance(value, (int, float)) or not value:
+        return None
+    return 1 - link.limit / value
+
+
+def suggestion(story: Story, link: StoryLink) -> str:
+    """Return the line that would keep a number from being born; empty where nothing is known to."""
+    if link.limit is None or not link.operands:
+        return ""
+    operand = link.operands[0].factor
+    return f"set {operand.name}{element_text(operand.element)} = {int(link.limit // 10 * 10)}"

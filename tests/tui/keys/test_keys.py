@@ -53,8 +53,9 @@ def test_help_is_in_sight_on_every_screen(name: str) -> None:
     drive("date_normaliser", script, size=(80, 24), lines=(f"run-to {DECODER}@0", f"view {name}"))
 
 
-def test_no_action_hides_a_command_of_the_debugger_but_quit() -> None:
-    assert {command.name for command in commands()} & set(actions()) == {"quit"}
+def test_no_action_hides_a_command_of_the_debugger_but_quit_and_why() -> None:
+    """Leaving is the application's own; `why` shows the same answer as a strip, on a screen."""
+    assert {command.name for command in commands()} & set(actions()) == {"quit", "why"}
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -1,0 +1,94 @@
+"""Stories on the screen: opened by keys and lines, walked along, and the same facts at every size."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.driven import Driven, drive
+from tui.screens.story.pane import StoryPane
+from tui.theme import Look
+
+
+def story_of(driven: Driven) -> StoryPane:
+    pane = driven.pane("story")
+    assert isinstance(pane, StoryPane)
+    return pane
+
+
+def test_a_stop_at_a_nan_leads_by_one_key_to_its_birth_and_o_walks_to_its_cause() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("break nan")
+        await driven.press("c", "o")
+        text = driven.text("story")
+        assert "why wkv@8[0,3] is NaN" in text and "11 links, 2 of 12 iterations, 2 back edges" in text
+        assert "exp(89.2) > f32 maximum exp(88.72): the Inf of iteration 7 came over 2 back edges" in text
+        rows = {line.split()[0]: line for line in text.splitlines() if line.strip()}
+        assert "born here" in text and "Inf / Inf stop" in text
+        assert "-4.126" in text and "▼ embedded[7,6]" in text and "↺ numerator +Inf" in text
+        assert "21.870" in rows["wkv"]  # the last clean one
+        assert "exp_key@7[0,3]" in text and "shifted[0,6]        33.500" in text and ":set key[0,3] = 80" in text
+        story = story_of(driven)
+        walked = []
+        for _ in range(4):
+            await driven.press("o")
+            walked.append(story.chosen_address)
+        assert walked == [
+            f"time_mixing@7::{name}" for name in ("key[0,3]", "shifted[0,6]", "token_part[0,6]", "token[0,6]")
+        ]
+        await driven.press("o")
+        assert "the story begins here" in driven.text("answer")
+        for _ in range(5):
+            await driven.press("O")
+        assert story.chosen_address == "time_mixing@7::weighted[0,3]" or "next" in story.chosen_address
+        await driven.press("down", "left", "left")
+        assert "not on the path" in driven.text("story")
+        await driven.press("enter")
+        assert driven.state.iteration == 5 and not driven.app.front.query("#story")
+
+    drive("rwkv_overflow", script, size=(160, 48), runs=False)
+
+
+@pytest.mark.parametrize(("size", "look"), [((80, 24), Look(ascii=True, plain=True)), ((120, 40), Look(plain=True))])
+def test_smaller_screens_and_those_without_colours_tell_the_same(size: tuple[int, int], look: Look) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("break nan")
+        await driven.press("c", "o")
+        text = driven.text("story")
+        for told in (
+            "why wkv@8[0,3] is NaN",
+            "exp(89.2) > f32",
+            "born here",
+            "Inf / Inf",
+            "stop",
+            "[     +Inf]",
+            "[  -20.892]",
+        ):
+            assert told in text, told
+        for name in ("token_part", "exp_key", "weighted", "numerator_next", "denominator_now"):
+            assert name in text
+        assert all(len(line) <= size[0] for line in text.splitlines())
+        await driven.press("v", "v") if size[0] > 100 else await driven.press("v")
+        assert "iteration 7" in driven.text("story")
+
+    drive("rwkv_overflow", script, size=size, look=look, runs=False)
+
+
+def test_why_end_needs_no_moment_within_the_loop_and_more_operands_are_followed_by_a_key() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("why end")
+        text = driven.text("story")
+        assert "why did Loop end after iteration 10 of at most 20" in text
+        assert "12 = 12" in text and "[0,12] beat [0,10] by 8.98; Less was not asked" in text
+        assert "3.479" in text and "-4.431" in text
+        story = story_of(driven)
+        assert story.story is not None
+        before = len(story.story.links)
+        await driven.press("o", "o", "o", "o", "o", "plus")
+        assert len(story.story.links) > before
+        await driven.press("minus")
+        assert len(story.story.links) == before
+        await driven.press("enter")
+        assert driven.state.iteration == 10
+
+    drive("date_normaliser", script, size=(160, 48), starts_up=True, runs=True)

@@ -1,0 +1,60 @@
+"""Actions of the story: asking why, walking along the path, going to the moment of the cursor, copying it."""
+
+from __future__ import annotations
+
+from stepper.debug.story.facts import StoryQuestion
+from stepper.errors import UsageError
+from tui.actions.main import action
+from tui.application import Application
+from tui.screens.story.pane import StoryPane
+
+_WAYS = ("up", "down", "left", "right", "cause", "effect")
+
+
+@action(
+    "why",
+    syntax="ADDR | end [LOOP]",
+    help="where a value comes from, across iterations; `why end`: why the loop ended",
+)
+def _why(app: Application, text: str) -> None:
+    if not text:
+        raise UsageError("what is asked about? why ADDRESS, or why end")
+    word, _, loop = text.partition(" ")
+    if word == "end":
+        app.open_story(StoryQuestion(loop.strip(), ends=True))
+    else:
+        app.open_story(StoryQuestion(text))
+
+
+@action(
+    "story",
+    syntax="WAY [N]",
+    help="walk along a story: cause, effect, up, down, left, right; there also open, copy",
+)
+def _story(app: Application, text: str) -> None:
+    word, _, count = text.partition(" ")
+    pane = app.focused_pane
+    if not isinstance(pane, StoryPane):
+        raise UsageError("no story is in front (why ADDRESS opens one)")
+    if count and not count.strip().isdecimal():
+        raise UsageError(f"a number is expected, not '{count}'")
+    if word in _WAYS:
+        pane.move(word, int(count or "1"))
+    elif word == "open":
+        _open(app, pane)
+    elif word == "copy":
+        app.copy_to_clipboard(pane.text())
+        app.say("the story is copied as text", "")
+    else:
+        raise UsageError(f"a story does not know '{word}'")
+
+
+def _open(app: Application, pane: StoryPane) -> None:
+    """Go to the moment of the cursor."""
+    line = pane.line_to_open()
+    if not line:
+        if not pane.go_on():
+            raise UsageError("there is no moment to go to")
+        return
+    app.perform(line)
+    app.open_view("main")
