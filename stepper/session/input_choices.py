@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from stepper.errors import UsageError
 from stepper.files.output import ProtectedFile, ProtectedFiles
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type
 from stepper.session.input_loading import STOPPED, Load, Loader, LoadOutcome
+from stepper.session.near_files import fitting_values
 
 
 class InputSource(StrEnum):
@@ -124,6 +126,25 @@ class InputChoices:
         else:
             choice.source = InputSource.FILE if ".np" in text else InputSource.LITERAL
             choice.texts[choice.source] = text
+
+    @cached_property
+    def beside(self) -> dict[int, str]:
+        """Return values for all inputs from one file beside the model; empty where none has all."""
+        return fitting_values([one.parameter for one in self.choices], self.opening.model.path.parent)
+
+    @property
+    def proposed(self) -> dict[int, str]:
+        """Return those of `beside` for the inputs without a choice."""
+        return {
+            position: self.beside[position]
+            for position, choice in enumerate(self.choices)
+            if choice.source is None and position in self.beside
+        }
+
+    def take_proposed(self) -> None:
+        """Choose what is proposed."""
+        for position, spec in self.proposed.items():
+            self.put(position, spec)
 
     def turn(self, position: int, by: int) -> None:
         """The next source, or the one before."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +52,31 @@ def near_files(parameter: Layer, text: str, model_folder: Path, most: int = 8) -
         for near in found
     }
     return sorted(found, key=lambda near: (not near.fits, -alike[near.spec], near.spec))[:most]
+
+
+def fitting_values(parameters: Sequence[Layer], model_folder: Path) -> dict[int, str]:
+    """Return a value for each input, by position, all of one .npz beside the model; empty where none has them all.
+
+    By name; in a file that is called inputs or the like an input may be the only array left that fits.
+    """
+    archives = [path for path in _paths(f"{model_folder}{os.sep}", model_folder) if path.suffix == ".npz"]
+    for path in sorted(archives, key=lambda path: ("input" not in path.stem, path.name)):
+        if found := _values_of(parameters, path, by_name="input" not in path.stem):
+            return found
+    return {}
+
+
+def _values_of(parameters: Sequence[Layer], path: Path, *, by_name: bool) -> dict[int, str]:
+    fitting = [[near.spec for near in _arrays(one, path) if near.fits] for one in parameters]
+    named = [f"{path}:{one.name}" for one in parameters]
+    found = {position: spec for position, spec in enumerate(named) if spec in fitting[position]}
+    for position, specs in enumerate(fitting):
+        if position not in found:
+            left = [spec for spec in specs if spec not in found.values()]
+            if by_name or len(left) != 1:
+                return {}
+            found[position] = left[0]
+    return found
 
 
 def near_literals(parameter: Layer, text: str) -> list[Near]:

@@ -60,9 +60,11 @@ def _dim(app: Application, text: str) -> None:
     _shown(app)
 
 
-@action("start", help="run the model on the chosen inputs")
+@action("start", help="run the model on the chosen inputs, and on those that are proposed")
 def _start(app: Application, _text: str) -> None:
-    app.chooser.begin(_choices(app).arrays())
+    choices = _choices(app)
+    choices.take_proposed()
+    app.chooser.begin(choices.arrays())
 
 
 @action("copy-inputs", help="copy the choices as options of the command line")

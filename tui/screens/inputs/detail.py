@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 from typing import ClassVar, Final
 
+from stepper.engine.specs import file_of
 from stepper.session.input_choices import InputChoices, InputSource, described
 from stepper.session.near_files import Near
 from tui.paint.pane import Host, Pane
@@ -72,6 +74,10 @@ class InputDetail(Pane, can_focus=False):
             total = outcome.loading.reading.total
             size = f" of {total / 2**20:,.0f} MB" if total else ""
             return [[("  ", ""), (f"{loading_text(outcome.loading)}{size}; Esc stops", "")]]
+        proposed = choices.proposed.get(self.at)
+        if proposed is not None:
+            row = [("  ", ""), (Path(file_of(proposed) or proposed).name, "strong"), (" beside the model fits", "")]
+            return [[*row, (": F5 runs on it, → ← choose something else", "dim")]]
         if choice.source is None:
             return [[("  ", ""), ("→ ← choose where its value comes from, Enter types a path", "dim")]]
         problem = outcome.problem

@@ -130,5 +130,7 @@ class InputsScreen(DebugScreen):
         if choices is None:
             return ""
         count, ready, loading = len(choices.choices), choices.ready, len(choices.loads)
+        if ready + len(choices.proposed) == count and choices.proposed:
+            return f"{count} input{'s' if count != 1 else ''}; F5 runs on what is proposed"
         rest = f"{loading} loading, Esc stops that" if loading else "F5 runs" if ready == count else STARTS
         return f"{count} input{'s' if count != 1 else ''}, {ready} ready; {rest}"

@@ -59,6 +59,10 @@ class InputsTable(EditingPane):
 
     # --- what keys do --------------------------------------------------------------------------------------------
 
+    def on_mount(self) -> None:
+        """Look what is near."""
+        self._tell()
+
     def turn(self, direction: str) -> None:
         """Another input, or another source for it."""
         choices = self.choices
@@ -79,7 +83,8 @@ class InputsTable(EditingPane):
         if choice.source is None:
             choice.source = InputSource.FILE
         if choice.source.is_typed:
-            self.begin(choice.text)
+            beside = choices.beside.get(self.at, "") if choice.source is InputSource.FILE else ""
+            self.begin(choice.text or beside)
         self._tell()
 
     def typed(self, text: str) -> None:
@@ -116,7 +121,7 @@ class InputsTable(EditingPane):
         if choices is not None and choices.choices and self.editor is None:
             choice, outcome = choices.choices[self.at], choices.outcome(self.at)
             self.near = []
-            if choice.source is InputSource.FILE and outcome.array is None and outcome.loading is None:
+            if choice.source in (None, InputSource.FILE) and outcome.array is None and outcome.loading is None:
                 self.near = near_files(choice.parameter, choice.text, choices.opening.model.path.parent)
             elif choice.source is InputSource.LITERAL and outcome.array is None and choice.text:
                 self.near = near_literals(choice.parameter, choice.text)
@@ -223,6 +228,9 @@ class InputsTable(EditingPane):
 
     def _value(self, choices: InputChoices, position: int, room: int, under: str) -> Row:
         choice = choices.choices[position]
+        proposed = choices.proposed.get(position)
+        if proposed is not None:
+            return [(padded(clip_head(printable(proposed), room - 1), room), f"dim{under}")]
         if self.editor is not None and position == self.at:
             return [*self.edited(room - 1, under.strip()), (" ", under.strip())]
         if choice.source is InputSource.RANDOM:
@@ -237,6 +245,8 @@ class InputsTable(EditingPane):
         outcome, choice = choices.outcome(position), choices.choices[position]
         if outcome.array is not None:
             return [("✓ yes", under.strip())]
+        if position in choices.proposed:
+            return [("… F5 takes it", f"accent{under}")]
         if choice.source is None:
             return [("… choose", f"edit{under}")]
         if outcome.loading is not None:

@@ -295,3 +295,48 @@ def test_inputs_of_the_command_line_can_be_chosen_anew(tmp_path: Path) -> None:
             assert sorted_values.tolist() == [0, 1, 2, 3, 5]
 
     asyncio.run(run())
+
+
+def test_a_file_beside_the_model_that_fits_is_proposed_before_anything_is_typed() -> None:
+    model = stepper.read_model(SAMPLES / "for_loop" / "model.xml")
+
+    async def taken(driven: Driven) -> None:
+        text = driven.text("inputs")
+        assert text.count("inputs.npz:") == 2 and text.count("F5 takes it") == 2
+        assert "inputs.npz beside the model fits" in driven.text("detail") and "near by" in driven.text("detail")
+        assert "F5 runs on what is proposed" in driven.text("answer")
+        await driven.press("f5")
+        given = dict(driven.app.driver.given)
+        expected = np.load(SAMPLES / "for_loop" / "inputs.npz")
+        assert all(np.array_equal(given[name], expected[name]) for name in expected.files)
+
+    async def refused(driven: Driven) -> None:
+        await driven.press("right", "right")  # a literal, of which there is none yet
+        await driven.press("f5")
+        assert "not ready: principal" in driven.text("answer") and "inputs.npz:rate" in driven.text("inputs")
+        await driven.press("left", "enter")
+        assert "inputs.npz:principal" in driven.text("inputs")
+
+    drive(opening(model), taken, size=(120, 40))
+    drive(opening(model), refused, size=(120, 40))
+
+
+def test_what_is_proposed_is_there_by_name_or_all_that_is_left(tmp_path: Path) -> None:
+    net = Graph()
+    for name, dims in (("a", (2,)), ("b", (3,))):
+        value = net.parameter(name, dims=dims)
+        net.result(net.apply("Abs", value), f"{name}_out")
+    model = net.read(tmp_path)
+    a, b = np.ones(2, np.float32), np.ones(3, np.float32)
+
+    def proposed(**files: dict[str, Array]) -> list[str]:
+        for path in tmp_path.glob("*.npz"):
+            path.unlink()
+        for name, arrays in files.items():
+            np.savez(tmp_path / f"{name}.npz", **arrays)  # type: ignore[arg-type]
+        return [spec.rpartition("/")[2] for spec in InputChoices(opening(model)).proposed.values()]
+
+    assert proposed() == proposed(inputs={"a": a}) == proposed(expected={"x": a, "y": b}) == []
+    assert proposed(inputs={"x": b, "y": a}) == ["inputs.npz:y", "inputs.npz:x"]
+    assert proposed(expected={"a": a, "b": b}, other_inputs={"a": a}) == ["expected.npz:a", "expected.npz:b"]
+    assert proposed(inputs={"x": a, "y": a, "b": b}) == [], "one of two is not chosen for the user"
