@@ -96,8 +96,8 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
     the iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that
     it counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape,
     `shape_changes` is how many there are. `changes` has the largest magnitude of the difference of an iteration from
-    the one before, where that is followed; `growth`, of a value that changes its shape, two numbers an iteration: how
-    many elements it has more than before, and, if it is the one before with a single number joined to it, that number.
+    the one before, where that is followed; `growth`, of a value that changes its shape, three numbers an iteration: how
+    many elements it has more than before, 1 if it is the one before with a single number joined to it, and that number.
     Without any iteration (`count` 0) it has no columns, and says what entered alone.
     """
 
@@ -157,7 +157,6 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
         is_element = self.is_whole and math.prod(self.shape) == self.elements
         rms = np.where(np.isfinite(squares), squares, 0).astype(np.float64)
         scale = float(np.abs(rms).max()) or 1.0  # squares of large numbers overflow
-        change = None if self.changes is None else self.changes.over(iteration, iteration + 1)
         return ColumnStatistics(
             rms=scale * float(np.sqrt(np.square(rms / scale).sum() / max(int(finite.sum()), 1))),
             largest=float(wide[place]),
@@ -165,8 +164,22 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
             numbers=len(largest),
             nan=int(np.isnan(largest).sum()),
             infinite=int(np.isinf(largest).sum()),
-            change=None if change is None else float(change[0]),
+            change=self._change(iteration),
         )
+
+    def _change(self, iteration: int) -> float | None:
+        if self.changes is not None:
+            known = self.changes.over(iteration, iteration + 1)
+            return None if known is None else float(known[0])
+        if not self.is_whole or self.shape_changes:
+            return None
+        index = int(np.searchsorted(self.spans[:, 0], iteration))
+        is_exact = 0 < index < len(self.spans) and self.spans[index - 1].tolist() == [iteration - 1, iteration]
+        now = self.over(iteration, iteration + 1)
+        before = self.numbers[0, index - 1] if is_exact else self.entered[0] if self.entered is not None else None
+        if now is None or before is None or before.shape != now.shape or (not is_exact and iteration):
+            return None
+        return float(np.abs(now.astype(np.float64) - before.astype(np.float64)).max())
 
     def part(self, first: int, last: int) -> ValueHistory | None:
         """Return the iterations [first, last) as a history of their own; None where one of them is in a bin."""
@@ -498,10 +511,11 @@ class HistoryRecorder:
             if known == shape:
                 return
             self._growth = HistoryRecorder(self._capacity)
-            self._growth.extend(np.full((self.count, 2), (0, np.nan)), np.zeros(2))
-        more = np.full((len(stack), 2), (0, np.nan))
+            self._growth.extend(np.zeros((self.count, 3)), np.zeros(3))
+        more = np.zeros((len(stack), 3))
         if known != shape:
-            more[0] = math.prod(shape) - math.prod(known), _joined_number(last, stack[0].reshape(shape))
+            joined = _joined_number(last, stack[0].reshape(shape))
+            more[0] = math.prod(shape) - math.prod(known), joined is not None, 0 if joined is None else joined
         self._growth.extend(more, more[0])
 
     def _follow(self, numbers: Array) -> None:
@@ -675,13 +689,13 @@ def _is_floating(value: Any) -> bool:
     return storable(np.asarray(value)).dtype.kind == "f"
 
 
-def _joined_number(before: Array | None, now: Array) -> float:
-    """Return the number that was joined to the end of a value; NaN where it is something else that changed."""
+def _joined_number(before: Array | None, now: Array) -> float | None:
+    """Return the number that was joined to the end of a value; None where it is something else that changed."""
     if before is None or now.size != before.size + 1 or now.ndim != before.ndim:
-        return math.nan
+        return None
     wide = plain_numbers(np.asarray(now)).reshape(-1)
     same = np.array_equal(wide[:-1], plain_numbers(before).reshape(-1), equal_nan=True)
-    return float(wide[-1]) if same else math.nan
+    return float(wide[-1]) if same else None
 
 
 def _grouped(numbers: Array, size: int) -> Array:

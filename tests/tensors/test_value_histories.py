@@ -191,23 +191,27 @@ def test_numbers_of_an_iteration() -> None:
     assert large is not None and large.place is None and large.numbers == 64
     assert large.rms == pytest.approx(np.sqrt(np.square(wide[2]).mean()))
     assert abs(large.largest) == np.abs(wide[2]).max() and large.change == np.abs(wide[2] - wide[1]).max()
+    plain = recorded(list(wide[:, :5]), [3])
+    known = [plain.at(0), plain.at(1)]
+    assert known[0] is not None and known[0].change is None
+    assert known[1] is not None and known[1].change == pytest.approx(np.abs(wide[1] - wide[0])[:5].max())
     huge = recorded([np.full(4, 1e300)], [1]).at(0)
     assert huge is not None and huge.rms == pytest.approx(1e300)
 
 
 @pytest.mark.parametrize("batches", [[1], [2, 5]])
-def test_growth_is_how_many_are_joined_and_the_one_that_is(batches: list[int]) -> None:
+def test_growth_is_how_many_are_joined_and_which(batches: list[int]) -> None:
     tokens = [3, 5, 7]
     states = [tokens, tokens, [*tokens, 21], [*tokens, 21, 15], [*tokens, 21, 15, 0], [*tokens, 21, 15, 0, 1, 2]]
     values = [np.array(one, np.int64) for one in states]
     found = recorded(values, batches, entered=values[0])
     assert found.growth is not None
-    more, joined = found.growth.numbers[0].T.tolist()
+    more, is_one, joined = found.growth.numbers[0].T.tolist()
     assert more == [0, 0, 1, 1, 1, 2]
-    assert np.array_equal(joined, [np.nan, np.nan, 21, 15, 0, np.nan], equal_nan=True)
+    assert is_one == [0, 0, 1, 1, 1, 0] and joined == [0, 0, 21, 15, 0, 0]
     assert recorded(values[:2], batches, entered=values[0]).growth is None
     other = recorded([np.zeros(2), np.ones(3)], batches)
-    assert other.growth is not None and np.isnan(other.growth.numbers[0, 1, 1])
+    assert other.growth is not None and other.growth.numbers[0, 1].tolist() == [1, 0, 0]
 
 
 def test_a_part_is_the_same_numbers_from_zero_on() -> None:

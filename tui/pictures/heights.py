@@ -2,58 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
 class Want(NamedTuple):
-    """A row as its height sees it: numbers a column, whether they are a picture, or have NaN or Inf.
+    """A row as its height sees it: numbers a column, whether they are a picture, with words for its elements, with NaN.
 
-    `taller` are the lines that were asked for beside.
+    `is_born`: the NaN or Inf is born in it. `taller` are the lines that were asked for beside.
     """
 
     size: int
     is_picture: bool = True
+    is_labelled: bool = False
     is_bad: bool = False
+    is_born: bool = False
     is_selected: bool = False
     taller: int = 0
 
+    def half(self, *, tall: bool, plain: bool) -> int:
+        """Return the lines for half blocks for all elements; of a large value as many as are readable."""
+        if not self.is_picture:
+            return min(2, self.size)
+        return min(self.size if plain else -(-self.size // 2), 16 if tall and self.size > 16 else 8)
 
-def heights(wants: Sequence[Want], room: int, *, tall: bool = True, plain: bool = False) -> tuple[list[int], int]:
-    """Return how many lines each row has, of so many in all, and how many are left.
 
-    Each has one. Then, while all rows of one size can have it, in this order: two lines, four, half lines for all
-    elements (at most 8, if `tall` 16), whole lines for 8 and for 16 elements. What is left goes to rows with NaN or
-    Inf, then to the selected one. `plain`: a line an element, never a half.
+class Heights(NamedTuple):
+    """Lines of each row, how many are left, and whether the air between groups is among them."""
+
+    lines: list[int]
+    left: int
+    is_aired: bool
+
+
+def heights(wants: Sequence[Want], room: int, air: int = 0, *, tall: bool = True, plain: bool = False) -> Heights:
+    """Return how many lines each row has, of so many in all.
+
+    Each has one. Then, while all rows of one size can have it, in this order: half a line for each labelled element,
+    two lines, four, the air, a line for each labelled element, half lines for all elements (at most 8, if `tall` 16),
+    whole lines for 8 and for 16 elements. What is left goes to rows with NaN or Inf, the birth first, then to the
+    selected one. `plain`: a line an element, never a half.
     """
     found = [1] * len(wants)
     room -= len(found)
 
     def half(one: Want) -> int:
-        lines = one.size if plain else -(-one.size // 2)
-        return min(lines, 16 if tall and one.size > 16 else 8) if one.is_picture else min(2, one.size)
+        return one.half(tall=tall, plain=plain)
 
-    goals = (
+    def labelled(one: Want) -> int:
+        return one.size if one.is_labelled and one.size <= 24 else 0
+
+    first: list[Callable[[Want], int]] = [
+        lambda one: -(-labelled(one) // (1 if plain else 2)),
         lambda one: min(2, half(one)),
         lambda one: min(4, half(one)),
+    ]
+    then: list[Callable[[Want], int]] = [
+        labelled,
         half,
         lambda one: one.size if one.size <= 8 else 0,
         lambda one: one.size if one.size <= 16 else 0,
-    )
-    for goal in goals:
-        for size in sorted({one.size for one in wants}):
-            same = [k for k, one in enumerate(wants) if one.size == size and goal(one) > found[k]]
-            need = sum(goal(wants[k]) - found[k] for k in same)
-            if need <= room:
-                room -= need
-                for k in same:
-                    found[k] = goal(wants[k])
-            elif size > 16 and room >= len(same):
-                for k in same:
-                    found[k] += room // len(same)
-                room -= room // len(same) * len(same)
-    room = _give_rest(wants, found, room)
-    return found, room
+    ]
+    for goal in first:
+        room = _towards(goal, wants, found, room, shares=False)
+    is_aired = bool(air) and air <= room
+    room -= air if is_aired else 0
+    for goal in then:
+        room = _towards(goal, wants, found, room, shares=True)
+    return Heights(found, _give_rest(wants, found, room), is_aired)
+
+
+def _towards(goal: Callable[[Want], int], wants: Sequence[Want], found: list[int], room: int, *, shares: bool) -> int:
+    """Give rows of one size what all of them can have; if it `shares`, large ones get equal parts of too little."""
+    for size in sorted({one.size for one in wants}):
+        same = [k for k, one in enumerate(wants) if one.size == size and goal(one) > found[k]]
+        need = sum(goal(wants[k]) - found[k] for k in same)
+        if need <= room:
+            room -= need
+            for k in same:
+                found[k] = goal(wants[k])
+        elif shares and size > 16 and room >= len(same):
+            for k in same:
+                found[k] += room // len(same)
+            room -= room // len(same) * len(same)
+    return room
 
 
 def _give_rest(wants: Sequence[Want], found: list[int], room: int) -> int:
@@ -61,14 +93,17 @@ def _give_rest(wants: Sequence[Want], found: list[int], room: int) -> int:
 
     Half lines for all elements: rows with NaN or Inf first, then the selected one; then whole lines for the former.
     """
-    order = sorted(range(len(wants)), key=lambda k: (not wants[k].is_bad, not wants[k].is_selected))
+    order = sorted(
+        range(len(wants)), key=lambda k: (not wants[k].is_born, not wants[k].is_bad, not wants[k].is_selected)
+    )
     for k in order:
         half = -(-wants[k].size // 2)
         if wants[k].is_picture and found[k] < half:
             more = min(half - found[k], room)
             found[k], room = found[k] + more, room - more
     for k in order:
-        whole = wants[k].size if wants[k].is_bad and wants[k].size <= 8 else 0
+        one = wants[k]
+        whole = one.size if one.is_picture and (one.is_bad or one.is_selected) and one.size <= 8 else 0
         if found[k] < whole <= found[k] + room:
             found[k], room = whole, room - whole + found[k]
     for k, one in enumerate(wants):

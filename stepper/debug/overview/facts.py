@@ -70,7 +70,7 @@ class Ending(Struct, frozen=True):
     """Why one run of a loop ended after its last `iteration` (-1: it did not begin).
 
     `limit` is the most iterations that it could run by its trip count or slices (None: unlimited). `verdict` is that of
-    its condition in this iteration, if it has one that counts.
+    its condition in this iteration, if it has one that counts, or before the first one.
     """
 
     reason: EndReason
@@ -266,6 +266,28 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     def births_complete(self) -> bool:
         """True if the births of the whole run are known."""
         return self.state in (RunState.FINISHED, RunState.FAILED) and self.births_tick >= self.ticks
+
+
+def choices_in(overview: Overview, branch: int) -> tuple[ValueHistory | None, ...]:
+    """Return which side of an If ran in each iteration, by kept run of the loop that it stands in directly.
+
+    None where that is not known: it ran at other times than once in each iteration, or too long ago.
+    """
+    facts = overview.branches[branch]
+    if facts.parent is None or facts.parent >= len(overview.loops):
+        return ()
+    loop, choices = overview.loops[facts.parent], facts.choices
+    if choices is None or not 0 <= choices.count - loop.total <= 1:
+        return (None,) * len(loop.activations)
+    if loop.runs == 1:
+        return (choices,)
+    lengths = loop.lengths
+    found = []
+    for run in loop.activations:
+        before = None if lengths is None or not run.number else lengths.part(0, run.number)
+        begin = 0 if not run.number else None if before is None else int(before.numbers.sum())
+        found.append(None if begin is None else choices.part(begin, begin + run.iterations))
+    return tuple(found)
 
 
 def overview_data(overview: Overview) -> dict[str, Any]:

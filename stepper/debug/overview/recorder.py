@@ -196,7 +196,7 @@ class _LoopRecord:
         )
         return Ending(activation.ended, activation.iteration, activation.limit, verdict)
 
-    def leave(self, activation: Activation) -> None:
+    def leave(self, activation: Activation, around: Frame) -> None:
         """The run has ended."""
         run, self.current = self.current, None
         if run is None or activation.ended is None:
@@ -204,7 +204,11 @@ class _LoopRecord:
         for history in run.histories:
             history.settle()
         self.checksums = [history.checksum for history in run.histories]
-        run.ending = run.ending or Ending(activation.ended, activation.iteration, activation.limit)
+        if run.ending is None:
+            verdict = None
+            if activation.ended is EndReason.INITIAL_CONDITION and self.plan.condition is not None:
+                verdict = Verdicts(around, self.file, {}).of(self.operation.inputs[self.plan.condition])
+            run.ending = Ending(activation.ended, activation.iteration, activation.limit, verdict)
         count = run.iterations
         self.fewest = count if not self.ended else min(self.fewest, count)
         self.largest = max(self.largest, count)
@@ -388,7 +392,7 @@ class RunRecorder(RunObserver):
         plan = activation.plan
         record = self._loops.get(id(plan.program))
         if record is not None:
-            record.leave(activation)
+            record.leave(activation, stack[-1])
 
     def branch_left(self, stack: Sequence[Frame], activation: Activation) -> None:
         """Count a run of a branch."""

@@ -75,7 +75,7 @@ class BackEdges(LinkPane):
         ones = [self._row(edge, known) for edge in edges]
         wants = [Want(*size_wanted(one.values, axis, one.labels)) for one in ones]
         room = max((self.app.size.height - _AROUND) * 2 // 3 + self._taller, len(edges))
-        tall, _ = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain)
+        tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
         rows: list[Row] = []
         for edge, one, lines in zip(edges, ones, tall, strict=True):
             drawn = value_rows(one, axis, lines, columns, self._looks, self.palette)

@@ -88,7 +88,7 @@ class ScanGrowth(LinkPane):
             size, is_picture = size_wanted(one.pieces, axis, one.labels)
             wants.append(Want(max(size, 2) if len(one.name) + len(one.type) + 2 > columns.name else size, is_picture))
         room = max(self.size.height - 1, len(found))
-        tall, _ = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain)
+        tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
         rows: list[Row] = []
         for one, axis, lines in zip(found, axes, tall, strict=True):
             glyph = "←" if one.is_backward else GLYPHS["scan"]

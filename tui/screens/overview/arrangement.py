@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from stepper.debug.overview.facts import Overview, RowKind, RunState
-from stepper.tensors.histories import ValueHistory
+from stepper.debug.overview.programs import parent_loop
 from stepper.tensors.pictures import Form, ScaleKind
 from tui.pictures.axis import ENTERED, Axis, nested, plain
 from tui.pictures.drawing import first_bad, form_on, height_wanted
 from tui.pictures.heights import Want, heights
-from tui.screens.overview.cards import Card, Line, parent_loop
+from tui.screens.overview.cards import Card, LinePart, Rank, RowKey
 from tui.screens.overview.cursor import Place
 from tui.screens.overview.words import limit_of
 
@@ -43,6 +43,7 @@ class Shown(NamedTuple):
     """A card as it is shown. `runs` are the kept runs drawn, each on its axis; `lines` those with a row of their own.
 
     `told` are rows that are words in one row, `folded` those that are only counted. `heights` and `aired` are by line.
+    `strip` is the axis of all runs, where one of many is shown. `is_listed`: the card is one line, a row of a list.
     """
 
     card: Card
@@ -55,22 +56,28 @@ class Shown(NamedTuple):
     folded: tuple[int, ...] = ()
     heights: tuple[int, ...] = ()
     aired: frozenset[int] = frozenset()
+    strip: Axis | None = None
     has_ending: bool = True
     has_ruler: bool = True
+    has_body: bool = False
+    is_listed: bool = False
 
     @property
     def fixed(self) -> int:
         """Return how many lines it has beside its rows."""
-        return 1 + self.has_ending + self.has_ruler + bool(self.told) + bool(self.folded)
+        if self.is_listed:
+            return 0
+        folds = bool(self.told) + bool(self.folded) + self.has_body
+        return 1 + self.has_ending + (self.strip is not None) + self.has_ruler + folds
 
 
 class Wishes(NamedTuple):
-    """Choices of the user: cards that are unfolded; by (card, row) further lines, the number shown, the scale."""
+    """Choices of the user: cards that are unfolded; by row further lines, the number shown, the scale."""
 
     unfolded: set[int]
-    taller: dict[tuple[int, int], int]
-    ways: dict[tuple[int, int], str]
-    scales: dict[tuple[int, int], ScaleKind | None]
+    taller: dict[RowKey, int]
+    ways: dict[RowKey, str]
+    scales: dict[RowKey, ScaleKind | None]
 
 
 def arranged(
@@ -82,39 +89,56 @@ def arranged(
     wishes: Wishes,
     *,
     plain_look: bool,
-) -> tuple[list[Shown], int]:
-    """Return the cards as they are shown in so many lines, and how many lines are left.
+) -> list[Shown]:
+    """Return the cards as they are shown in so many lines, in their order on the page.
 
-    `size` is that of the terminal. What does not fit is left out in this order: rows that are words go into one, cards
-    that are not selected keep one picture, then none; last rows of the selected one are counted.
+    `size` is that of the terminal. What does not fit is left out in this order: rows that are words go into one,
+    slices are counted, cards that are not selected keep one picture, then none; rows of the selected one are counted,
+    the least important first. More than a few cards are a list, those with NaN or Inf first.
     """
     is_low, share = size[1] < LOW, widths(size[0])
-    shown = _placed(overview, cards, at, share, is_low=is_low)
     gap = 0 if is_low else 1
+    shown = _placed(overview, cards, at, share, is_low=is_low)
 
     def need(views: Sequence[Shown]) -> int:
-        return sum(one.fixed + len(one.lines) + gap for one in views)
+        return sum(one.fixed + len(one.lines) + (0 if one.is_listed else gap) for one in views)
 
-    if need(shown) > room and len(shown) > 1:
-        shown = [one if one.place == at.card else _compact(one) for one in shown]
-        if len(shown) > _MOST_CARDS or need(shown) > room:
-            shown = [one if one.place == at.card else one._replace(lines=()) for one in shown]
-    if need(shown) > room and at.card not in wishes.unfolded:
-        shown = [_folded(one, need(shown) - room, at) if one.place == at.card else one for one in shown]
+    def lacks(views: Sequence[Shown]) -> bool:
+        """True if a picture does not get the lines it needs for all its elements."""
+        wants = [_want(one, line, at, 0) for one in views for line in one.lines]
+        lines = sum(
+            (one.size if one.is_born and one.size <= 8 else one.half(tall=False, plain=plain_look)) - 1 for one in wants
+        )
+        return need(views) + lines > room
+
+    if len(shown) > _MOST_CARDS:
+        shown = [one if one.place == at.card else _listed(one) for one in shown]
+        shown.sort(key=lambda one: not _is_bad(one.card))
+    elif lacks(shown):
+        shown = [one if one.card.index in wishes.unfolded else _without_slices(one, at) for one in shown]
+        if need(shown) + sum(len(one.lines) for one in shown) > room and len(shown) > 1:
+            shown = [one if one.place == at.card else _compact(one) for one in shown]
+            if need(shown) > room:
+                shown = [one if one.place == at.card else one._replace(lines=()) for one in shown]
+    chosen = next((one for one in shown if one.place == at.card), None)
+    if chosen is not None and at.card not in wishes.unfolded:
+        around = 0 if len(shown) > _MOST_CARDS else need([one for one in shown if one is not chosen])
+        excess = need([chosen]) - max(room - around, 8)
+        if excess > 0:
+            shown = [_folded(one, excess, at) if one is chosen else one for one in shown]
     wants = [
-        _want(one.card, line, one, at, wishes.taller.get((one.card.index, one.card.lines[line].row), 0))
+        _want(one, line, at, wishes.taller.get(one.card.key(one.card.lines[line]), 0))
         for one in shown
         for line in one.lines
     ]
     air = [] if is_low else [(one.place, line) for one in shown if one.has_ruler for line in _airy(one)]
-    left = room - need(shown)
-    pictures = sum(want.size > 1 for want in wants)
-    if left < len(air) + 3 * pictures:
-        air = air if left >= len(air) + pictures and pictures <= 4 else []
-    found, left = heights(wants, left - len(air) + len(wants), tall=size[1] >= 56, plain=plain_look)
-    given = iter(found)
+    left = max(room - need(shown), 0)
+    found = heights(wants, left + len(wants), len(air), tall=size[1] >= 56, plain=plain_look)
+    given = iter(found.lines)
     tall = [one._replace(heights=tuple(next(given) for _ in one.lines)) for one in shown]
-    return [one._replace(aired=frozenset(k for place, k in air if place == one.place)) for one in tall], left
+    if not found.is_aired:
+        return tall
+    return [one._replace(aired=frozenset(k for place, k in air if place == one.place)) for one in tall]
 
 
 def _placed(overview: Overview, cards: Sequence[Card], at: Place, share: Widths, *, is_low: bool) -> list[Shown]:
@@ -129,15 +153,16 @@ def _placed(overview: Overview, cards: Sequence[Card], at: Place, share: Widths,
     found = []
     for place, card in enumerate(cards):
         known = axes.get(card.index)
+        strip = None
         if known is None:
             run = at.run if place == at.card else max(len(card.runs) - 1, 0)
             known = (_axis(overview, card, run, share),), (min(run, max(len(card.runs) - 1, 0)),)
+            strip = plain(card.facts.runs, share.picture, share.slot) if card.facts.runs > 1 else None
         words = tuple(k for k, line in enumerate(card.lines) if line.form is Form.WORDS)
-        folds = is_low and len(words) > 1
+        folds = is_low and len(words) > 1 and bool(card.facts.total)
         lines = tuple(k for k in range(len(card.lines)) if not (folds and k in words))
-        has_ruler = bool(card.facts.total)
-        shown = Shown(card, place, card.facts.depth, *known, lines, words if folds else (), has_ruler=has_ruler)
-        found.append(shown)
+        shown = Shown(card, place, card.facts.depth, *known, lines, words if folds else (), strip=strip)
+        found.append(shown._replace(has_body=bool(card.runs) and not card.facts.total and not is_low))
     return found
 
 
@@ -184,41 +209,64 @@ def _axis(overview: Overview, card: Card, run: int, share: Widths) -> Axis:
     return plain(count, share.picture, share.slot)
 
 
-def _compact(one: Shown) -> Shown:
-    """Keep the largest back edge that changes."""
+def _best(one: Shown) -> tuple[int, ...]:
+    """Return the largest back edge that changes, else another picture."""
     drawn = [k for k in one.lines if one.card.lines[k].form is not Form.WORDS]
     edges = [k for k in drawn if one.card.lines[k].kind is RowKind.BACK_EDGE] or drawn
-    sized = [(k, max((h.elements for h in _histories(one.card, one.card.lines[k])), default=0)) for k in edges]
+    sized = [(k, max((h.elements for h in one.card.histories(one.card.lines[k])), default=0)) for k in edges]
     best = max(sized, key=lambda pair: pair[1], default=None)
-    return one._replace(lines=() if best is None else (best[0],), told=(), has_ending=False, has_ruler=False)
+    return () if best is None else (best[0],)
+
+
+def _compact(one: Shown) -> Shown:
+    """Keep the heading and one picture."""
+    return one._replace(lines=_best(one), told=(), folded=(), strip=None, has_ending=False, has_ruler=False)
+
+
+def _listed(one: Shown) -> Shown:
+    """Make it a line of a list; a card of which nothing is drawn has a line as well."""
+    return _compact(one)._replace(lines=_best(one) or (0,) if one.card.lines else (), is_listed=True)
+
+
+def _is_bad(card: Card) -> bool:
+    return any(first_bad(one) is not None for line in card.lines for one in card.histories(line))
+
+
+def _without_slices(one: Shown, at: Place) -> Shown:
+    """Count the slices; not the selected one, and not where nothing else is drawn."""
+    lines = one.card.lines
+    slices = [k for k in one.lines if lines[k].rank is Rank.SLICE and (one.place, k) != (at.card, at.line)]
+    kept = tuple(k for k in one.lines if k not in slices)
+    if not any(lines[k].form is not Form.WORDS for k in kept) or not slices:
+        return one
+    return one._replace(lines=kept, folded=tuple(sorted({*one.folded, *slices})))
 
 
 def _folded(one: Shown, excess: int, at: Place) -> Shown:
-    """Count the last rows instead of showing them; the selected one stays."""
-    keep = max(len(one.lines) - excess - 1, 1)
-    kept = [*one.lines[:keep]]
-    if at.line in one.lines and at.line not in kept:
-        kept[-1] = at.line
-    rest = tuple(k for k in one.lines if k not in kept)
-    return one._replace(lines=tuple(kept), folded=rest) if rest else one
+    """Count the least important rows instead of showing them; the selected one stays."""
+    by_rank = sorted(one.lines, key=lambda k: (k != at.line, one.card.lines[k].rank, k))
+    keep = max(len(one.lines) - excess - (not one.folded), 1)
+    kept = tuple(sorted(by_rank[:keep]))
+    rest = tuple(sorted({*one.folded, *(k for k in one.lines if k not in kept)}))
+    return one._replace(lines=kept, folded=rest)
 
 
-def _histories(card: Card, line: Line) -> list[ValueHistory]:
-    known = (card.history(line, run) for run in range(len(card.runs)))
-    return [one for one in known if one is not None]
-
-
-def _want(card: Card, place: int, shown: Shown, at: Place, taller: int) -> Want:
-    line, histories = card.lines[place], _histories(card, card.lines[place])
+def _want(shown: Shown, place: int, at: Place, taller: int) -> Want:
+    line = shown.card.lines[place]
+    histories = shown.card.histories(line)
+    if shown.is_listed or line.part is LinePart.GROWTH:
+        return Want(1, is_picture=False)
     form = form_on(line.form, line.labels, histories, shown.axes[0])
     if form not in (Form.PICTURE, Form.BARS):
-        return Want(1)
+        return Want(1, is_picture=False)
     return Want(
         height_wanted(form, histories, sum(len(axis.slots) for axis in shown.axes)),
-        form is Form.PICTURE,
-        any(first_bad(one) is not None for one in histories),
-        (shown.place, place) == (at.card, at.line),
-        taller,
+        is_picture=form is Form.PICTURE,
+        is_labelled=bool(line.places),
+        is_bad=any(first_bad(one) is not None for one in histories),
+        is_born=line.is_born,
+        is_selected=(shown.place, place) == (at.card, at.line),
+        taller=taller,
     )
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from stepper.debug.overview.facts import Failure
-from tui.paint.rows import Row, printable, shortened, spread
+from tui.paint.rows import Row, number, printable, shortened, spread
 from tui.screens.overview import words
+from tui.screens.overview.addresses import short_address
 from tui.screens.overview.arrangement import LOW, Wishes
-from tui.screens.overview.cards import short_address
+from tui.screens.overview.cards import Card, LinePart
 from tui.screens.overview.cursor import iterations_at, line_at
-from tui.screens.overview.page import Sight, value_at, way_of
+from tui.screens.overview.page import Sight
+from tui.screens.overview.row_pictures import growth_text, value_at, way_of
 
 
 def failure_detail(failure: Failure, width: int, *, is_low: bool) -> list[Row]:
@@ -25,26 +29,36 @@ def failure_detail(failure: Failure, width: int, *, is_low: bool) -> list[Row]:
     ]
 
 
-def detail(sight: Sight, wishes: Wishes, width: int, *, follows: bool) -> list[Row]:
+def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, follows: bool) -> list[Row]:
     """Return two lines, of a low terminal one; `follows`: the cursor goes with the run."""
     is_low, at = sight.size[1] < LOW, sight.at
-    line = line_at(sight.cards, at)
+    line = line_at(cards, at)
     if line is None:
         return [[]] if is_low else [[], []]
-    card = sight.cards[at.card]
-    count = iterations_at(sight.cards, at)
-    name = f" {short_address(sight.cards, card, line, at.run, at.iteration) if count else line.name}"
+    card = cards[at.card]
+    count = iterations_at(cards, at)
+    name = f" {short_address(cards, card, line, at.run, at.iteration) if count else line.name}"
     history, values = value_at(card, line, at, wishes)
     if history is None or values is None:
-        text = "" if not count else words.doing(line, at.iteration)
+        text = "" if not count else words.doing(card, line, at.run, at.iteration)
         head: Row = [(name, "strong"), (f"   {text}", "dim")]
         return [head] if is_low else [head, []]
+    if line.part is LinePart.GROWTH:
+        told = growth_text(values)
+        return [[(f"{name}  ", "strong"), (told, "")]] if is_low else [[(name, "strong")], [(f"   {told}", "")]]
     kind = "" if history.is_whole else f"{history.elements} buckets by {way_of(wishes, card, line)}: "
     if is_low:
         room = width - len(name) - 2
         return [[(f"{name}  ", "strong"), (kind + words.numbers_in(values, room - len(kind)), "")]]
     going = "follows the run " if follows and sight.is_running else "Enter goes there "
-    head = [(name, "strong"), (f"   {words.type_text(history)}", "dim"), (f"   {words.doing(line, at.iteration)}", "")]
+    head = [
+        (name, "strong"),
+        (f"   {words.type_text(history)}", "dim"),
+        (f"   {words.doing(card, line, at.run, at.iteration)}", ""),
+    ]
+    known = history.at(at.iteration)
+    if known is not None and known.change is not None and np.isfinite(known.change) and values.size > 1:
+        head.append((f"   change {number(known.change)}", "dim"))
     tone = "bad" if values.size == 1 and not np.isfinite(values).all() else ""
     label = words.labels_in(line, values)
     return [

@@ -1,49 +1,41 @@
-"""The page of the overview: cards as lines, with labels, pictures on their axes, the cursor, and the value at it."""
+"""The page of the overview: cards as lines, with labels, pictures on their axes, the cursor, and the value at it.
+
+Only the lines in sight are built.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from stepper.debug.overview.facts import Overview, RunState
-from stepper.element_types import Array
-from stepper.tensors.histories import ValueHistory
+from stepper.debug.overview.facts import BranchFacts, Overview, RunState
 from stepper.tensors.pictures import Form
 from tui.paint.rows import Row, clip, overlaid, shortened, spread, width_of
-from tui.pictures.axis import ENTERED, Axis
-from tui.pictures.drawing import (
-    WAYS,
-    RowPicture,
-    Strip,
-    column,
-    laid,
-    put_rails,
-    row_of,
-    ruler_strips,
-    truth,
-    unit_text,
-)
+from tui.pictures.axis import Axis
+from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
 from tui.pictures.palette import Palette
-from tui.screens.overview import words
+from tui.screens.overview import around, words
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, widths
-from tui.screens.overview.cards import Card, Line, is_true_over
+from tui.screens.overview.cards import Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at
+from tui.screens.overview.row_pictures import RowPictures, growth_text, value_at
 from tui.theme import GLYPHS
 
 
 class PageLine(NamedTuple):
-    """A line of the page, and the card and row that a click on it selects."""
+    """A line of the page, and the card and row that a click on it selects; on a `strip` it selects a run."""
 
     row: Row
     card: int = -1
     line: int = -1
+    strip: Axis | None = None
 
 
 class Sight(NamedTuple):
     """The view of the page: cards as arranged, the cursor, the moments of the debugger, the size of the terminal."""
 
     overview: Overview
-    cards: Sequence[Card]
     shown: Sequence[Shown]
     at: Place
     now: Sequence[Place]
@@ -68,143 +60,193 @@ def axis_at(shown: Sequence[Shown], at: Place) -> Axis | None:
     return None
 
 
-class Pictures:
-    """The pictures of rows, drawn once for each height, axis and choice."""
+class _PageBlock(NamedTuple):
+    """Lines of the page that are built together when one of them is in sight."""
 
-    def __init__(self) -> None:
-        self._drawn: dict[object, tuple[list[list[Strip]], str, str]] = {}
-
-    def clear(self) -> None:
-        """Draw all anew."""
-        self._drawn.clear()
-
-    def of(
-        self, shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palette, *, small: bool
-    ) -> tuple[list[list[Strip]], str, str]:
-        """Return the strips of a row, and the words for its scale and for how many numbers a line stands."""
-        if line.form is Form.WORDS:
-            return [[(ENTERED + 1, line.words, "dim")], *([[]] * (height - 1))], "", ""
-        key = shown.card.index, line.row
-        kept = (key, height, way_of(wishes, shown.card, line), wishes.scales.get(key), shown.axes, shown.runs, small)
-        if kept not in self._drawn:
-            self._drawn[kept] = _drawn(shown, line, height, wishes, palette, small=small)
-        return self._drawn[kept]
-
-
-def way_of(wishes: Wishes, card: Card, line: Line) -> str:
-    """Return how several numbers of a row become one."""
-    return wishes.ways.get((card.index, line.row), WAYS[0]) if line.form is Form.PICTURE else "largest"
-
-
-def _drawn(
-    shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palette, *, small: bool
-) -> tuple[list[list[Strip]], str, str]:
-    card, way = shown.card, way_of(wishes, shown.card, line)
-    histories = [one for run in range(len(card.runs)) if (one := card.history(line, run)) is not None]
-    scale = wishes.scales.get((card.index, line.row))
-    drawn = RowPicture(histories, shown.axes[0], line.form, line.labels, way, scale)
-    found: list[list[Strip]] = [[] for _ in range(height)]
-    for run, axis in zip(shown.runs, shown.axes, strict=True):
-        history = card.history(line, run)
-        parts: list[list[Strip]] = []
-        if history is not None:
-            parts = drawn.lines(history, axis, height, palette)
-        elif drawn.form is Form.TRUTH and card.runs:
-            verdicts = [(slot, is_true_over(card.runs[run], slot.first, slot.last)) for slot in axis.slots]
-            parts = [truth(verdicts, rare=False)]
-        for y, part in enumerate(parts[:height]):
-            found[y] += part
-    note = drawn.note(small=small) if height > 1 else ""
-    is_picture = height > 1 and drawn.form is Form.PICTURE
-    return (
-        found,
-        note,
-        unit_text(histories[0], height, way, is_plain=palette.look.plain, small=small) if is_picture else "",
-    )
-
-
-def value_at(card: Card, line: Line, at: Place, wishes: Wishes) -> tuple[ValueHistory | None, Array | None]:
-    """Return the history of a row in the cursor's run, and its numbers in the cursor's iteration."""
-    history = card.history(line, at.run)
-    if history is None:
-        return None, None
-    return history, column(history, at.iteration, at.iteration + 1, way_of(wishes, card, line))
+    height: int
+    build: Callable[[], list[PageLine]]
+    card: int = -1
+    line: int = -1
 
 
 class Page:
     """Draws the cards for one sight."""
 
-    def __init__(self, sight: Sight, wishes: Wishes, pictures: Pictures, palette: Palette, width: int) -> None:
+    def __init__(self, sight: Sight, wishes: Wishes, pictures: RowPictures, palette: Palette, width: int) -> None:
         self._sight, self._wishes, self._pictures, self._palette = sight, wishes, pictures, palette
         self._width, self._share = width, widths(width)
         self._at, self._is_low = sight.at, sight.size[1] < LOW
         reach = max((axis.reach for one in sight.shown for axis in one.axes), default=self._share.picture)
         picture = self._share.picture
         self._area = min(picture, max(reach, 40) + 1) if self._share.value else picture
+        self._count = next(
+            (iterations_at([one.card], sight.at._replace(card=0)) for one in sight.shown if one.place == sight.at.card),
+            0,
+        )
+        self._blocks = self._made()
 
-    def lines(self) -> list[PageLine]:
-        """Return branches of the model's own graph, and the cards."""
+    @property
+    def count(self) -> int:
+        """Return how many lines the page has."""
+        return sum(block.height for block in self._blocks)
+
+    def selected(self) -> tuple[int, int]:
+        """Return the first line of the selected row and the one behind its last; of its card where it is not shown."""
+        begin, card = 0, (0, 0)
+        for block in self._blocks:
+            end = begin + block.height
+            if (block.card, block.line) == (self._at.card, self._at.line):
+                return begin, end
+            if block.card == self._at.card and card == (0, 0):
+                card = begin, end
+            begin = end
+        return card
+
+    def lines(self, first: int, count: int) -> list[PageLine]:
+        """Return some of the lines."""
         found: list[PageLine] = []
-        if not self._sight.cards:
-            found.append(PageLine([(" this model has no loop", "dim")]))
-        outer = (one for one in self._sight.overview.branches if one.parent is None)
-        found += [PageLine(shortened(words.branch(one), self._width)) for one in outer]
-        for shown in self._sight.shown:
-            found += self._card(shown)
-            if not self._is_low:
-                found.append(PageLine([], shown.place))
+        begin = 0
+        for block in self._blocks:
+            end = begin + block.height
+            if end > first and begin < first + count:
+                built = block.build()
+                found += built[max(first - begin, 0) : first + count - begin]
+            begin = end
         return found
+
+    def _made(self) -> list[_PageBlock]:
+        """Return branches of the model's own graph, and the cards."""
+        found: list[_PageBlock] = []
+        if not self._sight.shown:
+            found.append(_PageBlock(1, lambda: [PageLine([(" this model has no loop", "dim")])]))
+        branches = self._sight.overview.branches
+        found += [_PageBlock(1, partial(self._branch, one)) for one in branches if one.parent is None]
+        was_listed = False
+        for shown in self._sight.shown:
+            if was_listed and not shown.is_listed and not self._is_low:
+                found.append(_PageBlock(1, lambda: [PageLine([])]))
+            found += self._card(shown)
+            was_listed = shown.is_listed
+        return found
+
+    def _branch(self, facts: BranchFacts) -> list[PageLine]:
+        return [PageLine(shortened(around.branch(facts), self._width))]
 
     # --- a card --------------------------------------------------------------------------------------------------
 
-    def _card(self, shown: Shown) -> list[PageLine]:
-        card, place, width = shown.card, shown.place, self._width
-        pad = _pad(shown)
-        found = [self._heading(shown)]
-        if shown.has_ending:
-            labels = {card.facts.rows[line.row].inner.id: line.labels for line in card.lines if line.labels}
-            run = self._at.run if self._is_on(shown) else shown.runs[-1] if shown.runs else 0
-            which = words.which_run(card, run) if len(shown.runs) == 1 else []
-            room = width - 2 - len(pad) - width_of(which)
-            ended = [*which, *words.ended(card, self._sight.overview, run, labels, room=room)]
-            found.append(PageLine([(f" {pad}", ""), *shortened(ended, width - 2 - len(pad))], place))
-        if shown.has_ruler:
-            found.append(self._ruler(shown))
+    def _card(self, shown: Shown) -> list[_PageBlock]:
+        place = shown.place
+        if shown.is_listed:
+            return [_PageBlock(1, lambda: [self._listed(shown)], place, shown.lines[0] if shown.lines else -1)]
+        above = (
+            (True, self._heading),
+            (shown.has_ending, self._ending),
+            (shown.strip is not None, self._strip),
+            (shown.has_ruler, self._ruler),
+        )
+        below = (
+            (bool(shown.told), self._told),
+            (bool(shown.folded), self._counted),
+            (shown.has_body, self._body),
+            (not self._is_low, self._blank),
+        )
+        return [
+            *(self._block(shown, build) for is_there, build in above if is_there),
+            *self._rows(shown),
+            *(self._block(shown, build) for is_there, build in below if is_there),
+        ]
+
+    def _block(self, shown: Shown, build: Callable[[Shown], PageLine]) -> _PageBlock:
+        return _PageBlock(1, lambda: [build(shown)], shown.place)
+
+    def _rows(self, shown: Shown) -> Iterator[_PageBlock]:
         for line, height in zip(shown.lines, shown.heights, strict=True):
             if line in shown.aired:
-                found.append(self._air(shown, line))
-            found += self._line_rows(shown, line, height)
-        if shown.told:
-            told = " · ".join(f"{card.lines[k].name} {card.lines[k].words}" for k in shown.told)
-            row: Row = [("   " + pad, ""), (clip(told, width - 5), "dim")]
-            found.append(PageLine(row, place, shown.told[0]))
-        if shown.folded:
-            more = len(shown.folded)
-            still = sum(card.lines[k].form is Form.WORDS for k in shown.folded)
-            also = f", {still} of them in words" if still else ""
-            found.append(PageLine([("   " + pad, ""), (f"… {more} more rows{also} (Space)", "dim")], place))
-        return found
+                yield _PageBlock(1, partial(self._air, shown, line), shown.place)
+            yield _PageBlock(height, partial(self._line_rows, shown, line, height), shown.place, line)
+
+    def _counted(self, shown: Shown) -> PageLine:
+        return PageLine(words.folded(shown.card, shown.folded, len(_pad(shown))), shown.place)
+
+    def _body(self, shown: Shown) -> PageLine:
+        return PageLine(shortened(words.body(shown.card), self._width), shown.place)
+
+    def _blank(self, shown: Shown) -> PageLine:
+        return PageLine([], shown.place)
 
     def _is_on(self, shown: Shown) -> bool:
         return shown.place == self._at.card
 
+    def _told(self, shown: Shown) -> PageLine:
+        told = " · ".join(f"{shown.card.lines[k].name} {shown.card.lines[k].words}" for k in shown.told)
+        row: Row = [("   " + _pad(shown), ""), (clip(told, self._width - 5), "dim")]
+        return PageLine(row, shown.place, shown.told[0])
+
     def _heading(self, shown: Shown) -> PageLine:
         card, width, is_on = shown.card, self._width, self._is_on(shown)
         count = words.count_of(card.facts, is_running=self._sight.is_running)
+        if not shown.has_ending:
+            count = [*count, ("  ", ""), *words.ended_in_short(card)]
         head: Row = [(GLYPHS["focus"] if is_on else " ", "accent"), (_pad(shown), "")]
         head.append((clip(card.name, max(width // 3, 12)), "title-on" if is_on else "title"))
         rest = width - width_of(head) - width_of(count) - 4
         head.append((f"  {words.about(card.facts)}"[: max(rest, 0)], "dim"))
         return PageLine(spread(head, [*count, (" ", "")], width), shown.place)
 
-    def _marked(self, shown: Shown, strips: Sequence[Strip], *, on: bool, words_only: bool = False) -> Row:
+    def _ending(self, shown: Shown) -> PageLine:
+        card, pad = shown.card, _pad(shown)
+        labels = {card.facts.rows[line.row].inner.id: line.labels for line in card.lines if line.labels}
+        run = self._at.run if self._is_on(shown) else shown.runs[-1] if shown.runs else 0
+        which = words.which_run(card, run) if len(shown.runs) == 1 else []
+        room = self._width - 2 - len(pad)
+        ended = words.ended(card, self._sight.overview, run, labels, room=room - width_of(which))
+        return PageLine([(f" {pad}", ""), *shortened([*which, *ended], room)], shown.place)
+
+    def _listed(self, shown: Shown) -> PageLine:
+        """Return a card as one line: its name, one picture, its iterations, what was found."""
+        card, label = shown.card, self._share.label
+        row: Row = [(f"  {clip(card.name, label - 3)}".ljust(label), "title")]
+        if shown.lines:
+            line = card.lines[shown.lines[0]]
+            small = self._width < 100
+            drawn = self._pictures.of(shown, line, 1, self._wishes, self._palette, small=small)
+            row += row_of(laid(drawn.lines[0], self._area))
+        ending: Row = [("  ", ""), *words.count_of(card.facts, is_running=self._sight.is_running), ("  ", "")]
+        ending += words.found_in(card) or words.ended_in_short(card)
+        room = self._width - width_of(row)
+        if room < 20:  # without a column for it, words stand over the end of the picture
+            ending = shortened(ending, self._width // 2)
+            row = shortened(row, self._width - width_of(ending) - 1)
+            return PageLine(spread(row, ending, self._width), shown.place, shown.lines[0] if shown.lines else -1)
+        return PageLine([*row, *shortened(ending, room)], shown.place, shown.lines[0] if shown.lines else -1)
+
+    def _marked(self, shown: Shown, strips: Sequence[Strip], *, on: bool, are_words: bool = False) -> Row:
+        """Return strips as cells with the mark of the cursor, which never crosses words."""
         cells = laid(strips, self._area)
-        if self._is_on(shown) and not words_only:
+        if self._is_on(shown):
             axis = self._sight.axis
             index = -1 if axis is None else axis.index_of(self._at.iteration)
-            if axis is not None and index >= 0:
+            end = max((start + len(text) for start, text, _ in strips), default=0) if are_words else 0
+            if axis is not None and index >= 0 and axis.slots[index].start >= end:
                 put_rails(cells, axis.slots[index], self._palette, is_selected=on)
         return row_of(cells)
+
+    def _strip(self, shown: Shown) -> PageLine:
+        """Return the runs of the loop, as long as each is, with the one that is shown."""
+        card, axis, pad = shown.card, shown.strip, _pad(shown)
+        strips: list[Strip] = []
+        run = card.runs[shown.runs[0]].number if shown.runs and shown.runs[0] < len(card.runs) else 0
+        assert axis is not None
+        if card.facts.lengths is not None:
+            strips += RowPicture([card.facts.lengths], axis).lines(card.facts.lengths, axis, 1, self._palette)[0]
+        cells = laid(strips, self._area)
+        if axis.slots:
+            slot = axis.slots[axis.index_of(run)]
+            for at in range(slot.start, min(slot.start + slot.width, len(cells))):
+                cells[at] = cells[at][0], "now" if self._is_on(shown) else "accent"
+        room = self._share.label - 1 - len(pad)
+        row: Row = [(f" {pad}", ""), (f"{f'its {card.facts.runs:,} runs':<{room}}", "dim"), *row_of(cells)]
+        return PageLine(row, shown.place, strip=axis)
 
     def _ruler(self, shown: Shown) -> PageLine:
         is_on, pad, at = self._is_on(shown), _pad(shown), self._at
@@ -218,17 +260,17 @@ class Page:
                     strips.append((slot.start if slot.width > 3 else slot.start - 1, GLYPHS["now"], "accent"))
         room = self._share.label - 1 - len(pad)
         row: Row = [(f" {pad}", ""), (f"{'iteration':<{room}}", "dim"), *row_of(laid(strips, self._area))]
-        if self._share.value and is_on and iterations_at(self._sight.cards, at):
+        if self._share.value and is_on and self._count:
             row.append((f"  at {at.iteration:,}", "accent"))
         return PageLine(row, shown.place)
 
-    def _air(self, shown: Shown, line: int) -> PageLine:
+    def _air(self, shown: Shown, line: int) -> list[PageLine]:
         lines, pad = shown.card.lines, _pad(shown)
         index = shown.lines.index(line)
         group = lines[line].group
         text = group if lines[shown.lines[index - 1]].group != group else ""
         row: Row = [(f"   {pad}", ""), (f"{text:<{self._share.label - 3 - len(pad)}}", "dim")]
-        return PageLine([*row, *self._marked(shown, [], on=False)], shown.place)
+        return [PageLine([*row, *self._marked(shown, [], on=False)], shown.place)]
 
     # --- a row ---------------------------------------------------------------------------------------------------
 
@@ -236,13 +278,13 @@ class Page:
         line = shown.card.lines[place]
         is_on = (shown.place, place) == (self._at.card, self._at.line)
         small = self._width < 100
-        drawn, note, unit = self._pictures.of(shown, line, height, self._wishes, self._palette, small=small)
-        names = self._names(line, self._share.label - 4 - len(_pad(shown)), height, note, unit)
+        drawn = self._pictures.of(shown, line, height, self._wishes, self._palette, small=small)
+        names = self._names(line, self._share.label - 4 - len(_pad(shown)), height, drawn.scale, drawn.unit)
         beside = self._beside_picture(shown, line, height)
         found = []
         for y in range(height):
             row = self._label(shown, line, names[y] if y < len(names) else [], is_on=is_on, is_first=y == 0)
-            row += self._marked(shown, drawn[y], on=is_on, words_only=line.form is Form.WORDS)
+            row += self._marked(shown, drawn.lines[y], on=is_on, are_words=line.form is Form.WORDS)
             if y < len(beside):
                 row += [("  ", ""), *beside[y]]
             found.append(PageLine(row, shown.place, place))
@@ -251,28 +293,32 @@ class Page:
     def _label(self, shown: Shown, line: Line, name: Row, *, is_on: bool, is_first: bool) -> Row:
         width = self._share.label
         row: Row = [(GLYPHS["focus"] if is_on else " ", "accent"), (_pad(shown), "")]
-        row += [((line.glyph if is_first else " ") + " ", "accent" if is_on else "dim"), *name]
+        tone = "bad" if line.is_born else "accent" if is_on else "dim"
+        row += [((line.glyph if is_first else " ") + " ", tone), *name]
         row = shortened(row, width - 1)
         row.append((" " * (width - width_of(row)), ""))
         return [row[0], *overlaid(row[1:], "cursor")] if is_on and is_first else row
 
-    def _names(self, line: Line, room: int, height: int, note: str, unit: str) -> list[Row]:
+    def _names(self, line: Line, room: int, height: int, scale: str, unit: str) -> list[Row]:
         """Return the lines of a label: name and shape, scale, how many numbers stand in how many lines."""
         bold = "strong" if line.form is not Form.WORDS else ""
         name = clip(line.name, room)
+        beside = " ".join(part for part in (line.shape, line.note) if part)
+        if line.note and max(len(name), 9) + 1 + len(beside) > room:
+            beside = line.note
         if self._width < 100:
             rows: list[Row] = [[(name, bold)]]
-        elif len(name) + len(line.shape) + 1 > room and height > 1:
-            rows = [[(name, bold)], [(line.shape, "dim")]]
+        elif len(name) + len(beside) + 1 > room and height > 1:
+            rows = [[(name, bold)], [(beside, "dim")]]
         else:
-            rows = [[(f"{name:<{min(9, room)}}", bold), (f" {line.shape}", "dim")]]
-        rows += [[(text, "dim")] for text in (note, unit) if text]
+            rows = [[(f"{name:<{min(9, room)}}", bold), (f" {beside}", "dim")]]
+        rows += [[(text, "dim")] for text in (scale, unit) if text]
         return rows
 
     def _beside_picture(self, shown: Shown, line: Line, height: int) -> list[Row]:
         """Return what stands at the right of a row: the value at the cursor in few numbers."""
         at, width, card = self._at, self._share.value, shown.card
-        if not width or not self._is_on(shown) or line.form is Form.WORDS or not iterations_at(self._sight.cards, at):
+        if not width or not self._is_on(shown) or line.form is Form.WORDS or not self._count:
             return []
         history, values = value_at(card, line, at, self._wishes)
         if line.form is Form.TRUTH:
@@ -280,9 +326,12 @@ class Page:
             holds = at.iteration < run.iterations - 1 or bool(run.condition)
             if history is not None and values is not None:
                 holds = bool(values[0])
-            return [[("true" if holds else "false", "")]]
+            yes, no = ("then", "else") if line.part is LinePart.CHOICE else ("true", "false")
+            return [[(yes if holds else no, "")]]
         if history is None or values is None:
             return []
+        if line.part is LinePart.GROWTH:
+            return [[(growth_text(values), "")]]
         found = history.at(at.iteration)
         rows = [] if found is None else words.value_lines(line, history, values, found)
         if height == 1 and len(rows) > 1 and width_of(rows[0]) + width_of(rows[1]) + 2 <= width:

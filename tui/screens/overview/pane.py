@@ -12,9 +12,10 @@ from stepper.debug.overview.facts import Overview, RunState
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS
-from tui.screens.overview import words
+from tui.screens.overview import around
+from tui.screens.overview.addresses import address
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, arranged, widths
-from tui.screens.overview.cards import Card, address, cards_of
+from tui.screens.overview.cards import Card, RowKey
 from tui.screens.overview.cursor import (
     NOWHERE,
     Place,
@@ -30,7 +31,9 @@ from tui.screens.overview.cursor import (
     passed,
 )
 from tui.screens.overview.detail import detail, failure_detail
-from tui.screens.overview.page import Page, PageLine, Pictures, Sight, axis_at
+from tui.screens.overview.lines import cards_of, input_letters
+from tui.screens.overview.page import Page, PageLine, Sight, axis_at
+from tui.screens.overview.row_pictures import RowPictures
 from tui.state import State
 from tui.worker.driver import Driver
 from tui.worker.requests import GoOnWithOverview, ShowOverview
@@ -55,6 +58,7 @@ class OverviewPane(Pane):
         super().__init__(host, id=id)
         self.overview: Overview | None = None
         self._cards: list[Card] = []
+        self._letters: dict[int, tuple[str, ...]] = {}
         self._at = NOWHERE
         self._is_placed = self._is_at_failure = False
         self._tick = 0
@@ -63,7 +67,7 @@ class OverviewPane(Pane):
         self._driver: Driver | None = None
         """The driver that was asked for the facts."""
         self._wishes = Wishes(set(), {}, {}, {})
-        self._pictures = Pictures()
+        self._pictures = RowPictures()
         self._shown: list[Shown] = []
         self._visible: list[PageLine] = []
 
@@ -127,7 +131,9 @@ class OverviewPane(Pane):
             return
         self.overview = overview
         self._pictures.clear()
-        self._cards = cards_of(overview, self.host.driver.compiled, self.state.labels)
+        compiled, labels = self.host.driver.compiled, self.state.labels
+        self._cards = cards_of(overview, compiled, labels)
+        self._letters = input_letters(overview, compiled, labels)
         if not self._is_placed and self._cards and overview.state is not RunState.NOT_RUN:
             self._at = first_place(self._cards, self._now)
             self._is_placed = overview.state is not RunState.RUNNING
@@ -234,10 +240,9 @@ class OverviewPane(Pane):
         self.changed()
 
     @property
-    def _key(self) -> tuple[int, int]:
+    def _key(self) -> RowKey:
         line = line_at(self._cards, self._at)
-        card = self._cards[self._at.card].index if self._cards else -1
-        return card, -1 if line is None else line.row
+        return (-1, -1, 0) if line is None else self._cards[self._at.card].key(line)
 
     def lines_to_open(self) -> tuple[str, ...]:
         """Return the lines that go to the moment of the cursor; none where there is none."""
@@ -293,38 +298,41 @@ class OverviewPane(Pane):
         is_low = size[1] < LOW
         top = self._above(overview, width, is_low=is_low)
         rule: list[Row] = [] if is_low else [[("─" * width, "ghost")]]
-        found = [shortened(row, width - 1) for row in words.found(overview, self._cards, short=is_low)]
-        outputs = [] if is_low else [words.after(overview, self._cards, width)]
+        found = [shortened(row, width - 1) for row in around.found(overview, self._cards, short=is_low)]
+        outputs = [] if is_low else [around.after(overview, self._cards, width)]
         lower = len(found) + len(rule) + (1 if is_low else 2)
         room = height - len(top) - lower - len(outputs) - sum(one.parent is None for one in overview.branches)
-        self._shown, _ = arranged(overview, self._cards, self._at, size, room, self._wishes, plain_look=self.look.plain)
-        sight = Sight(overview, self._cards, self._shown, self._at, self._now, size)
-        page = Page(sight, self._wishes, self._pictures, self.palette, width).lines()
-        page += [PageLine(row) for row in outputs]
+        self._shown = arranged(overview, self._cards, self._at, size, room, self._wishes, plain_look=self.look.plain)
+        sight = Sight(overview, self._shown, self._at, self._now, size)
+        page = Page(sight, self._wishes, self._pictures, self.palette, width)
         if self._is_at_failure and overview.failure is not None:
             selected = failure_detail(overview.failure, width, is_low=is_low)
         else:
-            selected = detail(sight, self._wishes, width, follows=self._follows)
+            selected = detail(sight, self._cards, self._wishes, width, follows=self._follows)
         bottom = [*found, *rule, *selected]
         space = height - len(top) - len(bottom)
-        first = self._scrolled(page, space)
-        visible = page[first : first + space]
+        first = self._scrolled(page, len(outputs), space)
+        visible = page.lines(first, space)
+        visible += [PageLine(row) for row in outputs][: space - len(visible)]
         visible += [PageLine([])] * (space - len(visible))
         self._visible = [*(PageLine(row) for row in top), *visible, *(PageLine(row) for row in bottom)][:height]
         return [one.row for one in self._visible]
 
-    def _scrolled(self, page: Sequence[PageLine], space: int) -> int:
-        if len(page) <= space:
+    def _scrolled(self, page: Page, more: int, space: int) -> int:
+        """Return the first line of the page in sight: the selected row is, and as few lines move as may be."""
+        count = page.count + more
+        if count <= space:
             self.top = 0
             return 0
-        mine = [k for k, one in enumerate(page) if (one.card, one.line) == (self._at.card, self._at.line)]
-        mine = mine or [k for k, one in enumerate(page) if one.card == self._at.card] or [0]
-        self.top = max(min(self.top, mine[0] - 1), mine[-1] - space + 1, 0)
-        self.top = min(self.top, mine[0], len(page) - space)
-        return max(self.top, 0)
+        begin, end = page.selected()
+        self.top = max(min(self.top, begin - 1), end - space, 0)
+        self.top = max(min(self.top, begin, count - space), 0)
+        return self.top
 
     def _above(self, overview: Overview, width: int, *, is_low: bool) -> list[Row]:
-        right = words.status(overview, short=is_low)
-        left = shortened(words.before(overview, width - width_of(right), short=is_low), width - width_of(right) - 2)
+        right = around.status(overview, short=is_low)
+        left = shortened(
+            around.before(overview, self._letters, width - width_of(right), short=is_low), width - width_of(right) - 2
+        )
         row = spread(left, right, width)
         return [row] if is_low else [[], row, []]

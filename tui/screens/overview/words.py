@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
-from stepper.debug.causes.texts import element_text, scalar_text, word_of
+from stepper.debug.causes.texts import scalar_text
 from stepper.debug.overview.facts import (
     ActivationFacts,
-    Birth,
-    BranchFacts,
     Ending,
     Failure,
     LoopFacts,
-    ModelPortFacts,
     Overview,
+    RowKind,
     RunState,
     VerdictOperand,
 )
 from stepper.element_types import Array
 from stepper.engine.loops import EndReason
 from stepper.tensors.histories import ColumnStatistics, ValueHistory
-from tui.paint.names import carried_name, layer_name
-from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
-from tui.screens.overview.cards import Card, Line
-from tui.theme import GLYPHS
+from stepper.tensors.pictures import Form
+from tui.paint.names import carried_name, layer_name, row_name
+from tui.paint.rows import Row, number, printable, width_of
+from tui.screens.overview.cards import Card, Line, LinePart
 
+_REASONS: Final = {
+    EndReason.SLICES: "no slice is left",
+    EndReason.TRIP_COUNT: "the trip count",
+    EndReason.CONDITION: "its condition",
+}
 LARGEST_LIMIT: Final = 10**12
 """A trip count from here on is no limit that anybody means."""
-UNCHANGED_FROM: Final = 1_000
-"""Iterations without any change from which on that is said."""
-_FLOW: Final[Cell] = ("  →  ", "faint")
-_BETWEEN: Final[Cell] = ("  ·  ", "faint")
-
 
 # --- a card ---------------------------------------------------------------------------------------------------------
 
@@ -106,15 +105,58 @@ def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[s
         count = activation.iterations
         row += [(f"{count:,} = {count:,}", "strong"), (", ", ""), *_limit_words(facts, ending, activation)]
         return row
-    told = [*row, *_verdict(ending, labels)]
+    told = [*row, *_verdict(facts, ending, labels)]
     if width_of(told) > room:
-        return [*row, *_verdict(ending, labels, is_short=True)]
+        return [*row, *_verdict(facts, ending, labels, is_short=True)]
     limit = activation.condition_limit
     if limit is not None and activation.iterations < limit.iterations:
         otherwise = f"      otherwise after {limit.iterations:,} iterations ({printable(limit.text)})"
         if width_of(told) + len(otherwise) <= room - 20:
             told.append((otherwise, "dim"))
     return told
+
+
+def ended_in_short(card: Card) -> Row:
+    """Return why the runs of a loop ended, in few words."""
+    facts = card.facts
+    if facts.never_ends:
+        return [("can never end", "edit")]
+    if facts.runs and not facts.total:
+        return [("did not begin", "edit")]
+    words = [_REASONS[reason] for reason in facts.ended if reason in _REASONS]
+    slices = [row.slicing for row in facts.rows if row.kind is RowKind.SLICE and row.slicing is not None]
+    if slices and all(one.stride < 0 for one in slices):
+        words.append("← from the last")
+    return [("  ".join(words), "dim")]
+
+
+def found_in(card: Card) -> Row:
+    """Return where NaN or Inf appears first in a card; empty without any."""
+    found = []
+    for line in card.lines:
+        for history in card.histories(line):
+            found += [(one, "Inf") for one in (history.first_infinite,) if one is not None]
+            found += [(one, "NaN") for one in (history.first_nan,) if one is not None]
+    if not found:
+        return []
+    iteration, word = min(found)
+    return [(word, "bad"), (f" at {iteration:,}", "")]
+
+
+def folded(card: Card, places: Sequence[int], pad: int) -> Row:
+    """Return how many rows are counted instead of shown."""
+    kinds = Counter(card.lines[k].group or "other rows" for k in places)
+    still = sum(card.lines[k].form is Form.WORDS for k in places)
+    told = ", ".join(f"{count} more {kind if count > 1 else kind.removesuffix('s')}" for kind, count in kinds.items())
+    also = f", {still} of them in words" if still else ""
+    return [(f"   {' ' * pad}", ""), (f"… {told}{also} (Space)", "dim")]
+
+
+def body(card: Card) -> Row:
+    """Return the operations of a body of which nothing has run."""
+    operations = () if card.program is None else card.program.operations
+    names = "  ".join(printable(one.layer.type) for one in operations[:40])
+    return [(" body    ", "dim"), (names, ""), ("   not run", "dim")]
 
 
 def which_run(card: Card, run: int) -> Row:
@@ -143,7 +185,7 @@ def _not_begun(facts: LoopFacts, ending: Ending) -> Row:
     origin = facts.control.condition
     who = "the condition" if origin is None else printable(str(origin.layer))
     if ending.verdict is not None and ending.verdict.root.operands:
-        return _verdict(ending, {})
+        return [*_verdict(facts, ending, {}), (" before the first iteration", "")]
     return [(who, "strong"), (" is false before the first iteration", "")]
 
 
@@ -157,143 +199,6 @@ def _not_ended(facts: LoopFacts, overview: Overview) -> Row:
     return [("not at its end yet", "dim")]
 
 
-def _verdict(ending: Ending, labels: Mapping[int, tuple[str, ...]], *, is_short: bool = False) -> Row:
-    """Return the comparison that decided: `tok = 12, so NotEqual(tok, 12) is false`."""
-    if ending.verdict is None:
-        return [("the condition is false", "")]
-    root = ending.verdict.root
-    word = "true" if root.value else "false"
-    if not root.operands:
-        return [(printable(str(root.layer)), "strong"), (f" is {word}", "")]
-    named = [one for one in root.operands if not one.is_constant] or list(root.operands)
-    told = ", ".join(_operand(one, labels) for one in named)
-    inside = ", ".join(_short_operand(one) for one in root.operands)
-    operation = root.layer.type if is_short else f"{root.layer.type}({inside})"
-    return [(told, "strong"), (", so ", "dim"), (operation, ""), (f" is {word}", "dim")]
-
-
-def _operand(one: VerdictOperand, labels: Mapping[int, tuple[str, ...]]) -> str:
-    name = _operand_name(one)
-    text = printable(one.brief.text) if one.value is None else scalar_text(one.value)
-    words = () if one.carried is None else labels.get(one.carried.id, ())
-    label = f" '{printable(words[one.value])}'" if isinstance(one.value, int) and 0 <= one.value < len(words) else ""
-    return f"{name} = {text}{label}"
-
-
-def _short_operand(one: VerdictOperand) -> str:
-    return scalar_text(one.value) if one.is_constant and one.value is not None else _operand_name(one)
-
-
-def _operand_name(one: VerdictOperand) -> str:
-    return carried_name(one.layer if one.carried is None else one.carried) if one.carried else layer_name(one.layer)
-
-
-def branch(facts: BranchFacts) -> Row:
-    """Return an If of the model in a line: its sides, and how often each ran."""
-    sides = f"  If {facts.layer.id} · then {facts.then_operations}, else {facts.else_operations} operations   "
-    counts = (("then", facts.then_runs), ("else", facts.else_runs))
-    times = [f"{side} ran {count:,} {_plural('time', count)}" for side, count in counts if count]
-    return [(f" {clip(layer_name(facts.layer), 40)}", "title"), (sides, "dim"), (", ".join(times) or "did not run", "")]
-
-
-# --- around the cards -----------------------------------------------------------------------------------------------
-
-
-def before(overview: Overview, room: int, *, short: bool) -> Row:
-    """Return inputs, operations and sequences of the model's own graph; `short`: the outputs as well."""
-    row: Row = [(" before  ", "dim")]
-    for place, port in enumerate(overview.inputs):
-        part = _port(port, max(min(60, room - 56), 12))
-        if place and width_of(row) + width_of(part) > room - 48:
-            more = len(overview.inputs) - place
-            row.append((f"{_BETWEEN[0]}{more} more {_plural('input', more)}", "dim"))
-            break
-        row += [*([_BETWEEN] if place else []), *part]
-    loops = sum(one.parent is None for one in overview.loops)
-    count = sum(overview.operations.values()) - loops
-    row += [_FLOW, (f"{count or 'no'} {_plural('operation', count)}", "")]
-    if overview.sequences and not short:
-        names = ", ".join(sorted({one.type for one in overview.sequences}))
-        row.append((f", of them {names}", "dim"))
-    ends: Row = [("   after ", "dim"), (f"{len(overview.outputs)} {_plural('output', len(overview.outputs))}", "")]
-    return [*row, *ends] if short and width_of(row) + width_of(ends) + 2 < room else row
-
-
-def after(overview: Overview, cards: Sequence[Card], room: int) -> Row:
-    """Return the outputs of the model, and what they are in a loop."""
-    row: Row = [(" after   ", "dim")]
-    names = {(card.index, line.row): line.name for card in cards for line in card.lines}
-    for place, port in enumerate(overview.outputs):
-        part: Row = []
-        same = "" if port.loop is None or port.row is None else _source(overview, names, port.loop, port.row)
-        if same:
-            part = [(f"{printable(port.name)} ", ""), (f"= {same} ", "dim")]
-            if port.brief is not None:
-                part.append((f"{port.brief.type}{list(port.brief.shape)}".replace(" ", ""), "dim"))
-            part += _spoilt(port)
-        else:
-            part = _port(port, 60)
-        if place and width_of(row) + width_of(part) > room - 16:
-            row.append((f"{_BETWEEN[0]}{len(overview.outputs) - place} more", "dim"))
-            break
-        row += [*([_BETWEEN] if place else []), *part]
-    return row
-
-
-def _source(overview: Overview, names: Mapping[tuple[int, int], str], loop: int, row: int) -> str:
-    """Return the name of the row of a loop whose end an output of the model is."""
-    rows = overview.loops[loop].rows
-    if (loop, row) in names:
-        return names[loop, row]
-    site = rows[row].inner
-    edges = (k for k, one in enumerate(rows) if one.result is not None and one.result.id == site.id)
-    edge = next(edges, None)
-    return "" if edge is None else names.get((loop, edge), "")
-
-
-def _port(port: ModelPortFacts, room: int) -> Row:
-    name = clip(printable(port.name), 24)
-    if port.brief is None:
-        return [(f"{name} ", ""), ("not computed", "dim")]
-    plain = f"{port.brief.type}{list(port.brief.shape)}".replace(" ", "")
-    text = printable(port.brief.text)
-    return [(f"{name} ", ""), (clip_end(text, room), "dim" if text == plain else "strong"), *_spoilt(port)]
-
-
-def _spoilt(port: ModelPortFacts) -> Row:
-    words = [(word, count) for word, count in (("NaN", port.nan), ("Inf", port.infinite)) if count]
-    return [(f" {word} in {count} of {port.size}", "bad") for word, count in words]
-
-
-def status(overview: Overview, *, short: bool) -> Row:
-    """Return how the run went, or goes: time, rate, ticks, and in red what was found."""
-    kinds = {word_of(birth.cause.kind) for birth in overview.births}
-    row: Row = [(", ".join(sorted(kinds, reverse=True)), "bad"), ("   ", "")] if kinds else []
-    ticks = f"{overview.ticks:,} ticks "
-    if overview.state is RunState.RUNNING and short:
-        return [*row, (" running ", "now"), (f"  {overview.rate:,.0f}/s ", "strong")]
-    if overview.state is RunState.RUNNING:
-        mega = overview.bytes / 2**20
-        return [
-            *row,
-            (" running ", "now"),
-            (f"  {overview.rate:,.0f} iterations/s", "strong"),
-            (f"   {ticks}  {mega:,.0f} MB kept ", "dim"),
-        ]
-    words = {
-        RunState.NOT_RUN: "not run, c runs it",
-        RunState.FINISHED: "" if short else f"ran in {overview.seconds:.2g} s",
-        RunState.FAILED: "ended by an error",
-        RunState.PAUSED: f"paused at {overview.iterations:,}",
-        RunState.OUT_OF_TIME: f"paused at {overview.iterations:,} after {overview.seconds:.2g} s",
-        RunState.OUT_OF_MEMORY: f"paused at {overview.iterations:,}: {overview.bytes / 2**20:,.0f} MB are kept",
-    }
-    going = overview.state in (RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY)
-    tone = "edit" if going else "bad" if overview.state is RunState.FAILED else "dim"
-    row.append((words[overview.state] + (", c goes on" if going else ""), tone))
-    return [*row, (" " if short and going else f"   {ticks}", "dim")]
-
-
 def failed_at(failure: Failure) -> Row:
     """Return which operation failed, and in which iteration."""
     place = failure.place
@@ -305,80 +210,37 @@ def failed_at(failure: Failure) -> Row:
     return [(name, "strong"), (f" failed{' in ' if where else ''}{where}", "")]
 
 
-def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row]:
-    """Return what was found in the run, in one or two lines."""
-    head: Cell = (" found   ", "dim")
-    if overview.failure is not None:
-        told: Row = [head, ("error", "bad"), (": ", "bad"), *failed_at(overview.failure)]
-        return [told] if short else [told, [(f"         {printable(overview.failure.reason)}", "")]]
-    if overview.births:
-        return _births(overview.births, overview.outputs, head, short=short)
-    row: Row = [head]
-    still = [cell for card in cards for cell in _unchanged(card)]
-    if still and short:
-        return [[head, *still]]
-    if overview.births_complete:
-        row += [("✓", "accent"), (" no NaN, no Inf", "")]
-    elif overview.state is RunState.NOT_RUN:
-        row.append(("nothing yet", "dim"))
-    else:
-        row.append(("no NaN, no Inf so far", "dim"))
-    changing = [line.name for card in cards for line in card.lines if line.glyph == "~"]
-    row.append((f"   {GLYPHS['shape']} {', '.join(changing[:4])}: another shape" if changing else "", ""))
-    if not changing and overview.births_complete:
-        row += [("   ✓", "accent"), (" shapes stay", "")]
-    row += still
-    row += [(f"   {card.name} did not begin", "edit") for card in cards if _did_not_begin(card)]
-    return [row]
+def _verdict(facts: LoopFacts, ending: Ending, labels: Mapping[int, tuple[str, ...]], *, is_short: bool = False) -> Row:
+    """Return the comparison that decided: `tok = 12, so NotEqual(tok, 12) is false`."""
+    if ending.verdict is None:
+        return [("the condition is false", "")]
+    root = ending.verdict.root
+    word = "true" if root.value else "false"
+    if not root.operands:
+        return [(printable(str(root.layer)), "strong"), (f" is {word}", "")]
+    named = [one for one in root.operands if not one.is_constant] or list(root.operands)
+    told = ", ".join(_operand(one, facts, labels) for one in named)
+    inside = ", ".join(_short_operand(one, facts) for one in root.operands)
+    operation = root.layer.type if is_short else f"{root.layer.type}({inside})"
+    return [(told, "strong"), (", so ", "dim"), (operation, ""), (f" is {word}", "dim")]
 
 
-def _did_not_begin(card: Card) -> bool:
-    return card.facts.runs > 0 and card.facts.total == 0
+def _operand(one: VerdictOperand, facts: LoopFacts, labels: Mapping[int, tuple[str, ...]]) -> str:
+    name = _operand_name(one, facts)
+    text = printable(one.brief.text) if one.value is None else scalar_text(one.value)
+    words = () if one.carried is None else labels.get(one.carried.id, ())
+    label = f" '{printable(words[one.value])}'" if isinstance(one.value, int) and 0 <= one.value < len(words) else ""
+    return f"{name} = {text}{label}"
 
 
-def _unchanged(card: Card) -> Row:
-    """Return since when carried values have the same bits, if that is long."""
-    told = []
-    for line in card.lines:
-        history = card.history(line, len(card.runs) - 1)
-        since = None if history is None or line.group != "back edges" or line.words else history.unchanged_since
-        if since and history is not None and history.count - since >= UNCHANGED_FROM:
-            told.append((history.count - since, since, line.name))
-    if not told:
-        return []
-    count, since, _ = min(told)
-    names = ", ".join(name for _, _, name in told[:4])
-    return [
-        ("   =", "edit"),
-        (f" {names} unchanged, bit for bit, for {count:,} iterations", ""),
-        (f", since {since:,}", "dim"),
-    ]
+def _short_operand(one: VerdictOperand, facts: LoopFacts) -> str:
+    return scalar_text(one.value) if one.is_constant and one.value is not None else _operand_name(one, facts)
 
 
-def _births(births: Sequence[Birth], outputs: Sequence[ModelPortFacts], head: Cell, *, short: bool) -> list[Row]:
-    row: Row = [head]
-    for place, birth in enumerate(births[:3]):
-        cause, layer = birth.cause, birth.cause.location.operation
-        at = "" if cause.location.iteration is None else f"@{cause.location.iteration}"
-        name = "an input" if layer is None else f"{layer_name(layer)}{at}"
-        kind = "" if layer is None else f"{layer.type} "
-        row += [("  →  ", "dim")] if place else []
-        row += [(word_of(cause.kind), "bad"), (f" {'in' if place else 'born in'} {kind}", ""), (name, "strong")]
-        row.append((f" {element_text(cause.element)}" + (f" ({cause.arithmetic})" if cause.arithmetic else ""), "dim"))
-    if len(births) > 3:
-        row.append((f"  … {len(births) - 3} more", "dim"))
-    spoilt = [f"{port.nan + port.infinite} in {printable(port.name)}" for port in outputs if port.nan or port.infinite]
-    row.append((f"  →  {', '.join(spoilt[:3])}" if spoilt else "", "dim"))
-    if short:
-        return [row]
-    operands = [one for one in births[0].cause.operands if one.value is not None]
-    values = "   ".join(
-        f"{layer_name(one.layer)}{element_text(one.element)} = {scalar_text(one.value)}" for one in operands
-    )
-    return [
-        row,
-        [("         ", ""), (f"{values}   " if values else "", "dim"), ("x", "key"), (" walks these in time", "dim")],
-    ]
+def _operand_name(one: VerdictOperand, facts: LoopFacts) -> str:
+    if one.carried is not None:
+        return carried_name(one.carried)
+    return layer_name(one.layer) if one.row is None else row_name(facts.rows[one.row])
 
 
 # --- a value --------------------------------------------------------------------------------------------------------
@@ -393,6 +255,8 @@ def value_lines(line: Line, history: ValueHistory, values: Array, found: ColumnS
         unit = "" if history.is_whole else " buckets"
         return [[(word, "bad"), (f" in {count} of {found.numbers}{unit}", "")]]
     place = "" if found.place is None else f" at [{','.join(map(str, found.place))}]"
+    if line.places and history.is_whole and len(line.places) == values.size:
+        place = f" at '{line.places[int(np.abs(values.astype(np.float64)).argmax())]}'"
     rows: list[Row] = [
         [("rms ", "dim"), (f"{number(found.rms):>6}", "")],
         [("max ", "dim"), (f"{number(found.largest):>6}", ""), (place, "dim")],
@@ -420,13 +284,30 @@ def type_text(history: ValueHistory) -> str:
     return f"{history.type}[{','.join(map(str, history.shape))}]"
 
 
-def doing(line: Line, iteration: int) -> str:
+def doing(card: Card, line: Line, run: int, iteration: int) -> str:
     """Return what the value of a row is."""
-    if line.group == "slices":
+    row, history = card.facts.rows[line.row] if line.part is not LinePart.CHOICE else None, card.history(line, run)
+    if line.part is LinePart.CHOICE:
+        return f"the side that ran in iteration {iteration:,}"
+    if line.part is LinePart.CHANGE:
+        return f"the largest change of an element in iteration {iteration:,}"
+    if line.part is LinePart.GROWTH:
+        return f"what iteration {iteration:,} has more than the one before"
+    bad = None if history is None else history.first_nan if history.first_nan is not None else history.first_infinite
+    if history is not None and iteration in (history.first_nan, history.first_infinite):
+        word = "NaN" if iteration == history.first_nan else "Inf"
+        return f"the first {word} is born here" if line.is_born else f"the first {word} of this row"
+    if line.kind is RowKind.SLICE:
         return f"the slice that iteration {iteration:,} gets"
-    if line.group == "outputs":
-        return f"the piece of iteration {iteration:,}"
-    return f"handed on by iteration {iteration:,}" if line.group else f"verdict of iteration {iteration:,}"
+    if line.kind in (RowKind.CONCATENATED, RowKind.LAST_VALUE):
+        along = "" if row is None or row.axis is None else f" on axis {row.axis}"
+        is_piece = row is not None and (row.appends or row.kind is RowKind.CONCATENATED)
+        return f"the piece of iteration {iteration:,}{along}" if is_piece else f"left by iteration {iteration:,}"
+    if line.kind is RowKind.BIRTH:
+        return f"made in iteration {iteration:,}" + ("" if bad is None else f", not finite since {bad:,}")
+    if line.kind is RowKind.CONDITION:
+        return f"verdict of iteration {iteration:,}"
+    return f"handed on by iteration {iteration:,}"
 
 
 def _plural(word: str, count: int) -> str:

@@ -114,7 +114,7 @@ class TimelineBar(TimeAxisPane):
         names, axis, now = self.name_width(width), span.axis, self.state.iteration
         columns = RowColumns(names, width - names - 8, 7)
         wants = [Want(*size_wanted(one.values, axis, one.labels)) for one in ones]
-        tall, _ = heights(wants, room, plain=self.look.plain)
+        tall = heights(wants, room, plain=self.look.plain).lines
         marked = [mark.iteration for mark in self.marks()]
         rows: list[Row] = []
         for one, lines in zip(ones, tall, strict=True):

@@ -79,23 +79,31 @@ def test_numbers_of_the_ruler_do_not_touch_and_the_cursor_has_its_own(count: int
 @pytest.mark.parametrize("plain_look", [False, True])
 def test_heights_fill_the_room_and_no_more(room: int, plain_look: bool) -> None:
     wants = [Want(64), Want(64), Want(16), Want(2, is_picture=False), Want(1), Want(8, is_bad=True)]
-    found, left = heights(wants, room, plain=plain_look)
-    assert sum(found) + left == room and left >= 0
-    assert all(1 <= lines <= want.size for lines, want in zip(found, wants, strict=True))
-    assert left == 0 or all(2 * lines >= want.size for lines, want in zip(found, wants, strict=True) if want.is_picture)
+    found = heights(wants, room, 2, plain=plain_look)
+    assert sum(found.lines) + found.left + 2 * found.is_aired == room and found.left >= 0
+    assert all(1 <= lines <= want.size for lines, want in zip(found.lines, wants, strict=True))
+    pictures = [(2 * lines, want.size) for lines, want in zip(found.lines, wants, strict=True) if want.is_picture]
+    assert found.left == 0 or all(halves >= size for halves, size in pictures)
 
 
 def test_rows_of_one_size_are_equally_tall_until_there_is_a_rest() -> None:
-    found, _ = heights([Want(64), Want(64)], 16)
-    assert found == [8, 8]
-    tall, _ = heights([Want(64), Want(64)], 16, tall=False)
-    assert tall == [8, 8]
+    assert heights([Want(64), Want(64)], 16).lines == [8, 8]
+    assert heights([Want(64), Want(64)], 16, tall=False).lines == [8, 8]
+
+
+def test_labelled_elements_go_first_and_births_get_what_is_left() -> None:
+    labelled = heights([Want(64), Want(16, is_labelled=True)], 12)
+    assert labelled.lines[1] == 8
+    assert heights([Want(64), Want(16, is_labelled=True)], 24).lines[1] == 16
+    rows = [Want(8, is_bad=True), Want(8, is_bad=True, is_born=True), Want(8, is_bad=True, is_selected=True)]
+    assert heights(rows, 16).lines == [4, 8, 4]
+    assert heights(rows, 20).lines == [4, 8, 8]
 
 
 def test_a_row_that_was_made_taller_has_whole_lines() -> None:
-    assert heights([Want(8, taller=1)], 20)[0] == [8]
-    shorter, left = heights([Want(8, taller=-5)], 20)
-    assert shorter[0] <= 4 and left == 20 - shorter[0]
+    assert heights([Want(8, taller=1)], 20).lines == [8]
+    shorter = heights([Want(8, taller=-5)], 20)
+    assert shorter.lines[0] <= 4 and shorter.left == 20 - shorter.lines[0]
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 25259, 5.47e6, -0.0047, 0.005, 123456.0, -99999.5, 1e-30, -1e300, 3.14159])

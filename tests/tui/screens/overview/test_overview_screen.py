@@ -289,8 +289,9 @@ def test_enter_on_a_slice_goes_to_the_beginning_of_its_iteration() -> None:
         pane = await opened(driven)
         card = pane.cards[0]
         place = next(k for k, line in enumerate(card.lines) if line.name == "token")
-        while pane.at.line != place:
-            await driven.press("down")
+        assert "2 more slices (Space)" in driven.text("overview")
+        await driven.press("space", *["down"] * place)
+        assert pane.at.line == place
         await driven.press("home", "right_square_bracket", "right_square_bracket", "enter")
         assert driven.state.iteration == 2 and driven.state.frame is not None and driven.state.frame.last == -1
 

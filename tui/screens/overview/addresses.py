@@ -1,0 +1,48 @@
+"""Where the value under the cursor is made: its address, for the debugger and for the reader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepper.debug.overview.facts import RowKind
+from stepper.engine.program import CompiledModel
+from stepper.query.address_resolution import MAIN, Target, address_of
+from stepper.query.address_syntax import Address, Level, Name, NameKind
+from tui.screens.overview.cards import Card, Line
+
+
+def address(card: Card, line: Line | None, run: int, iteration: int, compiled: CompiledModel) -> str:
+    """Return where a value is made: after its operation, in this iteration; of one without it is the iteration."""
+    program = card.program
+    if program is None or not program.operations:
+        return ""
+    row = None if line is None else card.facts.rows[line.row]
+    site = None if row is None or row.kind is RowKind.SLICE else row.producer
+    computing = (one.layer for one in program.operations if site is not None and one.layer.id == site.id)
+    layer = next(computing, None)
+    named = program.operations[0].layer if layer is None else layer
+    slot = program.slots.get((named.id, 0), -1)
+    place = address_of(Target(program, named, 0, slot, named, (None,) * len(program.path)), compiled)
+    outer = iter(card.runs[run].outer if run < len(card.runs) else ())
+    levels, known = [], iter(place.levels)
+    for around in program.path:
+        level = next(known)
+        if around.type == "If":
+            levels += [level, next(known)]
+        else:
+            levels.append(Level(level.name, None if around is program.path[-1] else next(outer, None)))
+    if layer is None:
+        main = Level(Name(NameKind.PLAIN, MAIN))
+        return str(Address(tuple(levels[:-1]) or (main,), levels[-1].name, None, iteration))
+    return str(Address(tuple(levels), place.operation, None, iteration))
+
+
+def short_address(cards: Sequence[Card], card: Card, line: Line, run: int, iteration: int) -> str:
+    """Return a name for the reader: with the loop's where there are several, and the outer iterations."""
+    at = f"{line.name}@{iteration}"
+    outer = card.runs[run].outer if run < len(card.runs) else ()
+    if outer:
+        around = [one for one in cards if one.index == card.facts.parent]
+        level = around[0].name if around else card.name
+        return f"{level}@{outer[-1]}::{at}"
+    return f"{card.name}::{at}" if len(cards) > 1 else at

@@ -1,0 +1,264 @@
+"""Sentences around the cards of the overview: before and after the loops, how the run went, what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from stepper.debug.causes.texts import element_text, scalar_text, word_of
+from stepper.debug.overview.facts import BranchFacts, ModelPortFacts, Overview, RunState
+from tui.paint.names import layer_name
+from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
+from tui.screens.overview.cards import Card, LinePart
+from tui.screens.overview.words import failed_at
+from tui.theme import GLYPHS
+
+UNCHANGED_FROM: Final = 1_000
+"""Iterations without any change from which on that is said."""
+Letters = Mapping[int, tuple[str, ...]]
+"""The words for the elements of inputs of the model, by index."""
+_FLOW: Final[Cell] = ("  →  ", "faint")
+_BETWEEN: Final[Cell] = ("  ·  ", "faint")
+
+
+# --- before and after -----------------------------------------------------------------------------------------------
+
+
+def before(overview: Overview, letters: Letters, room: int, *, short: bool) -> Row:
+    """Return inputs, operations and sequences of the model's own graph; `short`: the outputs as well."""
+    row: Row = [(" before  ", "dim")]
+    for place, port in enumerate(overview.inputs):
+        part = _port(port, letters.get(place, ()), max(min(60, room - 56), 12), short=short)
+        if place and width_of(row) + width_of(part) > room - 48:
+            more = len(overview.inputs) - place
+            row.append((f"{_BETWEEN[0]}{more} more {_plural('input', more)}", "dim"))
+            break
+        row += [*([_BETWEEN] if place else []), *part]
+    loops = sum(one.parent is None for one in overview.loops)
+    count = sum(overview.operations.values()) - loops
+    row += [_FLOW, (f"{count or 'no'} {_plural('operation', count)}", "")]
+    if not short:
+        row += _sequences(overview, room - width_of(row))
+    ends: Row = [("   after ", "dim"), (f"{len(overview.outputs)} {_plural('output', len(overview.outputs))}", "")]
+    return [*row, *ends] if short and width_of(row) + width_of(ends) + 2 < room else row
+
+
+def _sequences(overview: Overview, room: int) -> Row:
+    """Return which sequences can be opened, or are open."""
+    opened = sorted({one.opened_from for one in overview.loops if one.opened_from is not None})
+    closed = sorted({one.type for one in overview.sequences})
+    row: Row = []
+    if closed:
+        word = "them" if len(overview.sequences) > 1 else "it"
+        row += [(", ", "dim"), (", ".join(closed), ""), (f" (Space opens {word} as loops)", "dim")]
+        if len(overview.sequences) == 1:
+            row[-1] = (" (Space opens it as a loop)", "dim")
+    if opened:
+        row += [(", ", "dim"), (", ".join(opened), ""), (" is open: Space closes it", "dim")]
+    return row if width_of(row) < room else row[:-1]
+
+
+def branch(facts: BranchFacts) -> Row:
+    """Return an If of the model in a line: its sides, and how often each ran."""
+    sides = f"  If {facts.layer.id} · then {facts.then_operations}, else {facts.else_operations} operations   "
+    counts = (("then", facts.then_runs), ("else", facts.else_runs))
+    times = [f"{side} ran {count:,} {_plural('time', count)}" for side, count in counts if count]
+    return [(f" {clip(layer_name(facts.layer), 40)}", "title"), (sides, "dim"), (", ".join(times) or "did not run", "")]
+
+
+def after(overview: Overview, cards: Sequence[Card], room: int) -> Row:
+    """Return the outputs of the model, and what they are in a loop."""
+    row: Row = [(" after   ", "dim")]
+    values = (LinePart.VALUE, LinePart.GROWTH)
+    names = {(card.index, line.row): line.name for card in cards for line in card.lines if line.part in values}
+    for place, port in enumerate(overview.outputs):
+        part = _port(port, (), 60, short=False)
+        same = "" if port.loop is None or port.row is None else _source(overview, names, port.loop, port.row)
+        if same and same != printable(port.name):
+            part = [(f"{clip(printable(port.name), 24)} = ", ""), (f"{same} ", "dim"), *part[1:]]
+        if place and width_of(row) + width_of(part) > room - 16:
+            row.append((f"{_BETWEEN[0]}{len(overview.outputs) - place} more", "dim"))
+            break
+        row += [*([_BETWEEN] if place else []), *part]
+    return row
+
+
+def _source(overview: Overview, names: Mapping[tuple[int, int], str], loop: int, row: int) -> str:
+    """Return the name of the row of a loop whose end an output of the model is."""
+    rows = overview.loops[loop].rows
+    if (loop, row) in names:
+        return names[loop, row]
+    site = rows[row].inner
+    edges = (k for k, one in enumerate(rows) if one.result is not None and one.result.id == site.id)
+    edge = next(edges, None)
+    return "" if edge is None else names.get((loop, edge), "")
+
+
+def _port(port: ModelPortFacts, letters: tuple[str, ...], room: int, *, short: bool) -> Row:
+    """Return an input or output: name, type, its numbers or its text where they are short, how many are not finite."""
+    name = clip(printable(port.name), 24)
+    if port.brief is None:
+        return [(f"{name} ", ""), ("not computed", "dim")]
+    kind = f"{port.brief.type}[{','.join(map(str, port.brief.shape))}]"
+    text = f'"{"".join(letters)}"' if letters and all(len(one) == 1 for one in letters) else " ".join(letters)
+    if not text and port.text:
+        text = f'"{printable(port.text)}"'
+    if not text and len(port.brief.shape) < 2:
+        text = "  ".join(number(one) if isinstance(one, int | float) else str(one) for one in port.numbers)
+        if len(text) > max(room // 2, 20):
+            text = ""
+    row: Row = [(f"{name} ", "")]
+    if not short or not text:
+        row.append((kind, "dim"))
+    if port.size == 0:
+        row.append((" empty", "dim"))
+    elif text:
+        row.append(("" if short else " ", ""))
+        row.append((clip_end(text, room), "strong"))
+    return [*row, *_spoilt(port)]
+
+
+def _spoilt(port: ModelPortFacts) -> Row:
+    words = [(word, count) for word, count in (("NaN", port.nan), ("Inf", port.infinite)) if count]
+    return [(f" {word} in {count} of {port.size}", "bad") for word, count in words]
+
+
+def status(overview: Overview, *, short: bool) -> Row:
+    """Return how the run went, or goes: time, rate, ticks, and in red what was found."""
+    kinds = {word_of(birth.cause.kind) for birth in overview.births}
+    row: Row = [(", ".join(sorted(kinds, reverse=True)), "bad"), ("   ", "")] if kinds else []
+    ticks = f"{overview.ticks:,} ticks "
+    if overview.state is RunState.RUNNING and short:
+        return [*row, (" running ", "now"), (f"  {overview.rate:,.0f}/s ", "strong")]
+    if overview.state is RunState.RUNNING:
+        mega = overview.bytes / 2**20
+        return [
+            *row,
+            (" running ", "now"),
+            (f"  {overview.rate:,.0f} iterations/s", "strong"),
+            (f"   {ticks}  {mega:,.0f} MB kept ", "dim"),
+        ]
+    words = {
+        RunState.NOT_RUN: "not run, c runs it",
+        RunState.FINISHED: "" if short else f"ran in {overview.seconds:.2g} s",
+        RunState.FAILED: "ended by an error",
+        RunState.PAUSED: f"paused at {overview.iterations:,}",
+        RunState.OUT_OF_TIME: f"paused at {overview.iterations:,} after {overview.seconds:.2g} s",
+        RunState.OUT_OF_MEMORY: f"paused at {overview.iterations:,}: {overview.bytes / 2**20:,.0f} MB are kept",
+    }
+    going = overview.state in (RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY)
+    tone = "edit" if going else "bad" if overview.state is RunState.FAILED else "dim"
+    row.append((words[overview.state] + (", c goes on" if going else ""), tone))
+    return [*row, (" " if short and going else f"   {ticks}", "dim")]
+
+
+def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row]:
+    """Return what was found in the run, in one or two lines."""
+    head: Cell = (" found   ", "dim")
+    if overview.failure is not None:
+        told: Row = [head, ("error", "bad"), (": ", "bad"), *failed_at(overview.failure)]
+        return [told] if short else [told, [(f"         {printable(overview.failure.reason)}", "")]]
+    if overview.births:
+        return _births(overview, head, short=short)
+    row: Row = [head]
+    still = [cell for card in cards for cell in _unchanged(card)]
+    if still and short:
+        return [[head, *still]]
+    if overview.births_complete:
+        row += [("✓", "accent"), (" no NaN, no Inf", "")]
+    elif overview.state is RunState.NOT_RUN:
+        row.append(("nothing yet", "dim"))
+    else:
+        row.append((f"no NaN, no Inf so far{_looked(overview)}", "dim"))
+    growing = [(card, line) for card in cards for line in card.lines if line.glyph == GLYPHS["shape"]]
+    if growing:
+        names = ", ".join(f"{line.name} {line.shape}" for _, line in growing[:4])
+        row += [(f"   {GLYPHS['shape']}", "edit"), (f" {names}: another shape", "")]
+    elif overview.births_complete:
+        row += [("   ✓", "accent"), (" shapes stay", "")]
+    row += [] if still else [cell for card in cards[:4] for cell in _settled(card)]
+    row += still
+    row += [(f"   {card.name} did not begin", "edit") for card in cards if _did_not_begin(card)]
+    return [row]
+
+
+def _settled(card: Card) -> Row:
+    """Return which carried values settle, and since when they change little."""
+    row: Row = []
+    for line in card.lines:
+        history = card.history(line, len(card.runs) - 1) if line.part is LinePart.CHANGE else None
+        parent = card.runs[-1].values[line.row] if history is not None else None
+        since = None if parent is None else parent.settled_from
+        if history is not None and since is not None:
+            last = number(float(history.numbers[0, -1, 0]))
+            name = line.name.removesuffix(" change")
+            row += [("   ✓", "accent"), (f" {name} settles: less than 1 % of its change from {since:,} on", "")]
+            row.append((f", {last} at the end", "dim"))
+    return row
+
+
+def _looked(overview: Overview) -> str:
+    """Return in how much of the run it was looked for births, if not in all."""
+    share = overview.births_share
+    if overview.state is RunState.RUNNING or share >= 1:
+        return ""
+    return f" ({int(100 * share)} % looked through)"
+
+
+def _did_not_begin(card: Card) -> bool:
+    return card.facts.runs > 0 and card.facts.total == 0
+
+
+def _unchanged(card: Card) -> Row:
+    """Return since when carried values have the same bits, if that is long."""
+    told = []
+    for line in card.lines:
+        history = card.history(line, len(card.runs) - 1)
+        since = (
+            None
+            if history is None or line.group != "back edges" or line.words or line.part is not LinePart.VALUE
+            else history.unchanged_since
+        )
+        if since and history is not None and history.count - since >= UNCHANGED_FROM:
+            told.append((history.count - since, since, line.name))
+    if not told:
+        return []
+    count, since, _ = min(told)
+    names = ", ".join(name for _, _, name in told[:4])
+    return [
+        ("   =", "edit"),
+        (f" {names} unchanged, bit for bit, for {count:,} iterations", ""),
+        (f", since {since:,}", "dim"),
+    ]
+
+
+def _births(overview: Overview, head: Cell, *, short: bool) -> list[Row]:
+    births, outputs = overview.births, overview.outputs
+    row: Row = [head]
+    for place, birth in enumerate(births[:3]):
+        cause, layer = birth.cause, birth.cause.location.operation
+        at = "" if cause.location.iteration is None else f"@{cause.location.iteration}"
+        name = "an input" if layer is None else f"{layer_name(layer)}{at}"
+        kind = "" if layer is None else f"{layer.type} "
+        row += [("  →  ", "dim")] if place else []
+        row += [(word_of(cause.kind), "bad"), (f" {'in' if place else 'born in'} {kind}", ""), (name, "strong")]
+        row.append((f" {element_text(cause.element)}" + (f" ({cause.arithmetic})" if cause.arithmetic else ""), "dim"))
+    if len(births) > 3:
+        row.append((f"  … {len(births) - 3} more", "dim"))
+    spoilt = [f"{port.nan + port.infinite} in {printable(port.name)}" for port in outputs if port.nan or port.infinite]
+    row.append((f"  →  {', '.join(spoilt[:3])}" if spoilt else "", "dim"))
+    row.append((_looked(overview), "dim"))
+    if short:
+        return [row]
+    operands = [one for one in births[0].cause.operands if one.value is not None]
+    values = "   ".join(
+        f"{layer_name(one.layer)}{element_text(one.element)} = {scalar_text(one.value)}" for one in operands
+    )
+    return [
+        row,
+        [("         ", ""), (f"{values}   " if values else "", "dim"), ("x", "key"), (" walks these in time", "dim")],
+    ]
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"

@@ -1,0 +1,144 @@
+"""The picture of one row of a card: its numbers over the iterations, or words instead."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stepper.element_types import Array
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.pictures import Form, ScaleKind
+from tui.paint.rows import number
+from tui.pictures.axis import ENTERED, Axis, Slot
+from tui.pictures.drawing import WAYS, RowPicture, Strip, column, truth, unit_text
+from tui.pictures.palette import Palette
+from tui.screens.overview.arrangement import Shown, Wishes
+from tui.screens.overview.cards import Card, Line, LinePart, is_true_over
+from tui.screens.overview.cursor import Place
+
+
+class Drawn(NamedTuple):
+    """The strips of a row by line, and the words for its scale and for how many numbers a line stands."""
+
+    lines: list[list[Strip]]
+    scale: str = ""
+    unit: str = ""
+
+
+class RowPictures:
+    """The pictures of rows, drawn once for each height, axis and choice."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[object, Drawn] = {}
+
+    def clear(self) -> None:
+        """Draw all anew."""
+        self._drawn.clear()
+
+    def of(self, shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palette, *, small: bool) -> Drawn:
+        """Return the picture of a row."""
+        if line.form is Form.WORDS:
+            return _said(line, shown.axes[0], height)
+        key = shown.card.key(line)
+        kept = (key, height, way_of(wishes, shown.card, line), wishes.scales.get(key), shown.axes, shown.runs, small)
+        if kept not in self._drawn:
+            self._drawn[kept] = _draw(shown, line, height, wishes, palette, small=small)
+        return self._drawn[kept]
+
+
+def way_of(wishes: Wishes, card: Card, line: Line) -> str:
+    """Return how several numbers of a row become one."""
+    return wishes.ways.get(card.key(line), WAYS[0]) if line.form is Form.PICTURE else "largest"
+
+
+def value_at(card: Card, line: Line, at: Place, wishes: Wishes) -> tuple[ValueHistory | None, Array | None]:
+    """Return the history of a row in the cursor's run, and its numbers in the cursor's iteration."""
+    history = card.history(line, at.run)
+    if history is None:
+        return None, None
+    return history, column(history, at.iteration, at.iteration + 1, way_of(wishes, card, line))
+
+
+def _said(line: Line, axis: Axis, height: int) -> Drawn:
+    came = f"{line.came[: ENTERED + 2]:>{ENTERED}}" if line.came and not line.words.startswith("counts") else ""
+    entered = axis.entered or 0
+    begin = entered + max(ENTERED, len(came)) + 1
+    strips: list[Strip] = [(entered, came, "dim"), (begin, line.words, "dim")]
+    return Drawn([strips, *([[]] * (height - 1))])
+
+
+def _draw(shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palette, *, small: bool) -> Drawn:
+    card, way = shown.card, way_of(wishes, shown.card, line)
+    histories = card.histories(line)
+    scale = wishes.scales.get(card.key(line))
+    if line.part is LinePart.CHANGE and scale is None:
+        scale = ScaleKind.LOG
+    is_growth = line.part is LinePart.GROWTH
+    drawn = RowPicture(histories, shown.axes[0], Form.TRUTH if is_growth else line.form, line.labels, way, scale)
+    found: list[list[Strip]] = [[] for _ in range(height)]
+    for run, axis in zip(shown.runs, shown.axes, strict=True):
+        history = card.history(line, run)
+        parts: list[list[Strip]] = []
+        if history is not None and is_growth:
+            parts = [_growth(history, slot) for slot in axis.slots]
+            parts = [[strip for part in parts for strip in part]]
+        elif history is not None:
+            parts = drawn.lines(history, axis, height, palette)
+            if line.part is LinePart.CHANGE:
+                _mark_stills(parts, history, axis)
+            if line.places and height > 1:
+                _write_places(parts, line.places, axis, history.elements, height, plain=palette.look.plain)
+        elif drawn.form is Form.TRUTH and card.runs:
+            verdicts = [(slot, is_true_over(card.runs[run], slot.first, slot.last)) for slot in axis.slots]
+            parts = [truth(verdicts, rare=False)]
+        for y, part in enumerate(parts[:height]):
+            found[y] += part
+    note = drawn.note(small=small) if height > 1 else ""
+    is_picture = height > 1 and drawn.form is Form.PICTURE
+    return Drawn(
+        found,
+        note,
+        unit_text(histories[0], height, way, is_plain=palette.look.plain, small=small) if is_picture else "",
+    )
+
+
+def _growth(history: ValueHistory, slot: Slot) -> list[Strip]:
+    """Return what a value has more than before, in a slot."""
+    numbers = column(history, slot.first, slot.last, "largest")
+    if numbers is None:
+        return []
+    text = growth_text(numbers)
+    if len(text) >= slot.width:
+        text = "=" if not numbers[0] else "+" if numbers[0] > 0 else "-"
+    token = "dim" if not numbers[0] else "strong"
+    return [(slot.start + (slot.width - len(text)) // 2, text, token)]
+
+
+def growth_text(numbers: Array) -> str:
+    """Return what a value has more than before: one number, so many elements, nothing."""
+    more, is_one, joined = (float(one) for one in numbers)
+    if is_one:
+        return f"+{number(joined)}"
+    return "same" if not more else f"{int(more)} more" if more > 0 else f"{int(-more)} less"
+
+
+def _mark_stills(lines: list[list[Strip]], history: ValueHistory, axis: Axis) -> None:
+    """Write where nothing changed, not one bit's worth."""
+    for slot in axis.slots:
+        numbers = column(history, slot.first, slot.last, "largest")
+        if numbers is not None and numbers[0] == 0:
+            for line in lines:
+                line[:] = [strip for strip in line if strip[0] != slot.start]
+            lines[-1].append((slot.start, "=" * (slot.width - (slot.width >= 3)), "dim"))
+
+
+def _write_places(
+    lines: list[list[Strip]], places: tuple[str, ...], axis: Axis, size: int, height: int, *, plain: bool
+) -> None:
+    """Write the words for the elements at the left of a picture, one or two a line."""
+    whole = plain or size <= height
+    if len(places) != size or (size > height if whole else size > 2 * height):
+        return
+    for y in range(height):
+        words = places[y : y + 1] if whole else places[2 * y : 2 * y + 2]
+        text = "".join((word[:1] or " ").replace(" ", "␣") for word in words)
+        lines[y].append((axis.entered or 0, f"{text:>{ENTERED}}", "dim"))
