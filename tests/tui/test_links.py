@@ -123,3 +123,19 @@ def test_a_frame_is_looked_at_by_enter_and_by_two_clicks() -> None:
         assert driven.state.depth == depth == 1
 
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@3",))
+
+
+def test_where_there_are_tabs_tab_comes_by_every_pane() -> None:
+    async def script(driven: Driven) -> None:
+        seen = []
+        for _ in range(14):
+            focused = driven.app.focused
+            assert isinstance(focused, Pane) and focused.id is not None
+            seen.append(focused.id)
+            named = driven.text("keys").partition("Tab ")[2].partition("   ")[0]
+            await driven.press("tab")
+            assert not named or named in (driven.app.front.tab, getattr(driven.app.focused, "name_for_tab", ""))
+        assert {"operations", "graph", "loop", "edges", "scans", "time"} <= set(seen)
+        assert seen[0] in seen[1:], "it goes round"
+
+    drive("date_normaliser", script, size=(80, 24), lines=(f"run-to {DECODER}@3",))

@@ -264,18 +264,36 @@ class MainScreen(DebugScreen):
         self._fit()
 
     def move_tab(self, by: int) -> bool:
-        """The next tab, where there are tabs."""
+        """The next pane of the tab, and from the last one the next tab, where there are tabs."""
         if not self.has_class("-tiny"):
             return False
+        beside = self._beside(by)
+        if beside is not None:
+            self.set_focus(beside)
+            return True
         names = list(TABS)
         self.show_tab(names[(names.index(self.tab) + by) % len(names)])
-        self._focus_on(self.tab)
+        chain = self._chain()
+        self.set_focus(chain[0 if by > 0 else -1] if chain else None)
         return True
 
+    def _chain(self) -> list[Pane]:
+        """Return the panes of the tab that is shown to which Tab leads; the strip of time has a tab of its own."""
+        chain = [pane for pane in self.focus_chain if isinstance(pane, Pane)]
+        return chain if self.tab == "time" else [pane for pane in chain if not isinstance(pane, TimelineBar)]
+
+    def _beside(self, by: int) -> Pane | None:
+        """Return the next pane of the tab that is shown, or the one before; None at the ends."""
+        chain = self._chain()
+        place = chain.index(self.focused) + by if isinstance(self.focused, Pane) and self.focused in chain else -1
+        return chain[place] if 0 <= place < len(chain) else None
+
     def following(self) -> str:
-        """Return the tab to which Tab leads, where there are tabs."""
-        names = list(TABS)
-        return names[(names.index(self.tab) + 1) % len(names)] if self.has_class("-tiny") else super().following()
+        """Return the pane, or the tab, to which Tab leads, where there are tabs."""
+        if not self.has_class("-tiny"):
+            return super().following()
+        beside, names = self._beside(1), list(TABS)
+        return names[(names.index(self.tab) + 1) % len(names)] if beside is None else beside.name_for_tab
 
     def _focus_on(self, tab: str) -> None:
         pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[tab] and pane.display), None)
