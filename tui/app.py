@@ -422,6 +422,13 @@ class StepperApp(App[int]):
         self.asked_pane = self.focused_pane
         self.push_screen(StoryScreen(self, question))
 
+    def open_table(self, text: str) -> None:
+        """Show these values over the iterations as a table; without any what the loop here carries."""
+        from tui.screens.table.screen import TableScreen
+
+        self.asked_pane = self.focused_pane
+        self.push_screen(TableScreen(self, text))
+
     def open_first(self) -> None:
         """Close all that shows the run that was: another one follows, on the same screen if that can show it."""
         self.open_view("overview" if self.front.view_name == "overview" else "main")

@@ -58,6 +58,9 @@ class Application(ScreenHost, SessionHost, Protocol):
     def open_story(self, question: StoryQuestion) -> None:
         """Show the answer to a question why."""
 
+    def open_table(self, text: str) -> None:
+        """Show values over the iterations as a table."""
+
     def close_card(self) -> bool:
         """Close what covers something; False if there is nothing."""
         ...

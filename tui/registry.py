@@ -54,6 +54,11 @@ VIEWS: Final = {
             "tui.screens.compare.screen:CompareScreen",
             "the run beside a reference: where they part, op by op",
         ),
+        View(
+            "table",
+            "tui.screens.table.screen:TableScreen",
+            "iterations by elements, buckets or operations: sorted, filtered, searched",
+        ),
         View("inputs", "tui.screens.inputs.screen:InputsScreen", "what was chosen for the model's inputs"),
         View(
             "ports",

@@ -47,6 +47,7 @@ _GROUPS: Final = (
     "searching",
     "session",
     "story",
+    "table",
     "tensor",
 )
 """The modules of further actions, imported when the first action is called for: the screen is painted before."""

@@ -82,6 +82,7 @@ NAMES: Final = {
     "ctrl+end": "Ctrl+End",
     "greater_than_sign": ">",
     "less_than_sign": "<",
+    "vertical_line": "|",
     "pagedown": "PgDn",
     "pageup": "PgUp",
 } | {f"f{number}": f"F{number}" for number in range(1, 13)}
@@ -92,6 +93,7 @@ IN_TIME: Final = ("operations", "timeline", "grid", "chart", "moments")
 """Panes in which the arrows move the moment itself."""
 
 OVERVIEW: Final = ("overview",)
+TABLE: Final = ("table",)
 
 STORY: Final = ("story",)
 
@@ -296,6 +298,36 @@ KEYS: Final = (
     Key(("enter",), "open-row", "value", "open the chosen value full screen", ("edges", "scans")),
     Key(("enter",), "open-row", "select", "select the chosen operation; open a value that none computes", ("node",)),
     Key(("enter",), "open-row", "go there", "go where the chosen link leads", ("loop", "stop")),
+    # the table
+    Key(("v",), "table {op}", "table", "the value over the iterations as a table", ("edges", "watches")),
+    *(
+        Key(keys, f"table-move {way} {{n}}".rstrip(), word, help, TABLE)
+        for keys, way, word, help in (
+            (("down", "j"), "down", "row", "the row below"),
+            (("up", "k"), "up", "row back", "the row above"),
+            (("right", "l"), "right", "column", "the column to the right"),
+            (("left", "h"), "left", "column back", "the column to the left; left of all are the iterations"),
+            (("pagedown",), "page", "page", "a page further down"),
+            (("pageup",), "-page", "page back", "a page further up"),
+            (("home",), "home", "first column", "the iterations, left of all columns"),
+            (("end",), "end", "last column", "the last column"),
+            (("ctrl+home",), "first", "first row", "the first row"),
+            (("ctrl+end",), "last", "last row", "the last row"),
+        )
+    ),
+    Key(("greater_than_sign",), "table-sort down", "sort", "sort by the column, the largest first; again: not", TABLE),
+    Key(("less_than_sign",), "table-sort up", "sort up", "sort by the column, the least first; again: not", TABLE),
+    Key(("vertical_line",), "filter-prompt", "filter", "show only the rows where a condition holds", TABLE),
+    Key(("slash",), "prompt table-search ", "search", "go to a column, or to the next row of a condition", TABLE),
+    Key(("full_stop",), "table-found next", "next found", "the next row found", TABLE),
+    Key(("comma",), "table-found previous", "previous found", "the row found before", TABLE),
+    Key(("H",), "table-hide", "hide", "hide the column", TABLE),
+    Key(("space",), "fold", "hidden", "show the columns that are hidden, or hide them again", TABLE),
+    Key(("m",), "table-mark {letter}", "mark", "m A: the row of the cursor is A, which is held against now", TABLE),
+    Key(("y",), "table-copy", "copy CSV", "copy the table as CSV, without what is hidden", TABLE),
+    Key(("Y",), "table-copy address", "copy address", "copy the address of the cell", TABLE),
+    Key(("o",), "table-why", "why", "go to the moment of the cell, and ask where its value comes from", TABLE),
+    Key(("enter",), "table-open", "go there", "go to the moment of the cell; open a bucket", TABLE),
     # lists
     Key(("down", "j"), "row +{n}", "row", "the row below", LISTS),
     Key(("up", "k"), "row -{n}", "row back", "the row above", LISTS),
@@ -428,6 +460,19 @@ FOOTERS: Final = {
         "help-keys",
     ),
     "value": ("open", "scroll", "next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
+    "table": (
+        "table-sort down",
+        "filter-prompt",
+        "prompt table-search",
+        "table-hide",
+        "table-mark {letter}",
+        "table-open",
+        "table-why",
+        "table-copy",
+        "look next",
+        "back",
+        "help-keys",
+    ),
     "tensor": (
         "element down",
         "look next",

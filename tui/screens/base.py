@@ -204,6 +204,10 @@ class DebugScreen(Guarded, Screen[None]):
             self.host.close_prompt()
         return was_open
 
+    def own_line(self, line: str) -> str:
+        """Return what a line means on this screen, where that is something else."""
+        return line
+
     def show_tab(self, name: str) -> None:
         """Show a tab, on a screen with tabs."""
 

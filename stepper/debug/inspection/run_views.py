@@ -72,17 +72,27 @@ def _break_view(breakpoint: Breakpoint) -> BreakView:
 
 
 class WatchView(Struct, frozen=True, eq=False):
-    """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped."""
+    """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped.
+
+    `addresses` are those of the values that it reads.
+    """
 
     number: int
     text: str
     now: WatchReading | None
     iterations: tuple[WatchReading, ...]
+    addresses: tuple[str, ...] = ()
 
 
 def watch_views(watches: Iterable[Watch], run: LoopRun | None) -> tuple[WatchView, ...]:
     """Return all watches; `run` is that of the loop whose iterations are wanted."""
-    return tuple(WatchView(watch.number, watch.text, watch.now, _readings(watch, run)) for watch in watches)
+    return tuple(
+        WatchView(watch.number, watch.text, watch.now, _readings(watch, run), _addresses(watch)) for watch in watches
+    )
+
+
+def _addresses(watch: Watch) -> tuple[str, ...]:
+    return tuple(str(address) for address in watch.expression.addresses)
 
 
 def _readings(watch: Watch, run: LoopRun | None) -> tuple[WatchReading, ...]:

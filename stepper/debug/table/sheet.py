@@ -20,6 +20,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit
+from stepper.debug.iterations.loop_runs import Outer
 from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead, detail_of, head_of, with_gaps
 from stepper.debug.table.columns import SheetColumn, SheetTopic, topic_of
 from stepper.debug.table.gathered import ColumnFacts, GatheredValue, UnevenValue
@@ -29,8 +30,9 @@ from stepper.debug.table.views import SheetForm, SheetRequest, SheetSort, SheetV
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, is_of_numpy
 from stepper.errors import Paused, UsageError
+from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target
-from stepper.query.address_syntax import Address
+from stepper.query.address_syntax import Address, Level, Name, NameKind, exact_name
 from stepper.query.expression_syntax import ExpressionError
 
 MOST_CELLS: Final = 2**24
@@ -78,13 +80,15 @@ class Sheet:
         self._described: tuple[tuple[Any, ...], ColumnDetail] | None = None
         self._filter: RowFilter | None = None
 
-    def _course(self, numbers: Sequence[int], begin: int | None = None, end: float | None = None) -> Course:
+    def _course(
+        self, numbers: Sequence[int], begin: int | None = None, end: float | None = None, outer: Outer | None = None
+    ) -> Course:
         topic = self.topic
         program = topic.values[numbers[0]].target.program
         last = math.inf if topic.end is None else topic.end
         return Course(
             topic.body,
-            topic.outer,
+            topic.outer if outer is None else outer,
             [topic.values[number].target.slot for number in numbers],
             None if program is topic.body else program,
             begin=topic.begin if begin is None else begin,
@@ -97,6 +101,11 @@ class Sheet:
     def total(self) -> int:
         """Return how many iterations are known."""
         return min(course.next for course in self._courses) - self.topic.begin
+
+    @property
+    def outer(self) -> Outer:
+        """Return the iterations around the run of the loop, as far as they are known."""
+        return self._courses[0].outer
 
     @property
     def is_complete(self) -> bool:
@@ -115,8 +124,7 @@ class Sheet:
         if not one.is_bucket:
             raise UsageError(f"'{one.name}' is no bucket of several elements")
         value = replace(self.topic.values[one.value], span=(one.begin, one.end))
-        outer = self._courses[0].outer
-        return Sheet(self.timeline, replace(self.topic, values=(value,), outer=outer), self.statistic)
+        return Sheet(self.timeline, replace(self.topic, values=(value,), outer=self.outer), self.statistic)
 
     def read_on(self, seconds: float) -> bool:
         """Read further iterations for about so many seconds, or to a pause; True if there is more to read.
@@ -225,6 +233,50 @@ class Sheet:
         begin = self.topic.begin
         self._read_all(self._course([value.number], begin, begin + total), take)
         return np.concatenate(found)
+
+    def row_elsewhere(self, timeline: Timeline, outer: Outer, iteration: int, columns: Sequence[int]) -> dict[int, Any]:
+        """Return the numbers of an iteration of another run of the loop, or of another branch; None: there is none."""
+        found: dict[int, Any] = dict.fromkeys(columns)
+        wanted = {self.columns[column].value for column in columns if column < len(self.columns)}
+
+        for group in self._groups:
+            numbers = [number for number in group if number in wanted]
+            taken: list[Batch] = []
+
+            def take(_begin: int, batch: Batch, taken: list[Batch] = taken) -> bool:
+                taken.append(batch)
+                return False
+
+            if numbers and self._course(numbers, iteration, iteration + 1, outer).go(timeline, take) and taken:
+                for number, values in zip(numbers, taken[0], strict=True):
+                    self._put_row(found, number, values)
+        return found
+
+    def _put_row(self, found: dict[int, Any], number: int, values: Sequence[Any]) -> None:
+        value = self._values[number]
+        try:
+            numbers, known = value.numbers(values)
+        except UnevenValue:
+            return
+        for place in range(numbers.shape[1]):
+            column = self._offsets[number] + place
+            if column in found and known[0]:
+                found[column] = numbers[0, place].item()
+
+    def address_of(self, column: int, iteration: int) -> Address:
+        """Return the address of a cell, as it is written at the prompt wherever the run stands."""
+        one = self.columns[column]
+        value = self.topic.values[one.value]
+        loops = iter(self.outer)
+        levels, atlas_levels = [], value.address.levels
+        path = iter(value.target.program.path[: len(self.topic.body.path) - 1])
+        layer = next(path, None)
+        for level in atlas_levels:
+            around = next(loops, None) if layer is not None and _names(level, layer) else None
+            if layer is not None and _names(level, layer):
+                layer = next(path, None)
+            levels.append(replace(level, iterations=around))
+        return replace(value.address, levels=tuple(levels), iterations=iteration, index=one.index or ())
 
     def _read_all(self, course: Course, take: Callable[[int, Batch], bool]) -> None:
         if not course.go(self.timeline, take):
@@ -408,7 +460,7 @@ class Sheet:
         return SheetView(
             request=request,
             topic=self.topic,
-            outer=self._courses[0].outer,
+            outer=self.outer,
             forms=tuple(self._form(value) for value in self._values),
             columns=self.columns,
             begin=begin,
@@ -460,3 +512,8 @@ class Sheet:
         if self._described is None or self._described[0] != key:
             self._described = key, detail_of(column, self.column(column), self.known(column), rows)
         return self._described[1]
+
+
+def _names(level: Level, layer: Layer) -> bool:
+    """True if the level of a full address is that of a layer, not a side of an If."""
+    return level.name in (exact_name(layer.name), Name(NameKind.ID, str(layer.id)))

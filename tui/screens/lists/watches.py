@@ -99,6 +99,12 @@ class WatchList(ListPane[WatchView]):
         """Return its number."""
         return str(item.number)
 
+    @property
+    def chosen_address(self) -> str:
+        """The addresses of what the chosen watch reads."""
+        chosen = self.chosen
+        return "" if chosen is None else ", ".join(chosen.addresses)
+
     def line_to_open(self, item: WatchView) -> str:
         """Return all of its value."""
         return f"print {item.text}"

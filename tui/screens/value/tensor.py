@@ -150,12 +150,14 @@ class TensorPane(Pane):
     # --- keys and mouse ------------------------------------------------------------------------------------------
 
     def look_on(self, direction: int) -> None:
-        """The next view."""
+        """The next view; after the last the table of the value over the iterations."""
         seen = self.inspected
         now = seen.view, seen.against and seen.view == "numbers"
         place = VIEWS.index(now) + direction
         seen.view, seen.against = VIEWS[place % len(VIEWS)]
         self._changed_all()
+        if place == len(VIEWS) and seen.shown.address and seen.shown.iteration is not None:
+            self.post_line(f"table {seen.shown.address}")
 
     def zoom_by(self, by: int) -> None:
         """More digits, or a part of the colours larger."""

@@ -1,0 +1,129 @@
+"""The table screen by keys: the Collatz course of 27 and what overflows in the RWKV sample, read from the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.debug.debugged import SAMPLES, sample
+from tests.tui.driven import Driven, drive
+from tui.screens.table.screen import TableScreen
+
+
+def collatz() -> list[int]:
+    """The numbers after the start until 1, as many as the loop made."""
+    number = int(np.load(SAMPLES / "while_loop" / "inputs.npz")["start"].item())
+    course = []
+    while number != 1:
+        number = 3 * number + 1 if number % 2 else number // 2
+        course.append(number)
+    return course
+
+
+def rows_of(driven: Driven) -> list[list[str]]:
+    """The rows below the rule, as words: the iteration first."""
+    lines = driven.text("table").splitlines()
+    rule = max(place for place, line in enumerate(lines) if line.lstrip().startswith("───"))
+    return [line.replace("▌", " ").split() for line in lines[rule + 1 :] if line.strip()]
+
+
+def test_a_table_is_sorted_filtered_searched_and_leads_to_the_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    course = collatz()
+    order = sorted(range(len(course)), key=lambda row: -course[row])
+
+    async def script(driven: Driven) -> None:
+        await driven.type("table number, steps")
+        await driven.filled()
+        rows = rows_of(driven)
+        assert rows[0] == ["0", str(course[0]), "1"] and rows[5][:2] == ["5", str(course[5])]
+        await driven.press("greater_than_sign")
+        assert [int(row[1]) for row in rows_of(driven)] == [course[row] for row in order][: len(rows)]
+        assert "sorted by number down" in driven.text("table") and "number ▼" in driven.text("table")
+        await driven.press("less_than_sign", "less_than_sign", "ctrl+home")  # up, and as they ran
+        assert [int(row[0]) for row in rows_of(driven)][:4] == [0, 1, 2, 3]
+        await driven.type("filter > 1000")
+        big = [row for row in range(len(course)) if course[row] > 1000]
+        assert [int(row[0]) for row in rows_of(driven)][:8] == big[:8]
+        assert f"{len(big)} of {len(course)} rows" in driven.text("line")
+        await driven.press("vertical_line")
+        assert driven.app.front.prompt.value == "filter number > 1000"
+        driven.app.front.prompt.value = "filter number > 1000 and steps > 50 and number < prev(number)"
+        await driven.press("enter")
+        fell = [row for row in big if row >= 50 and course[row] < course[row - 1]]
+        assert [int(row[0]) for row in rows_of(driven)][:8] == fell[:8]
+        await driven.type("save sheet.csv")
+        await driven.type("save sheet.npy")
+        lines = (tmp_path / "sheet.csv").read_text().splitlines()
+        assert lines[0] == "@,number,steps"
+        assert lines[1:] == [f"{row},{course[row]},{row + 1}" for row in fell]
+        assert np.load(tmp_path / "sheet.npy").tolist() == [[course[row], row + 1] for row in fell]
+        await driven.press("y")
+        assert driven.app.clipboard.splitlines() == lines
+        await driven.type("filter number >")
+        assert "expected" in driven.text("line")
+        await driven.type("filter")
+        await driven.press("slash")
+        driven.app.front.prompt.value = "table-search > 9000"
+        await driven.press("enter")
+        peaks = [row for row in range(len(course)) if course[row] > 9000]
+        assert f"▌{peaks[0]:>4}" in driven.text("table")
+        await driven.press("m", "A", "full_stop" if len(peaks) > 1 else "down", "enter")
+        await driven.filled()
+        there = peaks[1] if len(peaks) > 1 else peaks[0] + 1
+        assert driven.state.iteration == there
+        text = driven.text("table").splitlines()
+        assert next(line for line in text if line.strip().startswith(f"A {peaks[0]}")).split()[2] == str(
+            course[peaks[0]]
+        )
+        assert next(line for line in text if f"▸{there}" in line).split()[1] == str(course[there])
+        gap = course[there] - course[peaks[0]]
+        assert next(line for line in text if line.strip().startswith("dif")).split()[1] == f"{gap:+d}"
+
+    drive(sample("while_loop"), script, size=(100, 30))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+def test_columns_are_hidden_and_buckets_open_at_the_end_of_the_run(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("last")
+        await driven.type("table h_next, x")
+        await driven.filled()
+        assert "h_next" in driven.text("table") and "25 of 25 rows" in driven.text("line")
+        first = driven.text("table").splitlines()
+        name = next(line for line in first if " @ " in line).split()[1]
+        await driven.press("H")
+        assert name not in next(line for line in driven.text("table").splitlines() if " @ " in line)
+        await driven.press("space")
+        assert name in driven.text("table")
+        await driven.type("table x")
+        await driven.filled()
+        assert "x[0,0]+" in driven.text("table")
+        await driven.press("enter")
+        assert "x[0,1]" in driven.text("table") and "+" not in driven.text("table").split("time")[0].split("@")[1]
+        await driven.press("q")
+        assert "x[0,0]+" in driven.text("table")
+        await driven.press("q", "q")
+        assert not isinstance(driven.app.front, TableScreen)
+
+    drive(sample("specification_lstm"), script, size=size)
+
+
+def test_infinite_numbers_are_found_and_the_cursor_asks_why() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("table numerator")
+        await driven.filled()
+        await driven.type("filter inf")
+        rows = rows_of(driven)
+        assert [row[0] for row in rows] == ["7", "8", "9", "10", "11"] and "+Inf" in rows[0]
+        await driven.type("table-search numerator[0,3]")
+        assert "numerator[0,3]" in driven.text("column")
+        await driven.press("o")
+        await driven.filled()
+        assert driven.state.iteration == 7
+
+    drive(sample("rwkv_overflow"), script, size=(160, 48))

@@ -1,0 +1,128 @@
+"""How the cells of a table are written, and which shade they have."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from rich.style import Style
+
+from stepper.debug.table.column_numbers import ColumnHead
+from stepper.debug.table.views import SheetView
+from stepper.tensors.pictures import Scale, bar_scale, heights, scale_of, shades
+from tui.paint.pane import Pane
+from tui.paint.rows import BARS, Cell, number
+
+_MOST_SHADE: Final = 0.38
+_STEPS: Final = 16
+"""Shades of a sign: as many as can be told apart, so that styles are few."""
+
+
+def cell_text(value: Any, room: int) -> str:
+    """Return a number in at most so many cells (6 or more): three decimals, so that points stand under points."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and math.isfinite(value) and (value == 0 or 1e-3 <= abs(value) < 1e5):
+        text = f"{value:.3f}"
+        return text if len(text) <= room else number(value, room)
+    return number(value, max(room, 6))
+
+
+def difference_text(a: Any, now: Any, room: int) -> str:
+    """Return now minus A with its sign; `=` where they are the same."""
+    if a is None or now is None:
+        return ""
+    if a == now or (a != a and now != now):
+        return "="
+    gap = int(now) - int(a) if isinstance(now, int) and isinstance(a, int) else float(now) - float(a)
+    text = cell_text(abs(gap), room - 1)
+    return text if gap != gap else f"{'+' if gap > 0 else '-'}{text.lstrip('+')}"
+
+
+class Shades:
+    """The shades of the columns of a view: zero is the ground, the robust largest of a column is full."""
+
+    def __init__(self, pane: Pane) -> None:
+        self._pane = pane
+        self._scales: dict[int, Scale] = {}
+        self._styles: dict[tuple[int, bool, str], Style] = {}
+        self._view: SheetView | None = None
+
+    def take(self, view: SheetView) -> None:
+        """Another view."""
+        if view is not self._view:
+            self._view = view
+            self._scales.clear()
+
+    def forget(self) -> None:
+        """Another theme."""
+        self._styles.clear()
+
+    def cell(self, column: int, value: Any, width: int, *, bold: bool = False) -> Cell:
+        """Return a cell, its number at the right with one blank behind it."""
+        text = f"{cell_text(value, width - 2):>{width - 1}} "
+        if value is None:
+            return f"{'·':>{width - 1}} ", "dim"
+        if isinstance(value, float) and not math.isfinite(value):
+            return text, "bad"
+        return text, self._style(self._level(column, value), bold=bold)
+
+    def _level(self, column: int, value: Any) -> int:
+        scale = self._scales.get(column)
+        if scale is None:
+            scale = self._scales[column] = self._scale(column)
+        return round(float(shades(np.array(float(value)), scale)) * _STEPS)
+
+    def _scale(self, column: int) -> Scale:
+        assert self._view is not None
+        head = self._view.heads.get(column)
+        if head is not None:
+            return scale_of(head.course)
+        facts = self._view.facts[column]
+        return scale_of(np.array([facts.low or 0.0, facts.high or 0.0]))
+
+    def _style(self, level: int, *, bold: bool) -> Style:
+        key = level, bold, ""
+        known = self._styles.get(key)
+        if known is None:
+            pane = self._pane
+            shade = pane.colour("warm" if level > 0 else "cool")
+            ground = pane.colour("background").blend(shade, (abs(level) / _STEPS) ** 0.8 * _MOST_SHADE)
+            known = self._styles[key] = Style(
+                bgcolor=ground.rich_color, color=pane.colour("foreground").rich_color, bold=bold
+            )
+        return known
+
+
+def time_bars(head: ColumnHead, width: int) -> str:
+    """Return the course of a column as so many bars or fewer: of several numbers the strongest; N and I are letters."""
+    course = head.course
+    if not len(course):
+        return ""
+    count = min(width, len(course))
+    edges = np.arange(count + 1) * len(course) // count
+    parts = [course[begin:end] for begin, end in pairwise(edges.tolist())]
+    return _bars(np.array([_strongest(part) for part in parts]))
+
+
+def _strongest(part: Any) -> float:
+    found = part[int(np.argmax(np.where(np.isnan(part), np.inf, np.abs(part))))]
+    return float(found)
+
+
+def _bars(numbers: Any) -> str:
+    levels = heights(numbers, bar_scale(numbers, log=False))
+    return "".join(
+        "N" if level != level else "I" if math.isinf(level) else BARS[max(0, min(5, int(level * 5.999)))]
+        for level in levels.tolist()
+    )
+
+
+def count_bars(head: ColumnHead) -> str:
+    """Return how often which numbers are in a column, from the least to the largest."""
+    most = int(head.counts.max()) if len(head.counts) else 0
+    return "".join(
+        " " if not count else BARS[min(5, math.ceil(count / most * 6) - 1)] for count in head.counts.tolist()
+    )

@@ -1,0 +1,161 @@
+"""The column of the cursor: its numbers, how often which are in it, its course over the iterations."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead
+from tui.paint.pane import Host, Pane
+from tui.paint.rows import Row, clip, padded, printable
+from tui.screens.table.cells import cell_text
+from tui.screens.table.topic import TableTopic
+
+_NUMBER: Final = 10
+_HIGH: Final = 10
+_SHOWN, _OUT, _ZERO = "■", "○", "╌"
+
+
+class ColumnPane(Pane, can_focus=False):
+    """Everything of one column."""
+
+    DEFAULT_CSS = "ColumnPane { width: 50; height: 1fr; }"
+    follows_selection: ClassVar[bool] = False
+
+    def __init__(self, host: Host, topic: TableTopic, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self.topic = topic
+
+    def rows(self, width: int) -> list[Row]:
+        """Return the parts."""
+        view, column, at = self.topic.view, self.topic.level.column, self.topic.iteration
+        detail = None if view is None else view.detail
+        if view is None or column < 0:
+            return [[("@", "title")], [], [("the iterations, in the order of the run", "dim")]] if view else []
+        name = clip(printable(view.columns[column].name), width - 30)
+        place = "" if at is None else f", cursor at @{at}"
+        head: list[Row] = [[(name, "title"), (f"   column of {view.total:,}{place}", "note")], []]
+        if detail is None or detail.column != column:
+            return [*head, [("its numbers are read when it is sorted by (> <)", "dim")]]
+        value = self._value(column)
+        rows = [*head, *_numbers(detail, value, view.passed), []]
+        bars = view.heads.get(column)
+        if bars is not None and len(bars.counts):
+            rows += [[("how often", "title"), ("   shown | filtered out", "note")], *_histogram(bars, value, width), []]
+        rows += [[("over the iterations", "title"), ("   the shown in colour", "note")], *self._course(detail, width)]
+        return rows
+
+    def _value(self, column: int) -> Any:
+        view, place = self.topic.view, self.topic.level.place
+        numbers = None if view is None else view.numbers.get(column)
+        at = 0 if view is None else place - view.top
+        return None if numbers is None or not 0 <= at < len(numbers) else numbers[at]
+
+    def _course(self, detail: ColumnDetail, width: int) -> list[Row]:
+        """Draw each iteration, or the strongest of several, at its height."""
+        low, high, look, view = detail.low, detail.high, self.topic.level.look, self.topic.view
+        if low is None or high is None or look is None or view is None:
+            return [[("no finite number", "dim")]]
+        room = max(width - _NUMBER - 1, 4)
+        count = min(room, len(detail.numbers))
+        edges = np.arange(count + 1) * len(detail.numbers) // count
+        marks = {"cursor": self.topic.iteration, "now": look.now, "a": None}
+        if look.a is not None and not look.a.is_elsewhere:
+            marks["a"] = look.a.iteration
+        places = {
+            name: (one - view.begin) // detail.step * count // max(len(detail.numbers), 1)
+            for name, one in marks.items()
+            if one is not None
+        }
+        grid: list[list[tuple[str, str]]] = [[(" ", "")] * count for _ in range(_HIGH)]
+        span = high - low
+        zero = round((0 - low) / span * (_HIGH - 1)) if span > 0 and low <= 0 <= high else None
+        if zero is not None:
+            grid[_HIGH - 1 - zero] = [(_ZERO, "faint")] * count
+        for column in range(count):
+            part = detail.numbers[edges[column] : edges[column + 1]].astype(np.float64)
+            finite = part[np.isfinite(part)]
+            tone = "accent" if places.get("cursor") == column else ""
+            tone = "now" if places.get("now") == column else "a-on" if places.get("a") == column else tone
+            if len(finite) < len(part):
+                grid[0][column] = ("N" if np.isnan(part).any() else "I", "bad")
+            if not finite.size:
+                continue
+            strongest = float(finite[int(np.argmax(np.abs(finite)))])
+            line = _HIGH - 1 - (round((strongest - low) / span * (_HIGH - 1)) if span > 0 else _HIGH // 2)
+            passes = bool(detail.passes[edges[column] : edges[column + 1]].any())
+            grid[line][column] = (_SHOWN if passes else _OUT, tone or ("bar" if passes else "dim"))
+        rows: list[Row] = []
+        for line, cells in enumerate(grid):
+            label = cell_text(high, 8) if line == 0 else cell_text(low, 8) if line == _HIGH - 1 else ""
+            rows.append([(padded(label, _NUMBER - 1, right=True), "dim"), (" ", ""), *cells])
+        return [*rows, self._axis(places, marks, count)]
+
+    def _axis(self, places: dict[str, int], marks: dict[str, int | None], count: int) -> Row:
+        view = self.topic.view
+        assert view is not None
+        texts = [(0, str(view.begin), "dim"), (count - len(str(view.begin + view.total - 1)), "", "dim")]
+        texts[1] = (texts[1][0], str(view.begin + view.total - 1), "dim")
+        if "a" in places:
+            texts.append((places["a"], "A", "a-on"))
+        if "now" in places:
+            texts.append((places["now"], str(marks["now"]), "now"))
+        row: Row = [(" " * _NUMBER, "")]
+        end = 0
+        wanted = sorted(texts, key=lambda one: one[0])
+        strong = [one for one in wanted if one[2] != "dim"]
+        for at, text, tone in wanted:
+            clashes = tone == "dim" and any(abs(at - other) <= max(len(text), len(word)) for other, word, _ in strong)
+            if at < end or clashes:
+                continue
+            row += [(" " * (at - end), ""), (text, tone)]
+            end = at + len(text)
+        return row
+
+
+def _numbers(detail: ColumnDetail, value: Any, passed: int) -> list[Row]:
+    left = [
+        ("value", value),
+        ("min", detail.low),
+        ("median", detail.median),
+        ("max", detail.high),
+        ("mean", detail.mean),
+        ("std", detail.deviation),
+    ]
+    right = [
+        ("shown", f"{passed:,} rows"),
+        ("mean", cell_text(detail.shown_mean, 9)),
+        ("distinct", f"{detail.distinct:,}"),
+        ("NaN Inf", f"{detail.nan:,} {detail.infinite:,}"),
+    ]
+    rows: list[Row] = []
+    for place, (name, number) in enumerate(left):
+        row: Row = [(f"{name:<8}", "dim"), (f"{cell_text(number, 10):>10}", "" if place else "strong")]
+        if place < len(right):
+            row += [("      ", ""), (f"{right[place][0]:<9}", "dim"), (right[place][1], "")]
+        rows.append(row)
+    return rows
+
+
+def _histogram(head: ColumnHead, value: Any, width: int) -> list[Row]:
+    most = max(int(head.counts.max()), 1)
+    room = max(width - _NUMBER - 9, 4)
+    rows: list[Row] = []
+    last = len(head.counts) - 1
+    for place, (count, shown) in enumerate(zip(head.counts.tolist(), head.shown.tolist(), strict=True)):
+        low, high = head.edges[place], head.edges[place + 1]
+        is_here = isinstance(value, bool | int | float) and low <= value and (value < high or place == last)
+        full, part = round(count / most * room), round(shown / most * room)
+        part = max(part, 1) if shown else 0
+        full = max(full, part + (1 if count > shown else 0)) if count else 0
+        rows.append(
+            [
+                (padded(cell_text(float(low), 8), _NUMBER - 1, right=True), "dim"),
+                (" ", ""),
+                ("━" * part, "accent" if is_here else "bar"),
+                ("╌" * (full - part), "dim"),
+                (f" {count:,}", "accent" if is_here else "dim"),
+            ]
+        )
+    return [*rows, [(padded(cell_text(float(head.edges[-1]), 8), _NUMBER - 1, right=True), "dim")]]

@@ -1,0 +1,346 @@
+"""The table: head with time and histogram, A, now and their difference, then the rows; a cursor by row and column."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from textual import events
+
+from stepper.debug.table.conditions import cell_test
+from stepper.debug.table.views import SheetForm, SheetView
+from tui.paint.pane import Host, Pane
+from tui.paint.rows import Row, cell_len, clip, clip_head, padded, printable, width_of
+from tui.screens.table.cells import Shades, cell_text, count_bars, difference_text, time_bars
+from tui.screens.table.topic import TableTopic
+from tui.state import State
+from tui.theme import GLYPHS
+
+_NARROWEST: Final = 10
+_WIDEST: Final = 18
+_USUAL: Final = 13
+"""Cells of a column at most where not all of them have room."""
+_BARS: Final = 8
+_DOWN, _UP = "▼", "▲"
+
+
+class TablePane(Pane):
+    """Iterations down, elements across."""
+
+    DEFAULT_CSS = "TablePane { height: 1fr; }"
+    kind: ClassVar[str] = "table"
+    follows_selection: ClassVar[bool] = False
+    help_text: ClassVar[str] = (
+        "A row an iteration, a column an element (x[0,3]), at most 64; of more elements buckets, which Enter\n"
+        "opens: x[0,32]+32 begins at x[0,32] and has 32 elements. `table rms(*)` has a column an operation.\n"
+        "Above the rows: the course over the iterations, how often which numbers are there, A, now, and now minus A.\n"
+        "| filters: abs(x[0]) > 2, nan, x[1] < prev(x[1]); / goes to a column, or to the next row of a condition.\n"
+        "Columns that are the same in every iteration are hidden, and counted; Space shows them.\n"
+        "Shade: by column, above and below zero. Bold: what passes the filter's comparison."
+    )
+
+    def __init__(self, host: Host, topic: TableTopic, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self.topic = topic
+        self._shades = Shades(self)
+        self._seen: tuple[Any, ...] = ()
+
+    # --- following -------------------------------------------------------------------------------------------------
+
+    def update(self, state: State) -> None:
+        """The rows are others where the run stands elsewhere."""
+        self.state = state
+        a = None if state.a is None else (state.a.moment, state.a.title)
+        seen = (None if state.view is None else state.view.tick, state.branch, state.furthest, state.is_edited, a)
+        if seen != self._seen:
+            self._seen = seen
+            self.topic.run_moved()
+        self.changed()
+
+    def changed(self) -> None:
+        """Fit the rows to the size."""
+        self._fit()
+        super().changed()
+
+    def _fit(self) -> None:
+        width, height = self.size
+        if width and height:
+            self.topic.room = max(height - len(self.heading(width)), 1)
+            self.topic.wide = max((width - self.label_width - 2) // self.cell_width, 1)
+            self.topic.follow()
+            self.top = self.topic.level.top
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Other cells are seen."""
+        self.changed()
+        self.topic.refresh()
+
+    def notify_style_update(self) -> None:
+        """Another theme."""
+        self._shades.forget()
+        super().notify_style_update()
+
+    # --- widths ----------------------------------------------------------------------------------------------------
+
+    @property
+    def label_width(self) -> int:
+        """Cells before the first column."""
+        view = self.topic.view
+        last = 0 if view is None else view.begin + view.total
+        return max(len(str(last)) + 2, 6)
+
+    @property
+    def cell_width(self) -> int:
+        """Cells of a column: wider for long names where all columns have room."""
+        view, shown = self.topic.view, self.topic.shown
+        if view is None or not shown:
+            return _NARROWEST
+        wanted = min(max([_NARROWEST, *(cell_len(view.columns[one].name) + 3 for one in shown[:64])]), _WIDEST)
+        room = max(self.size.width - self.label_width - 2, 1)
+        return wanted if wanted * len(shown) <= room else min(wanted, _USUAL)
+
+    def _columns(self) -> list[int]:
+        level = self.topic.level
+        return self.topic.shown[level.left : level.left + self.topic.wide]
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    def heading(self, width: int) -> list[Row]:
+        """Return the title, what is sorted and filtered, the heads of the columns, and the rows that are held."""
+        view = self.topic.view
+        if view is None:
+            self.title, self.note = "table", "reading"
+            return super().heading(width)
+        self._shades.take(view)
+        tight = self.app.size.height < 30
+        rows = [self._title(view, width)]
+        rows += [] if tight else [self._words(view, width), []]
+        return [*rows, *self._heads(view), *self._held(view), self._rule()]
+
+    def _title(self, view: SheetView, width: int) -> Row:
+        mark = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
+        path = " › ".join(level.text for level in self.topic.levels[1:])
+        row: Row = [mark, ("table", "title-on" if self.has_focus else "title"), ("   ", "")]
+        room = width - width_of(row) - 2
+        if self.app.size.height < 30:
+            words = self._sorted_words(view)
+            row.append((clip(printable(_of(view.forms, brief=True)), max(room - width_of(words) - 3, 12)), "note"))
+            return [*row, ("   ", ""), *words]
+        text = _of(view.forms, brief=len(view.forms) > 4) + (f"   {path}" if path else "")
+        when = "" if any(form.is_entered for form in view.forms) else " after each iteration"
+        outer = [str(one) for one in view.outer if one is not None]
+        run = f", run {'.'.join(outer)}" if outer else ""
+        return [*row, (clip(f"{printable(text)}{when}{run}", room), "note")]
+
+    def _words(self, view: SheetView, width: int) -> Row:
+        constant, by_hand = self.topic.hidden
+        row: Row = [("  ", ""), *self._sorted_words(view)]
+        if constant or by_hand:
+            same = constant - view.zero
+            parts = [f"{view.zero} always 0" if view.zero else "", f"{same} always the same" if same else ""]
+            parts.append(f"{by_hand} by hand" if by_hand else "")
+            detail = ", ".join(part for part in parts if part)
+            row += [("   " if width_of(row) > 2 else "", ""), ("hidden ", "dim")]
+            columns = constant + by_hand
+            row += [(f"{columns} column{'' if columns == 1 else 's'}", ""), (f" ({detail})", "dim")]
+        return row if width_of(row) <= width else [(clip("".join(text for text, _ in row), width), "dim")]
+
+    def _sorted_words(self, view: SheetView) -> Row:
+        level, row = self.topic.level, list[tuple[str, Any]]()
+        if level.filter:
+            row += [("filter ", "dim"), (printable(level.filter), "edit")]
+        if level.sort is not None and level.sort.column < len(view.columns):
+            name = printable(view.columns[level.sort.column].name)
+            way = " down" if level.sort.descending else " up"
+            row += [("   " if row else "", ""), ("sorted by ", "dim"), (name, "accent"), (way, "dim")]
+        return row
+
+    def _heads(self, view: SheetView) -> list[Row]:
+        level, wide, label = self.topic.level, self.cell_width, self.label_width
+        on = "cursor" if level.column < 0 else ""
+        names: Row = [(" ", ""), (padded("@", label - 2, right=True), f"dim {on}".strip()), (" ", "")]
+        times: Row = [(padded(" time", label), "dim")]
+        counts: Row = [(padded(" hist", label), "dim")]
+        bars = min(wide - 2, _BARS)
+        for column in self._columns():
+            head = view.heads.get(column)
+            is_key = level.sort is not None and level.sort.column == column
+            mark = (_DOWN if level.sort.descending else _UP) if is_key and level.sort is not None else ""
+            name = column_label(view.columns[column].name, wide - 2 - (2 if mark else 0))
+            tone = "title-on" if column == level.column or is_key else "strong"
+            names.append((f"{name}{f' {mark}' if mark else ''} ".rjust(wide), tone))
+            times.append((f"{'' if head is None else time_bars(head, bars)} ".rjust(wide), "bar"))
+            counts.append((f"{'' if head is None else count_bars(head)} ".rjust(wide), "note"))
+        return [names, times, counts]
+
+    def _held(self, view: SheetView) -> list[Row]:
+        """Return A, now and their difference, as far as there are any."""
+        look, wide, label, rows = self.topic.level.look, self.cell_width, self.label_width, list[Row]()
+        if look is None:
+            return rows
+        a, now, columns = look.a, look.now, self._columns()
+        if a is not None:
+            text = "A" if a.iteration is None else f"A {a.iteration}"
+            row: Row = [(padded(text, label - 1), "a-on"), (" ", "")]
+            if a.problem:
+                row.append((f" {a.problem}", "dim"))
+            else:
+                row += [self._shades.cell(column, a.numbers.get(column), wide) for column in columns]
+            rows.append(row)
+        here = {} if now is None else view.pinned.get(now, {})
+        if now is not None:
+            row = [(padded(f"{GLYPHS['now']}{now}", label - 1), "now"), (" ", "")]
+            rows.append(row + [self._shades.cell(column, here.get(column), wide) for column in columns])
+        if a is not None and not a.problem and now is not None:
+            row = [(padded(" dif", label), "dim")]
+            for column in columns:
+                text = difference_text(a.numbers.get(column), here.get(column), wide - 2)
+                row.append((f"{text} ".rjust(wide), "dim" if text == "=" else "strong"))
+            rows.append(row)
+        return rows
+
+    def _rule(self) -> Row:
+        return [("─" * (self.label_width + len(self._columns()) * self.cell_width), "ghost")]
+
+    def count(self, width: int) -> int:
+        """Return how many rows pass the filter."""
+        view = self.topic.view
+        return 0 if view is None else view.passed
+
+    def row(self, index: int, width: int) -> Row:
+        """Return one of them; empty cells where it is still asked for."""
+        view, level, look = self.topic.view, self.topic.level, self.topic.level.look
+        assert view is not None and look is not None
+        at, wide, label = index - view.top, self.cell_width, self.label_width
+        if not 0 <= at < len(view.iterations):
+            return [(padded("…", label - 1, right=True), "faint")]
+        iteration = view.iterations[at]
+        is_at, is_a = index == level.place, look.a is not None and not look.a.is_elsewhere
+        is_a = is_a and look.a is not None and look.a.iteration == iteration
+        tone = "now" if iteration == look.now else "a-on" if is_a else "accent" if is_at else "dim"
+        number = str(iteration)
+        row: Row = [(GLYPHS["focus"] if is_at else " ", "accent"), (" " * (label - 2 - len(number)), "")]
+        under = " cursor" if is_at and level.column < 0 and tone not in ("now", "a-on") else ""
+        row += [(number, f"{tone}{under}"), (" ", "")]
+        test = cell_test(level.filter) if level.filter else None
+        for column in self._columns():
+            numbers = view.numbers.get(column)
+            if numbers is None:
+                row.append((f"{'…':>{wide - 1}} ", "faint"))
+                continue
+            value = numbers[at]
+            if is_at and column == level.column:
+                row.append((f"{cell_text(value, wide - 2):>{wide - 1}} ", "now"))
+                continue
+            bold = test is not None and value is not None and test.holds(float(value))
+            row.append(self._shades.cell(column, value, wide, bold=bold))
+        return row
+
+    # --- keys that several panes know --------------------------------------------------------------------------------
+
+    def look_on(self, direction: int) -> None:
+        """Let another number stand for buckets, or for operations."""
+        self.topic.look_on(direction)
+        self.changed()
+
+    def fold(self) -> None:
+        """Show the columns that are hidden, or hide them again."""
+        self.topic.toggle_hidden()
+
+    def scroll_rows(self, by: int) -> None:
+        """Move the cursor with the wheel."""
+        self.topic.move(by, 0)
+
+    # --- the mouse -------------------------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        """A click chooses a cell, a second one opens it; on a head it sorts."""
+        heading = len(self.heading(self.size.width))
+        columns, topic = self._columns(), self.topic
+        at = (event.x - self.styles.padding.left - self.label_width) // self.cell_width
+        column = columns[at] if 0 <= at < len(columns) else -1
+        index = self.row_at(event.y)
+        if index is not None:
+            topic.go_to(index, column if column >= 0 else None)
+            if column < 0:
+                topic.level.column = -1
+                topic.move(0, 0)
+            if event.chain >= 2:
+                self.post_line("table-open")
+        elif event.y < heading and column >= 0:
+            topic.level.column = column
+            sort = topic.level.sort
+            down = sort is None or sort.column != column
+            topic.sort(descending=down or (sort is not None and not sort.descending))
+
+
+class TableLine(Pane, can_focus=False):
+    """The line below the table: how many rows and columns there are and are seen, and what is told how."""
+
+    DEFAULT_CSS = "TableLine { height: 1; }"
+    follows_selection: ClassVar[bool] = False
+
+    def __init__(self, host: Host, topic: TableTopic, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self.topic = topic
+
+    def rows(self, width: int) -> list[Row]:
+        """Return the line."""
+        view, level = self.topic.view, self.topic.level
+        if view is None:
+            return [[]]
+        if view.problem:
+            return [[(f" {clip(printable(view.problem), width - 2)}", "bad")]]
+        row: Row = [(f" {view.passed:,} of {view.total:,} rows", "strong")]
+        if level.filter:
+            row.append((f"   {view.filtered - view.passed:,} filtered out", "dim"))
+            if view.filtered < view.total:
+                row.append((f", {view.total - view.filtered:,} to be asked", "dim"))
+        if not view.complete:
+            row.append(("   reading on", "dim"))
+        if view.failure:
+            row.append(("   the run fails there", "bad"))
+        beyond = len(self.topic.shown) - level.left - self.topic.wide
+        if beyond > 0:
+            row.append((f"   → {beyond} more columns", ""))
+        test = cell_test(level.filter) if level.filter else None
+        if test is not None:
+            number = f"{test.number:g}"
+            row += [("   bold: ", "dim"), (f"{'abs ' if test.is_magnitude else ''}{test.operator} {number}", "strong")]
+        legend: Row = [
+            ("   shade by column, ", "dim"),
+            ("below", "cool"),
+            (" and ", "dim"),
+            ("above", "warm"),
+            (" zero", "dim"),
+        ]
+        return [[*row, *legend] if width_of(row) + width_of(legend) <= width else row]
+
+
+def column_label(name: str, room: int) -> str:
+    """Return the name of a column in so many cells: which element it is stays, the name of the value is cut."""
+    name = printable(name)
+    if cell_len(name) <= room:
+        return name
+    head, bracket, index = name.partition("[")
+    rest = room - len(bracket) - len(index) - 1
+    if not bracket:
+        return clip(name, room)
+    return f"{head[:rest]}…{bracket}{index}" if rest > 0 else clip_head(f"{bracket}{index}", room)
+
+
+def _of(forms: tuple[SheetForm, ...], *, brief: bool) -> str:
+    """Return what the columns are of."""
+    statistics = dict.fromkeys(form.statistic for form in forms)
+    if len(statistics) == 1 and len(forms) > 4 and forms[0].statistic:
+        return f"{forms[0].statistic} of {len(forms)} operations"
+    if brief:
+        names = ", ".join(form.name for form in forms[:6])
+        return names + (f" and {len(forms) - 6} more" if len(forms) > 6 else "")
+    parts = [form.name if form.statistic or form.shape is None else f"{form.name} {_form(form)}" for form in forms]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+
+
+def _form(form: SheetForm) -> str:
+    if form.is_uneven:
+        return f"{form.type}, whose shape changes"
+    return f"{form.type}[{','.join(map(str, form.shape or ()))}]"

@@ -1,0 +1,69 @@
+"""The table on a screen of its own, beside it the column of the cursor."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+
+from tui.paint.painter import Horizontal, Vertical
+from tui.screens.base import DebugScreen, ScreenHost
+from tui.screens.table.column import ColumnPane
+from tui.screens.table.pane import TableLine, TablePane
+from tui.screens.table.topic import TableTopic
+
+_BESIDE = 146
+"""Columns of the terminal from which on there is room for the column of the cursor."""
+
+
+class TableScreen(DebugScreen):
+    """Values over the iterations of a loop as a table."""
+
+    DEFAULT_CSS = """
+    TableScreen #rows { width: 1fr; }
+    TableScreen #column { display: none; margin-top: 0; }
+    TableScreen.-beside #column { display: block; }
+    """
+    view_name = "table"
+
+    def __init__(self, host: ScreenHost, text: str = "") -> None:
+        """Show these values; without any what the loop here carries."""
+        super().__init__(host)
+        self.text = text
+        self.topic = TableTopic(host.driver, text, self.repaint, self._say)
+        self._table = TablePane(host, self.topic, id="table")
+        self._line = TableLine(host, self.topic, id="line")
+        self._column = ColumnPane(host, self.topic, id="column")
+
+    def body(self) -> ComposeResult:
+        """The table over its line, and the column beside it."""
+        with Horizontal(id="parts"):
+            with Vertical(id="rows"):
+                yield self._table
+                yield self._line
+            yield self._column.add_class("rule")
+
+    def on_mount(self) -> None:
+        """Have it read."""
+        super().on_mount()
+        self.topic.open()
+
+    def fit(self, width: int, height: int) -> None:
+        """The column of the cursor where it has room."""
+        self.set_class(width >= _BESIDE, "-beside")
+
+    def repaint(self) -> None:
+        """Something is known, or chosen."""
+        if self.is_ready and self.is_attached:
+            for pane in (self._table, self._line, self._column):
+                pane.changed()
+
+    def close_card(self) -> bool:
+        """Close a bucket that was opened."""
+        return self.topic.close_bucket()
+
+    def own_line(self, line: str) -> str:
+        """Let `save FILE` write the table."""
+        words = line.split()
+        return f"table-save {words[1]}" if len(words) == 2 and words[0] == "save" else line
+
+    def _say(self, text: str, tone: str) -> None:
+        self.put_answer(text, tone)
