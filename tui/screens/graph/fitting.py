@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +19,12 @@ MAP_ROOM: Final = (30, 8, 16)
 """From how many columns on there is a map beside a graph that does not fit, and its least and largest width."""
 _ROOMY: Final = (60, 26)
 """Columns and rows from which on boxes have frames in a graph of which a part is seen."""
+BETWEEN: Final = 3
+"""Cells between two parts of a graph that stand side by side."""
+_MOST_PARTS: Final = 4
+_LEAST_PART: Final = 24
+_MOST_LOST: Final = 5
+"""Rows that may stay empty at the end of a part."""
 _TALLER: Final = 1.2
 """How many times as tall a graph may become for values in its boxes."""
 _MOST_LANES: Final = 4
@@ -40,9 +47,26 @@ def map_width(width: int) -> int:
     return 0 if width < begin else max(least, min(most, width // 4))
 
 
+def part_width(width: int, parts: int) -> int:
+    """Return the columns of each of several parts side by side."""
+    return max((width - BETWEEN * (parts - 1)) // parts, 1)
+
+
+def part_starts(drawing: Drawing, top: int, height: int) -> list[int]:
+    """Return the row with which each part begins from row `top` on: below a rank, so that no wire loses its arrow."""
+    starts = [top]
+    while len(starts) < drawing.manner.parts:
+        end = starts[-1] + height
+        near = range(end, max(end - _MOST_LOST, starts[-1]) - 1, -1)
+        starts.append(next((y for y in near if y - 1 in drawing.boxes), end))
+    return starts
+
+
 def fits(drawing: Drawing, width: int, height: int) -> bool:
     """True if all of a drawing is seen at once."""
-    return drawing.width + drawing.gutter <= width and drawing.height <= height
+    if drawing.width + drawing.gutter > part_width(width, drawing.manner.parts):
+        return False
+    return part_starts(drawing, 0, height)[-1] + height >= drawing.height
 
 
 def fitted(program: Program, how: Fitting) -> Drawing:
@@ -50,15 +74,9 @@ def fitted(program: Program, how: Fitting) -> Drawing:
     graph = drawn_graph(program.graph, body_of(program), FoldingOptions(unfolded=how.unfolded))
     if how.level is not None:
         return _scrolled(program, graph, how, (how.level,) if how.level > MAP else (SHORT,))
-    ranks = _ranks(graph)
-    for level in range(TYPES, MAP, -1):
-        if ranks * (LEVELS[level].height + 1) - 1 > how.height:
-            continue
-        for lanes in _lanes(graph, how.width):
-            manner = Manner(level, how.width, lanes, how.unfolded, how.opened)
-            drawing = drawn(program, graph, manner)
-            if fits(drawing, how.width, how.height):
-                return drawing
+    whole = next((one for one in _candidates(program, graph, how) if fits(one, how.width, how.height)), None)
+    if whole is not None:
+        return whole
     if how.width < _ROOMY[0] or how.height < _ROOMY[1]:
         return _scrolled(program, graph, how, (NAMES, SHORT))
     drawing = _scrolled(program, graph, how, (BOXES, NAMES, SHORT))
@@ -67,6 +85,24 @@ def fitted(program: Program, how: Fitting) -> Drawing:
     valued = _scrolled(program, graph, how, (VALUES,))
     is_as_good = valued.manner.room == drawing.manner.room and valued.manner.lanes == drawing.manner.lanes
     return valued if is_as_good and valued.height <= _TALLER * drawing.height else drawing
+
+
+def _candidates(program: Program, graph: DrawnGraph, how: Fitting) -> Iterator[Drawing]:
+    """Yield drawings that may be seen whole: from the largest boxes on, then in several parts side by side."""
+    ranks = _ranks(graph)
+    manners = [
+        Manner(level, how.width, lanes, how.unfolded, how.opened)
+        for level in range(TYPES, MAP, -1)
+        for lanes in _lanes(graph, how.width)
+    ]
+    for level, parts in product((NAMES, SHORT), range(2, _MOST_PARTS + 1)):
+        room = part_width(how.width, parts)
+        if room >= _LEAST_PART:
+            lanes = not _count_of_lanes(graph)
+            manners.append(Manner(level, room, lanes, how.unfolded, how.opened, parts))
+    for manner in manners:
+        if ranks * (LEVELS[manner.level].height + 1) - 1 <= how.height * manner.parts:
+            yield drawn(program, graph, manner)
 
 
 def _scrolled(program: Program, graph: DrawnGraph, how: Fitting, levels: tuple[int, ...]) -> Drawing:
@@ -84,10 +120,14 @@ def _scrolled(program: Program, graph: DrawnGraph, how: Fitting, levels: tuple[i
 
 def _lanes(graph: DrawnGraph, width: int) -> Iterator[bool]:
     """Yield whether back edges have lanes: first with them, where they leave enough room."""
-    count = sum(edge.tail != edge.head for edge in graph.back_edges)
+    count = _count_of_lanes(graph)
     if count and (LANE * count + 1) * _MOST_LANES <= width:
         yield True
     yield not count
+
+
+def _count_of_lanes(graph: DrawnGraph) -> int:
+    return sum(edge.tail != edge.head for edge in graph.back_edges)
 
 
 def _ranks(graph: DrawnGraph) -> int:

@@ -36,6 +36,7 @@ class Manner(Struct, frozen=True):
 
     `lanes`: back edges are drawn in a gutter at the right; else ports have signs. `unfolded` are layers whose groups of
     shape arithmetic are open; `opened` are loops and Ifs drawn with their bodies inside, as (id of program, layer).
+    `parts`: the drawing goes on beside itself, in so many parts, as a text in columns does.
     """
 
     level: int
@@ -43,3 +44,4 @@ class Manner(Struct, frozen=True):
     lanes: bool = True
     unfolded: frozenset[int] = frozenset()
     opened: frozenset[tuple[int, int]] = frozenset()
+    parts: int = 1

@@ -9,6 +9,7 @@ the neighbourhood of the selected one is drawn, with that in the middle.
 from __future__ import annotations
 
 from collections.abc import Container
+from itertools import pairwise
 from typing import ClassVar, Final
 
 from rich.segment import Segment
@@ -25,7 +26,7 @@ from tui.paint.rows import Row, cell_len, clip, spread
 from tui.screens.graph.cells import Indices, Painter, Rows, Scene
 from tui.screens.graph.drawing import Drawing, bodies_of
 from tui.screens.graph.drawings import BodyDrawings, is_large
-from tui.screens.graph.fitting import Fitting, fits, map_width
+from tui.screens.graph.fitting import BETWEEN, Fitting, fits, map_width, part_starts, part_width
 from tui.screens.graph.glyph_map import GlyphMap
 from tui.screens.graph.levels import LEVELS, MAP, SHORT, Manner
 from tui.screens.graph.neighbourhood import REACHES, usual_reach
@@ -208,11 +209,18 @@ class BodyGraph(Pane):
         if not drawing.is_part and fits(drawing, self.size.width, self.size.height - 1):
             return 0
         wide = map_width(self.size.width)
-        return wide if drawing.width + drawing.gutter + wide <= self.size.width else 0
+        return wide if self._parts == 1 and drawing.width + drawing.gutter + wide <= self.size.width else 0
+
+    @property
+    def _parts(self) -> int:
+        """How many parts of the graph stand side by side, each going on where the one before it ends."""
+        return 1 if self._drawing is None else self._drawing.manner.parts
 
     def _room(self) -> tuple[int, int]:
+        """Return the columns for boxes, and the rows of all parts."""
         gutter = 0 if self._drawing is None else self._drawing.gutter
-        return max(self.size.width - gutter - self._map_width, 1), max(self.size.height - 1, 1)
+        wide = part_width(self.size.width - self._map_width, self._parts)
+        return max(wide - gutter, 1), max(self.size.height - 1, 1) * self._parts
 
     def _follow(self, *, anew: bool = False) -> None:
         """Keep the cursor in the inner area; `anew`: bring it into the middle."""
@@ -247,7 +255,11 @@ class BodyGraph(Pane):
             self.left = max(min(spare, 0), min(self.left, max(spare, 0)))
             return
         # A graph that is smaller than the pane stands in the middle of it.
-        self.top = max(0, min(self.top, below)) if below > 0 else below // 2
+        if self._parts > 1:
+            below = 0 if fits(drawing, self.size.width, self.size.height - 1) else drawing.height - height // 2
+            self.top = max(0, min(self.top, below))
+        else:
+            self.top = max(0, min(self.top, below)) if below > 0 else below // 2
         self.left = max(0, min(self.left, spare)) if spare > 0 else spare // 2
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -362,7 +374,13 @@ class BodyGraph(Pane):
             return None
         if self._is_map:
             return None if self._map is None else self._map.box_at(x - self.gutter.left, y - 1)
-        column, row = x - self.gutter.left + self.left, y - 1 + self.top
+        place, x = divmod(x - self.gutter.left, self._room()[0] + drawing.gutter + BETWEEN)
+        starts = part_starts(drawing, self.top, self.size.height - 1)
+        if place >= len(starts):
+            return None
+        column, row = x + self.left, y - 1 + starts[place]
+        if place + 1 < len(starts) and row >= starts[place + 1]:
+            return None
         for key, box in drawing.boxes.get(row, ()):
             if box.x <= column < box.x + box.width:
                 return key
@@ -489,11 +507,25 @@ class BodyGraph(Pane):
         if self._is_map:
             return [*heading, *self._map_rows(width, height - 1, alone=True)]
         wide = self._map_width
+        if self._parts > 1:
+            return [*heading, *self._rows_of_parts(painter, drawing, height - 1)]
         rows = [painter.row(y + self.top, self.left, width - wide, y, height - 1) for y in range(height - 1)]
         if wide:
             beside = self._map_rows(wide - 2, height - 1, alone=False)
             rows = [spread(row, [(" ", ""), *part], width) for row, part in zip(rows, beside, strict=True)]
         return [*heading, *rows]
+
+    def _rows_of_parts(self, painter: Painter, drawing: Drawing, height: int) -> list[Row]:
+        """Return parts of the graph side by side."""
+        room = self._room()[0]
+        starts = part_starts(drawing, self.top, height)
+        rows: list[Row] = [[] for _ in range(height)]
+        for place, (begin, end) in enumerate(pairwise([*starts, starts[-1] + height])):
+            for y, row in enumerate(rows):
+                blank: Row = [(" " * room, "")]
+                row += [(" ╎ ", "ghost")] if place else []
+                row += painter.row(begin + y, self.left, room, 2, 0) if begin + y < end else blank
+        return rows
 
     def _map_rows(self, width: int, height: int, *, alone: bool) -> list[Row]:
         drawing, scene, indices = self._drawing, self._scene, self._indices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from tests.export.drawings import faults
 from tests.models import Graph, carried, joined, last
 from tests.tui.driven import DECODER, Driven, drive
 from tui.screens.graph.drawing import Drawing
-from tui.screens.graph.fitting import Fitting, fits, fitted, map_width
+from tui.screens.graph.fitting import Fitting, fits, fitted, map_width, part_starts, part_width
 from tui.screens.graph.labels import body_of
 from tui.screens.graph.levels import BOXES, LEVELS, MAP, NAMES, SHORT, TYPES
 from tui.screens.graph.pane import BodyGraph
@@ -101,6 +102,17 @@ def test_a_map_is_beside_a_graph_that_does_not_fit_and_has_room() -> None:
     program = program_of("date_normaliser", 1)
     drawing = fitted(program, Fitting(45, 20))
     assert not fits(drawing, 45, 20) and drawing.width + drawing.gutter + map_width(45) <= 45
+
+
+def test_a_graph_goes_on_beside_itself_where_that_shows_all_of_it() -> None:
+    program = program_of("date_normaliser", 1)
+    drawing = fitted(program, Fitting(158, 44))
+    assert drawing.manner.parts > 1 and fits(drawing, 158, 44)
+    check(drawing, program, part_width(158, drawing.manner.parts))
+    starts = part_starts(drawing, 0, 44)
+    assert starts[0] == 0 and all(0 < later - earlier <= 44 for earlier, later in pairwise(starts))
+    assert starts[-1] + 44 >= drawing.height
+    assert all(start - 1 in drawing.boxes for start in starts[1:]), "each part but the first begins below boxes"
 
 
 # --- on the screen -------------------------------------------------------------------------------------------------
@@ -201,6 +213,25 @@ def test_the_graph_scrolls_by_keys_wheel_drag_and_its_map() -> None:
         assert pane.top + pane.size.height > pane._drawing.height - 6, "the end of the graph"
         await driven.pilot.click("#graph", offset=(pane.size.width - 3, 1))
         assert pane.top == 0
+
+    drive("date_normaliser", script, lines=AT_SOFTMAX, size=(120, 40))
+
+
+def test_alone_on_the_screen_the_whole_body_is_seen_and_answers_in_all_its_parts() -> None:
+    async def script(driven: Driven) -> None:
+        driven.pane("graph").focus()
+        assert "a part" in driven.text("graph")
+        await driven.press("z")
+        rows = driven.text("graph").splitlines()
+        assert "60 ops · short names" in rows[0] and "a part" not in rows[0]
+        for name in ("(↺ tok)", "[Softmax]", "[NotEqual]", "(go on?)", "[Mult…ly_2]"):
+            assert any(name in row for row in rows), name
+        for name, layer in (("NotEqual", "ne/NotEqual"), ("Tanh_1", "tanh/Tanh_1"), ("Gather", "embedding/Gather")):
+            y = next(y for y, row in enumerate(rows) if f"[{name}]" in row)
+            await driven.pilot.click("#graph", offset=(rows[y].index(f"[{name}]") + 3, y))
+            await driven.settle()
+            assert driven.state.frame.layers[driven.state.cursor].name.endswith(layer.partition("/")[2])
+            rows = driven.text("graph").replace("{", "[").replace("}", "]").splitlines()
 
     drive("date_normaliser", script, lines=AT_SOFTMAX, size=(120, 40))
 
