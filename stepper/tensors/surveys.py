@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
+from enum import StrEnum
 from typing import Final, TypeVar
 
 import numpy as np
@@ -117,14 +118,23 @@ def _flat_parts(array: Array, start: int = 0) -> Generator[tuple[int, Array], No
         yield begin, readable(np.asarray(flat[begin : begin + STEP]))
 
 
-def largest_magnitudes(block: Block, rows: Array, columns: Array) -> Steps[Array]:
-    """Return a plane in few cells, each the element of largest magnitude in it; NaN before Inf before all else.
+class CellStatistic(StrEnum):
+    """Number that stands for the elements of a cell."""
+
+    MEAN = "mean"
+    LARGEST = "largest"
+    RMS = "rms"
+
+
+def in_cells(block: Block, rows: Array, columns: Array, statistic: CellStatistic) -> Steps[Array]:
+    """Return a plane in few cells, each one number for its elements; NaN before Inf before all else.
 
     `rows` and `columns` are ascending edges: cell (i, j) stands for rows[i]..rows[i+1] and columns[j]..columns[j+1],
-    none of them empty. Of two of one magnitude the positive one. Result: f64 [len(rows)-1, len(columns)-1].
+    none of them empty. The largest is the element of largest magnitude, of two the positive one. Result: f64
+    [len(rows)-1, len(columns)-1].
     """
     high = np.full((len(rows) - 1, len(columns) - 1), -np.inf)
-    low = np.full(high.shape, np.inf)
+    low, sums = np.full(high.shape, np.inf), np.zeros(high.shape)
     for cells in _bands(columns):
         begin, stop = int(columns[cells.start]), int(columns[cells.stop])
         tall = max(1, STEP // max(stop - begin, 1))
@@ -133,14 +143,21 @@ def largest_magnitudes(block: Block, rows: Array, columns: Array) -> Steps[Array
                 for left in range(begin, stop, STEP):
                     part = readable(block(range(top, min(top + tall, last)), range(left, min(left + STEP, stop))))
                     starts = np.maximum(columns[cells.start : cells.stop] - left, 0) if stop - begin <= STEP else [0]
-                    with np.errstate(invalid="ignore"):
-                        most = np.maximum.reduceat(part.max(axis=0), starts)
-                        least = np.minimum.reduceat(part.min(axis=0), starts)
+                    with np.errstate(all="ignore"):
                         place = (cell, slice(cells.start, cells.stop))
-                        high[place] = np.maximum(high[place], most)
-                        low[place] = np.minimum(low[place], least)
+                        high[place] = np.maximum(high[place], np.maximum.reduceat(part.max(axis=0), starts))
+                        low[place] = np.minimum(low[place], np.minimum.reduceat(part.min(axis=0), starts))
+                        if statistic is not CellStatistic.LARGEST:
+                            wide = part.astype(np.float64)
+                            each = wide if statistic is CellStatistic.MEAN else np.square(wide)
+                            sums[place] += np.add.reduceat(each.sum(axis=0), starts)
                     yield
-    return np.where(-low > high, low, high)
+    largest = np.where(-low > high, low, high)
+    if statistic is CellStatistic.LARGEST:
+        return largest
+    means = sums / (np.diff(rows)[:, None] * np.diff(columns)[None, :])
+    found = means if statistic is CellStatistic.MEAN else np.sqrt(means)
+    return np.where(np.isfinite(largest), found, largest)
 
 
 def _bands(columns: Array) -> list[range]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.ops.convert import converted
 from stepper.tensors import surveys as tensor_surveys
 from stepper.tensors.planes import plane_of
-from stepper.tensors.surveys import edges, finish, largest_magnitudes, next_where, previous_where, survey
+from stepper.tensors.surveys import CellStatistic, edges, finish, in_cells, next_where, previous_where, survey
 
 
 @pytest.fixture(autouse=True, params=[2**18, 50], ids=["one step", "many steps"])
@@ -26,9 +27,9 @@ def loudest(values: list[float]) -> float:
     return max(values, key=lambda value: (abs(value), value))
 
 
-def reduced(array: Array, rows: Array, columns: Array) -> Array:
+def reduced(array: Array, rows: Array, columns: Array, statistic: CellStatistic = CellStatistic.LARGEST) -> Array:
     plane = plane_of(array.shape)
-    return finish(largest_magnitudes(lambda down, across: plane.block(array, down, across), rows, columns))
+    return finish(in_cells(lambda down, across: plane.block(array, down, across), rows, columns, statistic))
 
 
 @pytest.mark.parametrize("name", ["f32", "f64", "f16", "bf16", "f8e5m2", "i8", "u8", "i64", "boolean"])
@@ -44,10 +45,11 @@ def test_a_cell_is_the_largest_magnitude_in_it(name: str, shape: tuple[int, int]
     rows, columns = edges(0, plane.height, 7), edges(0, plane.width, 11)
     found = reduced(array, rows, columns)
     picture = finish(
-        largest_magnitudes(
+        in_cells(
             lambda down, across: plane.block(plain, down, across),
             edges(0, plane.height, 10**6),
             edges(0, plane.width, 10**6),
+            CellStatistic.LARGEST,
         )
     )
     for i in range(len(rows) - 1):
@@ -57,6 +59,24 @@ def test_a_cell_is_the_largest_magnitude_in_it(name: str, shape: tuple[int, int]
     assert np.isnan(found).any() == np.isnan(plain).any()
     # The finest picture is the elements themselves.
     np.testing.assert_array_equal(np.sort(np.abs(picture), axis=None)[-plain.size :], np.sort(np.abs(plain), axis=None))
+
+
+@pytest.mark.parametrize("statistic", [CellStatistic.MEAN, CellStatistic.RMS])
+@pytest.mark.parametrize("shape", [(37, 53), (1, 40), (3, 700), (1000, 600)], ids=str)
+def test_a_cell_is_the_mean_or_the_rms_of_its_elements(shape: tuple[int, int], statistic: CellStatistic) -> None:
+    array = np.random.default_rng(3).normal(1, 5, shape).astype(np.float32)
+    rows, columns = edges(0, shape[0], 7), edges(0, shape[1], 11)
+    wide = array.astype(np.float64)
+    parts = [
+        [wide[top:bottom, left:right] for left, right in itertools.pairwise(columns.tolist())]
+        for top, bottom in itertools.pairwise(rows.tolist())
+    ]
+    is_mean = statistic is CellStatistic.MEAN
+    expected = [[part.mean() if is_mean else np.sqrt(np.square(part).mean()) for part in row] for row in parts]
+    np.testing.assert_allclose(reduced(array, rows, columns, statistic), expected, rtol=1e-9)
+    array[0, 0], array[-1, -1] = np.nan, -np.inf
+    odd = reduced(array, rows, columns, statistic)
+    assert np.isnan(odd[0, 0]) and np.isinf(odd[-1, -1]) and int((~np.isfinite(odd)).sum()) == 2
 
 
 def test_one_nan_in_ten_million_elements_is_seen() -> None:

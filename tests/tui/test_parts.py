@@ -16,10 +16,10 @@ from textual.timer import Timer
 from stepper.errors import UsageError
 from stepper.tensors.differences import signed_differences
 from stepper.tensors.planes import plane_of
-from stepper.tensors.surveys import finish
+from stepper.tensors.surveys import CellStatistic, finish
 from tests.tui.driven import DECODER, debugger_of_sample
 from tui.messages import Answered, StateChanged
-from tui.screens.value.inquiries import FindNonFinite, LargestMagnitudes
+from tui.screens.value.inquiries import FindNonFinite, PlaneInCells
 from tui.session.application_session import SaveSession
 from tui.state import State
 from tui.worker.driver import Driver
@@ -137,9 +137,9 @@ def test_what_the_value_screen_asks_for_is_what_numpy_says() -> None:
     values = np.array([[1.0, -5.0, 2.0], [math.nan, 3.0, -math.inf]])
     plane = plane_of(values.shape)
     edges = np.array([0, 1, 2]), np.array([0, 3])
-    found = finish(LargestMagnitudes(plane, values, None, *edges).steps())
+    found = finish(PlaneInCells(plane, values, None, *edges, CellStatistic.LARGEST).steps())
     assert found[0, 0] == -5.0 and np.isnan(found[1, 0])
-    zero = finish(LargestMagnitudes(plane, values, values, *edges).steps())
+    zero = finish(PlaneInCells(plane, values, values, *edges, CellStatistic.LARGEST).steps())
     assert (zero == 0).all(), "NaN and the same infinity are no difference"
 
 

@@ -100,6 +100,8 @@ STORY: Final = ("story",)
 WITH_ANOMALIES: Final = ("grid", "chart")
 """Panes in which iterations are seen side by side."""
 
+IN_ROWS: Final = ("edges", "scans")
+"""Panes of values over the iterations."""
 TENSOR: Final = ("tensor",)
 
 SELECTING: Final = ("operations", "graph", "grid", "tensor", "moments")
@@ -228,6 +230,10 @@ KEYS: Final = (
     Key(("v",), "view timeline", "full size", "the timeline on a screen of its own", ("timeline",)),
     Key(("v",), "back", "back", "back to the main screen", ("chart",)),
     Key(("V",), "look next", "statistic", "the next statistic", ("operations", "grid")),
+    Key(("V",), "look previous", "mean, max, rms", "which number of several elements stands for them", TENSOR),
+    Key(("v",), "look next", "mean, max, rms", "which number of several elements stands for them", IN_ROWS),
+    Key(("V",), "look previous", "scale", "the scale of the chosen row: by itself, linear, logarithmic", IN_ROWS),
+    Key(("V",), "look previous", "scale", "the scale of the bands: by itself, linear, logarithmic", ("chart",)),
     Key(("enter",), "go-to-cell", "go there", "go to the selected cell; open the value of the moment", ("grid",)),
     Key(("x", "f8"), "anomaly next", "anomaly", "where NaN, Inf, another shape, a difference begins", WITH_ANOMALIES),
     Key(("X",), "anomaly previous", "anomaly back", "to the one before", WITH_ANOMALIES),

@@ -28,6 +28,7 @@ from stepper.tensors.pictures import (
     scale_of,
     shades,
 )
+from stepper.tensors.surveys import CellStatistic
 from tui.paint.rows import Row, Token, cell_len, clip, number, printable
 from tui.pictures.axis import ENTERED, Axis, Slot, ruler
 from tui.pictures.palette import Palette
@@ -71,7 +72,7 @@ def entered(history: ValueHistory, way: str) -> Array | None:
     return np.asarray(known[0 if history.is_whole or len(known) < 3 else place])
 
 
-WAYS: Final = ("mean", "largest", "rms")
+WAYS: Final = tuple(one.value for one in CellStatistic)
 """How several numbers become one where there is not a line each."""
 SCALES: Final[tuple[ScaleKind | None, ...]] = (None, ScaleKind.LINEAR, ScaleKind.LOG)
 """The scales of a row that can be chosen; None: what suits its numbers."""

@@ -1,7 +1,7 @@
-"""A plane as colours: an element two cells wide, else half blocks, each the largest magnitude of what it stands for.
+"""A plane as colours: an element two cells wide, else half blocks, each the mean, largest or rms of what it stands for.
 
-A cell with a NaN or an infinity in it is that letter, always; the first one is reversed. Zero is the ground; magnitude
-moves away from it slowly, so that what is large is seen and the rest stays quiet.
+A cell with a NaN or an infinity in it is that letter, always; the first one is reversed. Zero is the ground; the scale
+is that of all pictures of values, so that one outlier does not hide the rest.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from rich.style import Style
 from textual.color import Color
 
 from stepper.element_types import Array
-from stepper.tensors.surveys import edges
+from stepper.tensors.pictures import ScaleKind, scale_of, shades
+from stepper.tensors.surveys import CellStatistic, edges
 from tui.paint.pane import Pane
 from tui.paint.rows import Cell, Row, number
 from tui.screens.value.inspected import Inspected
 from tui.screens.value.profile import profile
 
 _SHADES: Final = 40
-_STRONGEST: Final = 0.78
-"""How far the largest magnitude goes from the ground to the end colour."""
-_EXPONENT: Final = 1.15
 _LEGEND: Final = 2
 """Rows below the picture."""
+_WORDS: Final = {
+    CellStatistic.MEAN: "their mean",
+    CellStatistic.LARGEST: "the largest magnitude of them",
+    CellStatistic.RMS: "their root mean square",
+}
 _NUMBERED: Final = 8
 """Cells of an element from which on its number stands in them."""
 
@@ -74,7 +77,8 @@ class HeatGrid:
         self._scale: _Scale | None = None
         self._before: tuple[_Scale, Array] | None = None
         self._part: tuple[range, range] = range(0), range(0)
-        self._most = 0.0
+        self._scaling = scale_of(np.zeros(0))
+        self._scaled_of: Array | None = None
         self._drawn: _Drawn | None = None
 
     # --- what is drawn -------------------------------------------------------------------------------------------
@@ -102,8 +106,8 @@ class HeatGrid:
         self._scale = scale
         if tiles is None:
             return [[(" looking through the elements ...", "dim")]]
-        finite = np.abs(tiles[np.isfinite(tiles)])
-        self._most = float(finite.max(initial=0.0))
+        if tiles is not self._scaled_of:
+            self._scaled_of, self._scaling = tiles, scale_of(tiles)
         found = [self._labels(scale), *self._picture(scale, tiles)]
         if height >= 8:
             found += [[], self._legend(scale, tiles, width, waits=waits)]
@@ -215,40 +219,35 @@ class HeatGrid:
         if here:
             return ("[]" if wide < _NUMBERED else f"{number(value, 6):>{wide - 1}} ").ljust(wide), "now"
         if wide == _NUMBERED:
-            return f"{number(value, 6):>{wide - 1}} ", self._style(("tile", level))
+            return f"{number(value, 6):>{wide - 1}} ", self._style(level)
         text = ""
         if self._pane.look.plain and level:
             figure = min(9, abs(level) * 10 // _SHADES)
             text = f"{'-' if value < 0 else ''}{figure}" if figure else ""
-        return text.rjust(wide), self._style(("tile", level))
+        return text.rjust(wide), self._style(level)
 
     # --- colours -------------------------------------------------------------------------------------------------
 
     def _levels(self, tiles: Array) -> list[list[int]]:
-        if not self._most:
-            return [[0] * tiles.shape[1] for _ in range(tiles.shape[0])]
-        with np.errstate(all="ignore"):
-            share = np.nan_to_num(tiles / self._most, nan=0.0, posinf=0.0, neginf=0.0)
+        share = np.nan_to_num(shades(tiles, self._scaling), nan=0.0, posinf=0.0, neginf=0.0)
         levels: list[list[int]] = np.rint(share * _SHADES).astype(np.int64).tolist()
         return levels
 
     def shade(self, level: int) -> Color:
         """Return the shade of a level between -_SHADES and _SHADES."""
-        pane = self._pane
-        ground = pane.colour("background").blend(pane.colour("foreground"), 0.06)
-        end = pane.colour("warm" if level >= 0 else "cool")
-        return ground.blend(end, _STRONGEST * (abs(level) / _SHADES) ** _EXPONENT)
+        return self._pane.palette.shade(level / _SHADES, is_signed=self._scaling.signed)
 
-    def _style(self, key: tuple[Any, ...]) -> Style:
+    def _style(self, level: int) -> Style:
+        key = ("tile", level, self._scaling.signed)
         style = self._styles.get(key)
         if style is None:
-            shade = self.shade(key[1])
+            shade = self.shade(level)
             style = Style(bgcolor=shade.rich_color, color=shade.get_contrast_text().rich_color)
             self._styles[key] = style
         return style
 
     def _half(self, above: int, under: int, cursor: str | None, *, has_lower: bool) -> Style:
-        key = ("half", above, under, cursor, has_lower)
+        key = ("half", above, under, cursor, has_lower, self._scaling.signed)
         style = self._styles.get(key)
         if style is None:
             now = self._pane.colour("primary")
@@ -279,17 +278,19 @@ class HeatGrid:
     def _legend(self, scale: _Scale, tiles: Array, width: int, *, waits: bool) -> Row:
         signed = bool((tiles < 0).any())
         steps = range(-_SHADES if signed else 0, _SHADES + 1, 5)
-        most = number(self._most, 8)
+        most = number(self._scaling.full, 8)
         row: Row = [(" " * self._label, "")]
-        row += [(f"-{most} " if signed else "0 ", "dim"), *[(" ", self._style(("tile", level))) for level in steps]]
-        row.append((f" {most}", "dim"))
+        row += [(f"-{most} " if signed else "0 ", "dim"), *[(" ", self._style(level)) for level in steps]]
+        has_more = bool((np.abs(tiles[np.isfinite(tiles)]) > self._scaling.full).any())
+        row.append((f" {most}{' and more' if has_more else ''}", "dim"))
+        row.append((" log" if self._scaling.kind is ScaleKind.LOG else "", "dim"))
         if not np.isfinite(tiles).all():
             row += [("   ", ""), ("N", self._quiet_bad()), (" NaN  ", "dim"), ("I", self._quiet_bad()), (" Inf", "dim")]
         text = ""
         if scale.is_reduced:
             down, across = (int(np.diff(one).max()) for one in (scale.rows, scale.columns))
             part = "half a cell" if scale.halves == 2 else "a cell"
-            text = f"   {part} is {down} × {across} elements: the largest magnitude of them"
+            text = f"   {part} is {down} × {across} elements: {_WORDS[self._seen.statistic]}"
         elif width > 90:
             text = "   zero is the ground"
         return [*row, ("   computing ..." if waits else text, "dim")]

@@ -19,7 +19,7 @@ from stepper.errors import StepperError
 from stepper.records import Brief
 from stepper.tensors.differences import signed_differences
 from stepper.tensors.planes import Plane, readable
-from stepper.tensors.surveys import Steps, Survey, largest_magnitudes, next_where, previous_where, survey
+from stepper.tensors.surveys import CellStatistic, Steps, Survey, in_cells, next_where, previous_where, survey
 from tui.worker.driver import Driver
 
 
@@ -67,10 +67,10 @@ class ElementSeries(Struct, frozen=True):
                 return series
 
 
-class LargestMagnitudes(Struct, frozen=True, eq=False):
+class PlaneInCells(Struct, frozen=True, eq=False):
     """A plane of a tensor, or of its difference from the value `before`, in cells between edges.
 
-    The answer is an f64 tensor of shape (len(rows) - 1, len(columns) - 1): of each cell the largest magnitude in it.
+    The answer is an f64 tensor of shape (len(rows) - 1, len(columns) - 1): of each cell one number for its elements.
     """
 
     plane: Plane
@@ -78,10 +78,11 @@ class LargestMagnitudes(Struct, frozen=True, eq=False):
     before: Array | None
     rows: Array
     columns: Array
+    statistic: CellStatistic
 
     def steps(self, _debugger: Debugger | None = None) -> Steps[Array]:
         """Go through its elements."""
-        return largest_magnitudes(self._block, self.rows, self.columns)
+        return in_cells(self._block, self.rows, self.columns, self.statistic)
 
     def _block(self, rows: range, columns: range) -> Array:
         if self.before is None:

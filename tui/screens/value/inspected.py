@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.tensors.planes import Plane, is_numeric, plane_of
-from stepper.tensors.surveys import Survey, finish, survey
+from stepper.tensors.surveys import CellStatistic, Survey, finish, survey
 from tui.screens.value.inquiries import (
     ElementSeries,
     Inquiries,
     InquiryOutcome,
-    LargestMagnitudes,
+    PlaneInCells,
     SurveyValue,
     ValueBefore,
     difference_of,
@@ -50,6 +50,7 @@ class Inspected:
         self.view, self.against = "colours", False
         self.digits = 4
         self.zoom = 0
+        self._statistic: CellStatistic | None = None
         self.earlier: Array | None = None
         self._known: dict[tuple[int, int, int, int], tuple[Plane, tuple[int, ...]]] = {}
         self._content = self._moment = 0
@@ -219,6 +220,16 @@ class Inspected:
 
     # --- in few cells --------------------------------------------------------------------------------------------
 
+    @property
+    def statistic(self) -> CellStatistic:
+        """The number for the elements of a cell: that was chosen, else of differences the largest, else the mean."""
+        return self._statistic or (CellStatistic.LARGEST if self.against else CellStatistic.MEAN)
+
+    def choose_statistic(self) -> None:
+        """Show the next one."""
+        known = list(CellStatistic)
+        self._statistic = known[(known.index(self.statistic) + 1) % len(known)]
+
     def block(self, rows: range, columns: range) -> Array | None:
         """Return a part of the plane: the elements, or their differences (f64) from the iteration before."""
         array = self.array
@@ -230,15 +241,15 @@ class Inspected:
         return None if before is None else difference_of(self.plane, array, before, rows, columns)
 
     def tiles(self, rows: Array, columns: Array) -> Array | None:
-        """The plane in cells between these edges, each the largest magnitude in it; None while that is computed."""
+        """The plane in cells between these edges, each one number for its elements; None while that is computed."""
         array, plane, against = self.array, self.plane, self.against
         before = self.before().answer if against else None
         if array is None or (against and before is None):
             return None
 
-        question = LargestMagnitudes(plane, array, before, rows, columns)
+        question = PlaneInCells(plane, array, before, rows, columns, self.statistic)
         bounds = [int(one[at]) for one in (rows, columns) for at in (0, -1)]
-        key = (self._content, self._moment if against else -1, plane, *bounds, len(rows), len(columns))
+        key = (self._content, self._moment if against else -1, plane, *bounds, len(rows), len(columns), self.statistic)
         if (bounds[1] - bounds[0]) * (bounds[3] - bounds[2]) <= AT_ONCE:
             if self._tiles is None or self._tiles[0] != key:
                 self._tiles = key, finish(question.steps())

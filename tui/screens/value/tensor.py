@@ -26,8 +26,9 @@ class TensorPane(Pane):
     kind: ClassVar[str] = "tensor"
     help_text: ClassVar[str] = (
         "A value: two of its axes (↓ and → in the heading) as colours or numbers, of every other axis one index.\n"
-        "Colours: the ground is zero; where a cell stands for several elements, the largest magnitude of them, and a\n"
-        "NaN or Inf always shows. Numbers: bold are those that the last movement changed. [0,:,3:8] with `slice`.\n"
+        "Colours: the ground is zero; where a cell stands for several elements, their mean, or (V) the largest\n"
+        "magnitude or rms of them; a NaN or Inf always shows. Numbers: bold are those that the last movement changed.\n"
+        "[0,:,3:8] with `slice`.\n"
         "The same value stays while the run moves; J and K take the operation below or above."
     )
 
@@ -150,8 +151,12 @@ class TensorPane(Pane):
     # --- keys and mouse ------------------------------------------------------------------------------------------
 
     def look_on(self, direction: int) -> None:
-        """The next view; after the last the table of the value over the iterations."""
+        """The next view, after the last the table; or (-1) another number for the elements of a cell."""
         seen = self.inspected
+        if direction < 0:
+            seen.choose_statistic()
+            self._changed_all()
+            return
         now = seen.view, seen.against and seen.view == "numbers"
         place = VIEWS.index(now) + direction
         seen.view, seen.against = VIEWS[place % len(VIEWS)]
