@@ -209,8 +209,9 @@ def test_an_element_over_the_iterations_is_what_numpy_computes() -> None:
         for _ in range(3):
             value = np.float32(value + step[1, 2, 3])
             expected.append(value)
-        assert series.iterations == (0, 1, 2)
-        assert [item.item() for item in series.values] == [item.item() for item in expected]
+        assert series.spans.tolist() == [[0, 1], [1, 2], [2, 3]]
+        element = int(np.ravel_multi_index((1, 2, 3), start.shape))  # of so few elements all are shown
+        assert series.numbers[0, :, element].tolist() == [item.item() for item in expected]
         assert seen(driven).before().answer[1, 2, 3] == expected[1]
         assert repr(expected[2].item())[:6] in driven.text("element")
 

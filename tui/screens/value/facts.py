@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
-from stepper.debug.results import Series
 from stepper.element_types import Array
 from stepper.tensors.element_forms import bits_of, smaller_forms
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.pictures import Form
 from stepper.tensors.planes import is_numeric, readable
 from stepper.tensors.statistics import Statistics
 from stepper.tensors.surveys import Survey
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip, clip_end, number, spark, spread, width_of
+from tui.paint.rows import Cell, Row, clip, clip_end, number, spread, width_of
+from tui.pictures.axis import Axis, Slot
+from tui.pictures.drawing import RowPicture, gaps, laid, put_rails, row_of, ruler_strips
+from tui.pictures.palette import Palette
 from tui.screens.value.formats import exact, letters
 from tui.screens.value.inquiries import ElementSeries
 from tui.screens.value.inspected import Inspected
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _PATTERN: Final = "dim"
+_LABEL: Final = 8
+"""Cells left of a picture over the iterations."""
+_SLOT: Final = 6
+_TALLEST: Final = 3
+"""Lines of an element, where there is room."""
+_BARS_HIGH: Final = 12
 
 
 class FactsPane(Pane, can_focus=False):
@@ -45,6 +55,8 @@ class HowOften(FactsPane):
             return []
         if found is None:
             return [[(" looking through the elements ...", "dim")]]
+        if self.inspected.array.size == 1:
+            return [[(" it has one element", "dim")]]
         if not len(found.counts):
             return [[(" nothing finite to count", "dim")]]
         self.note = f"{len(found.counts)} bins "
@@ -80,67 +92,77 @@ def _columns(found: Survey, width: int, tall: int) -> list[Row]:
 
 
 class OverIterations(FactsPane):
-    """The element under the cursor over the iterations."""
+    """The value over the iterations: of at most 64 elements all of them, else the one under the cursor."""
 
     DEFAULT_CSS = "OverIterations { height: 9; }"
     title = "over iterations"
-    BARS_HIGH: ClassVar = 5
 
     def rows(self, width: int) -> list[Row]:
-        """Columns, the moment's in the accent, iterations below."""
+        """Return the picture and the iterations; the moment is marked, and the element under the cursor."""
         seen = self.inspected
-        self.title = f"{_element(seen)} over iterations"
+        self.title = "over iterations" if seen.is_few else f"{_element(seen)} over iterations"
         self.note = ""
         if seen.array is None or not is_numeric(seen.array.dtype):
             return []
         found = seen.over_iterations()
         if found.problem:
             return [[], [(f" {clip(found.problem, width - 2)}", "dim")]]
-        series = found.answer if found.done else seen.inquiries.last(ElementSeries)
-        if not isinstance(series, Series) or not series.values:
+        values = found.answer if found.done else seen.inquiries.last(ElementSeries)
+        if not isinstance(values, ValueHistory) or values.elements != (seen.array.size if seen.is_few else 1):
             return [[], [(" going through the iterations ..." if not found.done else " no values", "dim")]]
-        return _over_iterations(series, seen.shown.iteration, width, self.BARS_HIGH)
+        return self._course(values, width)
 
+    def _course(self, values: ValueHistory, width: int) -> list[Row]:
+        seen, room = self.inspected, width - _LABEL - 1
+        now = seen.shown.iteration
+        first, last = int(values.spans[0, 0]), int(values.spans[-1, 1])
+        wide = max(1, min(_SLOT, room // (last - first)))
+        first = max(first, last - room // wide)
+        slots = tuple(Slot((one - first) * wide, wide, one, one + 1) for one in range(first, last))
+        axis = Axis(slots, None)
+        drawn = RowPicture([values], axis)
+        tall = max(self.size.height - 3, 1)
+        if drawn.form is Form.PICTURE:
+            is_whole = values.elements <= tall or self.look.plain
+            tall = min(tall, values.elements if is_whole else -(-values.elements // 2))
+        else:
+            is_whole = False
+            tall = min(tall, _BARS_HIGH) if drawn.form is Form.BARS else 1
+        lines = drawn.lines(values, axis, tall, self.palette)
+        labels = self._labels(values, drawn, tall, is_whole=is_whole)
+        each = max(1, min(_TALLEST, (self.size.height - 3) // tall)) if is_whole else 1
+        rows: list[Row] = []
+        for y, strips in enumerate(lines):
+            ground = [(start, " " * len(text), token) for start, text, token in strips]
+            for part in range(each):
+                is_middle = part == (each - 1) // 2
+                gap = gaps(values, axis, last) if y == tall - 1 and is_middle else []
+                cells = laid([*(strips if is_middle else ground), *gap], room)
+                if now is not None and first <= now < last:
+                    put_rails(cells, slots[now - first], self.palette, is_selected=True)
+                rows.append([labels[y] if is_middle else (" " * _LABEL, ""), *row_of(cells)])
+        return [*rows, [(" " * _LABEL, ""), *row_of(laid(ruler_strips(axis, now), room + 1))]]
 
-def _over_iterations(series: Series, now: int | None, width: int, tall: int) -> list[Row]:
-    values = [_float(value) for value in series.values]
-    wide = 3 if 3 * len(values) <= width - 9 else 2 if 2 * len(values) <= width - 9 else 1
-    kept = (width - 9) // wide
-    iterations, values = series.iterations[-kept:], values[-kept:]
-    finite = [value for value in values if math.isfinite(value)]
-    low, high = min(finite, default=0.0), max(finite, default=0.0)
-    rows: list[Row] = []
-    for row in range(tall, 0, -1):
-        label = number(high) if row == tall else number(low) if row == 1 and high > low else ""
-        line: Row = [(f"{label:>7} ", "dim")]
-        for iteration, value in zip(iterations, values, strict=True):
-            tone = "accent" if iteration == now else "bar"
-            if not math.isfinite(value):
-                text = ("N" if math.isnan(value) else "I") if row == 1 else " "
-                line.append((text.ljust(wide), "bad"))
-                continue
-            share = (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else 0.5
-            level = min(max(share * (tall - 0.15) + 0.15 - (row - 1), 0.0), 1.0)
-            line.append(((_EIGHTHS[round(level * 8)] * max(wide - 1, 1)).ljust(wide), tone))
-        rows.append(line)
-    return [*rows, _iteration_labels(iterations, now, wide)]
-
-
-def _iteration_labels(iterations: tuple[int, ...], now: int | None, wide: int) -> Row:
-    """Return the moment, and others where there is room beside it."""
-    cells = [" "] * (len(iterations) * wide + 6)
-    at = None if now is None or now not in iterations else iterations.index(now) * wide
-    label = str(now)
-    step = max(5 if wide < 3 else 2, -(-(len(str(iterations[-1])) + 1) // wide))
-    for place in range(0, len(iterations), step):
-        text = str(iterations[place])
-        begin = place * wide
-        if at is None or begin + len(text) < at or begin > at + len(label):
-            cells[begin : begin + len(text)] = text
-    if at is None:
-        return [(" " * 8, ""), ("".join(cells).rstrip(), "dim")]
-    after = "".join(cells[at + len(label) :]).rstrip()
-    return [(" " * 8, ""), ("".join(cells[:at]), "dim"), (label, "title-on"), (after, "dim")]
+    def _labels(self, values: ValueHistory, drawn: RowPicture, tall: int, *, is_whole: bool) -> list[Cell]:
+        """Return what stands left of each line: the element, or the ends of the scale."""
+        scale = drawn.bar_scale
+        if scale is not None:
+            ends = (
+                {0: number(scale.high), tall - 1: number(scale.low)}
+                if scale.high > scale.low
+                else {0: number(scale.high)}
+            )
+            return [(f"{ends.get(y, ''):>7} ", "dim") for y in range(tall)]
+        if not is_whole or values.elements == 1:
+            note = drawn.note(small=True)
+            return [(f" {clip(note if not y else '', _LABEL - 2):<{_LABEL - 1}}", "dim") for y in range(tall)]
+        chosen = int(np.ravel_multi_index(self.inspected.cursor, values.shape)) if values.shape else 0
+        names = [",".join(map(str, index)) for index in np.ndindex(values.shape)]
+        found: list[Cell] = [
+            (f"{clip(f'[{names[y]}]', _LABEL - 1):>{_LABEL - 1}} ", "accent" if y == chosen else "dim")
+            for y in range(min(tall, len(names)))
+        ]
+        return found + [(" " * _LABEL, "")] * (tall - len(found))
 
 
 class InNumbers(FactsPane):
@@ -209,7 +231,7 @@ class ElementCard(FactsPane):
             room = width - 14 - len(bits.hexadecimal)
             rows.append([*_fact("bits", f"{bits.hexadecimal}  "), (clip(pattern, room), _PATTERN)])
         if self.has_class("with-series"):
-            rows.append(_series_row(seen, width))
+            rows.append(_series_row(seen, width, self.palette))
         return rows[1:]
 
 
@@ -235,20 +257,21 @@ def _before(seen: Inspected, element: Array) -> Row:
     return [*row, ("   unchanged" if same else f"   change {'+' if change > 0 else ''}{number(change)}", "dim")]
 
 
-def _series_row(seen: Inspected, width: int) -> Row:
+def _series_row(seen: Inspected, width: int, palette: Palette) -> Row:
     if seen.array is None or not is_numeric(seen.array.dtype):
         return []
     found = seen.over_iterations()
-    series = found.answer if found.done else seen.inquiries.last(ElementSeries)
-    if found.problem or not isinstance(series, Series) or not series.values:
+    values = found.answer if found.done else seen.inquiries.last(ElementSeries)
+    if found.problem or not isinstance(values, ValueHistory):
         return _fact("iterations", clip(found.problem, width - 13) if found.problem else "...", "dim")
-    kept = max(width - 32, 4)
-    values = [_float(value) for value in series.values][-kept:]
-    iterations = series.iterations[-kept:]
-    now = iterations.index(seen.shown.iteration) if seen.shown.iteration in iterations else len(values)
-    bars = spark(values)
-    row: Row = [(f" {'iterations':<11}", "dim"), (f"{iterations[0]} ", "dim"), (bars[:now], "bar")]
-    return [*row, (bars[now : now + 1], "accent"), (bars[now + 1 :], "bar"), (f" {iterations[-1]}", "dim")]
+    first, last, now = int(values.spans[0, 0]), int(values.spans[-1, 1]), seen.shown.iteration
+    room = max(width - 32, 4)
+    first = max(first, last - room)
+    axis = Axis(tuple(Slot(one - first, 1, one, one + 1) for one in range(first, last)), None)
+    cells = laid(RowPicture([values], axis).lines(values, axis, 1, palette)[0], last - first)
+    if now is not None and first <= now < last:
+        put_rails(cells, axis.slots[now - first], palette, is_selected=True)
+    return [(f" {'iterations':<11}", "dim"), (f"{first} ", "dim"), *row_of(cells), (f" {last - 1}", "dim")]
 
 
 class SummaryLines(FactsPane):
@@ -266,7 +289,7 @@ class SummaryLines(FactsPane):
         return [
             [(" looking through the elements ...", "dim")] if found is None else _short_statistics(found, width),
             _short_element(seen, element, width),
-            _series_row(seen, width),
+            _series_row(seen, width, self.palette),
         ]
 
 
@@ -292,10 +315,6 @@ def _short_element(seen: Inspected, element: Array, width: int) -> Row:
 
 def _element(seen: Inspected) -> str:
     return "[" + ",".join(map(str, seen.cursor)) + "]"
-
-
-def _float(value: Array) -> float:
-    return float(readable(np.asarray(value).reshape(1))[0])
 
 
 def _number(value: float) -> str:

@@ -113,6 +113,11 @@ class HeatGrid:
             found += [[], self._legend(scale, tiles, width, waits=waits)]
         return found
 
+    @property
+    def has_numbers(self) -> bool:
+        """True if the cells have their numbers in them."""
+        return self._scale is not None and self._scale.wide == _NUMBERED
+
     def columns(self, height: int) -> list[Row]:
         """Return the numbers of the cells as columns, for a plane of one row."""
         if self._seen.plane.height != 1 or self._drawn is None or self._scale is None:

@@ -13,11 +13,12 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.results import Series
 from stepper.element_types import Array
 from stepper.errors import StepperError
 from stepper.records import Brief
 from stepper.tensors.differences import signed_differences
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.known_values import KnownValues
 from stepper.tensors.planes import Plane, readable
 from stepper.tensors.surveys import CellStatistic, Steps, Survey, in_cells, next_where, previous_where, survey
 from tui.worker.driver import Driver
@@ -54,17 +55,21 @@ class ValueBefore(Struct, frozen=True):
 
 
 class ElementSeries(Struct, frozen=True):
-    """An element over several iterations, as `ADDR@A:B[i,j]`. The answer is a Series."""
+    """An element over several iterations, as `ADDR@A:B[i,j]`. The answer is a ValueHistory; None without a number."""
 
     text: str
 
-    def steps(self, debugger: Debugger) -> Steps[Series]:
+    def steps(self, debugger: Debugger) -> Steps[ValueHistory | None]:
         """Run through the iterations, as often as that is paused."""
         while True:
             yield
             series = debugger.over_iterations(self.text)
             if series.stopped != "paused":
-                return series
+                break
+        known = KnownValues()
+        for iteration, value in zip(series.iterations, series.values, strict=True):
+            known.see(iteration, value)
+        return known.view()
 
 
 class PlaneInCells(Struct, frozen=True, eq=False):

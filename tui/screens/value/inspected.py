@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
+from stepper.tensors.histories import MOST_ELEMENTS
 from stepper.tensors.planes import Plane, is_numeric, plane_of
 from stepper.tensors.surveys import CellStatistic, Survey, finish, survey
 from tui.screens.value.inquiries import (
@@ -133,6 +134,11 @@ class Inspected:
         # A slice of one, not an item: items of packed types and texts forget their type.
         return array[tuple(slice(at, at + 1) for at in self.cursor)].reshape(1)
 
+    @property
+    def is_few(self) -> bool:
+        """True if it has so few elements that each is seen over the iterations."""
+        return self.array is not None and self.array.size <= MOST_ELEMENTS
+
     def is_numeric(self) -> bool:
         """True if there are numbers, so that colours mean something."""
         return self.array is not None and is_numeric(self.array.dtype)
@@ -205,14 +211,14 @@ class Inspected:
         return found
 
     def over_iterations(self) -> InquiryOutcome:
-        """Return the element under the cursor over the last iterations, a Series."""
+        """Return the value over the last iterations, or of many elements that under the cursor: a Series."""
         array, address, iteration = self.array, self.shown.address, self.shown.iteration
         if array is None or not address or iteration is None:
             return InquiryOutcome(problem="it is in no loop", done=True)
         furthest = self._furthest.get(f"{self.state.loop_run}/{self.shown.run}/{self.state.branch}", iteration)
         last = min(furthest, iteration + _SPAN // 4)
         begin = max(0, last - _SPAN + 1)
-        index = ",".join(map(str, self.cursor))
+        index = "" if self.is_few else ",".join(map(str, self.cursor))
         text = f"{address}@{begin}:{last + 1}" + (f"[{index}]" if index else "")
 
         key = (text, self.state.loop_run, self.state.branch, self._content if self.state.is_edited else 0)

@@ -37,6 +37,11 @@ class ValueScreen(DebugScreen):
     ValueScreen.-medium #numbers { width: 41; }
     ValueScreen.-medium #element { margin-top: 0; }
     ValueScreen.-medium #over { display: none; }
+    ValueScreen.-few #companion, ValueScreen.-few #often { display: none; }
+    ValueScreen.-few #parts { height: 2fr; }
+    ValueScreen.-medium.-few #parts { height: 1fr; min-height: 12; }
+    ValueScreen.-few #times { width: 1fr; border-left: none; }
+    ValueScreen.-few #over { height: 1fr; display: block; }
     ValueScreen.-short #parts, ValueScreen.-tiny #parts { display: none; }
     ValueScreen.-short #summary, ValueScreen.-tiny #summary { display: block; }
     """
@@ -75,9 +80,8 @@ class ValueScreen(DebugScreen):
 
     def fit(self, width: int, height: int) -> None:
         """Without the companion where it has no room."""
-        medium = width < 150 or height < 44
-        self.set_class(medium, "-medium")
-        self.query_one(ElementCard).set_class(medium, "with-series")
+        self.set_class(width < 150 or height < 44, "-medium")
+        self._arrange()
 
     def show(self, state: State) -> None:
         """Another moment; the value stays the same one, and is what the other keys act on."""
@@ -91,6 +95,14 @@ class ValueScreen(DebugScreen):
             state = replace(state, selected=subject.operation)
             self.host.state = state
         super().show(state)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Give the iterations the room, where a value is so small that its numbers are seen anyway."""
+        seen = self.inspected
+        is_few = seen.is_few and seen.is_numeric() and seen.shown.iteration is not None
+        self.set_class(is_few, "-few")
+        self.query_one(ElementCard).set_class(self.has_class("-medium") and not is_few, "with-series")
 
     def on_unmount(self) -> None:
         """Ask no more."""
@@ -100,5 +112,6 @@ class ValueScreen(DebugScreen):
     def repaint_panes(self) -> None:
         """Something was found out, or chosen."""
         if self.is_ready and self.is_attached:
+            self._arrange()
             for pane in self.query(Pane):
                 pane.changed()

@@ -141,9 +141,10 @@ class TensorPane(Pane):
         lines = self.grid.lines(width, height)
         self._below = len(lines) + 1
         room = height - self._below
-        if self.grid is self.heat and room >= _LEAST_NUMBERS and self.screen.has_class("-medium"):
+        says_numbers = self.grid is self.heat and self.heat.has_numbers
+        if self.grid is self.heat and room >= _LEAST_NUMBERS and self.screen.has_class("-medium") and not says_numbers:
             lines = [*lines, [], *self.numbers.lines(width, room)]
-        if self.grid is self.heat:
+        if self.grid is self.heat and not seen.is_few:
             columns = self.heat.columns(height - len(lines) - 1)
             lines += [[], *columns] if columns else []
         return lines
