@@ -78,13 +78,14 @@ def iterate_on(  # noqa: C901  # one loop: calls would be felt
     After each, every function of `taps` gets the value of its slot.
 
     Ends earlier where the caller is to pause, and before the close of an iteration whose condition does not hold or is
-    none: what that means is for `close_iteration` to say.
+    none, or which gives a piece of another shape: what that means is for `close_iteration` to say.
     """
     activation, values = frame.activation, frame.values
     assert activation is not None and activation.code is not None
     plan: Any = activation.plan
     code: Any = activation.code  # see Step for what is None where
     condition, carried = plan.condition_result, plan.carried
+    shapes = [(scan.first_shape, scan.result) for scan in activation.scans]
     scans = [*((scan.append, scan.result) for scan in activation.scans), *taps]
     plain = only_carries(activation)
     first, running, between = activation.iteration + 1, _RUNNING, _BETWEEN
@@ -117,6 +118,9 @@ def iterate_on(  # noqa: C901  # one loop: calls would be felt
                 return False
         except ValueError:
             return False
+        for shape, slot in shapes:
+            if values[slot].shape != shape:
+                return False
         for append, slot in scans:
             append(values[slot])
         frame.phase = between

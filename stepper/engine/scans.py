@@ -33,7 +33,7 @@ class Scan:
     does something else).
     """
 
-    __slots__ = ("_batch", "_block_count", "_blocks", "_bytes", "_ends", "_limit", "_waiting", "result")
+    __slots__ = ("_batch", "_block_count", "_blocks", "_bytes", "_ends", "_first", "_limit", "_waiting", "result")
 
     def __init__(self, result: int) -> None:
         self.result = result
@@ -43,6 +43,7 @@ class Scan:
         self._ends: list[int] = []
         self._block_count = 0
         self._bytes = 0
+        self._first: tuple[int, ...] | None = None
         self._limit = LARGEST_TENSOR.get()
 
     def copy(self) -> Scan:
@@ -77,6 +78,22 @@ class Scan:
         waiting.append(piece if piece.base is None else piece.copy())
         if len(waiting) >= self._batch:
             self._close_block(waiting)
+
+    @property
+    def first_shape(self) -> tuple[int, ...] | None:
+        """Return the shape of the first piece; None where there is none."""
+        if self._first is None and self.length:
+            self._first = self.piece(0).shape
+        return self._first
+
+    def ensure_joins(self, piece: Any, slicing: Slicing) -> None:
+        """Raise KernelError for a piece that cannot be joined to the others, in the iteration that gives it."""
+        first = self.first_shape
+        if first is None or piece.shape == first:
+            return
+        shape, first = piece.shape or (1,), first or (1,)
+        if -len(first) <= slicing.axis < len(first):
+            _ensure_joins(shape, first, slicing.axis % len(first), abs(slicing.stride), self.length)
 
     def _close_block(self, pieces: list[Any]) -> None:
         stack, count = _stack(pieces), len(pieces)
@@ -204,17 +221,21 @@ def _joinable(pieces: list[Array], axis: int, slicing: Slicing, rules: Rules, no
     first, size = pieces[0].shape, abs(slicing.stride)
     _check_lengths(pieces, axis, size, rules, note)
     for iteration, piece in enumerate(pieces):
-        same_elsewhere = piece.ndim == len(first) and _beside(piece.shape, axis) == _beside(first, axis)
-        fillable = piece.ndim == len(first) and piece.shape[axis] == size
-        if not same_elsewhere and not fillable:
-            text = f"the piece of iteration {iteration} has shape {shape_text(piece.shape)}"
-            raise KernelError(f"{text}, that of iteration 0 {shape_text(first)}: they cannot be joined")
+        _ensure_joins(piece.shape, first, axis, size, iteration)
     if len({_beside(piece.shape, axis) for piece in pieces}) == 1:
         return in_axis_order(pieces, slicing)
     note("its pieces differ in shape and cannot be joined: the output is undefined, shorter ones are filled with zeros")
     largest = np.max([piece.shape for piece in pieces], axis=0)
     ensure_allocatable((len(pieces), *largest.tolist()), pieces[0].dtype)
     return [_filled_up(piece, axis, largest) for piece in in_axis_order(pieces, slicing)]
+
+
+def _ensure_joins(shape: tuple[int, ...], first: tuple[int, ...], axis: int, size: int, iteration: int) -> None:
+    """Raise KernelError for a piece that can neither be joined to the first one nor be filled up."""
+    if len(shape) == len(first) and (_beside(shape, axis) == _beside(first, axis) or shape[axis] == size):
+        return
+    text = f"the piece of iteration {iteration} has shape {shape_text(shape)}"
+    raise KernelError(f"{text}, that of iteration 0 {shape_text(first)}: they cannot be joined")
 
 
 def _beside(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

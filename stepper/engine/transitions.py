@@ -183,8 +183,7 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     if rules is _OPENVINO:
         for change in changed_shapes(plan, values):
             raise KernelError(change)
-    for scan in activation.scans:
-        scan.append(values[scan.result])
+    _record_pieces(activation, plan, values)
     if activation.decided is not None:
         activation.condition, activation.decided = activation.decided, None
     if executed == activation.limit:
@@ -192,6 +191,18 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
     elif not activation.condition:
         activation.ended = EndReason.CONDITION
     frame.phase = _BETWEEN if activation.ended is None else _LEAVING
+
+
+def _record_pieces(activation: Activation, plan: LoopPlan, values: list[Value]) -> None:
+    """Add a piece to each concatenated output, once all of them can be joined to the ones before."""
+    for entry, scan in zip(plan.concatenated, activation.scans, strict=True):
+        try:
+            scan.ensure_joins(values[scan.result], entry.slicing)
+        except KernelError as error:
+            where = f"output {entry.output} (line {entry.line})"
+            raise KernelError(f"{where} cannot be concatenated: {error}") from None
+    for scan in activation.scans:
+        scan.append(values[scan.result])
 
 
 def _settle(activation: Activation, plan: LoopPlan, frame: Frame) -> None:

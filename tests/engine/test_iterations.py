@@ -157,7 +157,7 @@ def test_the_seeds_have_what_matters(tmp_path: Path) -> None:
     for text, least in {
         "needs more than 7": 5,
         "the body's condition has shape [2]": 5,
-        "has no slice": 3,
+        "has no slice": 2,
         "> Reshape 'fails'": 5,
         "nan": 1,
     }.items():

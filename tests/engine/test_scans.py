@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
+import stepper
+from stepper.engine.events import Every
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ir.model import Slicing
 from stepper.ops.operands import LARGEST_TENSOR
+from tests.models import Graph, carried, sliced
+from tests.models import joined as entry_of
 
 FORWARD = Slicing(0, 0, -1, 1, 1)
 
@@ -153,3 +159,31 @@ def test_all_pieces_together_may_not_pass_the_limit_on_a_tensor() -> None:
         assert scan.length == 1
     finally:
         LARGEST_TENSOR.reset(token)
+
+
+def widening(steps: int) -> Graph:
+    """A value of shape [2, 1] that is twice as wide in each iteration, joined where it cannot be."""
+    net = Graph()
+    x = net.parameter("x", dims=(steps, 1))
+    body = net.body()
+    body_x = body.parameter("item", dims=(1, 1))
+    wide = body.parameter("wide", dims=(2, -1))
+    used = body.apply("Add", wide, body_x, name="used")
+    wider = body.result(body.apply("Concat", used, used, name="wider", dims=(2, -1), axis=1))
+    start = net.constant(np.zeros((2, 1), np.float32))
+    (found,) = net.tensor_iterator("loop", body, [sliced(x, body_x), carried(start, wide, wider)], [entry_of(wider)])
+    net.result(found, "found")
+    return net
+
+
+@pytest.mark.parametrize("every", [Every.OPERATION, Every.END])
+def test_a_piece_of_another_shape_ends_the_run_in_the_iteration_that_gives_it(tmp_path: Path, every: Every) -> None:
+    model = stepper.read_model(widening(8).write(tmp_path))
+    inputs = stepper.bind_inputs(model, {0: np.ones((8, 1), np.float32)})
+    machine = stepper.Machine(stepper.compile_model(model), inputs)
+    says = r"piece of iteration 1 has shape \[2,4\], that of iteration 0 \[2,2\]"
+    with pytest.raises(stepper.ExecutionError, match=says):
+        for _ in machine.run(every):
+            pass
+    activation = machine.stack[-1].activation
+    assert activation is not None and activation.iteration == 1 and activation.scans[0].length == 1

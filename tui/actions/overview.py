@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.application import Application
@@ -15,7 +13,7 @@ _WAYS = ("left", "right", "back", "on", "up", "down", "home", "end")
 @action(
     "overview",
     syntax="[WAY [N]]",
-    help="the whole run, each loop a card; there: left, right, up, down, home, end, finding, open, why, why-end, run",
+    help="the whole run, each loop a card; there: left, right, back, on, up, down, home, end, finding, open, run",
 )
 def _overview(app: Application, text: str) -> None:
     word, _, count = text.partition(" ")
@@ -32,8 +30,10 @@ def _overview(app: Application, text: str) -> None:
     elif word in ("finding", "finding-back"):
         if not pane.seek(backward=word != "finding"):
             raise UsageError("no further NaN or Inf is known in this direction")
-    elif word in _DOERS:
-        _DOERS[word](app, pane)
+    elif word == "run":
+        _run(app, pane)
+    elif word == "open":
+        _open(app, pane)
     else:
         raise UsageError(f"the overview does not know '{word}'")
 
@@ -54,22 +54,3 @@ def _open(app: Application, pane: OverviewPane) -> None:
     for line in lines:
         app.perform(line)
     app.open_view("main")
-
-
-def _why(app: Application, pane: OverviewPane) -> None:
-    """Ask where the first NaN, or the cell of the cursor, comes from."""
-    _ask(app, pane.line_for_story())
-
-
-def _why_end(app: Application, pane: OverviewPane) -> None:
-    """Ask why the loop of the cursor ended."""
-    _ask(app, pane.line_for_end())
-
-
-def _ask(app: Application, line: str) -> None:
-    if not line:
-        raise UsageError("nothing ran here whose cause could be told")
-    app.perform(line)
-
-
-_DOERS: Final = {"run": _run, "open": _open, "why": _why, "why-end": _why_end}

@@ -77,15 +77,24 @@ class RowValues(Struct, frozen=True, eq=False):
 class HistoryView(Struct, frozen=True, eq=False):
     """The operations of one run of a graph over its last iterations.
 
-    `numbers[k, index]` is the statistic of operation `index` in iteration `first + k`, where `known[k, index]`. `rows`
-    are those of a loop.
+    `numbers[k, index]` is the statistic of operation `index` in iteration `first + k`, where `known[k, index]`;
+    `shapes[k, index]` is equal where its shape is, -1 where that was not seen. `rows` are those of a loop.
     """
 
     statistic: str
     first: int
     numbers: Array
     known: Array
+    shapes: Array
     rows: tuple[RowValues, ...]
+
+    def has_other_shape(self, index: int, iteration: int) -> bool:
+        """Return True if an operation gives another shape in an iteration than in the one before."""
+        row = iteration - self.first
+        if not 0 < row < len(self.shapes):
+            return False
+        now, before = int(self.shapes[row, index]), int(self.shapes[row - 1, index])
+        return now >= 0 and before >= 0 and now != before
 
     def of(self, index: int, last: int, most: int) -> list[float | None]:
         """Return an operation over the iterations up to and with `last`, at most so many; None if it is not known."""
@@ -218,7 +227,7 @@ class IterationStatistics:
         run, present = self._run(frame), _iteration(frame) or 0
         first, last = max(present - MOST_ITERATIONS + 1, 0), present + _AHEAD
         part = self._cells(run, first, last).window(first, last - first + 1)
-        return HistoryView(self.statistic, first, part.numbers, part.known, self._rows(run))
+        return HistoryView(self.statistic, first, part.numbers, part.known, part.shapes, self._rows(run))
 
     def _rows(self, run: _ActivationStatistics) -> tuple[RowValues, ...]:
         slots = (None if place is None else run.rows.slots[place] for place in run.rows.taken)

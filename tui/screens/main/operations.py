@@ -289,7 +289,9 @@ class Operations(Pane):
 
     def _mark(self, frame: FrameView, index: int, latest: float | None) -> str:
         if latest is None or math.isfinite(latest):
-            return ""
+            history = self.state.history
+            is_other = history is not None and history.has_other_shape(index, frame.iteration or 0)
+            return GLYPHS["shape"] if is_other else ""
         word = "NaN" if math.isnan(latest) else "Inf"
         return word if frame.is_edited(index) or frame.came_in(index, word) else f"{word}!"
 

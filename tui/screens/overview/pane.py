@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import ClassVar, Final
 
-from msgspec.structs import replace
 from textual import events
 
-from stepper.debug.causes.cause import NonFiniteKind
-from stepper.debug.causes.locations import address_at
-from stepper.debug.overview.facts import LoopFacts, Overview, RowKind, RunState
+from stepper.debug.overview.facts import Overview, RunState
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS
@@ -63,7 +60,7 @@ class OverviewPane(Pane):
         self._cards: list[Card] = []
         self._letters: dict[int, tuple[str, ...]] = {}
         self._at = NOWHERE
-        self._is_placed = self._is_at_failure = self._is_chosen = False
+        self._is_placed = self._is_at_failure = False
         self._tick = 0
         self._due = 0.0
         self._follows = True
@@ -166,7 +163,7 @@ class OverviewPane(Pane):
     def put(self, at: Place, *, follows: bool = False) -> None:
         """Put the cursor there, as near as there is such a place; where it `follows`, it goes on with the run."""
         self._at = bounded(self._cards, at)
-        self._follows, self._is_placed, self._is_at_failure, self._is_chosen = follows, True, False, True
+        self._follows, self._is_placed, self._is_at_failure = follows, True, False
         self.changed()
 
     def move(self, way: str, count: int) -> None:
@@ -256,33 +253,6 @@ class OverviewPane(Pane):
             return ()
         found = address(cards[at.card], line_at(cards, at), at.run, at.iteration, self.host.driver.compiled)
         return (f"goto {found}",) if found else ()
-
-    def line_for_story(self) -> str:
-        """Return the line that asks why: of the first NaN, or else Inf, until a cell is chosen; then of the cell."""
-        compiled, overview = self.host.driver.compiled, self.overview
-        births = () if overview is None else overview.births
-        if births and not self._is_chosen:
-            cause = next((one.cause for one in births if one.cause.kind is NonFiniteKind.NAN), births[0].cause)
-            found = address_at(cause.location, compiled)
-            if found is not None:
-                return f"why {replace(found, index=cause.element)}"
-        at, cards = self._at, self._cards
-        line = line_at(cards, at)
-        if line is None or not iterations_at(cards, at):
-            return ""
-        if cards[at.card].facts.rows[line.row].kind is RowKind.CONDITION and at.iteration + 1 == iterations_at(
-            cards, at
-        ):
-            return self.line_for_end()
-        return f"why {address(cards[at.card], line, at.run, at.iteration, compiled)}"
-
-    def line_for_end(self) -> str:
-        """Return the line that asks why the loop of the cursor ended, in the run that is shown."""
-        at, cards = self._at, self._cards
-        if not cards or not isinstance(cards[at.card].facts, LoopFacts) or not cards[at.card].runs:
-            return ""
-        found = address(cards[at.card], None, at.run, 0, self.host.driver.compiled)
-        return f"why end {found.rpartition('@')[0]}"
 
     # --- the mouse -----------------------------------------------------------------------------------------------
 
