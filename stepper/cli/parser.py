@@ -248,7 +248,13 @@ def _add_find(command: Parser) -> None:
 
 
 def _add_export(export: Parser) -> None:
-    from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail  # here, for the speed of --help
+    from stepper.export.options import (
+        ConstantStyle,
+        FigureView,
+        LayoutEngine,
+        Theme,
+        ValueDetail,
+    )  # here, for the speed of --help
     from stepper.files.kinds import FORMATS
 
     export.description = (
@@ -273,6 +279,8 @@ def _add_export(export: Parser) -> None:
     add("--model", dest="model_path", metavar="PATH", help="where the model of a recording is, if it has moved")
     add("--iters", metavar="RANGES", help="which iterations are drawn, such as 0:3,-1; : draws all")
     add("--values", choices=tuple(ValueDetail), default="none", help="how much is said of each value (none)")
+    constants = "small ones in the box of what reads them, boxes of their own, or none (inline)"
+    add("--constants", choices=tuple(ConstantStyle), default="inline", help=constants)
     add("--theme", choices=tuple(Theme), default="auto", help="auto follows the reader's colour scheme (default)")
     export.add_repeated("--only", "REGEX", "draw only operations of this name or type")
     export.add_repeated("--hide", "REGEX", "draw operations of this name or type as groups")

@@ -12,12 +12,13 @@ from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
 from stepper.errors import OutputError, UsageError
 from stepper.export.figures.content import FigureContent
+from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import find_loop, loops_of
 from stepper.export.figures.loop_trace import Tracer, split_activation
-from stepper.export.options import FigureView, Theme, ValueDetail
+from stepper.export.options import ConstantStyle, FigureView, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, FileContent, Picture, writer_of
 from stepper.export.views.ports import ports_figure
-from stepper.export.views.static import loop_facts, model_figure, rolled_figure
+from stepper.export.views.static import model_figure, rolled_figure
 from stepper.export.views.unrolled import unrolled_figure
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
@@ -74,6 +75,7 @@ def save(written: FileContent, target: OutputFile) -> None:
 
 def picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
     """Return the figure of a request; `machine` makes a run of this model at its beginning (None: without inputs)."""
+    request = replace(request, content=replace(request.content, model=model))
     found = _picture(model, machine, request)
     title = found.figure.title if request.title is None else request.title
     texts = (found.figure.description,) if request.caption is None else (request.caption, found.figure.description)
@@ -103,7 +105,7 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         request.warn(f"drawing {len(trace.iterations):,} iterations; --iters 0:3,-1 shows the first and the last")
     if wanted is None and trace.left_out:
         request.warn(f"showing {len(trace.iterations)} of {trace.count:,} iterations; --iters : shows all")
-    facts = loop_facts(model, loop)
+    facts = loop_facts(model, loop.outer, loop.layer)
     return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace, facts)
 
 
@@ -124,6 +126,7 @@ def draw(
     values: ValueDetail | str = ValueDetail.NONE,
     theme: Theme | str = Theme.AUTO,
     depth: int | None = None,
+    constants: ConstantStyle | str = ConstantStyle.INLINE,
     partner: Partner | None = None,
 ) -> Picture:
     """Return a figure of a model (or of a path), or of a run of it where there are inputs; a notebook shows it.
@@ -140,7 +143,11 @@ def draw(
         return Machine(compile_model(model, partner=partner), bind_inputs(model, inputs or {}))
 
     chosen = _of(FigureView, view) if view is not None else None
-    content = FigureContent(values=_of(ValueDetail, values), elsewhere=given_away(model, partner or default_partner()))
+    content = FigureContent(
+        values=_of(ValueDetail, values),
+        constants=_of(ConstantStyle, constants),
+        elsewhere=given_away(model, partner or default_partner()),
+    )
     request = FigureRequest(chosen, loop, iterations, content, _of(Theme, theme))
     if depth is None:
         depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None))

@@ -24,6 +24,14 @@ class ValueDetail(StrEnum):
     THUMBNAILS = "thumbnails"
 
 
+class ConstantStyle(StrEnum):
+    """Drawing of constants: in the box of what reads them, as boxes of their own, or not at all."""
+
+    INLINE = "inline"
+    BOX = "box"
+    HIDE = "hide"
+
+
 class Theme(StrEnum):
     """Page that the colours of a figure are for."""
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from stepper.export.exporter import draw
+from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import loops_of
-from stepper.export.views.static import loop_facts
 from stepper.ir.model import Model
 from tests.export.runs import picture, sample
 from tests.models import Graph, Value, carried, last, sliced
@@ -37,6 +37,11 @@ def counting(trip_count: int | str, starts: bool | str, goes_on: bool | str, fol
     return net.read(folder)
 
 
+def facts_of(model: Model, index: int = 0) -> tuple[str, ...]:
+    found = loops_of(model)[index]
+    return loop_facts(model, found.outer, found.layer)
+
+
 @pytest.mark.parametrize(
     ("trip_count", "starts", "goes_on", "facts"),
     [
@@ -58,7 +63,7 @@ def test_a_loop_says_what_begins_and_ends_it(
     trip_count: int | str, starts: bool | str, goes_on: bool | str, facts: tuple[str, ...], tmp_path: Path
 ) -> None:
     model = counting(trip_count, starts, goes_on, tmp_path)
-    assert loop_facts(model, loops_of(model)[0]) == facts
+    assert facts_of(model) == facts
 
 
 def test_a_tensor_iterator_has_as_many_iterations_as_slices_and_an_if_a_condition(tmp_path: Path) -> None:
@@ -69,9 +74,9 @@ def test_a_tensor_iterator_has_as_many_iterations_as_slices_and_an_if_a_conditio
     result = body.result(body.apply("Negative", row))
     net.result(net.tensor_iterator("rows", body, [sliced(x, row)], [last(result)])[0])
     model = net.read(tmp_path)
-    assert loop_facts(model, loops_of(model)[0]) == ("as many iterations as input 0 has slices",)
+    assert facts_of(model) == ("as many iterations as input 0 has slices",)
     collatz = sample("while_loop")
-    assert loop_facts(collatz, loops_of(collatz)[1]) == ("then runs if is_even (Equal) is true, otherwise else",)
+    assert facts_of(collatz, 1) == ("then runs if is_even (Equal) is true, otherwise else",)
 
 
 ENDING = (

@@ -23,7 +23,7 @@ from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, save
 from stepper.export.figures.content import FigureContent, Highlight, patterns
-from stepper.export.options import FigureView, LayoutEngine, Theme, ValueDetail
+from stepper.export.options import ConstantStyle, FigureView, LayoutEngine, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, FileContent
 from stepper.files.kinds import (
     ARRAYS,
@@ -159,6 +159,7 @@ def _written(
         hide=patterns(options.hide),
         carried=options.carried,
         values=ValueDetail(options.values),
+        constants=ConstantStyle(options.constants),
         highlight=None if options.highlight is None else _highlight(model, options),
         elsewhere=given_away(model, options.partner),
     )

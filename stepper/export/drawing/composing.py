@@ -8,7 +8,7 @@ from typing import Final
 
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import ROUNDED, classes_of
-from stepper.export.figures.figure import Figure, FigureNode, Thumbnail
+from stepper.export.figures.figure import Figure, FigureNode, NodeKind, Thumbnail
 from stepper.export.fonts import HEADING_SIZE, SMALL_SIZE, advance
 from stepper.export.layout.figure_layout import CELL, BoxShape, FigureLayout, FrameShape, Polyline, Text
 from stepper.export.layout.geometry import Segment
@@ -85,6 +85,11 @@ class _PagePlace:
         x, y = self.dx + box.x * CELL, self.dy + box.y * ROW + _INSET
         width, height = box.width * CELL, box.height * ROW - 2 * _INSET
         items: list[Shape] = [Rectangle("box", x, y, width, height, 13 if node.kind in ROUNDED else 4)]
+        if node.kind is NodeKind.END:  # the final bar of music: thin, thick
+            edge = x + width
+            items = [
+                Path(style, (((at, y), (at, y + height)),)) for style, at in (("thin", edge - 6), ("bar", edge - 2))
+            ]
         pictured = node.thumbnail.height if node.thumbnail is not None else 0
         top = y + (height - (len(node.texts) + pictured) * ROW) / 2
         for index, text in enumerate(node.texts):

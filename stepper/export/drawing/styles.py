@@ -125,6 +125,8 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("halo", fill="body", stroke="body", stroke_width="4", stroke_linejoin="round"),
     _rule("wire", fill="none", stroke="wire", stroke_width="1.3", stroke_linejoin="round", stroke_linecap="square"),
     _rule("tip", fill="wire"),
+    _rule("thin bar", fill="none", stroke="ink", stroke_width="1.2"),
+    _rule("bar", stroke_width="4"),
     _rule("shade", fill="shade"),
     _rule("spark", fill="none", stroke="shade", stroke_width="1.3"),
     _rule("box", "parameter input", fill="in", stroke="in-edge"),

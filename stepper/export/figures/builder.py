@@ -7,15 +7,19 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from stepper.engine.loops import is_backward
+from stepper.engine.loops import is_backward, whole_axis
 from stepper.engine.roles import RoleError, output_role, roles_of
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, NodeKind
 from stepper.export.figures.labels import labels_of, shortened
-from stepper.export.options import ValueDetail
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Port, Slicing
+from stepper.export.figures.loop_facts import loop_facts
+from stepper.export.figures.operands import constant_text, operands_text
+from stepper.export.options import ConstantStyle, ValueDetail
+from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
+from stepper.ir.xml import EXECUTION_CONDITION
 from stepper.ops.operands import shape_text
+from stepper.query.short_names import short_names_of
 from stepper.wording import excerpt
 
 SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
@@ -45,14 +49,30 @@ class FigureBuilder(Struct):
     def add_bodies(self, layer: Layer, outer: Graph, prefix: str, parent: str, depth: int) -> str:
         """Return a loop or If as a cluster with its body (or both sides) inside; the cluster's id."""
         id = f"{prefix}c{layer.id}"
-        self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent))
+        model = self.content.model
+        facts = () if model is None else loop_facts(model, outer, layer)
+        self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent, facts))
         for body in layer.bodies:
             inside = id
             if len(layer.bodies) > 1:
                 inside = f"{id}.{SIDES[body.role]}"
                 self.clusters.append(Cluster(inside, NodeKind.SIDE, SIDES[body.role], id))
             self._add(body.graph, body, layer, outer, body_prefix(prefix, layer, body), inside, depth)
+        self._add_end(layer, prefix, id)
         return id
+
+    def _add_end(self, layer: Layer, prefix: str, cluster: str) -> None:
+        """Add the mark at which a loop ends whose condition can become false."""
+        body = layer.bodies[0]
+        result = next((entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION), None)
+        source = None if result is None else body.graph.sources.get(result, (None,))[0]
+        if not layer.is_loop or result is None or source is None or body.graph.by_id[source.layer].type == "Constant":
+            return
+        if any(back.from_layer == result for back in body.back_edges):
+            return  # its wire leaves below
+        id = f"{body_prefix(prefix, layer, body)}end"
+        self.nodes.append(FigureNode(id, NodeKind.END, "ends if false", cluster=cluster))
+        self.edges.append(FigureEdge(self._inner(prefix, layer, body, result), id, EdgeKind.ENDS))
 
     def _add(
         self,
@@ -87,16 +107,30 @@ class FigureBuilder(Struct):
         if node.kind is NodeKind.ACCUMULATOR:
             lines = (*lines, "Parameter → Concat → Result")
         computed_by = self.content.computed_by(graph, node.layers)
+        label, name = self._words(graph, node)
         return FigureNode(
             id=id,
             kind=node.kind,
-            label=excerpt(node.label),
+            label=label,
             lines=lines,
+            name=name,
             title=node_title(graph, node) + "".join(f"; computed by {who}" for who in computed_by),
             cluster=cluster,
             computed_by=computed_by,
             highlighted=self.content.highlights(graph, node.layers),
         )
+
+    def _words(self, graph: Graph, node: DrawnNode) -> tuple[str, str]:
+        """Return the label of a box, and the name below it where the label is a formula."""
+        model, layer = self.content.model, graph.by_id[node.key]
+        if model is not None and self.content.constants is not ConstantStyle.HIDE and len(node.layers) == 1:
+            if node.kind is NodeKind.CONSTANT:
+                return constant_text(model, layer), ""
+            folded = self.content.constants is ConstantStyle.INLINE and node.kind is NodeKind.OPERATION
+            operands = operands_text(model, graph, layer) if folded else ""
+            if operands:
+                return f"{excerpt(layer.type)}{operands}", shortened(excerpt(short_names_of(graph)[layer.id]))
+        return excerpt(node.label), ""
 
     def _add_edges(self, graph: Graph, drawn: DrawnGraph, opened: Mapping[int, Layer], prefix: str) -> None:
         for edge in drawn.edges:
@@ -187,7 +221,8 @@ def port_lines(layer: Layer | None, body: Body | None, outer: Graph | None) -> d
         text = _port_text(input_role(layer, entry), entry.slicing) + _from(layer, entry, outer)
         lines[entry.parameter] = (*lines.get(entry.parameter, ()), text)
     for output in body.outputs:
-        lines[output.result] = (*lines.get(output.result, ()), _port_text(output_role(output), output.slicing))
+        text = _port_text(output_role(output), output.slicing) + _to(output, layer, outer)
+        lines[output.result] = (*lines.get(output.result, ()), text)
     for back in body.back_edges:
         lines.setdefault(back.from_layer, ("carried",))
     return {key: tuple(dict.fromkeys(texts)) for key, texts in lines.items()}
@@ -199,8 +234,13 @@ def _port_text(role: str, slicing: Slicing | None) -> str:
 
 
 def axis_text(slicing: Slicing) -> str:
-    """Return the axis, and the direction where it is backward."""
-    return f"axis {slicing.axis}" + (", reversed" if is_backward(slicing) else "")
+    """Return the axis, the direction where it is backward, and what else is not as usual: start, end, stride, size."""
+    words = [f"axis {slicing.axis}", *(["reversed"] if is_backward(slicing) else [])]
+    if (slicing.start, slicing.end) != whole_axis(slicing):
+        words.append(f"{slicing.start} to {slicing.end}")
+    if abs(slicing.stride) != (slicing.part_size or 1) or abs(slicing.stride) != 1:
+        words += [f"stride {slicing.stride}", f"part_size {1 if slicing.part_size is None else slicing.part_size}"]
+    return ", ".join(words)
 
 
 def _from(layer: Layer, entry: InputMapping, outer: Graph | None) -> str:
@@ -209,6 +249,17 @@ def _from(layer: Layer, entry: InputMapping, outer: Graph | None) -> str:
     if source is None or outer is None:
         return ""
     return f" ← {shortened(excerpt(labels_of(outer)[source.layer]), 20)}"
+
+
+def _to(output: OutputMapping, layer: Layer, outer: Graph | None) -> str:
+    """Return the output of the loop that an entry of a port map gives, and its first reader in short."""
+    if output.output is None:
+        return ""
+    wanted = Source(layer.id, output.output)
+    readers = () if outer is None else (one for one in outer.layers if wanted in outer.sources[one.id])
+    reader = next(iter(readers), None)
+    named = "" if reader is None or outer is None else f" '{shortened(excerpt(labels_of(outer)[reader.id]), 20)}'"
+    return f" → output {output.output}{named}"
 
 
 def declared_lines(layer: Layer) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
 from stepper.export.figures.drawn_graph import FoldingOptions
-from stepper.export.options import ValueDetail
-from stepper.ir.model import Graph, Layer
+from stepper.export.options import ConstantStyle, ValueDetail
+from stepper.ir.model import Graph, Layer, Model
 from stepper.name_patterns import Pattern, PatternError, regex
 
 
@@ -27,7 +27,7 @@ class FigureContent(Struct, frozen=True):
 
     `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges
     carry. What is not shown is drawn as a group that says how many operations it stands for. `elsewhere` says what is
-    not computed here; such boxes have a mark.
+    not computed here; such boxes have a mark. Constants that are drawn inline or as boxes are read from `model`.
     """
 
     depth: int = 1
@@ -36,7 +36,8 @@ class FigureContent(Struct, frozen=True):
     carried: bool = False
     values: ValueDetail = ValueDetail.NONE
     highlight: Highlight | None = None
-    fold_constants: bool = True
+    constants: ConstantStyle = ConstantStyle.INLINE
+    model: Model | None = None
     fold_accumulators: bool = True
     elsewhere: Elsewhere = field(default_factory=dict)
 
@@ -44,7 +45,9 @@ class FigureContent(Struct, frozen=True):
         """Return the parts of a graph that are folded."""
         hidden = frozenset(layer.id for layer in graph.layers if not self._shows(layer))
         return FoldingOptions(
-            constants=self.fold_constants, accumulators=self.fold_accumulators and not hidden, hidden=hidden
+            constants=self.constants is not ConstantStyle.BOX,
+            accumulators=self.fold_accumulators and not hidden,
+            hidden=hidden,
         )
 
     def _shows(self, layer: Layer) -> bool:

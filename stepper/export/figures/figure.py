@@ -79,6 +79,7 @@ class Thumbnail(Struct, frozen=True):
 class FigureNode(Struct, frozen=True):
     """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`).
 
+    `name` is that of an operation whose label is a formula: `half` of `Divide(·, 2)`.
     `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
     """
 
@@ -86,6 +87,7 @@ class FigureNode(Struct, frozen=True):
     kind: NodeKind
     label: str
     lines: tuple[str, ...] = ()
+    name: str = ""
     marks: tuple[str, ...] = ()
     title: str = ""
     cluster: str = ""
@@ -98,7 +100,8 @@ class FigureNode(Struct, frozen=True):
     def texts(self) -> tuple[str, ...]:
         """All lines of text, marks last."""
         label = " · ".join((self.label, *dict.fromkeys(map(mark_of, self.computed_by))))
-        return (label, *self.lines, *((" ".join(f"! {mark}" for mark in self.marks),) if self.marks else ()))
+        named = (self.name,) if self.name else ()
+        return (label, *named, *self.lines, *((" ".join(f"! {mark}" for mark in self.marks),) if self.marks else ()))
 
 
 class FigureEdge(Struct, frozen=True):

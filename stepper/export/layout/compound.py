@@ -62,7 +62,10 @@ def _pins(figure: Figure, cluster: str, back: list[FigureEdge]) -> tuple[list[st
     first, last = [edge.target for edge in back], [edge.source for edge in back]
     if cluster and figure.clusters_by_id[cluster].kind in (NodeKind.LOOP, NodeKind.ITERATION):
         first += [node.id for node in figure.nodes_in[cluster] if node.kind is NodeKind.PARAMETER]
-        last += [node.id for node in figure.nodes_in[cluster] if node.kind is NodeKind.RESULT]
+        marks = {node.id for node in figure.nodes_in[cluster] if node.kind is NodeKind.END}
+        ends = {edge.source for edge in figure.edges if edge.kind is EdgeKind.ENDS and edge.target in marks}
+        last += [node.id for node in figure.nodes_in[cluster] if node.kind is NodeKind.RESULT and node.id not in ends]
+        last += [node.id for node in figure.nodes_in[cluster] if node.id in marks]
     return first, last
 
 

@@ -6,8 +6,8 @@ from stepper.engine.roles import Role, output_role, roles_of
 from stepper.export.figures.builder import SIDES, declared_text, input_role
 from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath
-from stepper.export.views.static import loop_facts
 from stepper.ir.model import Body, Layer, Model, Source
 from stepper.query.short_names import NO_OPERATIONS
 from stepper.wording import counted, excerpt
@@ -37,7 +37,7 @@ def _loop_ports(model: Model, loop: LoopPath) -> Figure:
         edges=tuple(ports.edges),
         clusters=(Cluster(BODY, NodeKind.LOOP, "body"),),
         arrangement=Arrangement.PORT_MAP,
-        facts=loop_facts(model, loop),
+        facts=loop_facts(model, loop.outer, loop.layer),
     )
 
 

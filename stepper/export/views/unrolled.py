@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stepper.debug.inspection.views import LoopView, ScanView
 from stepper.engine.roles import Role, Roles, roles_of
-from stepper.export.figures.builder import FigureBuilder, axis_text, loop_label
+from stepper.export.figures.builder import DrawnBox, FigureBuilder, axis_text, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, drawn_graph
 from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
@@ -100,8 +100,7 @@ class _Unrolled:
         outermost = replace(parts.clusters[0], label=f"{loop_label(self.layer)}, one iteration")
         frames = [self.texts.frame(stage.trace, frame.id.removeprefix(prefix), frame) for frame in parts.clusters[1:]]
         nodes = [
-            self.texts.box(stage.trace, node.id.removeprefix(prefix), parts.drawn[node.id], node)
-            for node in parts.nodes
+            self._box(stage.trace, node.id.removeprefix(prefix), parts.drawn.get(node.id), node) for node in parts.nodes
         ]
         return Figure(
             title=f"{loop.title}, iteration by iteration",
@@ -212,7 +211,7 @@ class _Unrolled:
     def _add_stage(self, stage: _Stage) -> None:
         if stage.trace is None:
             count = stage.end - stage.begin
-            label = f"⋯ {counted(count, 'iteration')} left out: {_range(stage.begin, stage.end)}"
+            label = f"… {counted(count, 'iteration')} left out: {_range(stage.begin, stage.end)}"
             self.parts.clusters.append(Cluster(stage.id, NodeKind.ELLIPSIS, label))
             return
         highlight = self.content.highlight
@@ -220,8 +219,8 @@ class _Unrolled:
         self.parts.clusters.append(Cluster(stage.id, NodeKind.ITERATION, f"iteration {stage.begin}", highlighted=here))
         for node in self.template.nodes:
             moved = replace(node, id=_moved(node.id, stage.id), cluster=_moved(node.cluster, stage.id))
-            box = self.template.drawn[node.id]
-            self.parts.nodes.append(self.texts.box(stage.trace, node.id.removeprefix("*."), box, moved))
+            box = self.template.drawn.get(node.id)
+            self.parts.nodes.append(self._box(stage.trace, node.id.removeprefix("*."), box, moved))
         for edge in self.template.edges:
             ends = _moved(edge.source, stage.id), _moved(edge.target, stage.id)
             self.parts.edges.append(replace(edge, source=ends[0], target=ends[1]))
@@ -229,6 +228,10 @@ class _Unrolled:
             ids = _moved(inner.id, stage.id), _moved(inner.parent, stage.id)
             moved_frame = replace(inner, id=ids[0], parent=ids[1])
             self.parts.clusters.append(self.texts.frame(stage.trace, inner.id.removeprefix("*."), moved_frame))
+
+    def _box(self, trace: IterationTrace, tail: str, box: DrawnBox | None, node: FigureNode) -> FigureNode:
+        """Return a box in an iteration; what stands for no layer, such as an end mark, is always the same."""
+        return node if box is None else self.texts.box(trace, tail, box, node)
 
     def _template(self) -> FigureBuilder:
         """Return the body without values, which every iteration repeats."""

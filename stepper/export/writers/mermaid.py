@@ -96,7 +96,7 @@ def _inside(figure: Figure, cluster: str, indent: str) -> Iterator[str]:
         if inner.kind is NodeKind.ELLIPSIS:
             yield f"{indent}{_id(inner.id)}[{_text(inner.label)}]"
             continue
-        yield f"{indent}subgraph {_id(inner.id)}[{_text(inner.label)}]"
+        yield f"{indent}subgraph {_id(inner.id)}[{_text(inner.label, *inner.lines)}]"
         yield from _inside(figure, inner.id, f"{indent}  ")
         yield f"{indent}end"
 

@@ -1,0 +1,64 @@
+"""Sentences on when a loop starts, what it goes on for, and how many iterations there are at most."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stepper.engine.roles import ControlOrigin, control
+from stepper.ir.model import Graph, Layer, Model
+from stepper.wording import counted, excerpt
+
+NO_LIMIT: Final = 2**63 - 1
+"""The trip count that converters write where there is no limit."""
+
+
+def loop_facts(model: Model, outer: Graph, layer: Layer) -> tuple[str, ...]:
+    """Return what begins and ends a loop of a graph, a line each, as far as the file says; of an If its condition."""
+    found = control(model, outer, layer)
+    if not layer.is_loop:
+        return () if found.condition is None else (f"then runs if {_truth(found.condition)}, otherwise else",)
+    if layer.type == "TensorIterator":
+        ports = " and ".join(map(str, found.slices_of))
+        return (
+            f"as many iterations as input {ports} has slices" if ports else "as many iterations as its outputs say",
+        )
+    is_exact = _is_always(found.condition) and _is_always(found.goes_on)
+    return _starts(found.condition), _goes_on(found.goes_on), _limit(found.trip_count, "" if is_exact else "at most ")
+
+
+def _starts(condition: ControlOrigin | None) -> str:
+    if condition is None or _is_always(condition):
+        return "starts always"
+    return f"never starts: {_named(condition)}" if condition.value is False else f"starts if {_truth(condition)}"
+
+
+def _is_always(condition: ControlOrigin | None) -> bool:
+    return condition is None or condition.value is True
+
+
+def _goes_on(condition: ControlOrigin | None) -> str:
+    if condition is None or _is_always(condition):
+        return "no condition ends it"
+    if condition.value is False:
+        return f"ends after the first iteration: {_named(condition)}"
+    return f"goes on while {_truth(condition)}"
+
+
+def _limit(trip_count: ControlOrigin | None, most: str) -> str:
+    count = None if trip_count is None else trip_count.value
+    if trip_count is None or (count is not None and (count < 0 or count == NO_LIMIT)):
+        return "no limit on iterations"
+    if count is None:
+        return f"{most}as many iterations as {_named(trip_count)} says"
+    return f"{most}{counted(int(count), 'iteration')}"
+
+
+def _truth(condition: ControlOrigin) -> str:
+    return f"{_named(condition)} is true"
+
+
+def _named(origin: ControlOrigin) -> str:
+    """Return name and type, such as `keep_going (NotEqual)`."""
+    output = "" if origin.output is None else f", output {origin.output}"
+    value = "" if origin.value is None else f" = {str(origin.value).lower()}"
+    return f"{excerpt(origin.layer.name)} ({origin.layer.type}{output}){value}"
