@@ -26,6 +26,7 @@ from stepper.session.autosave import Autosave
 from tui.actions.main import actions
 from tui.command_line import CommandLine
 from tui.keys.key_files import ChosenKeys
+from tui.keys.keymap import key_for
 from tui.keys.keys import KEYS
 from tui.keys.palette import PALETTE_CSS, Actions
 from tui.messages import (
@@ -53,6 +54,11 @@ from tui.worker.event_log import EventLog, LogKind
 from tui.worker.python_prompt import PythonPrompt
 
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
+_FROM_THE_END: Final = (
+    ("overview open", "goes to the moment of the cursor"),
+    ("reverse-step", "a step back"),
+    ("reverse-continue", "back to the stop before, or the start"),
+)
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
     from textual.driver import Driver as TerminalDriver
@@ -308,6 +314,9 @@ class StepperApp(App[int]):
     def _stop_line(self, first: str) -> str:
         """A stop in a line; `first` is that of its answer."""
         stop = self.state.stop
+        if stop is not None and stop.reason is Reason.END and self.front.view_name == "overview":
+            keys = [(key_for(command, "overview", self.keymap), words) for command, words in _FROM_THE_END]
+            return "the run has ended; " + ", ".join(f"{key.shown} {words}" for key, words in keys if key is not None)
         if stop is not None and stop.searched is not None:
             return f"paused: {searched_text(stop.searched)}"
         return stop.details[0] if stop is not None and stop.is_interrupted else first
@@ -317,6 +326,8 @@ class StepperApp(App[int]):
     def perform(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line: an action of the screen, or else a command of the debugger."""
         self._tells_fault = False
+        if line != "back":
+            self.session.has_asked = False
         try:
             self._command_line.perform(line, echo=echo)
         except StepperError as error:

@@ -89,7 +89,7 @@ class State(Struct, frozen=True, eq=False):
     error of the run that was met here. `a` is the moment that is held against now. `ending` is there at the end of the
     run. `output_names` are those of the model's
     outputs; `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
-    no loop, and says so.
+    no loop, and says so. `is_edited` is of this branch, `has_edits` of any.
     """
 
     model: str = ""
@@ -111,6 +111,7 @@ class State(Struct, frozen=True, eq=False):
     events: tuple[TimelineEvent, ...] = ()
     branch: str = ""
     is_edited: bool = False
+    has_edits: bool = False
     furthest: int = 0
     statistic: str = "rms"
     failure: str = ""

@@ -71,6 +71,11 @@ class Autosave:
         """The path of the file; empty where none is chosen yet."""
         return "" if self._path is None else str(self._path)
 
+    @property
+    def keeps(self) -> bool:
+        """True if the session is kept; False where another program keeps one in the file, or it is of another run."""
+        return not self._closed
+
     def path(self, debugger: Debugger) -> Path:
         """Return the file of this run; reads the model's files once."""
         if self._path is None:

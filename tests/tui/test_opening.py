@@ -261,3 +261,21 @@ def test_a_movement_that_takes_long_says_where_it_is_and_that_nothing_can_end_it
         assert "can never end" not in driven.text("answer")
 
     drive(never_ending(tmp_path), script, size=(120, 40))
+
+
+def test_leaving_with_an_edit_that_is_not_kept_is_asked_once() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("s", "s")
+        await driven.type("goto numerator_next@1")
+        await driven.type("set numerator_next = 0")
+        assert driven.state.has_edits
+        await driven.press("q")
+        assert view(driven) == "overview"
+        await driven.press("q")
+        assert "the edit is not kept" in driven.text("answer") and not driven.app.driver.is_closed
+        await driven.press("down", "q")
+        assert not driven.app.driver.is_closed, "something was done since"
+        await driven.press("q")
+        assert driven.app.driver.is_closed
+
+    drive("rwkv_overflow", script, runs=True)

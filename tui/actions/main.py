@@ -394,9 +394,15 @@ def _help_keys(app: Application, _text: str) -> None:
     app.open_view("help")
 
 
-@action("back", help="close what is open; on the main screen, leave")
+@action("back", help="close what is open; on the first screen leave, with an edit that is not kept after a question")
 def _back(app: Application, _text: str) -> None:
-    if not app.close_card() and not app.close_view():
+    if app.close_card() or app.close_view():
+        return
+    session = app.session
+    if app.state.has_edits and not session.keeps and not session.has_asked:
+        app.say("the edit is not kept: once more leaves, session save FILE keeps it", "edit")
+        session.has_asked = True
+    else:
         app.leave()
 
 

@@ -8,7 +8,20 @@ from typing import Final
 from msgspec import Struct
 from textual import events
 
-from tui.keys.keys import FOLLOWING, FOOTERS, KEYS, PAIRS, RUNNING, SITUATIONS, STAYING, TYPING, Key, shown
+from tui.keys.keys import (
+    FOLLOWING,
+    FOOTERS,
+    KEYS,
+    OVERVIEW,
+    OVERVIEW_SITUATIONS,
+    PAIRS,
+    RUNNING,
+    SITUATIONS,
+    STAYING,
+    TYPING,
+    Key,
+    shown,
+)
 from tui.paint.rows import cell_len
 
 Keymap = tuple[Key, ...]
@@ -26,7 +39,8 @@ def keys_of(pane: str, keymap: Sequence[Key] = KEYS) -> Iterator[Key]:
 class Situation(Struct, frozen=True):
     """Facts that the last line follows beside the focused pane.
 
-    `run` is how it stands: start, stop, ended, running, or empty; `following` the pane to which Tab leads.
+    `run` is how it stands: start, stop, ended, running, or empty (on the overview how its own run stands: making,
+    paused); `following` the pane to which Tab leads.
     """
 
     run: str = ""
@@ -56,6 +70,8 @@ def _commands(pane: str, run: str) -> Sequence[str]:
         return RUNNING
     if pane in FOLLOWING and run in SITUATIONS:
         return SITUATIONS[run]
+    if pane in OVERVIEW and run in OVERVIEW_SITUATIONS:
+        return OVERVIEW_SITUATIONS[run]
     return FOOTERS.get(pane, FOOTERS[""])
 
 

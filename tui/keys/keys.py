@@ -397,6 +397,7 @@ FOOTERS: Final = {
         "look next",
         "overview finding",
         "fold",
+        "view main",
         "prompt",
         "help-keys",
     ),
@@ -554,6 +555,30 @@ SITUATIONS: Final = {
     ),
 }
 """By situation of the run: the same for the panes of FOLLOWING, in place of their own."""
+OVERVIEW_SITUATIONS: Final = {
+    "making": (
+        "pause",
+        "overview right",
+        "overview down",
+        "overview end",
+        "overview open",
+        "view main",
+        "prompt",
+        "help-keys",
+    ),
+    "paused": (
+        "overview run",
+        "overview right",
+        "overview down",
+        "overview open",
+        "focus next",
+        "look next",
+        "overview finding",
+        "prompt",
+        "help-keys",
+    ),
+}
+"""By situation of the run that the overview shows: the same for it."""
 RUNNING: Final = ("pause", "view overview", "view events", "help-keys")
 """The same for all panes while a movement is under way."""
 

@@ -280,6 +280,10 @@ class DebugScreen(Guarded, Screen[None]):
         self._following = self.following()
         self.show_keys()
 
+    def situation(self) -> str:
+        """Return how the run stands, as footers have it."""
+        return run_situation(self.host.state)
+
     def following(self) -> str:
         """Return the name of the pane, or the tab, to which Tab leads."""
         chain = [pane for pane in self.focus_chain if isinstance(pane, Pane)]
@@ -295,7 +299,7 @@ class DebugScreen(Guarded, Screen[None]):
         kind = "" if pane is None else "line" if pane.is_typing else pane.kind
         kind = "prompt" if isinstance(self.focused, Prompt) else kind
         kind = "letter" if self.dispatcher.takes_letter else kind
-        situation = Situation(run_situation(self.host.state), self._following)
+        situation = Situation(self.situation(), self._following)
         self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.host.keymap, situation)
 
     def on_key(self, event: events.Key) -> None:

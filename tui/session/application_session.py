@@ -139,6 +139,13 @@ class ApplicationSession:
         self._starts_up = starts_up
         self._is_cut_short = False
         self.last_layout: dict[str, Any] = {}
+        self.has_asked = False
+        """True if it was said that edits are not kept, and nothing was done since."""
+
+    @property
+    def keeps(self) -> bool:
+        """True if what the user has made of the run is there the next time."""
+        return self.autosave is not None and self.autosave.keeps
 
     # --- keeping -------------------------------------------------------------------------------------------------
 

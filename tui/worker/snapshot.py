@@ -251,6 +251,7 @@ class Snapshots:
             events=tuple(self._events.values()),
             branch=debugger.branches.name,
             is_edited=debugger.branches.is_edited,
+            has_edits=debugger.branches.has_edits,
             furthest=debugger.timeline.furthest,
             statistic=self.statistics.statistic,
             labels=debugger.labels.view(),

@@ -76,6 +76,11 @@ class Branches:
         return any(tick <= self._timeline.machine.tick for tick in self._timeline.edits)
 
     @property
+    def has_edits(self) -> bool:
+        """True if any branch has edits."""
+        return any(self.edits(branch.name) for branch in self)
+
+    @property
     def title(self) -> str:
         """Return the branch that goes on, and that it is edited; empty for the original."""
         if self.name == ORIGINAL:

@@ -233,9 +233,10 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     """Everything that is known of a run: `loops` and `branches` (indices of `parent` count both, loops first).
 
     `ticks`, `iterations` (of all loops), `seconds` and `bytes` (kept for time travel and for this) grow while it runs;
-    `rate` is iterations a second, of the last second. `operations` counts those of the model's own graph by type,
-    `sequences` can be opened. `births` are those found so far; up to the tick `births_tick` they were looked for.
-    `looked_through`: in all that has run, and the operations in which they are born have their rows.
+    `rate` is iterations a second, of the last second; `memory` is the most that may be kept. `operations` counts those
+    of the model's own graph by type, `sequences` can be opened. `births` are those found so far, which were looked for
+    up to the tick `births_tick`. `looked_through`: in all that has run, and the operations in which they are born have
+    their rows.
     """
 
     unshown: ClassVar = ("loops", "branches", "inputs", "outputs")
@@ -246,6 +247,7 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     seconds: float
     rate: float
     bytes: int
+    memory: int | None
     inputs: tuple[ModelPortFacts, ...]
     outputs: tuple[ModelPortFacts, ...]
     operations: dict[str, int]

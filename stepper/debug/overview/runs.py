@@ -82,6 +82,7 @@ class OverviewRun:
         self._outputs: tuple[Value, ...] | None = None
         self._moments: deque[tuple[float, int]] = deque()
         self._is_working = False
+        self._memory: int | None = None
         self._latest = self._view()
 
     @property
@@ -107,7 +108,7 @@ class OverviewRun:
             self._begin()
         if self._state in _ENDED and self._is_looked_through:
             return self.latest
-        self._is_working = True
+        self._is_working, self._memory = True, memory
         with self._excursion():
             if self._state not in _ENDED:
                 self._run(_Budget(perf_counter(), seconds, endless_seconds, memory), progress)
@@ -259,6 +260,7 @@ class OverviewRun:
             seconds=self._seconds,
             rate=self._rate(),
             bytes=self._bytes,
+            memory=self._memory,
             inputs=self._inputs(),
             outputs=self._output_facts(),
             operations=dict(Counter(operation.layer.type for operation in main.operations)),

@@ -131,12 +131,12 @@ def status(overview: Overview, *, short: bool) -> Row:
     if overview.state is RunState.RUNNING and short:
         return [*row, (" running ", "now"), (f"  {overview.rate:,.0f}/s ", "strong")]
     if overview.state is RunState.RUNNING:
-        mega = overview.bytes / 2**20
+        kept = f"{overview.bytes / 2**20:,.0f}" + (f" of {overview.memory / 2**20:,.0f}" if overview.memory else "")
         return [
             *row,
             (" running ", "now"),
             (f"  {overview.rate:,.0f} iterations/s", "strong"),
-            (f"   {ticks}  {mega:,.0f} MB kept ", "dim"),
+            (f"   {ticks}  {kept} MB kept ", "dim"),
         ]
     words = {
         RunState.NOT_RUN: "not run, c runs it",
