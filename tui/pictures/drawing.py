@@ -59,8 +59,21 @@ def first_bad(history: ValueHistory) -> int | None:
 
 def column(history: ValueHistory, first: int, last: int, way: str) -> Array | None:
     """Return the numbers of iterations [first, last), of buckets those of a statistic; None where none ran."""
-    statistic = {"mean": KeptStatistic.MEAN, "rms": KeptStatistic.RMS}.get(way, KeptStatistic.LARGEST)
-    return history.over(first, last, statistic)
+    return history.over(first, last, _STATISTICS[way])
+
+
+def columns_on(history: ValueHistory, axis: Axis, way: str) -> list[Array | None]:
+    """Return the numbers in each slot; None where none is known."""
+    if any(slot.is_bin for slot in axis.slots):
+        return [column(history, slot.first, slot.last, way) for slot in axis.slots]
+    firsts = np.array([slot.first for slot in axis.slots], np.int64)
+    if not len(firsts):
+        return []
+    places = np.searchsorted(history.spans[:, 1], firsts, side="right")
+    begins = history.spans[np.minimum(places, len(history.spans) - 1), 0]
+    is_known = (places < len(history.spans)) & (begins <= firsts)
+    numbers = history.numbers[0 if history.is_whole else _STATISTICS[way]]
+    return [numbers[at] if known else None for at, known in zip(places.tolist(), is_known.tolist(), strict=True)]
 
 
 def entered(history: ValueHistory, way: str) -> Array | None:
@@ -68,12 +81,12 @@ def entered(history: ValueHistory, way: str) -> Array | None:
     known = history.entered
     if known is None or known.shape[-1] != history.elements:
         return None
-    place = {"mean": KeptStatistic.MEAN, "rms": KeptStatistic.RMS}.get(way, KeptStatistic.LARGEST)
-    return np.asarray(known[0 if history.is_whole or len(known) < 3 else place])
+    return np.asarray(known[0 if history.is_whole or len(known) < 3 else _STATISTICS[way]])
 
 
 WAYS: Final = tuple(one.value for one in CellStatistic)
 """How several numbers become one where there is not a line each."""
+_STATISTICS: Final = {"mean": KeptStatistic.MEAN, "largest": KeptStatistic.LARGEST, "rms": KeptStatistic.RMS}
 SCALES: Final[tuple[ScaleKind | None, ...]] = (None, ScaleKind.LINEAR, ScaleKind.LOG)
 """The scales of a row that can be chosen; None: what suits its numbers."""
 
@@ -88,20 +101,26 @@ def row_scale(histories: Sequence[ValueHistory], way: str, kind: ScaleKind | Non
 
 
 def reduced(numbers: Array, count: int, way: str) -> Array:
-    """Return a column in at most so many numbers: of neighbours the mean, the largest or the rms; NaN before Inf."""
+    """Return a column in at most so many numbers: of neighbours the mean, the largest or the rms; NaN before Inf.
+
+    Of several columns, [column, element], each.
+    """
     wide = np.asarray(numbers, np.float64)
-    if len(wide) <= count:
+    size = wide.shape[-1]
+    if size <= count:
         return wide
-    found = []
-    for part in np.array_split(wide, count):
-        finite = np.isfinite(part)
-        if not finite.all():
-            found.append(np.nan if np.isnan(part).any() else part[~finite][0])
-        elif way == "largest":
-            found.append(part[np.abs(part).argmax()])
-        else:
-            found.append(part.mean() if way == "mean" else np.sqrt(np.square(part).mean()))
-    return np.array(found, np.float64)
+    each, more = divmod(size, count)
+    places = np.arange(count)
+    begins = places * each + np.minimum(places, more)
+    with np.errstate(all="ignore"):
+        high, low = (ufunc.reduceat(wide, begins, axis=-1) for ufunc in (np.maximum, np.minimum))
+        largest = np.where(high >= -low, high, low)  # a NaN is both
+        if way == "largest":
+            return largest
+        sizes = np.diff(np.append(begins, size))
+        sums = np.add.reduceat(wide if way == "mean" else np.square(wide), begins, axis=-1)
+        found = sums / sizes if way == "mean" else np.sqrt(sums / sizes)
+        return np.where(np.isfinite(largest), found, largest)
 
 
 def picture(
@@ -119,30 +138,23 @@ def picture(
     count = min(size, height if whole else 2 * height)
     bad = first_bad(history)
     lines: list[list[Strip]] = [[] for _ in range(height)]
-    columns: list[tuple[int, int, Array | None, bool, bool]] = []
+    places = [(slot.start, slot.width, bad is not None and slot.first <= bad < slot.last) for slot in axis.slots]
+    known = [(*place, found) for place, found in zip(places, columns_on(history, axis, way), strict=True)]
+    came = None if axis.entered is None else entered(history, way)
     if axis.entered is not None:
-        columns.append((axis.entered, ENTERED, entered(history, way), False, True))
-    columns += [
-        (
-            slot.start,
-            slot.width,
-            column(history, slot.first, slot.last, way),
-            bad is not None and slot.first <= bad < slot.last,
-            False,
-        )
-        for slot in axis.slots
-    ]
-    known = [one for one in columns if one[2] is not None]
-    few = [reduced(one[2], count, way) for one in known if one[2] is not None]
-    for (start, width, _, is_first, came_in), numbers, levels in zip(
-        known, few, shades(np.array(few), scale).tolist() if few else [], strict=True
+        known.insert(0, (axis.entered, ENTERED, False, came))
+    known = [one for one in known if one[3] is not None]
+    if not known:
+        return lines
+    few = reduced(np.array([one[3] for one in known]), count, way)
+    for (start, width, is_first, numbers), listed, levels in zip(
+        known, few.tolist(), shades(few, scale).tolist(), strict=True
     ):
-        listed = numbers.tolist()
         for y in range(height):
             part = slice(y, y + 1) if whole else slice(2 * y, 2 * y + 2)
             if len(listed[part]):
                 cell = _Cell(start, width, listed[part], levels[part], scale.signed, is_first)
-                has_number = whole and width >= _NUMBERED and not came_in and size <= 16
+                has_number = whole and width >= _NUMBERED and numbers is not came and size <= 16
                 lines[y] += _picture_cell(cell, palette, is_whole=whole, has_number=has_number)
     return lines
 
@@ -206,8 +218,7 @@ def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> lis
     lines: list[list[Strip]] = [[] for _ in range(height)]
     bad = first_bad(history)
     top = height * 8 - 2
-    for slot in axis.slots:
-        numbers = column(history, slot.first, slot.last, "largest")
+    for slot, numbers in zip(axis.slots, columns_on(history, axis, "largest"), strict=True):
         if numbers is None:
             continue
         value = float(numbers[0])
@@ -239,7 +250,7 @@ def truth(verdicts: Sequence[tuple[Slot, bool | None]], *, rare: bool) -> list[S
 
 def verdicts_of(history: ValueHistory, axis: Axis) -> list[tuple[Slot, bool | None]]:
     """Return a boolean in the slots; of many iterations it is true if any is."""
-    numbers = ((slot, column(history, slot.first, slot.last, "largest")) for slot in axis.slots)
+    numbers = zip(axis.slots, columns_on(history, axis, "largest"), strict=True)
     return [(slot, None if found is None else bool(found[0])) for slot, found in numbers]
 
 
@@ -274,8 +285,9 @@ def categories(histories: Sequence[ValueHistory]) -> dict[int, str]:
 def gaps(history: ValueHistory | None, axis: Axis, made: int) -> list[Strip]:
     """Return what stands in slots of which nothing is known: `made` iterations have run, the others are free."""
     found: list[Strip] = []
-    for slot in axis.slots:
-        if history is not None and column(history, slot.first, slot.last, "largest") is not None:
+    known = [None] * len(axis.slots) if history is None else columns_on(history, axis, "largest")
+    for slot, numbers in zip(axis.slots, known, strict=True):
+        if numbers is not None:
             continue
         text, token = ("╌", "faint") if slot.first < made else (GLYPHS["free"], "faint")
         found.append((slot.start, (text * max(slot.width - (slot.width > 2), 1)).ljust(slot.width), token))
@@ -288,8 +300,7 @@ def texts(labels: tuple[str, ...] | Mapping[int, str], history: ValueHistory, ax
     came = entered(history, "largest")
     if came is not None and axis.entered is not None:
         found.append((axis.entered, f"{_word(labels, came[0])[:ENTERED]:>{ENTERED}}", "dim"))
-    for slot in axis.slots:
-        numbers = column(history, slot.first, slot.last, "largest")
+    for slot, numbers in zip(axis.slots, columns_on(history, axis, "largest"), strict=True):
         if numbers is not None:
             text = clip(_word(labels, numbers[0]), slot.width)
             found.append((slot.start + (slot.width - cell_len(text)) // 2, text, "strong"))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from stepper.debug.labels import label_of
 from stepper.tensors.histories import ValueHistory
-from stepper.tensors.pictures import Form, ScaleKind
+from stepper.tensors.pictures import Form, ScaleKind, form_of
 from tui.paint.rows import Cell, Row, clip, number, padded, printable, width_of
 from tui.pictures.axis import Axis
-from tui.pictures.drawing import SCALES, WAYS, RowPicture, Strip, gaps, laid, put_rails, row_of, unit_text
+from tui.pictures.drawing import SCALES, WAYS, RowPicture, Strip, form_on, gaps, laid, put_rails, row_of, unit_text
 from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
+
+_KEPT: Final = 64
+"""Rows of a pane that are drawn once."""
 
 
 class ValueRow(NamedTuple):
@@ -56,11 +60,23 @@ class RowColumns(NamedTuple):
 
 
 class Looks:
-    """How the rows of a pane are looked at, as far as somebody chose it."""
+    """How the rows of a pane are looked at, as far as somebody chose it, and what was drawn of them."""
 
     def __init__(self) -> None:
+        self._drawn: OrderedDict[object, tuple[ValueRow, list[Row]]] = OrderedDict()
         self._ways: dict[object, str] = {}
         self._kinds: dict[object, ScaleKind | None] = {}
+
+    def kept(self, one: ValueRow, how: object) -> list[Row] | None:
+        """Return the rows of a value where they were drawn before; `how` is all else that they depend on."""
+        found = self._drawn.get((one.key, how))
+        return found[1] if found is not None and found[0] == one else None
+
+    def keep(self, one: ValueRow, how: object, rows: list[Row]) -> None:
+        """Remember what was drawn; most values are as before after a key."""
+        self._drawn[one.key, how] = one, rows
+        while len(self._drawn) > _KEPT:
+            self._drawn.popitem(last=False)
 
     def way(self, key: object) -> str:
         """Return how several numbers of a row become one."""
@@ -82,12 +98,12 @@ def size_wanted(values: ValueHistory | None, axis: Axis, labels: tuple[str, ...]
     """Return how many numbers a column of the row has, and whether it is a picture of them."""
     if values is None:
         return 1, False
-    drawn = RowPicture([values], axis, labels=labels)
-    if drawn.form is Form.PICTURE:
+    form = form_on(form_of(values.type, values.elements), labels, [values], axis)
+    if form is Form.PICTURE:
         return values.elements, True
-    if drawn.form is Form.BARS and values.type[0] in "iu" and _in_words(values, axis, values.count, axis.reach):
+    if form is Form.BARS and values.type[0] in "iu" and _in_words(values, axis, values.count, axis.reach):
         return 1, False
-    return (2 if drawn.form is Form.BARS else 1), False
+    return (2 if form is Form.BARS else 1), False
 
 
 def value_rows(
@@ -101,6 +117,10 @@ def value_rows(
     marked: Sequence[int] = (),
 ) -> list[Row]:
     """Return a value over the iterations of an axis, in so many lines; the slots of `marked` iterations are tinted."""
+    how = axis, height, columns, palette, looks.way(one.key), looks.kind(one.key), tuple(marked)
+    kept = looks.kept(one, how)
+    if kept is not None:
+        return kept
     lines, notes = _drawn(one, axis, height, columns, looks, palette)
     slots = [slot for slot in axis.slots for iteration in marked if slot.first <= iteration < slot.last]
     names = _names(one, notes, columns.name - 2, height)
@@ -115,6 +135,7 @@ def value_rows(
         if y < len(one.beside):
             row += [(" " * max(columns.beside - width_of(one.beside[y]), 1), ""), *one.beside[y]]
         found.append(row)
+    looks.keep(one, how, found)
     return found
 
 
