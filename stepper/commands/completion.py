@@ -118,7 +118,7 @@ class Completer:
         where = frames[-1].program if frames else self.compiled.main
         found = []
         for value in self._names.fitting(word, where, most=most):
-            typed = value.typed(self.compiled)
+            typed = self._names.typed(value)
             level = f" in {value.level}" if value.level and value.distance else ""
             array = _array_of(value, frames)
             form = "" if value.layer.is_loop else value.declared if array is None else form_text(array)

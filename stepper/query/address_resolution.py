@@ -131,7 +131,11 @@ def address_of(target: Target, compiled: CompiledModel) -> Address:
 
 def layer_address(layer: Layer, program: Program, compiled: CompiledModel) -> Address:
     """Return the full address of a layer of a program, without an output."""
-    atlas = Atlas(compiled)
+    return Address(levels_of(program, Atlas(compiled)), unique_name(layer, program))
+
+
+def levels_of(program: Program, atlas: Atlas) -> tuple[Level, ...]:
+    """Return the levels of the full address of whatever is in a program."""
     levels: list[Level] = []
     for depth, around in enumerate(program.path):
         levels.append(Level(unique_name(around, atlas.ancestor(program, depth))))
@@ -139,9 +143,7 @@ def layer_address(layer: Layer, program: Program, compiled: CompiledModel) -> Ad
             inside = atlas.ancestor(program, depth + 1)
             side = next(side for side, role in _SIDES.items() if _side(around, role) is inside.graph)
             levels.append(Level(Name(NameKind.PLAIN, side)))
-    if not levels:
-        levels = [Level(Name(NameKind.PLAIN, MAIN))]
-    return Address(tuple(levels), unique_name(layer, program))
+    return tuple(levels) or (Level(Name(NameKind.PLAIN, MAIN)),)
 
 
 def unique_name(layer: Layer, program: Program) -> Name:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from msgspec import Struct
 from stepper import element_types
 from stepper.engine.program import CompiledModel, Program
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import Target, address_of, layer_address
+from stepper.query.address_resolution import layer_address, levels_of
 from stepper.query.address_syntax import exact_name
 from stepper.query.atlas import Atlas
 from stepper.query.short_names import short_names_of
@@ -32,15 +33,6 @@ class NamedValue(Struct, frozen=True, eq=False):
     layer: Layer
     distance: int
     is_plain: bool
-
-    def typed(self, compiled: CompiledModel) -> str:
-        """Return an address that means it: the short name, or all of it where something nearer has that name."""
-        if self.is_plain:
-            return str(exact_name(self.short))
-        slot = self.program.slots[self.layer.id, 0]
-        steps = (None,) * len(self.program.path)
-        found = str(address_of(Target(self.program, self.layer, 0, slot, self.layer, steps), compiled))
-        return found.rsplit(":", 1)[0] if len(self.layer.outputs) > 1 else found
 
     @property
     def declared(self) -> str:
@@ -65,6 +57,7 @@ class KnownNames:
         self._atlas = Atlas(compiled)
         self._seen: dict[int, tuple[NamedValue, ...]] = {}
         self._short: dict[int, dict[int, str]] = {}
+        self._full: dict[int, tuple[str, Counter[str]]] = {}
 
     def seen_from(self, where: Program) -> tuple[NamedValue, ...]:
         """Return all values with a name, the nearest first, and in each graph those that are carried or given first."""
@@ -75,12 +68,26 @@ class KnownNames:
     def fitting(self, word: str, where: Program, *, most: int = MOST) -> list[NamedValue]:
         """Return the values whose name begins with a word, then those that have it in their name, or in their type."""
         if "::" in word:
-            every = self.seen_from(where)
-            full = [(one, str(address_of(_target(one), self.compiled))) for one in every]
-            return [one for one, address in full if address.replace("`", "").startswith(word.replace("`", ""))][:most]
+            sought = word.replace("`", "")
+            every = ((one, self.full_address(one).replace("`", "")) for one in self.seen_from(where))
+            return list(islice((one for one, address in every if address.startswith(sought)), most))
         sought = word.strip("`").casefold()
         ranked = ((rank, one) for one in self.seen_from(where) if (rank := _rank(one, sought)) is not None)
         return [one for _, one in sorted(ranked, key=lambda pair: (pair[0], pair[1].distance))[:most]]
+
+    def typed(self, value: NamedValue) -> str:
+        """Return an address that means a value: the short name, or all of it where something nearer has that name."""
+        return str(exact_name(value.short)) if value.is_plain else self.full_address(value)
+
+    def full_address(self, value: NamedValue) -> str:
+        """Return the address of a value from the model's own graph inwards."""
+        program, layer = value.program, value.layer
+        if id(program) not in self._full:
+            levels = "::".join(map(str, levels_of(program, self._atlas)))
+            self._full[id(program)] = levels, Counter(one.name for one in program.graph.layers)
+        levels, names = self._full[id(program)]
+        is_unique = bool(layer.name) and names[layer.name] == 1
+        return f"{levels}::{exact_name(layer.name) if is_unique else f'id={layer.id}'}"
 
     def _named(self, where: Program) -> Iterator[NamedValue]:
         taken: Counter[str] = Counter()
@@ -128,11 +135,6 @@ def found_in_all_levels(compiled: CompiledModel, text: str) -> list[Hit]:
 def _has(layer: Layer, short: str, sought: str) -> bool:
     names = (layer.name, short, layer.type, *(name for port in layer.outputs for name in port.names))
     return any(sought in name.casefold() for name in names) or (layer.is_loop and sought in ("loop", "loops"))
-
-
-def _target(value: NamedValue) -> Target:
-    slot = value.program.slots[value.layer.id, 0]
-    return Target(value.program, value.layer, 0, slot, value.layer, (None,) * len(value.program.path))
 
 
 def _with_values(program: Program) -> Sequence[Layer]:

@@ -19,8 +19,8 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.errors import AddressCandidate, Paused, UsageError
 from stepper.ir.lowering import without_loops
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import AmbiguousAddress, address_of, layer_address
-from stepper.query.address_syntax import IterationRange
+from stepper.query.address_resolution import AmbiguousAddress, address_of, layer_address, levels_of, unique_name
+from stepper.query.address_syntax import Address, IterationRange
 from stepper.query.atlas import Atlas
 
 Wanted = dict[int, int | IterationRange]
@@ -67,10 +67,9 @@ def _only_loop(compiled: CompiledModel, where: Program, iteration: int) -> tuple
         return loops[0]
     if not loops:
         raise UsageError(f"there is no iteration {iteration:,}: {without_loops(compiled.model)}")
-    candidates = tuple(
-        AddressCandidate(f"{layer_address(layer, program, compiled)}@{iteration}", layer.type)
-        for program, layer in loops
-    )
+    atlas = Atlas(compiled)
+    addresses = [(Address(levels_of(program, atlas), unique_name(layer, program)), layer) for program, layer in loops]
+    candidates = tuple(AddressCandidate(f"{address}@{iteration}", layer.type) for address, layer in addresses)
     raise AmbiguousAddress(str(iteration), candidates, f"iteration {iteration:,} of which loop?")
 
 
