@@ -139,3 +139,19 @@ def test_where_there_are_tabs_tab_comes_by_every_pane() -> None:
         assert seen[0] in seen[1:], "it goes round"
 
     drive("date_normaliser", script, size=(80, 24), lines=(f"run-to {DECODER}@3",))
+
+
+def test_the_end_of_the_run_and_the_first_line_answer() -> None:
+    async def script(driven: Driven) -> None:
+        await click(driven, "end", "Result_525", times=2)
+        assert driven.app.front.view_name == "value" and "output 1" in driven.text("top") + driven.text("tensor")
+        await driven.press("q")
+        await tab_to(driven, "end")
+        await driven.press("home", "down", "down", "down", "enter")
+        assert driven.state.iteration == 10
+        await click(driven, "top", "date_normaliser")
+        assert driven.state.depth == 0
+        await click(driven, "top", "paused")
+        assert "explain" in driven.text("card")
+
+    drive("date_normaliser", script, lines=("last", "view main"))

@@ -48,6 +48,8 @@ class Situation(Struct, frozen=True):
 
 
 NO_SITUATION: Final = Situation()
+_TAB_AT: Final = 4
+"""Where the last line says to which pane Tab leads: behind so many keys of the pane."""
 
 
 def footer(
@@ -59,7 +61,9 @@ def footer(
     """
     if pane in TYPING:
         return _fitting([], list(TYPING[pane]), room)
-    commands = _commands(pane, situation.run)
+    commands = list(_commands(pane, situation.run))
+    if situation.following and situation.run != "running" and "focus next" not in commands:
+        commands.insert(_TAB_AT, "focus next")
     shown = [_named(command, pane, keymap, situation) for command in commands if command not in STAYING]
     last = [_named(command, pane, keymap, situation) for command in commands if command in STAYING]
     return _fitting([one for one in shown if one is not None], [one for one in last if one is not None], room)

@@ -105,7 +105,7 @@ IN_ROWS: Final = ("edges", "scans")
 TENSOR: Final = ("tensor",)
 
 SELECTING: Final = ("operations", "graph", "grid", "tensor", "moments")
-LINKS: Final = ("frames", "loop", "edges", "scans", "stop", "node")
+LINKS: Final = ("frames", "loop", "edges", "scans", "stop", "end", "node")
 """Panes with links to choose from."""
 CHOOSING: Final = ("inputs", "dimensions")
 """Panes of the inputs screen."""
@@ -303,7 +303,7 @@ KEYS: Final = (
     Key(("enter",), "open-row", "look at", "look at the chosen frame", ("frames",)),
     Key(("enter",), "open-row", "value", "open the chosen value full screen", ("edges", "scans")),
     Key(("enter",), "open-row", "select", "select the chosen operation; open a value that none computes", ("node",)),
-    Key(("enter",), "open-row", "go there", "go where the chosen link leads", ("loop", "stop")),
+    Key(("enter",), "open-row", "go there", "go where the chosen link leads", ("loop", "stop", "end")),
     # the table
     Key(("v",), "table {op}", "table", "the value over the iterations as a table", ("edges", "watches")),
     *(
@@ -422,7 +422,6 @@ FOOTERS: Final = {
         "toggle-break",
         "open",
         "view grid",
-        "focus next",
         "prompt",
         "help-keys",
     ),
@@ -450,12 +449,22 @@ FOOTERS: Final = {
         "help-keys",
     ),
     "chart": ("iter +", "anomaly next", "zoom in", "pan", "edge first", "continue", "watch {op}", "back", "help-keys"),
-    "timeline": ("iter +", "edge first", "edge last", "continue", "watch {op}", "focus next", "prompt", "help-keys"),
-    "frames": ("open-row", "row +", "next", "iter +", "focus next", "prompt", "help-keys"),
-    "loop": ("open-row", "row +", "next", "iter +", "focus next", "prompt", "help-keys"),
-    "node": ("open-row", "row +", "next", "iter +", "focus next", "prompt", "help-keys"),
-    "edges": ("open-row", "row +", "iter +", "why {op}", "watch {op}", "toggle-break", "focus next", "help-keys"),
-    "scans": ("open-row", "row +", "iter +", "why {op}", "watch {op}", "focus next", "prompt", "help-keys"),
+    "timeline": ("iter +", "edge first", "edge last", "continue", "watch {op}", "prompt", "help-keys"),
+    "end": (
+        "open-row",
+        "row +",
+        "reverse-step",
+        "edge first",
+        "view overview",
+        "rerun",
+        "prompt",
+        "help-keys",
+    ),
+    "frames": ("open-row", "row +", "next", "iter +", "prompt", "help-keys"),
+    "loop": ("open-row", "row +", "next", "iter +", "prompt", "help-keys"),
+    "node": ("open-row", "row +", "next", "iter +", "prompt", "help-keys"),
+    "edges": ("open-row", "row +", "iter +", "why {op}", "watch {op}", "toggle-break", "help-keys"),
+    "scans": ("open-row", "row +", "iter +", "why {op}", "watch {op}", "prompt", "help-keys"),
     "stop": (
         "open-row",
         "why {op}",
@@ -463,11 +472,10 @@ FOOTERS: Final = {
         "explain",
         "reverse-continue",
         "continue",
-        "focus next",
         "prompt",
         "help-keys",
     ),
-    "value": ("open", "scroll", "next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
+    "value": ("open", "scroll", "next", "iter +", "continue", "toggle-break", "prompt", "help-keys"),
     "table": (
         "table-sort down",
         "filter-prompt",
@@ -523,14 +531,14 @@ FOOTERS: Final = {
     "variables": ("open-row", "fold", "next", "iter +", "back", "help-keys"),
     "card": ("scroll", "pause", "prompt", "help-keys"),
     "picks": ("open-row", "row +", "pause", "help-keys"),
-    "": ("next", "iter +", "continue", "toggle-break", "focus next", "prompt", "help-keys"),
+    "": ("next", "iter +", "continue", "toggle-break", "prompt", "help-keys"),
 }
 """By pane: which commands the last line names, by how they begin."""
 
 FOLLOWING: Final = ("operations", "graph", "timeline", "value", "")
 """Panes of the main screen whose footer follows the run."""
 SITUATIONS: Final = {
-    "start": ("step", "iter +", "continue", "to-anomaly", "toggle-break", "open", "focus next", "prompt", "help-keys"),
+    "start": ("step", "iter +", "continue", "to-anomaly", "toggle-break", "open", "prompt", "help-keys"),
     "stop": (
         "why {op}",
         "explain",
@@ -538,7 +546,6 @@ SITUATIONS: Final = {
         "to-anomaly",
         "continue",
         "open",
-        "focus next",
         "prompt",
         "help-keys",
     ),

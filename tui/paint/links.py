@@ -36,11 +36,15 @@ class LinkedValue(Struct, frozen=True, eq=False):
 
 
 class Destination(Struct, frozen=True, eq=False):
-    """Destination of a link: a line that Enter carries out ({op} is the address of `value`), or the key of a button."""
+    """Destination of a link: a line that Enter carries out ({op} is the address of `value`), or the key of a button.
+
+    `at_once`: one click carries the line out.
+    """
 
     line: str = ""
     value: LinkedValue | None = None
     key: str = ""
+    at_once: bool = False
 
 
 def value_destination(program: Program | None, value: ValueView) -> Destination:

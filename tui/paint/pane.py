@@ -96,6 +96,8 @@ class Pane(PaintedWidget, can_focus=True):
     """True if it is to be told of a movement under way, thirty times a second."""
     follows_selection: ClassVar[bool] = True
     """True if it shows anything of the selected operation; one that does not is spared its changes."""
+    opened_by: ClassVar[str | None] = None
+    """The line that two clicks anywhere in it carry out."""
     help_text: ClassVar[str] = ""
     """Content of the pane, for `?`: one line of text a line."""
 
@@ -218,11 +220,16 @@ class Pane(PaintedWidget, can_focus=True):
         return link_in(lines[place.y], place.x) if place.y < len(lines) else None
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a button presses its key."""
+        """A click on a button presses its key, one on a link that wants no second one carries it out."""
         target = self.destination_under(event)
-        if target is not None and target.key:
+        if target is not None and (target.key or target.at_once):
             event.stop()
-            self.app.simulate_key(target.key)
+            if target.key:
+                self.app.simulate_key(target.key)
+            else:
+                self.post_line(target.line)
+        elif self.opened_by is not None and event.chain >= 2:
+            self.post_line(self.opened_by)
 
     def post_line(self, line: str) -> None:
         """Have a line carried out as if it were typed at the prompt."""

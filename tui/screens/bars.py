@@ -11,7 +11,7 @@ from stepper.debug.moments.views import MomentView
 from stepper.debug.stop import Reason
 from tui.keys.keymap import Keymap, Situation, footer
 from tui.keys.keys import KEYS
-from tui.paint.links import key_button
+from tui.paint.links import Destination, LinkText, key_button
 from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import BarPane, Host
 from tui.paint.rows import Cell, Row, cell_len, clip, clip_head, printable, spread, width_of
@@ -47,13 +47,16 @@ class TopBar(BarPane):
         left: Row = [(" stepper ", "accent")]
         for place, part in enumerate(parts):
             last = place == len(parts) - 1
-            left += [(" › " if place else " ", "faint"), (clip(part, max(room // 2, 10)), "strong" if last else "dim")]
+            text = clip(part, max(room // 2, 10))
+            shown = LinkText(text, part.target) if isinstance(part, LinkText) else text
+            left += [(" › " if place else " ", "faint"), (shown, "strong" if last else "dim")]
         return [spread(left, [*right, (" ", "")], width)]
 
     def _parts(self, width: int) -> list[str]:
         """From the model inwards; with room the innermost loop's limit too."""
         state = self.state
-        parts = [printable(state.model)]
+        model = printable(state.model)
+        parts: list[str] = [LinkText(model, Destination("frame 0", at_once=True)) if state.frames else model]
         for depth, frame in enumerate(state.frames[: state.depth + 1]):
             if depth:
                 around = state.frames[depth - 1]
@@ -61,7 +64,7 @@ class TopBar(BarPane):
                 number = "" if frame.iteration is None else f" {frame.iteration}"
                 if number and width >= 110 and depth == state.loop_depth and state.view is not None:
                     number += limit_text(state.view.levels[depth])
-                parts.append(f"{layer_name(layer)}{number}")
+                parts.append(LinkText(f"{layer_name(layer)}{number}", Destination(f"frame {depth}", at_once=True)))
         looked_at, cursor = state.frame, state.cursor
         if looked_at is not None and looked_at.closed and looked_at.iteration is not None and state.selected is None:
             parts.append("end of the iteration")
@@ -78,7 +81,8 @@ class TopBar(BarPane):
             rate = "" if state.running.rate is None else f" {state.running.rate:,.0f}/s"
             row.append((f"running{rate}", "accent"))
         else:
-            row.append(self._reason())
+            word, tone = self._reason()
+            row.append((LinkText(word, Destination("explain", at_once=True)), tone))
         if state.is_edited or state.branch not in ("", ORIGINAL):
             edited = ", edited*" if state.is_edited else ""
             row.append((f"   {clip(printable(state.branch), 12)}{edited}", "edit"))

@@ -12,8 +12,9 @@ from stepper.engine.run import LoopSummary
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
-from tui.paint.links import key_words
-from tui.paint.pane import Host, Pane
+from tui.paint.link_pane import LinkPane
+from tui.paint.links import Destination, key_words, linked
+from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, clip_end, elements, printable, width_of, wrapped
 from tui.screens.main.value import MOST_AT_ONCE
 from tui.state import State, TimelineEventKind
@@ -38,15 +39,16 @@ def has_ended(state: State) -> bool:
     return state.view is not None and state.view.outputs is not None
 
 
-class EndCard(Pane):
+class EndCard(LinkPane):
     """In place of the value, where no operation is left to have one."""
 
     DEFAULT_CSS = "EndCard { border-top: solid $foreground 14%; max-height: 60%; }"
-    kind: ClassVar[str] = "value"
+    kind: ClassVar[str] = "end"
     title = "end of the run"
     help_text: ClassVar[str] = (
         "The outputs of the model, how many iterations each loop ran and what ended it, NaN and Inf in the outputs,\n"
-        "the stops on the way, and what the other rule book would do otherwise."
+        "the stops on the way, and what the other rule book would do otherwise. Enter on an output opens it, on the\n"
+        "loops it goes to the last iteration, on NaN and Inf back to where the last one was made."
     )
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
@@ -68,17 +70,18 @@ class EndCard(Pane):
         if outputs is None:
             return []
         rows = self._output_rows(outputs, width)
-        for word, lines in (
-            ("loops", self._loop_lines()),
-            ("NaN, Inf", self._odd_lines(outputs)),
-            ("on the way", self._stop_lines()),
-            ("notes", self._note_lines(width)),
+        has_loop = state.ending is not None and state.ending.last is not None
+        for word, lines, line in (
+            ("loops", self._loop_lines(), "open" if has_loop else ""),
+            ("NaN, Inf", self._odd_lines(outputs), "reverse-to-anomaly"),
+            ("on the way", self._stop_lines(), "view events"),
+            ("notes", self._note_lines(width), ""),
         ):
+            target = Destination(line)
             for place, (text, tone) in enumerate(lines):
                 for part in wrapped(text, width - _WORD - 2):
-                    rows.append(
-                        [(f" {'' if place or part != text[: len(part)] else word:<{_WORD}}", "dim"), (part, tone)]
-                    )
+                    head = "" if place or part != text[: len(part)] else word
+                    rows.append(linked([(f" {head:<{_WORD}}", "dim"), (part, tone)], target))
         return [*rows, *self._keys(width)]
 
     # --- the outputs ---------------------------------------------------------------------------------------------
@@ -90,7 +93,8 @@ class EndCard(Pane):
         for name, output in zip(names, outputs, strict=True):
             kind = form_text(output)
             shown = elements(storable(output), width - room - len(kind) - 5)
-            rows.append([(f" {name:<{room}} ", "strong"), (f"{kind}  ", "dim"), (shown, "bar")])
+            row: Row = [(f" {name:<{room}} ", "strong"), (f"{kind}  ", "dim"), (shown, "bar")]
+            rows.append(linked(row, Destination(f"open-output {len(rows)}")))
         return rows
 
     def _statistics(self, outputs: tuple[Array, ...]) -> list[Statistics | None]:

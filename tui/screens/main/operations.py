@@ -10,6 +10,7 @@ from textual import events
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.moments.difference import Change, Difference
 from tui.paint.folding import Listing, OperationEntry
+from tui.paint.links import key_words
 from tui.paint.names import layer_name, marked_name, operation_names, partner_mark
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import (
@@ -119,18 +120,25 @@ class Operations(Pane):
             return len(self._outside())
         return len(listing.entries) + _has_end(self.state)
 
-    def _outside(self) -> tuple[str, ...]:
+    def _outside(self) -> list[Row]:
         """Return the sentences where there is no operation: how to go back, and with tabs where the facts are."""
         if self.state.view is None:
-            return ("",)
-        facts = ("Tab: the value tab tells how it ended",) if self.screen.has_class("-tiny") else ()
-        return ("N goes back into the run", "S goes back into its loops", *_last_loop(self.state), *facts)
+            return [[]]
+        ways = (("reverse-next", "goes back into the run"), ("reverse-step", "goes back into its loops"))
+        rows = key_words(ways, self.kind, self.host.keymap)
+        last = None if self.state.ending is None else self.state.ending.last
+        if last is not None:
+            text = f"goes to {clip(layer_name(last.layer), 18)}@{last.iteration}, its last"
+            rows += key_words([("open", text)], self.kind, self.host.keymap)
+        if self.screen.has_class("-tiny"):
+            rows += key_words([("focus next", "the value tab tells how it ended")], self.kind, self.host.keymap)
+        return [[("  ", ""), *row] for row in rows]
 
     def row(self, index: int, width: int) -> Row:
         """Return one operation, or a group of them."""
         frame, listing = self.state.frame, self.listing()
         if frame is None or listing is None:
-            return [("  ", ""), (self._outside()[index], "dim")]
+            return self._outside()[index]
         if index == len(listing.entries):
             return self._end_row(frame, width)
         entry = listing.entries[index]
@@ -342,9 +350,3 @@ def difference_cell(found: Difference | None) -> tuple[str, str]:
 def _quiet(tone: str) -> str:
     """Return the tone of what stands beside the name, on the same ground."""
     return "now" if tone == "now" else "dim cursor" if "cursor" in tone else "dim"
-
-
-def _last_loop(state: State) -> tuple[str, ...]:
-    """Return where Enter leads from the end of the run."""
-    last = None if state.ending is None else state.ending.last
-    return () if last is None else (f"Enter: {clip(layer_name(last.layer), 18)}@{last.iteration}, its last",)

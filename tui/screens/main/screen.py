@@ -297,6 +297,7 @@ class MainScreen(DebugScreen):
 
     def _focus_on(self, tab: str) -> None:
         pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[tab] and pane.display), None)
+        pane = pane or next(iter(self._chain()), None)  # at the end of the run there is no value
         if pane is not None:
             pane.focus()
 

@@ -32,6 +32,7 @@ class ValueStrip(Pane):
 
     DEFAULT_CSS = "ValueStrip { border-top: solid $foreground 14%; }"
     kind: ClassVar[str] = "value"
+    opened_by: ClassVar[str | None] = "open"
     help_text: ClassVar[str] = "The value of the selected operation: its statistics, and its last axis as shades."
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
