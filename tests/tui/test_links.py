@@ -117,7 +117,7 @@ def test_a_frame_is_looked_at_by_enter_and_by_two_clicks() -> None:
     async def script(driven: Driven) -> None:
         depth = driven.state.depth
         await tab_to(driven, "frames")
-        await driven.press("home", "enter")
+        await driven.press("up", "enter")
         assert driven.state.depth == 0
         await click(driven, "frames", "└", times=2)
         assert driven.state.depth == depth == 1
@@ -147,7 +147,7 @@ def test_the_end_of_the_run_and_the_first_line_answer() -> None:
         assert driven.app.front.view_name == "value" and "output 1" in driven.text("top") + driven.text("tensor")
         await driven.press("q")
         await tab_to(driven, "end")
-        await driven.press("home", "down", "down", "down", "enter")
+        await driven.press("down", "down", "enter")
         assert driven.state.iteration == 10
         await click(driven, "top", "date_normaliser")
         assert driven.state.depth == 0

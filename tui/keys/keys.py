@@ -55,6 +55,7 @@ NAMES: Final = {
     "right_square_bracket": "]",
     "colon": ":",
     "question_mark": "?",
+    "number_sign": "#",
     "slash": "/",
     "at": "@",
     "apostrophe": "'",
@@ -305,7 +306,8 @@ KEYS: Final = (
     Key(("enter",), "open-row", "select", "select the chosen operation; open a value that none computes", ("node",)),
     Key(("enter",), "open-row", "go there", "go where the chosen link leads", ("loop", "stop", "end")),
     # the table
-    Key(("v",), "table {op}", "table", "the value over the iterations as a table", ("edges", "watches")),
+    Key(("number_sign",), "table {op}", "table", "the selected value over the iterations as a table"),
+    Key(("v",), "table {op}", "table", "the value over the iterations as a table", ("watches",)),
     *(
         Key(keys, f"table-move {way} {{n}}".rstrip(), word, help, TABLE)
         for keys, way, word, help in (
