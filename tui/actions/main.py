@@ -295,7 +295,10 @@ def _open(app: Application, text: str) -> None:
         app.open_value(_subject(app, text))
         return
     frame, cursor, ending = app.state.frame, app.state.cursor, app.state.ending
-    if ending is not None and ending.last is not None:
+    chosen = "" if app.focused_pane is None else app.focused_pane.chosen_address
+    if chosen:
+        app.perform(f"open {chosen}")
+    elif ending is not None and ending.last is not None:
         app.perform(f"goto tick {ending.last.tick}")
     elif frame is None or cursor is None:
         return

@@ -19,7 +19,7 @@ from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.geometry import Box
 from stepper.tensors.surveys import largest_of
 from tui.paint.rows import Row, cell_len, clip_end, elements, short_count, spark
-from tui.screens.graph.drawing import LEFT, RIGHT, Drawing, GutterLane, Owner, Side
+from tui.screens.graph.drawing import LEFT, RIGHT, Drawing, GutterLane, Owner, Place, Side
 from tui.screens.graph.levels import LEVELS, VALUE_WIDTH
 from tui.theme import break_glyph
 
@@ -152,7 +152,8 @@ Rows = dict[tuple[int, int, int, int], tuple[object, Row]]
 class Painter:
     """Paints a drawing at one moment; `cursor` is the selected box, `lit` the boxes on the way to it, if that is shown.
 
-    `rows` are those of the same drawing at earlier moments; `inner` gives the scene of a body inside of a box.
+    `rows` are those of the same drawing at earlier moments; `inner` gives the scene of a body inside of a box; `inside`
+    is the selected box in one.
     """
 
     def __init__(
@@ -164,6 +165,7 @@ class Painter:
         cursor: int | None = None,
         lit: AbstractSet[int] | None = None,
         inner: Callable[[Program, int], Scene] | None = None,
+        inside: Place | None = None,
     ) -> None:
         self._scene, self._drawing, self._indices, self._rows = scene, drawing, indices, rows
         self._cursor, self._lit = cursor, lit
@@ -204,7 +206,7 @@ class Painter:
         keys = drawing.keys_at(y)
         seen = [(looks[key], self._anomaly(key) if "bad" in looks[key] else "", self._value(key)) for key in keys]
         insides = [
-            painter._look_of_row(y - drawing.margin - box.y - self._first_row(key))
+            painter._look_of_row(y - drawing.margin - box.y - drawing.first_row(key))
             for key, box in (drawing.boxes.get(y, ()) if self._inner else ())
             for painter in self._inner.get(key, ())
         ]
@@ -345,10 +347,6 @@ class Painter:
 
     # --- bodies inside of boxes ----------------------------------------------------------------------------------
 
-    def _first_row(self, key: int) -> int:
-        """Return the row of a box in which its inside begins."""
-        return 1 + any(side.title for side in self._drawing.sides[key])
-
     def _opened_cells(self, key: int, box: Box, row: int, tone: str, corners: str) -> list[tuple[str, str]]:
         inner, sides = box.width - 2, self._drawing.sides[key]
         if row == 0:
@@ -357,7 +355,7 @@ class Painter:
         if row == box.height - 1:
             return [(letter, tone) for letter in corners[4] + corners[1] * inner + corners[5]]
         cells = [(corners[3], tone), *[(" ", "")] * inner, (corners[3], tone)]
-        first = self._first_row(key)
+        first = self._drawing.first_row(key)
         for side, painter in zip(sides, self._inner.get(key, ()), strict=False):
             if row < first:
                 letters, tones = list(side.title), ["dim"] * len(side.title)
@@ -408,6 +406,13 @@ class Painter:
                 begin = min(width + lane.x - len(name) // 2, len(cells) - len(name))
                 for place, letter in enumerate(name):
                     cells[begin + place], tones[begin + place] = letter, "port"
+
+
+def _further_in(inside: Place | None, step: tuple[int, int]) -> Place | None:
+    """Return the same place as seen from inside of an open box; None if it is elsewhere."""
+    if inside is None or not inside.path or inside.path[0] != step:
+        return None
+    return Place(inside.path[1:], inside.key)
 
 
 def _in_line(text: str, room: int, line: str) -> str:

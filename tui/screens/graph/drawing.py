@@ -70,6 +70,13 @@ class GutterLane(Struct, frozen=True):
     head: int
 
 
+class Place(NamedTuple):
+    """A box: `path` are the open boxes around it, each with the number of the side, from the outermost on."""
+
+    path: tuple[tuple[int, int], ...]
+    key: int
+
+
 class Drawing(Struct, eq=False):
     """Everything that painting asks for, by row; rows count from the top of the margin.
 
@@ -119,6 +126,22 @@ class Drawing(Struct, eq=False):
             targets = {arrow.target: None for arrow in self.arrows.get(y, ())}
             found = self.keys[y] = tuple(key for key in {**owners, **boxes, **targets} if key >= 0)
         return found
+
+    def first_row(self, key: int) -> int:
+        """Return the row of an open box in which its inside begins."""
+        return 1 + any(side.title for side in self.sides[key])
+
+    def place_at(self, x: int, y: int) -> Place | None:
+        """Return the innermost box in a cell."""
+        for key, box in self.boxes.get(y, ()):
+            if box.x <= x < box.x + box.width:
+                for number, side in enumerate(self.sides.get(key, ())):
+                    row = y - self.margin - box.y - self.first_row(key)
+                    inside = side.drawing.place_at(x - box.x - side.x, row)
+                    if inside is not None:
+                        return Place(((key, number), *inside.path), inside.key)
+                return Place((), key)
+        return None
 
     def readers(self, key: int) -> list[int]:
         """Return the boxes that read a box, from left to right."""

@@ -20,11 +20,12 @@ from textual.timer import Timer
 
 from stepper.engine.program import Program
 from stepper.export.figures.figure import NodeKind
+from tui.paint.links import LinkedValue
 from tui.paint.names import operation_names
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, cell_len, clip, spread
 from tui.screens.graph.cells import Indices, Painter, Rows, Scene
-from tui.screens.graph.drawing import Drawing, bodies_of
+from tui.screens.graph.drawing import Drawing, Place, Side, bodies_of
 from tui.screens.graph.drawings import BodyDrawings, is_large
 from tui.screens.graph.fitting import BETWEEN, Fitting, fits, map_width, part_starts, part_width
 from tui.screens.graph.glyph_map import GlyphMap
@@ -74,6 +75,7 @@ class BodyGraph(Pane):
         self._around: tuple[Drawing, Indices] | None = None
         self._calm: Timer | None = None
         self._tallest: tuple[Size, int] = Size(0, 0), 0
+        self._inside: Place | None = None
         self._has_hit = False
         self._dragged: tuple[int, int] | None = None
 
@@ -93,8 +95,17 @@ class BodyGraph(Pane):
                 self._indices = Indices(program, drawing)
                 self._map = None
             self._scene = self._scene_of(program)
+            if self._inside is not None and not self._holds(drawing, self._inside):
+                self._inside = None
             self._painter = Painter(
-                self._scene, drawing, self._indices, self._painted_rows, self._cursor, self._lit(), self._inner_scene
+                self._scene,
+                drawing,
+                self._indices,
+                self._painted_rows,
+                self._cursor,
+                self._lit(),
+                self._inner_scene,
+                self._inside,
             )
             if layer is None:
                 self._scroll_to_end(drawing)
@@ -113,6 +124,38 @@ class BodyGraph(Pane):
             self._calm = None
         if known is None and self._map_width:
             self._calm = self.set_timer(_CALM, lambda: self._drawings.whole(program, self._fitting(program, MAP)))
+
+    def _holds(self, drawing: Drawing, place: Place) -> bool:
+        """True if a box inside of another is still drawn, and that one is the selected one."""
+        if place.path[0][0] != self._cursor:
+            return False
+        for key, number in place.path:
+            sides = drawing.sides.get(key, ())
+            if number >= len(sides):
+                return False
+            drawing = sides[number].drawing
+        return place.key in drawing.layout.boxes
+
+    def _side_of(self, place: Place) -> Side | None:
+        """Return the body in which a box is; None for one that is inside of none."""
+        side, drawing = None, self._drawing
+        for key, number in place.path:
+            assert drawing is not None
+            side = drawing.sides[key][number]
+            drawing = side.drawing
+        return side
+
+    @property
+    def chosen_address(self) -> str:
+        """The address of what is selected inside of an open box; empty where that is the operation of the frame."""
+        side = None if self._inside is None else self._side_of(self._inside)
+        if self._inside is None or side is None:
+            return ""
+        node = side.drawing.graph.node(self._inside.key)
+        layer = side.program.graph.by_id[node.key]
+        if not layer.outputs:
+            return ""
+        return LinkedValue(side.program, layer).address(self.host.driver.compiled)
 
     def _scene_of(self, program: Program) -> Scene:
         state = self.state
@@ -360,20 +403,28 @@ class BodyGraph(Pane):
             self._show_on_map(event.x, event.y)
             return
         if event.chain == 2 and self._has_hit:
-            self.post_line("open")
+            self.post_line(f"open {self.chosen_address}".rstrip())
             return
-        key = self._box_at(event.x, event.y)
-        index = None if key is None or self._indices is None else self._indices.chosen(key)
+        place = self._place_at(event.x, event.y)
+        if place is None:
+            self._has_hit = False
+            return
+        key = place.path[0][0] if place.path else place.key
+        index = None if self._indices is None else self._indices.chosen(key)
         self._has_hit = index is not None
         if index is not None:
+            self._inside = place if place.path else None
+            self._cursor = key
             self.post_line(f"select {index}")
+            self.update(self.state)
 
-    def _box_at(self, x: int, y: int) -> int | None:
+    def _place_at(self, x: int, y: int) -> Place | None:
         drawing = self._drawing
         if drawing is None or y < 1:
             return None
         if self._is_map:
-            return None if self._map is None else self._map.box_at(x - self.gutter.left, y - 1)
+            key = None if self._map is None else self._map.box_at(x - self.gutter.left, y - 1)
+            return None if key is None else Place((), key)
         place, x = divmod(x - self.gutter.left, self._room()[0] + drawing.gutter + BETWEEN)
         starts = part_starts(drawing, self.top, self.size.height - 1)
         if place >= len(starts):
@@ -381,10 +432,7 @@ class BodyGraph(Pane):
         column, row = x + self.left, y - 1 + starts[place]
         if place + 1 < len(starts) and row >= starts[place + 1]:
             return None
-        for key, box in drawing.boxes.get(row, ()):
-            if box.x <= column < box.x + box.width:
-                return key
-        return None
+        return drawing.place_at(column, row)
 
     # --- keys ----------------------------------------------------------------------------------------------------
 
@@ -427,6 +475,9 @@ class BodyGraph(Pane):
     def fold(self) -> None:
         """Open the selected loop or If in place, or close it; shape arithmetic is the list's."""
         program, layer = self._program(), self._layer()
+        side = None if self._inside is None else self._side_of(self._inside)
+        if self._inside is not None and side is not None:
+            program, layer = side.program, self._inside.key
         if program is not None and layer is not None and bodies_of(program, layer):
             self._opened ^= {(id(program), layer)}
         self.update(self.state)
@@ -434,23 +485,63 @@ class BodyGraph(Pane):
     def follow_wire(self, direction: str) -> None:
         """Select the next box along a wire, or beside this one."""
         drawing, key = self._drawing, self._cursor
-        if drawing is None or key is None or self._indices is None:
+        if drawing is None or key is None or self._indices is None or self._move_inside(direction):
             return
-        if direction in ("up", "down"):
-            near = drawing.sources(key) if direction == "up" else drawing.readers(key)
-            centre = drawing.layout.boxes[key].centre
-            near.sort(key=lambda other: (self._ends_there(other), abs(drawing.layout.boxes[other].centre - centre)))
-        else:
-            rank = next(rank for rank in drawing.layout.ranks if key in rank)
-            place = rank.index(key)
-            near = list(rank[place + 1 :] if direction == "right" else rank[:place][::-1])
+        near = beside(drawing, key, direction)
         chosen = next((index for other in near if (index := self._indices.chosen(other)) is not None), None)
         if chosen is not None:
             self.post_line(f"select {chosen}")
 
-    def _ends_there(self, key: int) -> bool:
-        """True if nothing in the body reads what is collected in a box."""
-        return self._drawing is not None and self._drawing.graph.node(key).kind is NodeKind.ACCUMULATOR
+    def _move_inside(self, direction: str) -> bool:
+        """Go into an open box from its upper edge, along the wires in it, and out of it; False if that is not so."""
+        drawing, key, place = self._drawing, self._cursor, self._inside
+        assert drawing is not None and key is not None
+        if place is None:
+            if direction != "down" or key not in drawing.sides:
+                return False
+            self._select_inside(Place(((key, 0),), drawing.sides[key][0].drawing.layout.ranks[0][0]))
+            return True
+        side = self._side_of(place)
+        assert side is not None
+        if direction == "down" and place.key in side.drawing.sides:
+            inner = side.drawing.sides[place.key][0].drawing
+            self._select_inside(Place((*place.path, (place.key, 0)), inner.layout.ranks[0][0]))
+            return True
+        near = beside(side.drawing, place.key, direction)
+        if near:
+            self._select_inside(Place(place.path, near[0]))
+            return True
+        if direction in ("left", "right"):
+            return self._to_other_side(place, 1 if direction == "right" else -1)
+        outer = Place(place.path[:-1], place.path[-1][0])
+        self._inside = outer if outer.path else None
+        if direction == "down":
+            self.follow_wire("down") if outer.path else self._leave_down()
+        self.update(self.state)
+        return True
+
+    def _leave_down(self) -> None:
+        drawing, key, indices = self._drawing, self._cursor, self._indices
+        assert drawing is not None and key is not None and indices is not None
+        near = (indices.chosen(other) for other in beside(drawing, key, "down"))
+        chosen = next((index for index in near if index is not None), None)
+        if chosen is not None:
+            self.post_line(f"select {chosen}")
+
+    def _to_other_side(self, place: Place, by: int) -> bool:
+        """Go from one side of an If to the other."""
+        *around, (key, number) = place.path
+        outer = self._side_of(Place(tuple(around), key))
+        drawing = self._drawing if outer is None else outer.drawing
+        assert drawing is not None
+        if 0 <= number + by < len(drawing.sides[key]):
+            inner = drawing.sides[key][number + by].drawing
+            self._select_inside(Place((*around, (key, number + by)), inner.layout.ranks[0][0]))
+        return True
+
+    def _select_inside(self, place: Place) -> None:
+        self._inside = place
+        self.update(self.state)
 
     # --- painting ------------------------------------------------------------------------------------------------
 
@@ -556,3 +647,19 @@ class BodyGraph(Pane):
         show = in_ascii if self.look.ascii else str
         segments = [Segment(show(text), self.style_of(tone)) for text, tone in row]
         return list(Strip(segments).adjust_cell_length(width, self.style_of("")))
+
+
+def beside(drawing: Drawing, key: int, direction: str) -> list[int]:
+    """Return the boxes up, down, left or right of a box, the nearest first; those in which the way ends come last."""
+    if direction in ("left", "right"):
+        rank = next(rank for rank in drawing.layout.ranks if key in rank)
+        place = rank.index(key)
+        return list(rank[place + 1 :] if direction == "right" else rank[:place][::-1])
+    near = drawing.sources(key) if direction == "up" else drawing.readers(key)
+    centre = drawing.layout.boxes[key].centre
+
+    def far(other: int) -> tuple[bool, int]:
+        ends = drawing.graph.node(other).kind is NodeKind.ACCUMULATOR
+        return ends, abs(drawing.layout.boxes[other].centre - centre)
+
+    return sorted(near, key=far)

@@ -290,3 +290,32 @@ def test_a_debugger_without_a_graph_pane_wide_enough_still_shows_the_one_selecte
 
 def test_levels_are_named_and_ordered() -> None:
     assert [LEVELS[at].height for at in (SHORT, NAMES, BOXES, TYPES)] == [1, 1, 3, 4]
+
+
+def test_arrows_lead_into_an_open_box_from_side_to_side_and_out_again() -> None:
+    async def script(driven: Driven) -> None:
+        pane = graph_of(driven)
+        pane.focus()
+        await driven.type("select 2")
+        pane.focus()
+        await driven.press("space", "down", "down")
+        assert pane.chosen_address.endswith("::half"), "Parameter, then the operation that reads it"
+        await driven.press("right", "down", "down")
+        assert pane.chosen_address.endswith("::triple_plus_one")
+        await driven.press("b")
+        assert any("triple_plus_one" in one.text for one in driven.state.breaks)
+        await driven.press("enter")
+        assert driven.app.front.view_name == "value"
+        await driven.press("q")
+        driven.pane("graph").focus()
+        await driven.press("down", "down")
+        assert not pane.chosen_address and driven.state.frame.layers[driven.state.cursor].name != "number_next"
+        await driven.press("up")
+        assert driven.state.frame.layers[driven.state.cursor].name == "number_next"
+        rows = driven.text("graph").splitlines()
+        y = next(y for y, row in enumerate(rows) if "half " in row)
+        await driven.pilot.click("#graph", offset=(rows[y].index("half ") + 2, y))
+        await driven.settle()
+        assert pane.chosen_address.endswith("::half")
+
+    drive("while_loop", script, lines=("step 4",), size=(160, 48))
