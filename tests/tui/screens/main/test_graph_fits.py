@@ -135,13 +135,13 @@ def test_boxes_become_larger_and_smaller_down_to_the_map_and_follow_the_size_aga
         whole = driven.text("graph")
         assert "60 ops · map" in whole and "▸" in whole and "Softmax" in whole
         await driven.press("minus", "plus")
-        assert driven.text("graph") == usual and pane.level is None
+        assert driven.text("graph") == usual and pane.choice.level is None
         await driven.press("plus", "plus")
-        assert "│ Softmax │" in driven.text("graph") and pane.level == BOXES
+        assert "│ Softmax │" in driven.text("graph") and pane.choice.level == BOXES
         await driven.press(*["plus"] * 5)
-        assert "f32[" in driven.text("graph") and pane.level == TYPES
+        assert "f32[" in driven.text("graph") and pane.choice.level == TYPES
         await driven.press(*["minus"] * 9)
-        assert pane.level == MAP
+        assert pane.choice.level == MAP
 
     drive("date_normaliser", script, lines=AT_SOFTMAX, size=(120, 40))
 
@@ -199,20 +199,20 @@ def test_the_graph_scrolls_by_keys_wheel_drag_and_its_map() -> None:
     async def script(driven: Driven) -> None:
         pane = graph_of(driven)
         pane.focus()
-        top = pane.top
+        top = pane.view.top
         await driven.press("shift+down")
-        assert pane.top == top + 3
+        assert pane.view.top == top + 3
         await driven.press("shift+up", "pageup")
-        assert pane.top < top
-        before = pane.top
+        assert pane.view.top < top
+        before = pane.view.top
         await driven.pilot.mouse_down("#graph", offset=(10, 12))
         await driven.pilot.hover("#graph", offset=(10, 8))
         await driven.pilot.mouse_up("#graph", offset=(10, 8))
-        assert pane.top == before + 4
+        assert pane.view.top == before + 4
         await driven.pilot.click("#graph", offset=(pane.size.width - 3, pane.size.height - 1))
-        assert pane.top + pane.size.height > pane._drawing.height - 6, "the end of the graph"
+        assert pane.view.top + pane.size.height > pane._drawing.height - 6, "the end of the graph"
         await driven.pilot.click("#graph", offset=(pane.size.width - 3, 1))
-        assert pane.top == 0
+        assert pane.view.top == 0
 
     drive("date_normaliser", script, lines=AT_SOFTMAX, size=(120, 40))
 
@@ -244,10 +244,10 @@ def test_no_box_of_a_body_is_cut_at_the_sides_of_the_pane(size: tuple[int, int])
         pane = graph_of(driven)
         for _ in range(6):
             await driven.press("n")
-            drawing, room = pane._drawing, pane._room()[0]
+            drawing, room = pane._drawing, pane.view.room.width
             assert drawing is not None
             for box in drawing.layout.boxes.values():
-                assert pane.left <= box.x and box.x + box.width <= pane.left + room
+                assert pane.view.left <= box.x and box.x + box.width <= pane.view.left + room
 
     drive("date_normaliser", script, lines=AT_SOFTMAX, size=size)
 

@@ -210,7 +210,7 @@ def test_smaller_boxes_show_more_levels_and_larger_ones_fewer() -> None:
         await driven.press("minus", "minus", "minus")
         assert "1209 ops · map" in driven.text("graph").splitlines()[0]
         await driven.press("plus")
-        assert graph_of(driven).reach == 0 and "6 levels" in driven.text("graph")
+        assert graph_of(driven).choice.reach == 0 and "6 levels" in driven.text("graph")
         await driven.press(*["plus"] * 8)
         assert "1 level " in driven.text("graph") and "f32[1×4]" in driven.text("graph")
         assert "│ link_602" not in driven.text("graph")
