@@ -19,7 +19,7 @@ from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.geometry import Box
 from stepper.tensors.surveys import largest_of
 from tui.paint.rows import Row, cell_len, clip_end, elements, short_count, spark
-from tui.screens.graph.drawing import LEFT, RIGHT, Drawing, GutterLane, Owner, Place, Side
+from tui.screens.graph.drawing import LEFT, RIGHT, BoxPlace, Drawing, GutterLane, Owner, Side
 from tui.screens.graph.levels import LEVELS, VALUE_WIDTH
 from tui.theme import break_glyph
 
@@ -165,7 +165,7 @@ class Painter:
         cursor: int | None = None,
         lit: AbstractSet[int] | None = None,
         inner: Callable[[Program, int], Scene] | None = None,
-        inside: Place | None = None,
+        inside: BoxPlace | None = None,
     ) -> None:
         self._scene, self._drawing, self._indices, self._rows = scene, drawing, indices, rows
         self._cursor, self._lit = cursor, lit
@@ -408,11 +408,11 @@ class Painter:
                     cells[begin + place], tones[begin + place] = letter, "port"
 
 
-def _further_in(inside: Place | None, step: tuple[int, int]) -> Place | None:
+def _further_in(inside: BoxPlace | None, step: tuple[int, int]) -> BoxPlace | None:
     """Return the same place as seen from inside of an open box; None if it is elsewhere."""
     if inside is None or not inside.path or inside.path[0] != step:
         return None
-    return Place(inside.path[1:], inside.key)
+    return BoxPlace(inside.path[1:], inside.key)
 
 
 def _in_line(text: str, room: int, line: str) -> str:

@@ -16,7 +16,7 @@ from tui.screens.graph.neighbourhood import REACHES, usual_reach
 
 
 class DrawingChoice:
-    """What the user has chosen, and the drawing that follows from it in a room (without the heading).
+    """Choice of the user, and the drawing that follows from it in a room (without the heading).
 
     `level` is None where it follows the room; `is_only`: only what the selected operation has to do with.
     """

@@ -70,7 +70,7 @@ class GutterLane(Struct, frozen=True):
     head: int
 
 
-class Place(NamedTuple):
+class BoxPlace(NamedTuple):
     """A box: `path` are the open boxes around it, each with the number of the side, from the outermost on."""
 
     path: tuple[tuple[int, int], ...]
@@ -131,7 +131,7 @@ class Drawing(Struct, eq=False):
         """Return the row of an open box in which its inside begins."""
         return 1 + any(side.title for side in self.sides[key])
 
-    def place_at(self, x: int, y: int) -> Place | None:
+    def place_at(self, x: int, y: int) -> BoxPlace | None:
         """Return the innermost box in a cell."""
         for key, box in self.boxes.get(y, ()):
             if box.x <= x < box.x + box.width:
@@ -139,8 +139,8 @@ class Drawing(Struct, eq=False):
                     row = y - self.margin - box.y - self.first_row(key)
                     inside = side.drawing.place_at(x - box.x - side.x, row)
                     if inside is not None:
-                        return Place(((key, number), *inside.path), inside.key)
-                return Place((), key)
+                        return BoxPlace(((key, number), *inside.path), inside.key)
+                return BoxPlace((), key)
         return None
 
     def readers(self, key: int) -> list[int]:

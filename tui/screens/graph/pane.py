@@ -24,7 +24,7 @@ from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, spread
 from tui.screens.graph.cells import Indices, Painter, Rows, Scene
 from tui.screens.graph.choice import DrawingChoice
-from tui.screens.graph.drawing import Drawing, Place, bodies_of
+from tui.screens.graph.drawing import BoxPlace, Drawing, bodies_of
 from tui.screens.graph.drawings import BodyDrawings, is_large
 from tui.screens.graph.glyph_map import GlyphMap
 from tui.screens.graph.levels import MAP
@@ -65,7 +65,7 @@ class BodyGraph(Pane):
         self._drawing: Drawing | None = None
         self._indices: Indices | None = None
         self._cursor: int | None = None
-        self._inside: Place | None = None
+        self._inside: BoxPlace | None = None
         self._scene: Scene | None = None
         self._painter: Painter | None = None
         self._painted_rows: Rows = {}
@@ -255,22 +255,22 @@ class BodyGraph(Pane):
             if place is not None and self._has_hit:
                 self._select(place)
 
-    def _place_at(self, x: int, y: int) -> Place | None:
+    def _place_at(self, x: int, y: int) -> BoxPlace | None:
         if self._drawing is None or y < 0:
             return None
         if self.choice.is_map:
             key = None if self._map is None else self._map.box_at(x, y)
-            return None if key is None else Place((), key)
+            return None if key is None else BoxPlace((), key)
         cell = self.view.cell_at(x, y)
         return None if cell is None else self._drawing.place_at(*cell)
 
     # --- selecting -----------------------------------------------------------------------------------------------
 
-    def _can_stop(self, place: Place) -> bool:
+    def _can_stop(self, place: BoxPlace) -> bool:
         """True if a box can be selected: all that are inside of open ones, else those with an operation."""
         return bool(place.path) or (self._indices is not None and self._indices.chosen(place.key) is not None)
 
-    def _select(self, place: Place) -> None:
+    def _select(self, place: BoxPlace) -> None:
         """Select a box; with one inside of another that one's operation is selected in the other panes."""
         assert self._indices is not None
         key = place.path[0][0] if place.path else place.key
@@ -284,7 +284,7 @@ class BodyGraph(Pane):
         """Select the next box along a wire, or beside this one."""
         if self._drawing is None or self._cursor is None:
             return
-        here = self._inside if self._inside is not None else Place((), self._cursor)
+        here = self._inside if self._inside is not None else BoxPlace((), self._cursor)
         there = moved(self._drawing, here, direction, self._can_stop)
         if there is not None:
             self._select(there)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from stepper.export.figures.figure import NodeKind
-from tui.screens.graph.drawing import Drawing, Place, Side
+from tui.screens.graph.drawing import BoxPlace, Drawing, Side
 
 
-def side_of(drawing: Drawing, place: Place) -> Side | None:
+def side_of(drawing: Drawing, place: BoxPlace) -> Side | None:
     """Return the body in which a box is; None for one that is inside of none."""
     side = None
     for key, number in place.path:
@@ -17,13 +17,13 @@ def side_of(drawing: Drawing, place: Place) -> Side | None:
     return side
 
 
-def drawing_of(drawing: Drawing, place: Place) -> Drawing:
+def drawing_of(drawing: Drawing, place: BoxPlace) -> Drawing:
     """Return the drawing in which a box is."""
     side = side_of(drawing, place)
     return drawing if side is None else side.drawing
 
 
-def holds(drawing: Drawing, place: Place) -> bool:
+def holds(drawing: Drawing, place: BoxPlace) -> bool:
     """True if the box is drawn: all around it are open."""
     for key, number in place.path:
         sides = drawing.sides.get(key, ())
@@ -34,8 +34,8 @@ def holds(drawing: Drawing, place: Place) -> bool:
 
 
 def moved(
-    drawing: Drawing, place: Place, direction: str, can_stop: Callable[[Place], bool], *, enters: bool = True
-) -> Place | None:
+    drawing: Drawing, place: BoxPlace, direction: str, can_stop: Callable[[BoxPlace], bool], *, enters: bool = True
+) -> BoxPlace | None:
     """Return the box up, down, left or right of one, as far as one can stop there; None for none.
 
     Down from an open box is its inside (unless it `enters` none), down from the end of that what is below the box.
@@ -43,12 +43,12 @@ def moved(
     here = drawing_of(drawing, place)
     if enters and direction == "down" and place.key in here.sides:
         return _first(here, place, 0)
-    near = (Place(place.path, other) for other in _beside(here, place.key, direction))
+    near = (BoxPlace(place.path, other) for other in _beside(here, place.key, direction))
     found = next(filter(can_stop, near), None)
     if found is not None or not place.path:
         return found
     *around, (key, number) = place.path
-    outer = Place(tuple(around), key)
+    outer = BoxPlace(tuple(around), key)
     if direction == "up":
         return outer
     if direction == "down":
@@ -58,10 +58,10 @@ def moved(
     return _first(there, outer, side) if 0 <= side < len(there.sides[key]) else None
 
 
-def _first(drawing: Drawing, place: Place, side: int) -> Place:
+def _first(drawing: Drawing, place: BoxPlace, side: int) -> BoxPlace:
     """Return the first box of a side of an open box."""
     inner = drawing.sides[place.key][side].drawing
-    return Place((*place.path, (place.key, side)), inner.layout.ranks[0][0])
+    return BoxPlace((*place.path, (place.key, side)), inner.layout.ranks[0][0])
 
 
 def _beside(drawing: Drawing, key: int, direction: str) -> Iterable[int]:
