@@ -19,6 +19,7 @@ from tui.paint.columns import TableColumn, cells_of, headings
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, width_of
 from tui.state import State
+from tui.theme import GLYPHS
 
 Item = TypeVar("Item")
 
@@ -80,9 +81,9 @@ class ListPane(Pane, Generic[Item]):
             return self.footnotes(width)[index - max(len(entries), 1)]
         if not entries:
             return [("  ", ""), (self.when_empty, "dim")]
-        row: Row = [(" ", ""), *self.entry(entries[index], width)]
         if index != self.cursor:
-            return row
+            return [(" ", ""), *self.entry(entries[index], width)]
+        row: Row = [(GLYPHS["focus"], "accent"), *self.entry(entries[index], width)]
         row = [*row, (" " * max(width - width_of(row), 0), "")]
         return overlaid(row, "cursor")
 

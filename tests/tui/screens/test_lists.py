@@ -152,7 +152,7 @@ def test_a_watch_shows_now_and_before_and_is_opened_and_deleted() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("right_square_bracket", "right_square_bracket", "W")
         row = driven.text("watches").splitlines()[2]
-        assert row.split()[:4] == ["◦", "1", "iter", "2"] and row.split()[4] == "1"
+        assert row.startswith("▌") and row[1:].split()[:5] == ["◦", "1", "iter", "2", "1"]
         await driven.press("down", "enter")
         assert driven.text("card").splitlines()[0].startswith(" print h.9")
         await driven.press("escape", "delete")

@@ -189,8 +189,9 @@ class Operations(Pane):
         numbers = 2 * _NUMBER + _DIFFERS if beside_a else bars + mark_width + 8
         room = width - 2 - numbers - shape_width
         is_here = index == _shown_moment(frame)
-        gutter = GLYPHS["now"] if is_here else " " if frame.is_done(index) else GLYPHS["pending"]
-        row: Row = [(gutter, tone if tone == "now" else "accent" if is_here else "faint")]
+        is_chosen = index == self.state.cursor
+        gutter = GLYPHS["now"] if is_here else GLYPHS["focus"] if is_chosen else self._gutter(frame, index)
+        row: Row = [(gutter, tone if tone == "now" else "accent" if is_here or is_chosen else "faint")]
         row += [self._break(index, tone), *self._names(frame, index, room, tone)]
         if shape_width:
             held = frame.held(index)
@@ -233,6 +234,9 @@ class Operations(Pane):
         first = self.state.first_difference
         is_first = first is not None and first.layer is found.layer and first.iteration == self.state.iteration
         return "!" if is_first else GLYPHS["diff"] if found.is_above else " "
+
+    def _gutter(self, frame: FrameView, index: int) -> str:
+        return " " if frame.is_done(index) else GLYPHS["pending"]
 
     def _tones(self, frame: FrameView, index: int) -> tuple[str, str]:
         """Return those of the bars and of the text."""
