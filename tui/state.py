@@ -155,6 +155,12 @@ class State(Struct, frozen=True, eq=False):
         return None if self.loop is None else self.loop.level.iteration
 
     @property
+    def iterations_of_a(self) -> tuple[int, ...]:
+        """The iteration of A, where that is another one of the loop that is shown; else none."""
+        a = self.a
+        return () if a is None or a.iteration is None or a.iteration == self.iteration else (a.iteration,)
+
+    @property
     def loop_run(self) -> LoopRun | None:
         """The run of the loop that is shown; None where none is."""
         return None if self.loop is None else self.loop.level.run

@@ -422,15 +422,15 @@ def row_of(cells: Cells) -> Row:
     return [*row, (run, last)] if run else row
 
 
-def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool) -> None:
-    """Mark the slot of the cursor in the cells of a line: rails at both sides, or a tint where it is narrow."""
+def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool, is_a: bool = False) -> None:
+    """Mark the slot of the cursor, or of A, in the cells of a line: rails at both sides, or a tint if it is narrow."""
     if slot.width < _RAILED:
         for place in range(slot.start, min(slot.start + slot.width, len(cells))):
             letter, token = cells[place]
             if isinstance(token, Style):
-                cells[place] = letter, palette.tinted(token, 0.45 if is_selected else 0.28)
+                cells[place] = letter, palette.tinted(token, 0.45 if is_selected else 0.28, is_a=is_a)
             elif letter != " " and token not in ("bad", "badbg"):
-                cells[place] = letter, "accent"
+                cells[place] = letter, "a" if is_a else "accent"
         return
     for place, glyph in ((slot.start, "▌"), (slot.start + slot.width - 1, "▐")):
         if place >= len(cells):
@@ -439,4 +439,4 @@ def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool) 
         if letter not in _COVERED:
             continue
         under = token if isinstance(token, Style) else None
-        cells[place] = glyph, palette.rail(under, is_half=letter == "▀", is_selected=is_selected)
+        cells[place] = glyph, palette.rail(under, is_half=letter == "▀", is_selected=is_selected, is_a=is_a)

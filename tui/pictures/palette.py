@@ -64,18 +64,20 @@ class Palette:
         ink = self.background if is_first else error
         return Style(color=ink.rich_color, bgcolor=ground.rich_color, bold=is_first or None)
 
-    def tinted(self, style: Style, share: float) -> Style:
-        """Return the style of a shade with so much of the accent in it."""
+    def tinted(self, style: Style, share: float, *, is_a: bool = False) -> Style:
+        """Return the style of a shade with so much of the accent in it, or of the colour of A."""
         if style.color is None or style.bgcolor is None:
             return style
-        top, low = (Color.from_rich_color(one).blend(self.primary, share) for one in (style.color, style.bgcolor))
+        mark = self._colour("warning") if is_a else self.primary
+        top, low = (Color.from_rich_color(one).blend(mark, share) for one in (style.color, style.bgcolor))
         return self.pair(top, low)
 
-    def rail(self, under: Style | None, *, is_half: bool, is_selected: bool) -> Style:
-        """Return the style of the mark at a side of the cursor's column, over a style or over nothing."""
+    def rail(self, under: Style | None, *, is_half: bool, is_selected: bool, is_a: bool = False) -> Style:
+        """Return the style of the mark at a side of the cursor's column or of that of A, over a style or nothing."""
         ground = self.background
         if under is not None and under.bgcolor is not None:
             ground = Color.from_rich_color(under.bgcolor)
             if is_half and under.color is not None:
                 ground = ground.blend(Color.from_rich_color(under.color), 0.5)
-        return self.pair(self.primary if is_selected else self.background.blend(self.primary, 0.6), ground)
+        mark = self._colour("warning") if is_a else self.primary
+        return self.pair(mark if is_selected else self.background.blend(mark, 0.6), ground)

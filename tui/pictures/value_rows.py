@@ -115,22 +115,32 @@ def value_rows(
     palette: Palette,
     *,
     marked: Sequence[int] = (),
+    a: Sequence[int] = (),
 ) -> list[Row]:
-    """Return a value over the iterations of an axis, in so many lines; the slots of `marked` iterations are tinted."""
-    how = axis, height, columns, palette, looks.way(one.key), looks.kind(one.key), tuple(marked)
+    """Return a value over the iterations of an axis, in so many lines; the slots of `marked` iterations are tinted.
+
+    So are those of the iterations of A, in its colour.
+    """
+    how = axis, height, columns, palette, looks.way(one.key), looks.kind(one.key), tuple(marked), tuple(a)
     kept = looks.kept(one, how)
     if kept is not None:
         return kept
     lines, notes = _drawn(one, axis, height, columns, looks, palette)
-    slots = [slot for slot in axis.slots for iteration in marked if slot.first <= iteration < slot.last]
+    slots = [
+        (slot, iterations is a)
+        for iterations in (a, marked)
+        for iteration in iterations
+        for slot in axis.slots
+        if slot.first <= iteration < slot.last
+    ]
     names = _names(one, notes, columns.name - 2, height)
     found = []
     for y in range(height):
         row: Row = [one.glyph if not y else (" " * len(one.glyph[0]), ""), *(names[y] if y < len(names) else [])]
         row.append((" " * (columns.name - width_of(row)), ""))
         cells = laid(lines[y], columns.picture)
-        for slot in slots:
-            put_rails(cells, slot, palette, is_selected=True)
+        for slot, is_a in slots:
+            put_rails(cells, slot, palette, is_selected=True, is_a=is_a)
         row += row_of(cells)
         if y < len(one.beside):
             row += [(" " * max(columns.beside - width_of(one.beside[y]), 1), ""), *one.beside[y]]

@@ -19,6 +19,8 @@ from tui.pictures.axis import window
 from tui.pictures.heights import Want, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.frames import COUNTED
+from tui.screens.moments.marks import difference_strip, spread_cells
+from tui.screens.moments.pairs import PAIR_LABEL, carried_rows
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -60,7 +62,8 @@ class BackEdges(LinkPane):
 
     def heading(self, width: int) -> list[Row]:
         """Return the columns' names at the right."""
-        self.note = f"entered {GLYPHS['change']}" if self._edges() else ""
+        beside = self.state.a is not None and (spread_cells(self.state) is not None or self.screen.has_class("-tiny"))
+        self.note = "entered: A | now" if beside else f"entered {GLYPHS['change']}" if self._edges() else ""
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
@@ -69,6 +72,8 @@ class BackEdges(LinkPane):
         if not edges:
             none = self.state.loop is not None or self.state.ending is not None
             return [[(" none" if none else " what a loop carries on stands here", "dim")], []]
+        if spread_cells(self.state) is not None or (self.state.a is not None and self.screen.has_class("-tiny")):
+            return self._beside_a(edges, width)
         known = by_parameter(self.state)
         columns = RowColumns(13 if width < 42 else 15, width - (22 if width < 42 else 24), 8)
         axis = window(*reach_of(self.state), columns.picture, _WIDEST)
@@ -78,9 +83,22 @@ class BackEdges(LinkPane):
         tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
         rows: list[Row] = []
         for edge, one, lines in zip(edges, ones, tall, strict=True):
-            drawn = value_rows(one, axis, lines, columns, self._looks, self.palette)
+            drawn = value_rows(one, axis, lines, columns, self._looks, self.palette, a=self.state.iterations_of_a)
             target = value_destination(self.state.loop_program, edge.parameter)
             rows += [linked(row, target) for row in drawn]
+        return [*rows, []]
+
+    def _beside_a(self, edges: list[BackEdgeView], width: int) -> list[Row]:
+        """Return what entered in A, now, and the difference; and below in which iterations what goes out differs."""
+        cells = spread_cells(self.state)
+        axis = window(*reach_of(self.state), width - PAIR_LABEL, _WIDEST, has_entered=False)
+        rows: list[Row] = []
+        for edge in edges:
+            found = carried_rows(self, self.state, edge, width)
+            strip = [] if cells is None else difference_strip(self, cells, edge.result, axis, width - PAIR_LABEL)
+            if strip:
+                found.append([(" goes out".ljust(PAIR_LABEL), "dim"), *strip])
+            rows += [linked(row, value_destination(self.state.loop_program, edge.parameter)) for row in found]
         return [*rows, []]
 
     def _row(self, edge: BackEdgeView, known: dict[int, RowValues]) -> ValueRow:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.inspection.views import BackEdgeView, ScanView
+from stepper.debug.inspection.views import BackEdgeView, ScanView, ValueView
 from stepper.debug.iterations.statistics import RowValues
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
@@ -29,6 +29,7 @@ from tui.pictures.axis import Axis, mirrored, window
 from tui.pictures.heights import Want, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.back_edges import reach_of
+from tui.screens.moments.marks import difference_strip, spread_cells
 from tui.theme import GLYPHS
 
 _MOST_PIECES: Final = 200
@@ -41,6 +42,7 @@ class Growing(Struct, frozen=True, eq=False):
     """An output that grows: its name, its type now as text, the pieces by iteration, how many there are, may be.
 
     `room` None: how many there may be is not known. `is_backward`: each piece stands in front of the one before.
+    `made_by` is the value of the body from which they come.
     """
 
     key: object
@@ -52,6 +54,7 @@ class Growing(Struct, frozen=True, eq=False):
     is_backward: bool = False
     labels: tuple[str, ...] = ()
     target: Destination = Destination()
+    made_by: ValueView | None = None
 
 
 class ScanGrowth(LinkPane):
@@ -90,12 +93,16 @@ class ScanGrowth(LinkPane):
         room = max(self.size.height - 1, len(found))
         tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
         rows: list[Row] = []
+        cells = spread_cells(self.state)
         for one, axis, lines in zip(found, axes, tall, strict=True):
             glyph = "←" if one.is_backward else GLYPHS["scan"]
             row = ValueRow(
                 one.key, (f" {glyph} ", "dim"), (one.name, ""), one.type, one.pieces, one.labels, made=one.count
             )
-            drawn = value_rows(row, axis, lines, columns, self._looks, self.palette)
+            drawn = value_rows(row, axis, lines, columns, self._looks, self.palette, a=self.state.iterations_of_a)
+            strip = [] if cells is None else difference_strip(self, cells, one.made_by, axis, columns.picture)
+            if strip:
+                drawn.append([(" differs".ljust(columns.name), "dim"), *strip])
             rows += [linked(line, one.target) for line in drawn]
         return rows
 
@@ -149,6 +156,7 @@ class ScanGrowth(LinkPane):
             is_backward=is_backward(scan.slicing),
             labels=() if known is None else self.state.labels_at(known.row),
             target=Destination() if inner is None else value_destination(self.state.loop_program, inner),
+            made_by=inner,
         )
 
     def _collected(self, edge: BackEdgeView, rows: tuple[RowValues, ...], room: int | None) -> Growing | None:

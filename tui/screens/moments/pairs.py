@@ -6,22 +6,27 @@ import math
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper import element_types
+from stepper.debug.inspection.views import BackEdgeView
 from stepper.debug.labels import label_of
 from stepper.debug.moments.difference import Change, Difference
 from stepper.element_types import Array
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.differences import signed_differences
+from stepper.tensors.pictures import Scale, scale_of, shades
 from stepper.tensors.surveys import largest_of
 from tui.paint.names import carried_name, operation_names, partner_mark
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip_end, number, padded, printable, shape_of, spread
 from tui.pictures.drawing import fitting_number
 from tui.state import State
+from tui.theme import GLYPHS
 
-_LABEL: Final = 10
+PAIR_LABEL: Final = 10
+"""Cells of the names of the rows."""
 _MOST: Final = 100_000
 """Elements of a row that are drawn."""
 _SIZES: Final = (9, 8, 7, 6, 5, 4)
@@ -57,7 +62,7 @@ def paired_row(a: Array, now: Array, found: Difference | None) -> PairedRow | No
 
 def pair_rows(pane: Pane, pair: PairedRow, width: int, labels: tuple[str, ...] = (), *, is_tall: bool) -> list[Row]:
     """Return A, now and the difference below each other; tall ones have shades above their numbers."""
-    room = width - _LABEL - 1
+    room = width - PAIR_LABEL - 1
     count = len(pair.a)
     size = next((size for size in _SIZES if size * count <= room), 0)
     rows: list[Row] = []
@@ -66,37 +71,42 @@ def pair_rows(pane: Pane, pair: PairedRow, width: int, labels: tuple[str, ...] =
         if not labels:
             rows.append(
                 [
-                    (" " * _LABEL, ""),
+                    (" " * PAIR_LABEL, ""),
                     *[
                         (f"{head:>{size - 1}} ", "now" if place == pair.best else "dim")
                         for place, head in enumerate(heads)
                     ],
                 ]
             )
-    most = _magnitude(pair.a, pair.now)
-    gap_most = _magnitude(pair.gap)
-    is_signed = bool((pair.a < 0).any() or (pair.now < 0).any())
+    scale = scale_of(np.concatenate((pair.a.astype(np.float64), pair.now.astype(np.float64))))
     parts = (
-        ("A", "a", pair.a.astype(np.float64), most, is_signed),
-        ("now", "accent", pair.now.astype(np.float64), most, is_signed),
-        ("now − A", "note", pair.gap, gap_most, True),
+        ("A", "a", pair.a.astype(np.float64), scale),
+        ("now", "accent", pair.now.astype(np.float64), scale),
+        ("now − A", "note", pair.gap, replace(scale_of(pair.gap), signed=True)),
     )
-    for name, tone, values, top, signed in parts:
+    for name, tone, values, own in parts:
         is_gap = name == "now − A"
         if is_tall or not size:
-            rows.append([(padded(f" {name}", _LABEL), tone), *_tiles(pane, values, top, room, size, signed=signed)])
+            rows.append(
+                [(padded(f" {name}", PAIR_LABEL), tone), *_tiles(pane, pair, values, own, room, size, is_gap=is_gap)]
+            )
         if size:
             label = "" if is_tall else f" {name}"
-            rows.append([(padded(label, _LABEL), tone), *_numbers(pair, values, size, is_gap=is_gap)])
+            rows.append([(padded(label, PAIR_LABEL), tone), *_numbers(pair, values, size, is_gap=is_gap)])
     return rows
 
 
-def _tiles(pane: Pane, values: Array, top: float, room: int, size: int, *, signed: bool) -> Row:
-    if size:
-        return [pane.tile(value / top, size, signed=signed) for value in values.tolist()]
-    wide = next((wide for wide in (3, 2, 1) if wide * len(values) <= room), 0)
-    shown = values.tolist() if wide else [largest_of(part) for part in np.array_split(values, room)]
-    return [pane.tile(value / top, max(wide, 1), signed=signed) for value in shown]
+def _tiles(pane: Pane, pair: PairedRow, values: Array, scale: Scale, room: int, size: int, *, is_gap: bool) -> Row:
+    wide = size or next((wide for wide in (3, 2, 1) if wide * len(values) <= room), 0)
+    shown = values if wide else np.array([largest_of(part) for part in np.array_split(values, room)])
+    row: Row = []
+    for place, level in enumerate(shades(shown, scale).tolist()):
+        if is_gap and wide and not math.isfinite(level):
+            text, tone = _gap_text(float(pair.a[place]), float(pair.now[place]), level, 1)
+            row.append((f"{text:^{wide}}"[:wide], tone))
+        else:
+            row.append(pane.tile(level, wide or 1, signed=scale.signed))
+    return row
 
 
 def _numbers(pair: PairedRow, values: Array, size: int, *, is_gap: bool) -> Row:
@@ -107,28 +117,27 @@ def _numbers(pair: PairedRow, values: Array, size: int, *, is_gap: bool) -> Row:
             text, tone = _gap_text(a, now, value, size - 1)
         else:
             bad = not math.isfinite(value)
-            text, tone = (number(value), "bad") if bad else (fitting_number(value, size - 1) or "·", "")
+            text, tone = (number(value), "bad") if bad else (_fitting(value, size - 1) or "·", "")
         tone = f"{tone} strong".strip() if place == pair.best and tone != "bad" else tone
         row.append((f"{text:>{size - 1}} ", tone))
     return row
+
+
+def _fitting(value: float, room: int) -> str:
+    """Return a number in so many cells, of a share with as many decimals as there is room for."""
+    if 1e-3 <= abs(value) < 1 and room < 6:
+        return f"{value:.{max(room - 1 - (value < 0), 1)}f}".replace("0.", ".", 1)[:room]
+    return fitting_number(value, room)
 
 
 def _gap_text(a: float, now: float, gap: float, room: int) -> tuple[str, str]:
     if (a == now and math.copysign(1, a) == math.copysign(1, now)) or (math.isnan(a) and math.isnan(now)):
         return "=", "dim"
     if math.isfinite(a) and math.isfinite(now):
-        text = fitting_number(abs(gap), room - 1)
+        text = _fitting(abs(gap), room - 1)
         return f"{'+' if gap >= 0 else '-'}{text}", ""
     word = "mended" if math.isfinite(now) else "broken" if math.isfinite(a) else "other"
     return word if len(word) <= room else {"mended": "✓", "broken": "✗"}.get(word, "~"), "strong"
-
-
-def _magnitude(*arrays: Array) -> float:
-    found = 0.0
-    for array in arrays:
-        wide = np.abs(array.astype(np.float64))
-        found = max(found, float(wide[np.isfinite(wide)].max(initial=0.0)))
-    return found or 1.0
 
 
 def sentence(pair: PairedRow, found: Difference | None) -> Row:
@@ -153,6 +162,29 @@ def sentence(pair: PairedRow, found: Difference | None) -> Row:
         beyond = "" if found.beyond or found.change is not Change.NUMBER else ", all within the tolerance"
         row.append((f"   {same}{beyond}", "dim"))
     return row
+
+
+def carried_rows(pane: Pane, state: State, edge: BackEdgeView, width: int) -> list[Row]:
+    """Return what a back edge brought into the iteration of A and of now, and the difference; empty without any."""
+    a, layer = state.a, edge.parameter.layer
+    theirs = None if a is None or a.loop is None or layer is None else a.loop.value(layer.id)
+    now = edge.came_in if edge.came_in is not None else edge.parameter.array
+    if a is None or layer is None or theirs is None or now is None:
+        return []
+    found = a.carried.get(layer.id)
+    name: Row = [
+        (f" {GLYPHS['back']} ", "accent"),
+        (carried_name(layer), "strong"),
+        (f" {shape_of(now.shape)}  ", "dim"),
+    ]
+    pair = paired_row(theirs, now, found)
+    if pair is None:
+        kinds = [f"{element_types.name_of(one.dtype)}{shape_text(one.shape)}" for one in (theirs, now)]
+        return [[*name, (kinds[0], "a"), (" → ", "dim"), (kinds[1], "strong"), ("   another shape", "dim")]]
+    rows: list[Row] = [[*name, *sentence(pair, found)]]
+    if len(pair.a) > 1 and (found is None or found.change is not Change.SAME):
+        rows += pair_rows(pane, pair, width, is_tall=False)
+    return rows
 
 
 class ValuePair(Pane):
@@ -214,11 +246,11 @@ class ValuePair(Pane):
         rows: list[Row] = []
         for name, tone, value in (("A", "a", a), ("now", "accent", now)):
             kind = f"{element_types.name_of(value.dtype)}{shape_text(value.shape)}"
-            rows.append([(padded(f" {name}", _LABEL), tone), (clip_end(kind, width - _LABEL), "")])
+            rows.append([(padded(f" {name}", PAIR_LABEL), tone), (clip_end(kind, width - PAIR_LABEL), "")])
         same = (
             "the same bits" if np.array_equal(a, now) else "another shape" if a.shape != now.shape else "other values"
         )
-        return [*rows, [(padded(" now − A", _LABEL), "note"), (same, "strong")]]
+        return [*rows, [(padded(" now − A", PAIR_LABEL), "note"), (same, "strong")]]
 
 
 class MomentPictures(ValuePair):
@@ -242,21 +274,7 @@ class MomentPictures(ValuePair):
         heading: Row = [(" back edges", "title"), ("   what entered the iteration", "note")]
         rows += [[], heading]
         for edge in loop.back_edges:
-            layer = edge.parameter.layer
-            theirs = None if layer is None else a.loop.value(layer.id)
-            now = edge.came_in if edge.came_in is not None else edge.parameter.array
-            if layer is None or theirs is None or now is None:
-                continue
-            found = a.carried.get(layer.id)
-            name: Row = [(" ↺ ", "accent"), (carried_name(layer), "strong"), (f"  {shape_of(now.shape)}   ", "dim")]
-            pair = paired_row(theirs, now, found)
-            if pair is None:
-                kinds = [f"{element_types.name_of(one.dtype)}{shape_text(one.shape)}" for one in (theirs, now)]
-                rows.append([*name, (kinds[0], "a"), (" → ", "dim"), (kinds[1], "strong"), ("   another shape", "dim")])
-                continue
-            rows.append([*name, *sentence(pair, found)])
-            if len(pair.a) > 1 and (found is None or found.change is not Change.SAME):
-                rows += pair_rows(self, pair, width, is_tall=False)
+            rows += carried_rows(self, self.state, edge, width)
         return rows
 
     def update(self, state: State) -> None:

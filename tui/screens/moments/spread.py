@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
-import numpy as np
-from rich.style import Style
 from textual import events
-from textual.color import Color
 
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.moments.difference import Change
@@ -18,14 +15,12 @@ from tui.paint.folding import Listing, OperationEntry
 from tui.paint.names import marked_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, clip_end, padded, printable, short_count, spread, width_of, wrapped
+from tui.screens.moments.marks import spread_tile
 from tui.state import State
 from tui.theme import GLYPHS
 
 _WIDTHS: Final = (4, 3, 2, 1)
 _NAME: Final = 18
-_LEAST_EXPONENT: Final = -7.0
-_EXPONENTS: Final = 9.0
-"""Relative differences from 1e-7 to 100 are shades; fainter and stronger ones look like these."""
 
 
 _LEGEND: Final = (
@@ -151,13 +146,14 @@ class SpreadGrid(Pane):
         if cells is None:
             return [*rows, []]
         title = " where the runs differ" if found.is_reference else " where the edit spread"
+        title = title if width >= 60 else " the runs" if found.is_reference else " the edit"
         return [*rows, [], spread([(title, "title")], self._legend(width - len(title) - 1), width), self._axis(width)]
 
     def _legend(self, room: int) -> Row:
         """Return what the signs mean, as many of them as there is room for."""
         row: Row = []
         for word, one in _LEGEND:
-            part: Row = [self._tile_of(one, 3), (f" {word}  ", "dim")]
+            part: Row = [spread_tile(self, one, 3), (f" {word}  ", "dim")]
             if width_of(row) + width_of(part) <= room:
                 row += part
         return row
@@ -207,7 +203,9 @@ class SpreadGrid(Pane):
         cell, many, first, count = self._columns(width)
         for column in range(count):
             begin = first + column * many
-            row.append(self._tile_of(cells.worst_in(begin, min(begin + many, len(cells.changes)), entry.indices), cell))
+            row.append(
+                spread_tile(self, cells.worst_in(begin, min(begin + many, len(cells.changes)), entry.indices), cell)
+            )
         return row
 
     def _why_nothing(self) -> str:
@@ -220,33 +218,6 @@ class SpreadGrid(Pane):
             done = "no operation differs in this run of the loop" if found.is_complete else "it is being compared"
             return done if self.state.frames else "the run has ended; N goes back into it"
         return "no operation differs" if self._differing_alone else "it is being compared"
-
-    def _tile_of(self, one: SpreadCell, width: int) -> Cell:
-        plain = self.look.plain
-        if one.is_edited:
-            return f"{self.look.edited:^{width}}", "a-on"
-        match one.change:
-            case None:
-                return " " * width, ""
-            case Change.SAME:
-                return f"{'=' if plain else GLYPHS['pending']:^{width}}", "faint"
-            case Change.MENDED:
-                return f"{'✓':^{width}}", self._on(self.ramp(0.55))
-            case Change.BROKEN:
-                return f"{'✗':^{width}}", "badbg"
-            case Change.SHAPE:
-                return f"{GLYPHS['shape']:^{width}}", self._on(self._shade(1.0))
-        level = (math.log10(one.relative + 1e-12) - _LEAST_EXPONENT) / _EXPONENTS if one.relative < math.inf else 1.0
-        level = float(np.clip(level, 0.22, 1.0))
-        text = str(int(level * 9)) if plain else ""
-        return f"{text:^{width}}", self._on(self._shade(level))
-
-    def _shade(self, level: float) -> Color:
-        return self.colour("background").blend(self.colour("warning"), level * 0.8)
-
-    @staticmethod
-    def _on(ground: Color) -> Style:
-        return Style(bgcolor=ground.rich_color, color=ground.get_contrast_text().rich_color)
 
     # --- keys and mouse ------------------------------------------------------------------------------------------
 

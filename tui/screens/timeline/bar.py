@@ -11,6 +11,7 @@ from tui.paint.rows import Row, clip
 from tui.pictures.heights import Want, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.frames import COUNTED
+from tui.screens.moments.marks import spread_cells, worst_strip
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
 from tui.screens.timeline.tracks import drawn_rows, loop_row, read_at_stops, watch_row
 from tui.state import State, TimelineEvent, TimelineEventKind
@@ -58,7 +59,12 @@ class TimelineBar(TimeAxisPane):
         span = self.span(width)
         room = 2 if self.is_short else self._room
         ones = self._tracks(room)
-        rows = self._track_rows(ones[:room], span, width, room)
+        cells = spread_cells(self.state)
+        tracks = room if cells is None or room < 3 else room - 1
+        rows = self._track_rows(ones[:tracks], span, width, tracks)
+        if cells is not None and tracks < room:
+            names = self.name_width(width)
+            rows.append([(" differs".ljust(names), "a"), *worst_strip(self, cells, span.axis, width - names - 8)])
         if self.is_short:
             return [*rows, [], []][:2]
         blank: list[Row] = [[] for _ in range(self.lines_shown - len(rows))]
@@ -115,12 +121,12 @@ class TimelineBar(TimeAxisPane):
         columns = RowColumns(names, width - names - 8, 7)
         wants = [Want(*size_wanted(one.values, axis, one.labels)) for one in ones]
         tall = heights(wants, room, plain=self.look.plain).lines
-        marked = [mark.iteration for mark in self.marks()]
+        marked, a = [] if now is None else [now], self.state.iterations_of_a
         rows: list[Row] = []
         for one, lines in zip(ones, tall, strict=True):
             beside: Row = [(f"{clip(one.last(now), 6):>6} ", "")]
             rows += value_rows(
-                one._replace(beside=(beside,)), axis, lines, columns, self._looks, self.palette, marked=marked
+                one._replace(beside=(beside,)), axis, lines, columns, self._looks, self.palette, marked=marked, a=a
             )
         return rows
 
@@ -132,9 +138,12 @@ class TimelineBar(TimeAxisPane):
         names = self.name_width(width)
         row: Row = [(" events".ljust(names), "dim")]
         cell = 0
-        places = sorted({*found, *(() if now is None else (now,))})
+        a = self.state.iterations_of_a
+        places = sorted({*found, *(() if now is None else (now,)), *a})
         for iteration in places:
             text, tone = self._event(found.get(iteration), is_now=iteration == now)
+            if iteration in a and iteration not in found:
+                text, tone = " A ", "a-on"
             at = span.at(iteration)
             if at >= cell and names + at + 2 < width:  # what has no room is in the list of stops
                 row += [(" " * (at - cell), ""), (text, tone)]

@@ -173,13 +173,20 @@ class TimelineChart(TimeAxisPane):
         is_airy = each >= 4
         numbered = span.slot >= _NUMBERED and each > 4
         tall = [_height(size, each - is_airy, is_picture, plain=self.look.plain) for size, is_picture in sizes]
-        now, marked = self.state.iteration, [mark.iteration for mark in self.marks()]
+        now, marked = self.state.iteration, [mark.iteration for mark in self.marks() if mark.token == "now"]
         rows: list[Row] = []
         for one, lines, (_, is_picture) in zip(ones, tall, sizes, strict=True):
             below = numbered and not is_picture and lines > 2
             beside: tuple[Row, ...] = ([(f"{clip(one.last(now), 6):>6} ", "")],)
             rows += value_rows(
-                one._replace(beside=beside), axis, lines - below, columns, self._looks, self.palette, marked=marked
+                one._replace(beside=beside),
+                axis,
+                lines - below,
+                columns,
+                self._looks,
+                self.palette,
+                marked=marked,
+                a=self.state.iterations_of_a,
             )
             rows += [self._numbered(one, axis)] if below else []
             rows += [[]] if is_airy and lines > 1 else []

@@ -29,9 +29,10 @@ class TimeAxisPane(Pane):
         raise NotImplementedError
 
     def marks(self) -> list[TimeMark]:
-        """Return the iterations that stand out: that of the moment."""
+        """Return the iterations that stand out: that of the moment, and that of A."""
         now = self.state.iteration
-        return [] if now is None else [TimeMark(now, "now")]
+        found = [] if now is None else [TimeMark(now, "now")]
+        return [*found, *(TimeMark(iteration, "a-on") for iteration in self.state.iterations_of_a)]
 
     def name_width(self, width: int) -> int:
         """Return how many cells the names have in a pane of this width."""

@@ -1,0 +1,96 @@
+"""Signs of two moments: a cell of the spread of an edit, and the strip of them below a picture of a value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from rich.style import Style
+from textual.color import Color
+
+from stepper.debug.inspection.views import ValueView
+from stepper.debug.moments.difference import Change
+from stepper.debug.moments.spread import SpreadCell, SpreadCells
+from tui.paint.pane import Pane
+from tui.paint.rows import Cell, Row
+from tui.pictures.axis import Axis
+from tui.state import State
+from tui.theme import GLYPHS
+
+_LEAST_EXPONENT: Final = -7.0
+_EXPONENTS: Final = 9.0
+"""Relative differences from 1e-7 to 100 are shades; fainter and stronger ones look like these."""
+
+
+def spread_tile(pane: Pane, one: SpreadCell, width: int) -> Cell:
+    """Return a cell: edited, differs by so much, mended, broken, another shape, the same bits; blank: not compared."""
+    plain = pane.look.plain
+    if one.is_edited:
+        return f"{pane.look.edited:^{width}}", "a-on"
+    match one.change:
+        case None:
+            return " " * width, ""
+        case Change.SAME:
+            return f"{'=' if plain else GLYPHS['pending']:^{width}}", "faint"
+        case Change.MENDED:
+            return f"{'✓':^{width}}", _on(pane.ramp(0.55))
+        case Change.BROKEN:
+            return f"{'✗':^{width}}", "badbg"
+        case Change.SHAPE:
+            return f"{GLYPHS['shape']:^{width}}", _on(_shade(pane, 1.0))
+    level = (math.log10(one.relative + 1e-12) - _LEAST_EXPONENT) / _EXPONENTS if one.relative < math.inf else 1.0
+    level = float(np.clip(level, 0.22, 1.0))
+    text = str(int(level * 9)) if plain else ""
+    return f"{text:^{width}}", _on(_shade(pane, level))
+
+
+def _shade(pane: Pane, level: float) -> Color:
+    return pane.colour("background").blend(pane.colour("warning"), level * 0.8)
+
+
+def _on(ground: Color) -> Style:
+    return Style(bgcolor=ground.rich_color, color=ground.get_contrast_text().rich_color)
+
+
+def spread_cells(state: State) -> SpreadCells | None:
+    """Return the cells of the loop that is shown, where A is another branch or a reference; else None."""
+    found = None if state.a is None else state.a.spread
+    cells = None if found is None else found.cells
+    program = state.loop_program
+    return cells if cells is not None and cells.program is program else None
+
+
+def worst_strip(pane: Pane, cells: SpreadCells, axis: Axis, width: int) -> Row:
+    """Return where any operation differs in each slot of an axis."""
+    return _strip(pane, cells, range(len(cells.program.operations)), axis, width)
+
+
+def difference_strip(pane: Pane, cells: SpreadCells, value: ValueView | None, axis: Axis, width: int) -> Row:
+    """Return where a value of the body differs in each slot of an axis; empty where no operation gives it."""
+    layer = None if value is None else value.layer
+    index = next(
+        (at for at, one in enumerate(cells.program.operations) if layer is not None and one.layer is layer), None
+    )
+    if index is None or not axis.slots:
+        return []
+    return _strip(pane, cells, [index], axis, width)
+
+
+def _strip(pane: Pane, cells: SpreadCells, operations: Sequence[int], axis: Axis, width: int) -> Row:
+    row: Row = []
+    at = 0
+    for slot in sorted(axis.slots):
+        if slot.start >= width:
+            break
+        row.append((" " * (slot.start - at), ""))
+        first, last = slot.first // cells.step, -(-slot.last // cells.step)
+        one = (
+            cells.worst_in(first, last, operations)
+            if first < len(cells.changes)
+            else SpreadCell(None, 0.0, is_edited=False)
+        )
+        row.append(spread_tile(pane, one, slot.width))
+        at = slot.start + slot.width
+    return row
