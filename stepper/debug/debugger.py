@@ -145,7 +145,7 @@ class Debugger:
         self._moments: Moments | None = None
         self._pinned: Moment | None = None
         self._is_pinned = False
-        self.labels = Labels()
+        self.labels = Labels(self.machine.compiled.programs)
         self.protected = ProtectedFiles.of_model(self.model.path)
         self._turns = ThreadGuard(lambda wanted: machine.request_pause(wanted=wanted))
         self.stop = describe(self.machine, Reason.START)

@@ -1,17 +1,20 @@
 """Names for whole numbers: a value that counts in a vocabulary is shown with the words that its user gives for it.
 
-Nothing is guessed: the user says which value, and names the file with its labels.
+Nothing is guessed: the user says which value, and names the file with its labels. Wherever the same numbers go, over
+back edges, ports, and operations that only give them another shape or type, the words go with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from stepper.debug.overview.rows import appended
 from stepper.element_types import Array
+from stepper.engine.program import BranchPlan, Operation, Program
 from stepper.errors import UsageError
 from stepper.query.address_resolution import Target
 from stepper.wording import json_fault, reason_of
@@ -23,29 +26,94 @@ _MOST_WRITTEN: Final = 64
 Slot = tuple[int, int]
 
 
+_PASSING: Final = ("Unsqueeze", "Squeeze", "Reshape", "Convert")
+"""Operations of which the output has the numbers of the first input."""
+
+
 class Labels:
     """Which values have labels, by (id of the program, slot)."""
 
-    def __init__(self) -> None:
-        self._known: dict[Slot, tuple[str, ...]] = {}
+    def __init__(self, programs: Sequence[Program]) -> None:
+        self._programs = programs
+        self._given: dict[Slot, tuple[str, ...]] = {}
+        self._known: dict[Slot, tuple[str, ...]] | None = None
+        self._ways: dict[Slot, list[Slot]] | None = None
 
     def put(self, target: Target, labels: tuple[str, ...]) -> None:
-        """From now on the numbers of this value are these; none of them: numbers again."""
-        self._known.pop((id(target.program), target.slot), None)
+        """From now on the numbers of this value, wherever they go, are these; none of them: numbers again."""
+        place = id(target.program), target.slot
+        for other in self._with_the_same(place):
+            self._given.pop(other, None)
         if labels:
-            self._known[id(target.program), target.slot] = labels
+            self._given[place] = labels
+        self._known = None
 
     def of(self, target: Target) -> tuple[str, ...]:
         """Return those of a value; empty where it has none."""
-        return self._known.get((id(target.program), target.slot), ())
+        return self.view().get((id(target.program), target.slot), ())
 
     def clear(self) -> None:
         """No value has any."""
-        self._known.clear()
+        self._given.clear()
+        self._known = None
+
+    def given(self) -> Mapping[Slot, tuple[str, ...]]:
+        """Return those that were put, as they are now."""
+        return dict(self._given)
 
     def view(self) -> Mapping[Slot, tuple[str, ...]]:
-        """All, as they are now."""
-        return dict(self._known)
+        """Return all, as they are now: those that were put, and of values with the same numbers."""
+        if self._known is None:
+            self._known = {
+                other: labels for place, labels in self._given.items() for other in self._with_the_same(place)
+            }
+        return self._known
+
+    def _with_the_same(self, place: Slot) -> list[Slot]:
+        """Return all that hold the same numbers as a slot, itself first."""
+        if self._ways is None:
+            self._ways = _ways(self._programs)
+        found = {place: None}
+        waiting = [place]
+        for slot in waiting:
+            fresh = [other for other in self._ways.get(slot, ()) if other not in found]
+            found.update(dict.fromkeys(fresh))
+            waiting += fresh
+        return list(found)
+
+
+def _ways(programs: Sequence[Program]) -> dict[Slot, list[Slot]]:
+    """Return by slot those that hold the same numbers."""
+    found: dict[Slot, list[Slot]] = {}
+    for program in programs:
+        for here, there in (pair for operation in program.operations for pair in _pairs(program, operation)):
+            found.setdefault(here, []).append(there)
+            found.setdefault(there, []).append(here)
+    return found
+
+
+def _pairs(program: Program, operation: Operation) -> Iterator[tuple[Slot, Slot]]:
+    """Yield pairs of slots with the same numbers: of an operation, of a body and what is around it."""
+    outer = id(program)
+    if operation.layer.type in _PASSING and operation.inputs:
+        yield (outer, operation.inputs[0]), (outer, operation.outputs[0])
+    for plan in operation.plans:
+        inner = id(plan.program)
+        if isinstance(plan, BranchPlan):
+            yield from (((outer, operation.inputs[port]), (inner, slot)) for port, slot in plan.inputs)
+            yield from (((inner, slot), (outer, operation.outputs[port])) for port, slot in plan.outputs)
+            continue
+        taken = [
+            (one.input, one.parameter) for entries in (plan.merged, plan.sliced, plan.invariant) for one in entries
+        ]
+        given = [(one.output, one.result) for entries in (plan.last_values, plan.concatenated) for one in entries]
+        yield from (((outer, operation.inputs[port]), (inner, slot)) for port, slot in taken)
+        yield from (((inner, slot), (outer, operation.outputs[port])) for port, slot in given)
+        for parameter, result in plan.carried:
+            yield (inner, parameter), (inner, result)
+            piece = appended(plan.program, parameter, result)
+            if piece is not None:
+                yield (inner, piece), (inner, result)
 
 
 def label_of(labels: tuple[str, ...], number: float) -> str:

@@ -144,7 +144,7 @@ def _edits(debugger: Debugger, branch: str) -> Iterator[SavedEdit | SavedLoopEdi
 
 def _labels_now(debugger: Debugger) -> Iterator[SavedLabels]:
     programs = {id(program): program for program in debugger.machine.compiled.programs}
-    for (identity, slot), labels in debugger.labels.view().items():
+    for (identity, slot), labels in debugger.labels.given().items():
         yield SavedLabels(target_in(programs[identity], slot), labels)
 
 

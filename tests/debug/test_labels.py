@@ -82,6 +82,17 @@ def test_print_says_the_words_of_a_value_that_has_labels() -> None:
         interpreter.execute("labels")
 
 
+def test_words_go_with_the_numbers_over_back_edges_and_outputs() -> None:
+    interpreter = Interpreter(sample("date_normaliser"))
+    interpreter.execute("run-to `prim::Loop/Loop`@7")
+    parameters = [layer.name for layer in interpreter.session.debugger.machine.stack[-1].program.graph.parameters]
+    tok, toks = (next(name for name in parameters if name.startswith(f"{word}.")) for word in ("tok", "toks"))
+    interpreter.execute(f"labels {tok} {VOCABULARY} output")
+    assert interpreter.execute(f"print {toks}").lines[-1] == "'2' '0' '2' '6' '-' '1' '1'"
+    interpreter.execute(f"labels {toks}")
+    assert not interpreter.session.debugger.labels.view()
+
+
 def test_names_and_files_may_have_blanks(tmp_path: Path) -> None:
     net = Graph()
     count = net.parameter("count", "i64", (1,))
@@ -109,7 +120,7 @@ def test_a_session_keeps_labels(tmp_path: Path) -> None:
     twin = Interpreter(sample("date_normaliser"))
     twin.execute(f"labels id=53 {VOCABULARY} output")
     restore_session(twin.session.debugger, tmp_path / "kept")
-    assert [len(words) for words in twin.session.debugger.labels.view().values()] == [11]
+    assert [len(words) for words in twin.session.debugger.labels.given().values()] == [11]
     twin.execute("run-to `aten::argmax/Squeeze`")
     assert twin.execute("print `aten::argmax/Squeeze`").lines[-1] == "'-'"
     twin.execute("labels `aten::argmax/Squeeze`")
@@ -125,7 +136,7 @@ def test_labels_are_put_back_on_other_inputs_too(tmp_path: Path) -> None:
     save_session(interpreter.session.debugger, tmp_path / "kept")
     other = sample("date_normaliser")
     found, problems = restore_stops(other, tmp_path / "kept")
-    assert not found.empty and not problems and len(other.labels.view()) == 1
+    assert not found.empty and not problems and len(other.labels.given()) == 1
 
 
 @pytest.mark.parametrize("row", ['{"address": "`aten::argmax/Squeeze`", "words": {"blob": 1}}', '{"address": 1}'])

@@ -55,7 +55,7 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
         slot = plan.condition_result
         line = next((one.line for one in body.outputs if one.output is None), 0)
         slots.add(Row(RowKind.CONDITION, result(slot), producer=producer(slot), line=line), None)
-    pieces = {entry.result: _appended(program, entry.parameter, entry.result) for entry in plan.merged}
+    pieces = {entry.result: appended(program, entry.parameter, entry.result) for entry in plan.merged}
     for entry in plan.merged:
         piece = pieces[entry.result]
         slot = entry.result if piece is None else piece
@@ -99,7 +99,7 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
     return slots
 
 
-def _appended(program: Program, parameter: int, result: int) -> int | None:
+def appended(program: Program, parameter: int, result: int) -> int | None:
     """Return the slot of the piece where a body gives back its Parameter with a piece joined to it."""
     index = program.computed_at.get(result)
     operation = None if index is None else program.operations[index]

@@ -72,6 +72,7 @@ class ScanGrowth(LinkPane):
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self._looks = Looks()
+        self._collections: dict[int, tuple[Array, Growing]] = {}
 
     def heading(self, width: int) -> list[Row]:
         """At the end of the run, those of the model."""
@@ -138,7 +139,7 @@ class ScanGrowth(LinkPane):
             yield self._scan(scan, known, room)
         for edge in loop.back_edges:
             if edge.collects_output:
-                found = self._collected(edge, rows, room)
+                found = self._collected(edge, room)
                 if found is not None:
                     yield found
 
@@ -159,22 +160,19 @@ class ScanGrowth(LinkPane):
             made_by=inner,
         )
 
-    def _collected(self, edge: BackEdgeView, rows: tuple[RowValues, ...], room: int | None) -> Growing | None:
+    def _collected(self, edge: BackEdgeView, room: int | None) -> Growing | None:
         """Return an output that the body collects itself: what entered, or what goes out if that is there already."""
         array = edge.goes_out if edge.goes_out is not None else edge.came_in
         layer = edge.parameter.layer
         if array is None or layer is None or not array.ndim:
             return None
         axis, name = _grown_axis(edge), carried_name(layer)
-        known = next((one for one in rows if one.row.appends and one.row.inner.id == layer.id), None)
         target = value_destination(self.state.loop_program, edge.parameter)
-        if known is None or known.values is None:
-            labels = self.state.labels_of(self.state.loop_program, layer)
-            return replace(_along(layer.id, array, axis, name, room), labels=labels, target=target)
-        made = (self.state.iteration or 0) + (edge.goes_out is not None)
-        type_ = f"{element_types.name_of(array.dtype)}[{','.join(map(str, array.shape))}]"
-        pieces, labels = known.values.before(made), self.state.labels_at(known.row)
-        return Growing(layer.id, name, type_, pieces, made, room, labels=labels, target=target)
+        labels = self.state.labels_of(self.state.loop_program, layer)
+        kept = self._collections.get(layer.id)
+        if kept is None or kept[0] is not array:
+            kept = self._collections[layer.id] = array, _along(layer.id, array, axis, name, room)
+        return replace(kept[1], room=room, labels=labels, target=target)
 
 
 def _sizes(scan: ScanView) -> str:
