@@ -269,8 +269,9 @@ def _add_export(export: Parser) -> None:
     add(
         "--view",
         choices=tuple(FigureView),
-        help="the whole model, a loop's body, the iterations of a run, a loop's port map",
+        help="the whole model, a loop's body, the iterations of a run, a loop's port map, why something is so",
     )
+    add("--why", metavar="ADDR", help="a story: where the value comes from across iterations; end: why a loop ended")
     add(
         "--loop",
         metavar="NAME",

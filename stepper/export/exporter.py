@@ -8,9 +8,12 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from stepper.debug.debugger import Debugger
+from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
-from stepper.errors import OutputError, UsageError
+from stepper.errors import OutputError, StepperError, UsageError
+from stepper.export.drawing.story import story_drawing
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import find_loop, loops_of
@@ -19,6 +22,7 @@ from stepper.export.options import ConstantStyle, FigureView, Theme, ValueDetail
 from stepper.export.picture import FigureRequest, FileContent, Picture, writer_of
 from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import model_figure, rolled_figure
+from stepper.export.views.story import story_figure
 from stepper.export.views.unrolled import unrolled_figure
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
@@ -49,7 +53,7 @@ def export(
 
 def with_defaults(request: FigureRequest, format: FigureFormat) -> FigureRequest:
     """Return the request with the defaults of a format for the options that are not set."""
-    if request.view is None and format.subject is FormatSubject.RUN:
+    if request.view is None and request.why is None and format.subject is FormatSubject.RUN:
         request = replace(request, view=FigureView.UNROLLED)
     if request.iterations is None:
         request = replace(request, iterations=format.iterations)
@@ -79,13 +83,18 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     found = _picture(model, machine, request)
     title = found.figure.title if request.title is None else request.title
     texts = (found.figure.description,) if request.caption is None else (request.caption, found.figure.description)
-    return replace(found, figure=replace(found.figure, title=title, description=" ".join(texts)))
+    said = " ".join(texts)
+    page = None if found.page is None else replace(found.page, title=title, description=said)
+    return replace(found, figure=replace(found.figure, title=title, description=said), page=page)
 
 
 def _picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
-    view = request.view or default_view(model, has_inputs=machine is not None)
+    usual = default_view(model, has_inputs=machine is not None) if request.why is None else FigureView.STORY
+    view = request.view or usual
     if view is FigureView.MODEL:
         return Picture(model_figure(model, request.content), request)
+    if view is FigureView.STORY:
+        return _story(model, machine, request)
     name, around = split_activation(request.loop)
     loop = find_loop(model, name)
     if view is FigureView.ROLLED:
@@ -109,6 +118,29 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
     return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace, facts)
 
 
+def _story(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
+    """Return why a value is what it is, or why a loop ended, after a run to the end (or to where it fails)."""
+    if machine is None:
+        raise UsageError("a story needs a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
+    word, _, loop = (request.why or "").strip().partition(" ")
+    if not word:
+        raise UsageError("a story is of a value or of the end of a loop: --why ADDRESS, or --why end")
+    debugger = Debugger.of(machine(), ())
+    try:
+        debugger.last()
+    except StepperError as error:
+        request.warn(str(error))
+    ends = word == "end"
+    story = debugger.story(loop.strip() if ends else (request.why or "").strip(), ends=ends)
+    return picture_of_story(story, model.name or model.path.stem, request)
+
+
+def picture_of_story(story: Story, model: str, request: FigureRequest) -> Picture:
+    """Return a story as a picture; `model` is the name of the model."""
+    page = story_drawing(story, model, request.width, request.title)
+    return Picture(story_figure(story, model), request, page=page, story=story)
+
+
 def default_view(model: Model, *, has_inputs: bool) -> FigureView:
     """Return the view that is drawn where none is named."""
     if not loops_of(model):
@@ -122,6 +154,7 @@ def draw(
     *,
     view: FigureView | str | None = None,
     loop: str | None = None,
+    why: str | None = None,
     iterations: str | None = None,
     values: ValueDetail | str = ValueDetail.NONE,
     theme: Theme | str = Theme.AUTO,
@@ -131,8 +164,8 @@ def draw(
 ) -> Picture:
     """Return a figure of a model (or of a path), or of a run of it where there are inputs; a notebook shows it.
 
-    `partner` computes the operations that it claims. `written("svg")` and the other formats give the content of a
-    file. Raise the errors of stepper.errors.
+    `why` is what a story is of: an address, or `end`. `partner` computes the operations that it claims.
+    `written("svg")` and the other formats give the content of a file. Raise the errors of stepper.errors.
     """
     from stepper.engine.compiler import compile_model, given_away
     from stepper.engine.inputs import bind_inputs
@@ -148,7 +181,9 @@ def draw(
         constants=_of(ConstantStyle, constants),
         elsewhere=given_away(model, partner or default_partner()),
     )
-    request = FigureRequest(chosen, loop, iterations, content, _of(Theme, theme))
+    request = FigureRequest(
+        view=chosen, loop=loop, why=why, iterations=iterations, content=content, theme=_of(Theme, theme)
+    )
     if depth is None:
         depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None))
     return picture(model, None if inputs is None else machine, replace(request, content=replace(content, depth=depth)))

@@ -6,12 +6,13 @@ from enum import StrEnum
 
 
 class FigureView(StrEnum):
-    """Subject of a figure: the model, a loop's body, the iterations of a run, or a port map."""
+    """Subject of a figure: the model, a loop's body, the iterations of a run, a port map, or why something is so."""
 
     MODEL = "model"
     ROLLED = "rolled"
     UNROLLED = "unrolled"
     PORTS = "ports"
+    STORY = "story"
 
 
 class ValueDetail(StrEnum):

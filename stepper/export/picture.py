@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
+from stepper.debug.story.facts import Story, story_data
 from stepper.element_types import Array
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
+from stepper.export.drawing.shapes import PageDrawing
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure
 from stepper.export.figures.loop_paths import LoopPath
@@ -27,14 +30,15 @@ def _ignore(_text: str) -> None:
 class FigureRequest(Struct, frozen=True):
     """Options of a figure. `view` None: the unrolled trace where there are inputs, else a rolled body, else the model.
 
-    `iterations` is such as `0:3,-1` ("": all; None: all of a short run, the ends of a long one). `width` is that of the
-    page in pixels, `scale` the pixels of a PNG for one of the figure. `title` stands above ("": nothing, None: what
-    is drawn), `caption` is text for those who do not see the figure, before what it says itself. `warn` gets sentences
-    that a user should read.
+    `why` is the address that a story is of, or `end`, with the name of a loop or none. `iterations` is such as
+    `0:3,-1` ("": all; None: all of a short run, the ends of a long one). `width` is that of the page in pixels, `scale`
+    the pixels of a PNG for one of the figure. `title` stands above ("": nothing, None: what is drawn), `caption` is
+    text for those who do not see the figure, before what it says itself. `warn` gets sentences that a user should read.
     """
 
     view: FigureView | None = None
     loop: str | None = None
+    why: str | None = None
     iterations: str | None = None
     content: FigureContent = field(default_factory=FigureContent)
     theme: Theme = Theme.AUTO
@@ -57,7 +61,8 @@ class FileContent(NamedTuple):
 class Picture(Struct, frozen=True):
     """A figure that can be written in every format, and that shows itself in a notebook.
 
-    `loop_facts` are the sentences of the file on the beginning and the end of a loop that was run.
+    `loop_facts` are the sentences of the file on the beginning and the end of a loop that was run. `page` is what is
+    drawn where the figure alone does not say it (None: the figure, laid out); `story` is the data of a story.
     """
 
     figure: Figure
@@ -65,6 +70,8 @@ class Picture(Struct, frozen=True):
     loop: LoopPath | None = None
     trace: LoopTrace | None = None
     loop_facts: tuple[str, ...] = ()
+    page: PageDrawing | None = None
+    story: Story | None = None
 
     def __str__(self) -> str:
         return f"{self.figure.title}. {self.figure.description}"
@@ -81,6 +88,8 @@ class Picture(Struct, frozen=True):
         chosen = figure_format(format)
         if chosen.subject is FormatSubject.MODEL:
             raise UsageError(f"{format} is written from a model, not from a figure: stepper export --as {format}")
+        if self.story is not None and chosen.name == "json":
+            return f"{json.dumps(story_data(self.story), indent=1, ensure_ascii=False)}\n".encode()
         if chosen.subject is FormatSubject.RUN and self.trace is None:
             raise UsageError(f"--as {format} shows a run; it needs --view unrolled and inputs")
         content: str | bytes = writer_of(chosen)(self)

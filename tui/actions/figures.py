@@ -7,9 +7,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
-from stepper.export.exporter import default_depth, export, save
+from stepper.export.exporter import default_depth, export, picture_of_story, save
 from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView
 from stepper.export.picture import FigureRequest
@@ -37,6 +38,30 @@ class DrawFigure(Struct, frozen=True):
         request = FigureRequest(self.view, self.place, content=FigureContent(depth=default_depth(self.view)))
         save(export(debugger.model, machine, request, self.format), target)
         return f"{self.path} written"
+
+
+class DrawStory(Struct, frozen=True):
+    """Write a story into a file; the answer is a sentence."""
+
+    path: Path
+    format: FigureFormat
+    story: Story
+
+    def answer(self, debugger: Debugger) -> str:
+        """Draw it. StepperError where it cannot be drawn or written."""
+        target = OutputFile(self.path, self.format.kind, debugger.protected)
+        target.check()
+        name = debugger.model.name or debugger.model.path.stem
+        target.write(picture_of_story(self.story, name, FigureRequest()).written(self.format.name))
+        return f"{self.path} written"
+
+
+def export_story(app: Application, story: Story, text: str) -> None:
+    """Draw a story into the FILE that is named, in the worker. UsageError."""
+    if not text:
+        raise UsageError("the name of a file is expected, such as story.svg")
+    path = Path(text)
+    app.driver.ask(DrawStory(path, format_of_suffix(path.suffix), story), app.say)
 
 
 def export_figure(app: Application, text: str) -> None:

@@ -27,6 +27,9 @@ def _rerun(app: Application, _text: str) -> None:
 @action("export", help="write what is on the screen into a file, whose name can be changed before")
 def _export(app: Application, _text: str) -> None:
     pane = app.focused_pane
+    if pane is not None and pane.kind == "story":
+        app.open_prompt(f"export-story {_file_name(app)}")
+        return
     is_figure = pane is not None and pane.kind in ("graph", "ports") and app.state.loop is not None
     app.open_prompt(f"export-{'figure' if is_figure else 'screen'} {_file_name(app)}{' rolled' if is_figure else ''}")
 

@@ -49,6 +49,16 @@ def _story(app: Application, text: str) -> None:
         raise UsageError(f"a story does not know '{word}'")
 
 
+@action("export-story", syntax="FILE", help="draw the story for a document: svg, pdf, png, md, mmd, dot, json")
+def _export_story(app: Application, text: str) -> None:
+    from tui.actions.figures import export_story  # the writers of figures are not needed before
+
+    pane = app.focused_pane if isinstance(app.focused_pane, StoryPane) else app.asked_pane
+    if not isinstance(pane, StoryPane) or pane.story is None:
+        raise UsageError("no story is in front (why ADDRESS opens one)")
+    export_story(app, pane.story, text)
+
+
 def _open(app: Application, pane: StoryPane) -> None:
     """Go to the moment of the cursor."""
     line = pane.line_to_open()

@@ -148,7 +148,11 @@ def _written(
     options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
 ) -> FileContent:
     usual = default_view(model, has_inputs=machine is not None)
-    view = FigureView(options.view or (FigureView.UNROLLED if format.subject is FormatSubject.RUN else usual))
+    if format.subject is FormatSubject.RUN:
+        usual = FigureView.UNROLLED
+    view = FigureView(options.view or (usual if options.why is None else FigureView.STORY))
+    if (view is FigureView.STORY) is not (options.why is not None):
+        raise UsageError("--view story and --why belong together: --why ADDRESS, or --why end")
     if view is not FigureView.UNROLLED and options.values not in ("none", "shape"):
         raise UsageError(f"--values {options.values} needs a run: --view unrolled, with inputs")
     if view is not FigureView.UNROLLED and options.iters is not None:
@@ -166,6 +170,7 @@ def _written(
     request = FigureRequest(
         view=view,
         loop=options.loop,
+        why=options.why,
         iterations=None if options.iters is None else options.iters.strip(),
         content=content,
         theme=Theme(options.theme),

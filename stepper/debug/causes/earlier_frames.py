@@ -84,7 +84,9 @@ class EarlierFrames:
     def _fetch(self, seat: Seat) -> None:
         """Replay the iterations up to that of the seat, as many as are likely to be asked for next."""
         (*outer, (index, last)) = seat
-        assert last is not None, "the frames of an If are known with its outputs"
+        if last is None:  # of an If that was looked at before
+            self.left(tuple(outer), index)
+            return
         run: Seat = (*outer, (index, None))
         depth = len(seat)
         first = max(0, last + 1 - self._stretch.get(run, _FIRST_STRETCH))

@@ -32,6 +32,7 @@ _LANE: Final = 2
 _GAP: Final = 5
 _MOST_REASON: Final = 30
 _MOST_NAME: Final = 20
+_LEAST_REASON: Final = 6
 BORN: Final = " born here "
 STOP: Final = "stop"
 _LABEL_AT: Final = 2
@@ -56,12 +57,14 @@ class Tone(StrEnum):
 
 
 class PlacedText(NamedTuple):
-    """A text that begins at a cell."""
+    """A text that begins at a cell. `is_number`: its end stands below those of others; `is_label`: it is on a wire."""
 
     x: int
     y: int
     text: str
     tone: Tone
+    is_number: bool = False
+    is_label: bool = False
 
 
 class PlacedChip(NamedTuple):
@@ -328,9 +331,9 @@ class _Layout:
 
     # --- texts ---------------------------------------------------------------------------------------------------
 
-    def _put(self, x: int, y: int, text: str, tone: Tone) -> int:
+    def _put(self, x: int, y: int, text: str, tone: Tone, *, is_number: bool = False) -> int:
         if text:
-            self.texts.append(PlacedText(x, y, text, tone))
+            self.texts.append(PlacedText(x, y, text, tone, is_number))
         return x + len(text)
 
     def _names(self) -> list[PlacedHistory]:
@@ -363,7 +366,7 @@ class _Layout:
                 self._put(one.x, 0, f" {iteration_text(outer)} ", Tone.NOW if is_now else Tone.STRONG)
             if one.column is None:
                 text = str(one.path[-1])
-                self._put(one.x + one.width - 1 - len(text), self.up - 1, text, Tone.NOTE)
+                self._put(one.x + one.width - 1 - len(text), self.up - 1, text, Tone.NOTE, is_number=True)
                 continue
             column = story.columns[one.column]
             is_now = self.options.now and column.path == story.present
@@ -409,7 +412,7 @@ class _Layout:
                 text = clipped_number(value, one.width - 1 if one.column is None else CHIP - 1)
                 if text:
                     tone = Tone.BAD_THIN if is_bad(value) else Tone.DIM
-                    self._put(end - len(text), self.lines[row], text, tone)
+                    self._put(end - len(text), self.lines[row], text, tone, is_number=True)
 
     def _chips(self) -> list[PlacedChip]:
         chips = []
@@ -436,7 +439,9 @@ class _Layout:
         word, shown = self._word(link), self._reason(link)
         if len(shown) + len(word) > room:
             word = ""
-        shown = clipped(shown, room)
+        if len(shown) > room:
+            shown = clipped(shown, room) if room >= _LEAST_REASON else shown.partition("  ")[0]
+            shown = shown if len(shown) <= room else ""
         tone = Tone.STRONG if link.role is not LinkRole.PATH else Tone.DIM
         x = self._put(x, y, shown, tone)
         if word:
@@ -475,7 +480,8 @@ class _Layout:
                 points = ((begin, top), (begin, top + 1), (at, top + 1), (at, bottom), (b.x - 1, bottom))
                 label = self._label(edge)
                 if at - begin > len(label) + 1:
-                    self._put(begin + 2, top + 1, label, Tone.BAD if source.is_bad else Tone.PLAIN)
+                    tone = Tone.BAD if source.is_bad else Tone.PLAIN
+                    self.texts.append(PlacedText(begin + 2, top + 1, label, tone, is_label=True))
             else:
                 points = ((a.x + CHIP, top), (at, top), (at, bottom), (b.x - 1, bottom))
             self.wires.append(PlacedWire(number_of, tuple(points), True, source.is_bad, True))

@@ -10,8 +10,10 @@ from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point,
 from stepper.export.drawing.styles import ROUNDED, classes_of
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, Thumbnail
 from stepper.export.fonts import HEADING_SIZE, SMALL_SIZE, advance
+from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import CELL, BoxShape, FigureLayout, FrameShape, Polyline, Text
 from stepper.export.layout.geometry import Segment
+from stepper.export.picture import Picture
 
 ROW: Final = 16
 MARGIN: Final = 14
@@ -19,6 +21,11 @@ _INSET: Final = 2
 _HEADING: Final = 30
 _BELOW: Final = 16
 """Height of a line below the figure."""
+
+
+def drawn(picture: Picture) -> PageDrawing:
+    """Return what a picture shows: a page of its own, else its figure, laid out by the program itself."""
+    return composed(picture.figure, arranged(picture.figure)) if picture.page is None else picture.page
 
 
 def composed(figure: Figure, layout: FigureLayout) -> PageDrawing:

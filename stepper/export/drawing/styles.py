@@ -109,18 +109,21 @@ def _rule(shapes: str, groups: str = "", **properties: str) -> _Rule:
     return _Rule(shapes, groups, {name.replace("_", "-"): value for name, value in properties.items()})
 
 
-_TEXTS: Final = "label title heading small mark back halo"
+_TEXTS: Final = "label title heading small mark back halo faint bad-small bad-title born-text"
 
 _RULES: Final = (  # of two rules for one property the later one counts; colours are names of the palette
     _rule("page", fill="page"),
     _rule("box", fill="box", stroke="edge", stroke_width="1.2"),
     _rule("frame", fill="body", stroke="body-edge", stroke_width="1.2"),
     _rule(_TEXTS, fill="ink", font_size=f"{LABEL_SIZE}px"),
-    _rule("title heading mark", font_weight="bold"),
+    _rule("title heading mark bad-title born-text", font_weight="bold"),
     _rule("heading", font_size=f"{HEADING_SIZE}px"),
     _rule("small mark back halo", font_size=f"{SMALL_SIZE}px"),
-    _rule("small", fill="quiet"),
-    _rule("mark", fill="mark"),
+    _rule("faint bad-small", font_size=f"{SMALL_SIZE}px"),
+    _rule("small faint", fill="quiet"),
+    _rule("mark bad-small bad-title bad-chip", fill="mark"),
+    _rule("born-text", fill="page"),
+    _rule("chip", fill="edge"),
     _rule("back", fill="back"),
     _rule("halo", fill="body", stroke="body", stroke_width="4", stroke_linejoin="round"),
     _rule("wire", fill="none", stroke="wire", stroke_width="1.3", stroke_linejoin="round", stroke_linecap="square"),
@@ -141,6 +144,9 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("tip", "slice", fill="in-edge"),
     _rule("wire", "piece", stroke="out-edge"),
     _rule("tip", "piece", fill="out-edge"),
+    _rule("wire", "dashed", stroke_dasharray="5 4", stroke_linecap="butt"),
+    _rule("wire", "bad", stroke="mark"),
+    _rule("tip", "bad", fill="mark"),
     _rule("box", "highlighted", fill="now", stroke="now-edge", stroke_width="3"),
     _rule("frame", "highlighted", stroke="now-edge", stroke_width="3"),
     _rule("box frame", "idle", fill="body", stroke="body-edge", stroke_dasharray="2 3"),

@@ -8,11 +8,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import composed
+from stepper.export.drawing.composing import drawn
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import Palette, palette, properties_of
 from stepper.export.fonts import BOLD, REGULAR, advance, missing
-from stepper.export.layout.arrangement import arranged
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import Picture
 from stepper.export.writers.graphviz import laid_out_by_dot
@@ -32,7 +31,7 @@ def write(picture: Picture) -> bytes:
     request = picture.request
     if request.layout is LayoutEngine.DOT:
         return laid_out_by_dot(picture, "pdf")
-    drawing = composed(picture.figure, arranged(picture.figure))
+    drawing = drawn(picture)
     theme = Theme.LIGHT if request.theme is Theme.AUTO else request.theme
     scale = _POINTS * (1.0 if request.width is None else min(1.0, request.width / drawing.width))
     wide, high = drawing.width * scale, drawing.height * scale

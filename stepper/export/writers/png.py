@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import composed
+from stepper.export.drawing.composing import drawn
 from stepper.export.fonts import BOLD, REGULAR
-from stepper.export.layout.arrangement import arranged
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import Picture
 from stepper.export.writers.graphviz import laid_out_by_dot
@@ -24,7 +23,7 @@ def write(picture: Picture) -> bytes:
     request = picture.request
     if request.layout is LayoutEngine.DOT:
         return laid_out_by_dot(picture, "png")
-    drawing = composed(picture.figure, arranged(picture.figure))
+    drawing = drawn(picture)
     scale = request.scale
     if request.width is not None:
         scale *= min(1.0, request.width / drawing.width)

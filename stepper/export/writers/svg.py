@@ -8,12 +8,11 @@ from html import escape
 from typing import Final
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import composed, composed_alone
+from stepper.export.drawing.composing import composed_alone, drawn
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import Paint, overrides, painted, unpainted
 from stepper.export.figures.figure import Figure
 from stepper.export.fonts import FAMILY, LABEL_SIZE
-from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import FigureRequest, Picture
@@ -29,7 +28,7 @@ def write(picture: Picture) -> str | bytes:
     request.warn(f"laid out by {'Graphviz' if request.layout is LayoutEngine.DOT else 'the program itself'}")
     if request.layout is LayoutEngine.DOT:
         return laid_out_by_dot(picture, "svg")
-    drawing = composed(picture.figure, arranged(picture.figure))
+    drawing = drawn(picture)
     _check_width(drawing.width, request)
     return svg(drawing, request.theme, request.width)
 

@@ -1,0 +1,97 @@
+"""The strip in cells: nothing overlaps, every wire begins and ends at a chip, whatever the room."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from stepper.debug.story.canvas import StoryCanvas
+from stepper.debug.story.facts import Story
+from stepper.debug.story.lanes import NODE, lane_lines
+from stepper.debug.story.layout import CHIP, Options, Placement, place
+from tests.debug.story.test_story import sample
+
+QUESTIONS = (
+    ("rwkv_overflow", "wkv@8[0,3]"),
+    ("rwkv_overflow", "mixed@11[0,0]"),
+    ("date_normaliser", "end"),
+    ("date_normaliser", "`aten::add/Add_3`@10[0,46]"),
+    ("nested_loop", "sorted[2]"),
+    ("nested_loop", "end"),
+)
+
+
+def asked(model: str, address: str) -> Story:
+    run = sample(model)
+    return run.story(ends=True) if address == "end" else run.story(address)
+
+
+def ensure_wired(story: Story, placement: Placement) -> None:
+    chips = {chip.link: chip for chip in placement.chips}
+    assert set(chips) == set(range(len(story.links))) and len(placement.wires) == len(story.edges)
+    for wire in placement.wires:
+        edge = story.edges[wire.edge]
+        source, target = chips[edge.source], chips[edge.target]
+        (x0, y0), (x1, y1) = wire.points[0], wire.points[-1]
+        assert y0 == source.y and source.x <= x0 <= source.x + CHIP
+        assert y1 == target.y and target.x - 1 <= x1 <= target.x + CHIP
+        assert all(a[0] == b[0] or a[1] == b[1] for a, b in zip(wire.points, wire.points[1:], strict=False))
+        assert wire.dashed == (story.links[edge.source].column != story.links[edge.target].column)
+
+
+@pytest.mark.parametrize(("model", "address"), QUESTIONS)
+def test_no_chip_overlaps_and_every_wire_joins_two(model: str, address: str) -> None:
+    story = asked(model, address)
+    for options in (
+        Options(),
+        Options(width=160, height=40),
+        Options(width=120, height=28, histories=False),
+        Options(width=100, height=12),
+    ):
+        placement = place(story, options)
+        cells = [(x, chip.y) for chip in placement.chips for x in range(chip.x, chip.x + CHIP)]
+        assert len(cells) == len(set(cells))
+        columns = sorted((one.x, one.x + one.width) for one in placement.columns)
+        assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(columns))
+        assert len(set(placement.row_lines)) == len(story.rows)
+        ensure_wired(story, placement)
+        canvas = StoryCanvas(placement)
+        for chip in placement.chips:  # nothing is written over a number
+            assert canvas.text(chip.y)[chip.x : chip.x + CHIP].ljust(CHIP) == chip.text
+
+
+def test_less_room_leaves_out_what_is_beside_the_path_first_then_reasons() -> None:
+    story = asked("rwkv_overflow", "wkv@8[0,3]")
+    beside, reasons = [], []
+    for width in (200, 150, 110, 90):
+        placement = place(story, Options(width=width, height=40))
+        beside.append(sum(one.column is None for one in placement.columns))
+        reasons.append(any(text.text == "exp(89.2) > f32" for text in placement.texts))
+        assert {one.column for one in placement.columns} >= {0, 1}
+    assert beside == sorted(beside, reverse=True) and beside[0] > 4 and beside[-1] == 0
+    assert reasons[:3] == [True, True, True] and not reasons[-1]
+
+
+def test_crossing_wires_never_join() -> None:
+    canvas = StoryCanvas(place(asked("rwkv_overflow", "wkv@8[0,3]"), Options(width=160, height=40)))
+    drawn = "".join(canvas.text(y) for y in range(canvas.height))
+    assert not set("┼├┤┬┴") & set(drawn) and {"╭", "╮", "╰", "╯", "►"} <= set(drawn)
+
+
+def test_lanes_lead_from_each_link_to_the_next() -> None:
+    story = asked("rwkv_overflow", "wkv@8[0,3]")
+    lines = lane_lines(story)
+    drawn = ["".join(cell.text for cell in line.cells).rstrip() for line in lines]
+    assert drawn == [NODE] * 4 + [
+        f"{NODE}─╮",
+        f"│ {NODE}",
+        f"{NODE} ╎",
+        f"{NODE} ╎",
+        "╎ ╎",
+        f"{NODE} ╎",
+        f"│ {NODE}",
+        f"{NODE}─╯",
+    ]
+    heading = next(line for line in lines if line.link is None)
+    assert sorted(edge.back.name for edge in heading.backs if edge.back) == ["denominator", "numerator"]

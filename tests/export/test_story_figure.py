@@ -1,0 +1,83 @@
+"""A story as a figure and as data: the same bytes twice, literal colours, and the options that belong together."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.cli.program import main
+from stepper.errors import UsageError
+from stepper.export.exporter import draw
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_models" / "rwkv_overflow"
+ASKED = "wkv@8[0,3]"
+
+
+def arguments(*more: str) -> list[str]:
+    return ["export", str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz"), *more]
+
+
+def test_a_story_is_drawn_with_the_same_bytes_twice_and_literal_colours(tmp_path: Path) -> None:
+    first, again, narrow = (tmp_path / name for name in ("a.svg", "b.svg", "narrow.svg"))
+    assert main(arguments("--why", ASKED, "-o", str(first), "-q")) == 0
+    assert main(arguments("--why", ASKED, "-o", str(again), "-q")) == 0
+    assert first.read_bytes() == again.read_bytes()
+    text = first.read_text()
+    for told in (
+        "why wkv@8[0,3] is NaN",
+        "born here",
+        "89.200",
+        "embedded[7,6]",
+        "denominator +Inf",
+        "Inf / Inf",
+        "21.870",
+    ):
+        assert told in text, told
+    shapes = text.partition("</style>")[2]
+    assert "var(" not in shapes and re.search(r'fill="#[0-9a-f]{6}"', shapes)
+    assert main(arguments("--why", ASKED, "-o", str(narrow), "--width", "760", "-q")) == 0
+    width = float(re.search(r'viewBox="0 0 ([0-9.]+)', narrow.read_text())[1])  # type: ignore[index]
+    assert width <= 800 and "21.870" in narrow.read_text()
+    assert main(arguments("--why", ASKED, "--check", str(first), "-q")) == 0
+
+
+def test_formats_of_text_have_a_cluster_for_each_iteration_and_json_has_all_facts(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main(arguments("--why", ASKED, "--as", "mermaid", "-q")) == 0
+    chart = capfd.readouterr().out
+    assert chart.count("subgraph") == 2 and "exp_key[0,3] = +Inf" in chart and "numerator +Inf" in chart
+    assert main(arguments("--why", ASKED, "--as", "json", "-q")) == 0
+    data = json.loads(capfd.readouterr().out)
+    assert len(data["links"]) == 11 and data["links"][0]["value"] == "NaN"
+    assert [column["path"] for column in data["columns"]] == [[7], [8]]
+    key = next(link for link in data["links"] if link["value"] == pytest.approx(89.2, abs=1e-4))
+    assert key["operands"][0]["share"] == pytest.approx(0.3756, abs=1e-4)
+
+
+def test_a_story_can_be_drawn_from_python_and_pictures_show_the_same() -> None:
+    picture = draw(SAMPLE / "model.xml", dict(np.load(SAMPLE / "inputs.npz")), why="end")
+    assert picture.story is not None and picture.story.end is not None and picture.story.end.iteration == 11
+    picture = draw(SAMPLE / "model.xml", dict(np.load(SAMPLE / "inputs.npz")), why=ASKED)
+    assert picture.written("png").startswith(b"\x89PNG") and picture.written("pdf").startswith(b"%PDF")
+    assert "exp(89.2)" in str(picture)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--view", "story"), "--view story and --why belong together"),
+        (("--why", "end", "--view", "rolled"), "--view story and --why belong together"),
+        (("--why", "nothing_so_called"), "nothing called"),
+        (("--why", ASKED, "--as", "csv"), "shows a run"),
+    ],
+)
+def test_what_does_not_fit_is_refused(more: tuple[str, ...], message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments(*more)) != 0
+    assert message in capfd.readouterr().err
+    with pytest.raises(UsageError, match="needs inputs"):
+        draw(SAMPLE / "model.xml", why="end")
