@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from pathlib import Path
 
 from stepper.debug.debugger import Debugger
 from tests.debug.debugged import opened
+from tests.debug.loops_to_break import recurrence
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, drive
+from tests.tui.test_links import click
 
 
 def late_loop(folder: Path, before: int = 27) -> Debugger:
@@ -121,3 +124,17 @@ def test_in_a_wide_column_names_are_whole() -> None:
         assert not any("…" in line for line in lines) and any("squeeze/Squeeze" in line for line in lines)
 
     drive("date_normaliser", script, size=(200, 60), lines=(f"goto {DECODER}@3",))
+
+
+def test_while_it_runs_the_last_line_says_how_to_pause_it(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        driven.app.perform("continue")
+        for _ in range(400):
+            await asyncio.sleep(0.01)
+            if driven.state.running is not None:
+                break
+        assert driven.text("keys").startswith("Esc pause") and "op back" not in driven.text("keys")
+        await click(driven, "keys", "pause")
+        assert "paused" in driven.text("top") and "n N op" in driven.text("keys")
+
+    drive(opened(tmp_path, recurrence("Add", 1.0)), script, size=(120, 40), lines=("iter +1",))

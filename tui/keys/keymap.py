@@ -48,7 +48,7 @@ class Situation(Struct, frozen=True):
 
 
 NO_SITUATION: Final = Situation()
-_TAB_AT: Final = 4
+_TAB_AT: Final = 3
 """Where the last line says to which pane Tab leads: behind so many keys of the pane."""
 
 

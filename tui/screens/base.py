@@ -287,7 +287,7 @@ class DebugScreen(Guarded, Screen[None]):
     def following(self) -> str:
         """Return the name of the pane, or the tab, to which Tab leads."""
         chain = [pane for pane in self.focus_chain if isinstance(pane, Pane)]
-        if self.focused not in chain or len(chain) < 2:
+        if self.focused not in chain or len(chain) < 2 or isinstance(self.focused, PickList):
             return ""
         return chain[(chain.index(self.focused) + 1) % len(chain)].name_for_tab
 
