@@ -7,6 +7,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.inspection.list_views import MarkView, VariableView
@@ -78,6 +79,25 @@ class Running(Struct, frozen=True):
     seconds: float
 
 
+class FarState(Struct, frozen=True, eq=False):
+    """A run of a loop that is looked at from elsewhere, as it stands at its end: fields as those of the state.
+
+    `outer` are the iterations around it; `around` is how many the loop around it has, None where there is none.
+    `is_chosen`: by the user.
+    """
+
+    outer: tuple[int | None, ...]
+    around: int | None
+    is_chosen: bool
+    frames: tuple[FrameView, ...]
+    depth: int
+    loop: LoopView
+    history: HistoryView
+    cells: CellsView | None
+    sweep: SweepView | None
+    watches: tuple[WatchView, ...]
+
+
 class State(Struct, frozen=True, eq=False):
     """Everything that a screen shows.
 
@@ -90,6 +110,8 @@ class State(Struct, frozen=True, eq=False):
     run. `output_names` are those of the model's
     outputs; `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
     no loop, and says so. `is_edited` is of this branch, `has_edits` of any.
+    no loop, and says so. `far` is a run of a loop that is looked at from elsewhere; `is_far`: this is what `inside`
+    returned of one.
     """
 
     model: str = ""
@@ -125,6 +147,32 @@ class State(Struct, frozen=True, eq=False):
     overview: Overview | None = None
     opening: str = ""
     without_loops: str = ""
+    far: FarState | None = None
+    is_far: bool = False
+
+    @property
+    def inside(self) -> State:
+        """The state for panes with iterations: where the run is in no loop that of the run of one, as if in it."""
+        far = self.far
+        if far is None:
+            return self
+        return replace(
+            self,
+            frames=far.frames,
+            depth=far.depth,
+            loop=far.loop,
+            loop_depth=far.depth,
+            history=far.history,
+            loop_history=far.history,
+            cells=far.cells,
+            sweep=far.sweep,
+            watches=far.watches,
+            selected=None,
+            comparison=None,
+            a=None,
+            running=None,
+            is_far=True,
+        )
 
     @property
     def frame(self) -> FrameView | None:
@@ -147,7 +195,9 @@ class State(Struct, frozen=True, eq=False):
 
     @property
     def iteration(self) -> int | None:
-        """The iteration of the loop that is shown."""
+        """The iteration of the loop that is shown, in which the run stands; None where it is looked at from afar."""
+        if self.is_far:
+            return None
         if self.running is not None and self.loop_depth is not None:
             iterations = self.running.glance.iterations
             if self.loop_depth < len(iterations):

@@ -44,6 +44,7 @@ _GROUPS: Final = (
     "lists",
     "overview",
     "ports",
+    "runs",
     "searching",
     "session",
     "story",
@@ -128,6 +129,15 @@ class HasCells(Protocol):
 
     def go_line(self) -> str:
         """Return the line that goes to the selected cell; empty if the run is there."""
+        ...
+
+
+@runtime_checkable
+class HasFarCells(Protocol):
+    """A pane whose cells are chosen by the arrows where the run stands elsewhere."""
+
+    def pick_cell(self, down: int, across: int) -> bool:
+        """Choose the cell so far from the chosen one; False where the arrows move the moment."""
         ...
 
 
@@ -270,6 +280,29 @@ def _anomaly(app: Application, text: str) -> None:
     if not line:
         raise UsageError("none is known in this direction")
     app.perform(line)
+
+
+_CELLS: Final = {
+    "down": (1, 0, "next "),
+    "up": (-1, 0, "reverse-next "),
+    "right": (0, 1, "iter +"),
+    "left": (0, -1, "iter -"),
+}
+
+
+@action(
+    "cell", syntax="down|up|right|left [N]", help="move the moment by an operation or iteration; from afar the cell"
+)
+def _cell(app: Application, text: str) -> None:
+    way, _, count = text.partition(" ")
+    if way not in _CELLS:
+        raise UsageError(f"'{way}' is not a direction; there are {', '.join(_CELLS)}")
+    times = _integer(count or "1")
+    down, across, line = _CELLS[way]
+    focused = app.focused_pane
+    if focused is not None and isinstance(focused, HasFarCells) and focused.pick_cell(down * times, across * times):
+        return
+    app.perform(f"{line}{times}", echo=False)
 
 
 @action("go-to-cell", help="go to the operation and iteration selected in the grid; open the value of the moment")

@@ -90,7 +90,7 @@ NAMES: Final = {
 
 LISTS: Final = ("breakpoints", "watches", "events", "variables", "picks")
 BREAKS: Final = ("breakpoints",)
-IN_TIME: Final = ("operations", "timeline", "grid", "chart", "moments")
+IN_TIME: Final = ("operations", "timeline", "chart", "moments")
 """Panes in which the arrows move the moment itself."""
 
 OVERVIEW: Final = ("overview",)
@@ -115,8 +115,19 @@ KEYS: Final = (
     # forward and backward in time
     Key(("n", "f10"), "next {n}", "op", "next operation, a nested loop or branch as one"),
     Key(("N",), "reverse-next {n}", "op back", "the operation before"),
-    Key(("down", "j"), "next {n}", "op", "next operation", ("operations", "grid", "moments")),
-    Key(("up", "k"), "reverse-next {n}", "op back", "the operation before", ("operations", "grid", "moments")),
+    Key(("down", "j"), "next {n}", "op", "next operation", ("operations", "moments")),
+    Key(("up", "k"), "reverse-next {n}", "op back", "the operation before", ("operations", "moments")),
+    *(
+        Key(keys, f"cell {way} {{n}}", word, help, ("grid",))
+        for keys, way, word, help in (
+            (("down", "j"), "down", "op", "next operation; from outside of the loop the cell below"),
+            (("up", "k"), "up", "op back", "the operation before; from outside of the loop the cell above"),
+            (("right", "l"), "right", "iteration", "the same place in the next iteration; from outside the next cell"),
+            (("left", "h"), "left", "iteration back", "the same in the iteration before; from outside the cell before"),
+        )
+    ),
+    Key(("greater_than_sign",), "loop-run next", "run", "the next run of a loop inside of another one", WITH_ANOMALIES),
+    Key(("less_than_sign",), "loop-run previous", "run before", "the run of that loop before", WITH_ANOMALIES),
     Key(("s", "f11"), "step {n}", "into", "next operation, into nested bodies"),
     Key(("S",), "reverse-step {n}", "into, back", "the operation before, in nested bodies too"),
     Key(("f", "shift+f11", "f23"), "finish", "finish", "after the last iteration of this loop; from there, out of it"),

@@ -98,6 +98,8 @@ class Pane(PaintedWidget, can_focus=True):
     """True if it shows anything of the selected operation; one that does not is spared its changes."""
     opened_by: ClassVar[str | None] = None
     """The line that two clicks anywhere in it carry out."""
+    looks_inside: ClassVar[bool] = False
+    """True if it shows iterations: where the run is in no loop those of a run of one, as it is seen from there."""
     help_text: ClassVar[str] = ""
     """Content of the pane, for `?`: one line of text a line."""
 

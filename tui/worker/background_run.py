@@ -65,6 +65,11 @@ class BackgroundRun:
         return self._is_wanted
 
     @property
+    def is_over(self) -> bool:
+        """True if it was made by itself, to the end."""
+        return self._is_automatic and self._debugger.overview().state in (RunState.FINISHED, RunState.FAILED)
+
+    @property
     def has_work(self) -> bool:
         """True if the run is to go on, or births are to be looked for in what has run."""
         return self._is_wanted or self._looks

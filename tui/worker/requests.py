@@ -9,6 +9,7 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
+    from stepper.debug.iterations.far_runs import LoopOfRun
     from stepper.tensors.tolerances import Tolerances
 
 Answer_co = TypeVar("Answer_co", covariant=True)
@@ -62,6 +63,12 @@ class ShowTime(Struct, frozen=True):
     span: tuple[int, int] | None
 
 
+class ShowRun(Struct, frozen=True, eq=False):
+    """Have `State.far` show this run of a loop; None: the one that is nearest, and only where the run is in none."""
+
+    loop: LoopOfRun | None
+
+
 class ShowOverview(Struct, frozen=True):
     """Have `State.overview` show what is known of the whole run, or no longer.
 
@@ -86,7 +93,9 @@ class CompareWithin(Struct, frozen=True):
     tolerances: Tolerances
 
 
-Adjustment = ShowStatistic | ShowCells | ShowTime | ShowOverview | GoOnWithOverview | ShowAgain | CompareWithin
+Adjustment = (
+    ShowRun | ShowStatistic | ShowCells | ShowTime | ShowOverview | GoOnWithOverview | ShowAgain | CompareWithin
+)
 Request = ExecuteLine | Asked | Adjustment
 
 

@@ -26,12 +26,14 @@ from stepper.ir.lowering import without_loops
 from tui.state import Lists, State, TimelineEvent, TimelineEventKind
 from tui.worker.background_run import BackgroundRun
 from tui.worker.event_log import EventLog
+from tui.worker.far_view import FarView
 from tui.worker.requests import (
     Adjustment,
     CompareWithin,
     GoOnWithOverview,
     ShowCells,
     ShowOverview,
+    ShowRun,
     ShowStatistic,
     ShowTime,
 )
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 MOST_EVENTS: Final = 1_000
 _FILLED: Final = (16, 64, 512)
 """Iterations back that are filled in, the nearest first."""
+_ANY: Final = (0, 1)
+"""A stretch of iterations, where only the whole of the loop is asked for."""
 _PATIENCE: Final = 0.5
 """Seconds that one filling may take."""
 _AT_ONCE: Final = 0.008
@@ -87,6 +91,7 @@ class Snapshots:
         self._span: tuple[int, int] | None = None
         self._acted = 0.0
         self._sweeps: Sweeps | None = None
+        self._far = FarView(debugger, self.statistics, lambda: self.sweeps)
         self._is_compared = True
 
     def adjust(self, adjustment: Adjustment) -> None:
@@ -98,6 +103,8 @@ class Snapshots:
                 self._cells = window
             case ShowTime(span):
                 self._span = span
+            case ShowRun(loop):
+                self._far.chosen = loop
             case ShowOverview(wanted, runs):
                 self._background.show(wanted=wanted, runs=runs)
             case GoOnWithOverview():
@@ -179,6 +186,7 @@ class Snapshots:
         if course != self._course:
             self._course = course
             self.statistics.forget()
+            self._far.forget()
             if self._sweeps is not None:
                 self._sweeps.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
@@ -223,7 +231,7 @@ class Snapshots:
         view = debugger.view(differences=loop_depth is not None and loop_depth == innermost_loop(stack))
         loop = self._loop(view, loop_depth)
         tick, failure = self._failure
-        a = self._moment(depth, _AT_ONCE)
+        a, span = self._moment(depth, _AT_ONCE), self._seen_span
         self._is_compared = a is None or a.is_complete
         return State(
             model=self._name,
@@ -239,7 +247,7 @@ class Snapshots:
             history=self.statistics.view(depth) if stack else None,
             loop_history=self.statistics.view(loop_depth) if loop_depth is not None else None,
             cells=self._window(depth if loop_depth is None else loop_depth),
-            sweep=None if self._span is None or loop_depth is None else self.sweeps.view(loop_depth, self._span),
+            sweep=None if span is None or loop_depth is None else self.sweeps.view(loop_depth, span),
             breaks=break_views(debugger.breakpoints),
             lists=Lists(
                 self._variables.views(debugger.machine.states),
@@ -261,7 +269,18 @@ class Snapshots:
             ending=debugger.run_summary(),
             overview=self._background.view(),
             failure=failure if tick == debugger.machine.tick else "",
+            far=self._far.view(depth, loop_depth, self._cells, span) if self._shows_far else None,
         )
+
+    @property
+    def _seen_span(self) -> tuple[int, int] | None:
+        """The iterations that are seen closely; a watch is known in all of them, whatever the screen."""
+        return self._span if self._span is not None else _ANY if len(self._debugger.watches) else None
+
+    @property
+    def _shows_far(self) -> bool:
+        """True if a run of a loop in which the run is not is to be seen, or is known anyway."""
+        return self._cells is not None or self._span is not None or self._background.is_over
 
     def _loop(self, view: StopView, depth: int | None) -> LoopView | None:
         if depth is None:
@@ -282,6 +301,8 @@ class Snapshots:
         if self._fill_moment(looked_at - 1, enough):
             return True
         depth = innermost_loop(stack[:looked_at])
+        if self._shows_far and self._fill_far(looked_at - 1, depth, enough):
+            return True
         if depth is None:
             return self._fill_comparison(enough)
         deadline = time.monotonic() + _PATIENCE
@@ -293,14 +314,26 @@ class Snapshots:
             return True
         if any(self.statistics.fill(depth, back, is_due) for back in _FILLED):
             return True
-        if self._span is None or self.sweeps.is_complete(depth, self._span):
+        span = self._seen_span
+        if span is None or self.sweeps.is_complete(depth, span):
             return self._fill_comparison(enough)
         while not enough() and time.monotonic() < self._acted + _CALM:
             time.sleep(0.002)
         deadline = time.monotonic() + _PATIENCE
-        if not enough() and self.sweeps.fill(depth, self._span, is_due):
+        if not enough() and self.sweeps.fill(depth, span, is_due):
             return True
         return self._fill_comparison(enough)
+
+    def _fill_far(self, depth: int, loop_depth: int | None, enough: Callable[[], bool]) -> bool:
+        """Find the run of a loop that is seen from elsewhere, and fetch what it lacks; True if there is more to see."""
+        deadline = time.monotonic() + _PATIENCE
+
+        def is_due() -> bool:
+            return enough() or time.monotonic() > deadline
+
+        if self._far.find(depth, loop_depth):
+            return True
+        return self._far.fill(depth, loop_depth, self._cells, self._seen_span, is_due)
 
 
 def _after(seconds: float) -> Callable[[], bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
@@ -19,7 +20,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import Paused, UsageError
 from stepper.query.address_resolution import Target
-from stepper.query.address_syntax import IterationRange
+from stepper.query.address_syntax import Address, IterationRange, Name, NameKind, exact_name
 from stepper.query.atlas import Atlas
 
 Outer = tuple[int | None, ...]
@@ -74,6 +75,22 @@ def enter_run(timeline: Timeline, program: Program, outer: Outer = ()) -> int:
     elif not _before_the_present(timeline, program, outer):
         _first_to_come(timeline, program, outer)
     return depth
+
+
+def address_in_run(address: Address, body: Program, outer: Outer, iteration: int | None) -> Address:
+    """Return a full address (of address_of) with the iterations around a run of the loop of a body, and one of it."""
+    around = {id(layer): one for layer, one in zip(body.path, outer, strict=False)}
+    layers = iter(body.path)
+    layer = next(layers, None)
+    levels = []
+    for level in address.levels:
+        is_layer = layer is not None and level.name in (exact_name(layer.name), Name(NameKind.ID, str(layer.id)))
+        if layer is not None and is_layer:
+            levels.append(replace(level, iterations=around.get(id(layer))))
+            layer = next(layers, None)
+        else:  # a side of an If
+            levels.append(level)
+    return replace(address, levels=tuple(levels), iterations=iteration)
 
 
 def go_before(timeline: Timeline, depth: int, iteration: int) -> None:

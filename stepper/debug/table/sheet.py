@@ -20,7 +20,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit
-from stepper.debug.iterations.loop_runs import Outer
+from stepper.debug.iterations.loop_runs import Outer, address_in_run
 from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead, detail_of, head_of, with_gaps
 from stepper.debug.table.columns import SheetColumn, SheetTopic, topic_of
 from stepper.debug.table.gathered import ColumnFacts, GatheredValue, UnevenValue
@@ -30,9 +30,8 @@ from stepper.debug.table.views import SheetForm, SheetRequest, SheetSort, SheetV
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, is_of_numpy
 from stepper.errors import Paused, UsageError
-from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target
-from stepper.query.address_syntax import Address, Level, Name, NameKind, exact_name
+from stepper.query.address_syntax import Address
 from stepper.query.expression_syntax import ExpressionError
 
 MOST_CELLS: Final = 2**24
@@ -267,16 +266,8 @@ class Sheet:
         """Return the address of a cell, as it is written at the prompt wherever the run stands."""
         one = self.columns[column]
         value = self.topic.values[one.value]
-        loops = iter(self.outer)
-        levels, atlas_levels = [], value.address.levels
-        path = iter(value.target.program.path[: len(self.topic.body.path) - 1])
-        layer = next(path, None)
-        for level in atlas_levels:
-            around = next(loops, None) if layer is not None and _names(level, layer) else None
-            if layer is not None and _names(level, layer):
-                layer = next(path, None)
-            levels.append(replace(level, iterations=around))
-        return replace(value.address, levels=tuple(levels), iterations=iteration, index=one.index or ())
+        address = address_in_run(value.address, self.topic.body, self.outer, iteration)
+        return replace(address, index=one.index or ())
 
     def _read_all(self, course: Course, take: Callable[[int, Batch], bool]) -> None:
         if not course.go(self.timeline, take):
@@ -512,8 +503,3 @@ class Sheet:
         if self._described is None or self._described[0] != key:
             self._described = key, detail_of(column, self.column(column), self.known(column), rows)
         return self._described[1]
-
-
-def _names(level: Level, layer: Layer) -> bool:
-    """True if the level of a full address is that of a layer, not a side of an If."""
-    return level.name in (exact_name(layer.name), Name(NameKind.ID, str(layer.id)))

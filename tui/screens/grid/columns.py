@@ -38,7 +38,8 @@ def columns(state: State) -> tuple[TableColumn[GridRow], ...]:
 
 
 def _now(row: GridRow, _width: int) -> Row:
-    return [(GLYPHS["now"] if row.frame.moment in row.entry.indices else " ", "accent")]
+    is_now = row.frame.moment in row.entry.indices and not row.state.is_far
+    return [(GLYPHS["now"] if is_now else " ", "accent")]
 
 
 def _break(row: GridRow, _width: int) -> Row:
@@ -53,7 +54,7 @@ def _name_width(width: int) -> int:
 
 def _name(row: GridRow, width: int) -> Row:
     frame, entry, room = row.frame, row.entry, width - 1
-    here = frame.moment in entry.indices
+    here = frame.moment in entry.indices and not row.state.is_far
     tone = "title-on" if here else "" if frame.is_done(entry.indices[-1]) and not entry.is_folded else "dim"
     under = " cursor" if row.chosen in entry.indices and not here else ""
     text = marked_name(frame.program, entry.indices[0], room)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from tui.theme import GLYPHS
 class GridDetail(Pane, can_focus=False):
     """Three lines about the cell that is selected, else about the moment."""
 
+    looks_inside: ClassVar[bool] = True
     DEFAULT_CSS = "GridDetail { border-top: solid $foreground 14%; height: auto; }"
     has_legend = True
 
@@ -55,7 +56,8 @@ class GridDetail(Pane, can_focus=False):
         assert frame is not None
         array = self._held(cell)
         kind = "" if array is None else f"{form_text(array)}   "
-        keys = "Enter opens" if cell == self._grid.moment else "Enter goes there" if self._grid.picked else ""
+        is_moment = cell == self._grid.moment and not self.state.is_far
+        keys = "Enter opens" if is_moment else "Enter goes there" if self._grid.picked or self.state.is_far else ""
         name = marked_name(frame.program, cell.operation, max(width - 40, 10))
         number_ = "" if frame.iteration is None else f"@{cell.iteration}"
         return spread([(" ", ""), (f"{name}{number_}", "strong")], [(f"{kind}{keys} ", "note")], width)
@@ -192,6 +194,7 @@ class GridHistory(Pane, can_focus=False):
     """Values of the selected operation over the iterations."""
 
     DEFAULT_CSS = "GridHistory { height: 1fr; }"
+    looks_inside: ClassVar[bool] = True
 
     def __init__(self, host: Host, grid: Grid, *, id: str | None = None) -> None:
         super().__init__(host, id=id)

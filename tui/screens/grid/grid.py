@@ -10,18 +10,21 @@ from typing import ClassVar, Final
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.iterations.loop_runs import address_in_run
 from stepper.debug.iterations.tiles import Cell
+from stepper.query.address_syntax import parse_address
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.paint.columns import cells_of, headings, widths_of
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, overlaid
+from tui.paint.rows import Row, overlaid, spread
 from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, event_marks
 from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, suffices, usual
 from tui.screens.timeline.bar import outside_text
+from tui.screens.timeline.far_title import far_title
 from tui.state import State
 from tui.theme import GLYPHS
-from tui.worker.requests import ShowCells
+from tui.worker.requests import ShowCells, ShowRun
 
 DIFFERENCE: Final = "difference"
 """How the differences from a reference are called among the statistics."""
@@ -38,6 +41,7 @@ class Grid(Pane):
 
     DEFAULT_CSS = "Grid { height: 1fr; margin-top: 1; }"
     kind: ClassVar[str] = "grid"
+    looks_inside: ClassVar[bool] = True
     title = "grid"
     help_text: ClassVar[str] = (
         "Operations down, iterations across; the cursor is the moment, and the arrows move it.\n"
@@ -168,7 +172,8 @@ class Grid(Pane):
     def changed(self) -> None:
         """Build the rows anew, and ask for the part that is visible now."""
         self._shown = None
-        marked = {*self._happened, self.moment, self.picked, *self._firsts()}
+        moment = None if self.state.is_far else self.moment
+        marked = {*self._happened, moment, self.picked, *self._firsts()}
         self._marked = {cell for cell in marked if cell is not None}
         super().changed()
         self._ask()
@@ -188,13 +193,14 @@ class Grid(Pane):
             return
         first, count = self.columns()
         window = max(first - 1, 0), first + count - 1
-        if window != self._asked and self.frame is not None:
+        if window != self._asked:
             self._asked = window
             self.host.driver.adjust(ShowCells(window))
 
     def on_unmount(self) -> None:
         """Nobody looks any longer."""
         self.host.driver.adjust(ShowCells(None))
+        self.host.driver.adjust(ShowRun(None))
 
     def on_resize(self, _event: events.Resize) -> None:
         """Another part is visible."""
@@ -219,10 +225,14 @@ class Grid(Pane):
         shown = f"{self.state.statistic}, shade by row"
         self.note = f"{'difference, shade by power of ten' if self.shows_differences else shown}{rows} "
         first, count = self.columns()
-        now = frame.iteration or 0
+        now = -1 if self.state.is_far else frame.iteration or 0
         labels = axis(first, count, self.cell_width, now, width - self.label_width)
         titles = headings(columns(self.state), self.size.width) or [(" " * self.label_width, "")]
-        return [*super().heading(width), [*overlaid(titles, "dim"), *labels]]
+        head = super().heading(width)
+        if self.state.is_far:
+            which = far_title(self.state, width // 2)
+            head = [spread([*head[0][:2], *which], [(self.note, "note")], width)]
+        return [*head, [*overlaid(titles, "dim"), *labels]]
 
     def count(self, width: int) -> int:
         """Return as many as there are operations, and folded groups of them."""
@@ -252,14 +262,15 @@ class Grid(Pane):
         glyph, happened = text.strip(), self._happened.get(cell, "")
         if happened:
             glyph = glyph + happened if glyph in LETTERS and len(text) > 2 else glyph if glyph in LETTERS else happened
-        if cell == moment:
+        is_moment = cell == moment and not self.state.is_far
+        if is_moment:
             glyph, tone = glyph if glyph and glyph[0] not in _WEAK else GLYPHS["now"], "now"
         elif cell == self.picked:
             tone = "strong cursor"
         elif cell in self._firsts():
             tone = "badbg"
         if text.strip()[-1:].isdigit() and len(text) >= NUMBERED - 1:  # the number stays, the mark stands before it
-            lead = happened or text[0].strip() or (GLYPHS["now"] if cell == moment else " ")
+            lead = happened or text[0].strip() or (GLYPHS["now"] if is_moment else " ")
             row[at] = f"{lead}{text[1:]}", tone
             return
         row[at] = f"{glyph:^{len(text)}}"[: len(text)], tone
@@ -301,10 +312,29 @@ class Grid(Pane):
         self.told()
         return self.shows_differences
 
+    def pick_cell(self, down: int, across: int) -> bool:
+        """Choose the cell so far from the chosen one, where the run stands elsewhere; False where it does not."""
+        listing, cell, moment = self.listing(), self.cell, self.moment
+        if not self.state.is_far or listing is None or cell is None or moment is None:
+            return False
+        row = max(0, min(listing.row_of.get(cell.operation, 0) + down, len(listing.entries) - 1))
+        iteration = max(0, min(cell.iteration + across, moment.iteration))
+        self.picked = Cell(iteration, listing.entries[row].indices[0])
+        room = max(self.size.height - 2, 1)
+        self.top = max(min(self.top, row), row - room + 1)
+        wide = max((self.size.width - self.label_width) // self.cell_width, 1)
+        if not self.left <= iteration < self.left + wide:
+            self._show_from(iteration - wide // 2, wide, self._total())
+        self.changed()
+        self.told()
+        return True
+
     def fold(self) -> None:
-        """Unfold the group of the cell that is shown, or fold it again."""
+        """Unfold the group of the cell that is shown, or fold it; of a loop, look at its run in this iteration."""
         frame, cell = self.frame, self.cell
-        if frame is not None and cell is not None:
+        if frame is not None and cell is not None and frame.layers[cell.operation].is_loop:
+            self.post_line("loop-run in")
+        elif frame is not None and cell is not None:
             self.host.folding.toggle(frame.program, cell.operation)
             self.top = max(0, min(self.top, self.count(self.size.width) - (self.size.height - 2)))
             self.changed()
@@ -361,7 +391,10 @@ class Grid(Pane):
                 pane.changed()
 
     def unpick(self) -> bool:
-        """Select nothing; True if something was selected."""
+        """Select nothing, or look at the run of the moment again; True if something was selected."""
+        if self.picked is None and self.state.far is not None and self.state.far.is_chosen:
+            self.post_line("loop-run out")
+            return True
         had, self.picked = self.picked is not None, None
         self.changed()
         self.told()
@@ -369,6 +402,8 @@ class Grid(Pane):
 
     def go_line(self) -> str:
         """Return the line that goes to the selected cell; empty where that is the moment."""
+        if self.state.is_far:
+            return "" if self.cell is None else self._line_to(self.cell)
         return "" if self.picked is None or self.picked == self.moment else self._line_to(self.picked)
 
     def seek_anomaly(self, *, backward: bool) -> str:
@@ -385,8 +420,11 @@ class Grid(Pane):
         return "" if found is None else self._line_to(found)
 
     def _line_to(self, cell: Cell) -> str:
-        frame = self.frame
+        frame, far = self.frame, self.state.far
         if frame is None:
             return ""
+        if far is not None and self.state.is_far:
+            full = parse_address(frame.address(cell.operation, self.host.driver.compiled))
+            return f"goto {address_in_run(full, frame.program, far.outer, cell.iteration)}"
         address = frame.address(cell.operation, self.host.driver.compiled)
         return f"goto {address}" if self.state.loop is None else f"goto {address}@{cell.iteration}"

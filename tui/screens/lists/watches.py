@@ -18,7 +18,7 @@ from tui.pictures.value_rows import Looks, RowColumns, value_rows
 from tui.screens.list_screen import ListScreen
 from tui.screens.lists.topic import topic_rows
 from tui.screens.timeline.chart import TimelineChart
-from tui.screens.timeline.tracks import read_at_stops, watch_row
+from tui.screens.timeline.tracks import watch_row, watched
 from tui.theme import GLYPHS
 
 _GLYPH: Final = 2
@@ -30,6 +30,7 @@ class WatchList(ListPane[WatchView]):
     """One row a watch."""
 
     kind: ClassVar[str] = "watches"
+    looks_inside: ClassVar[bool] = True
     title = "watches"
     when_empty: ClassVar[str] = "none; a adds one, w watches the selected value, such as: watch max(abs(h))"
     help_text: ClassVar[str] = (
@@ -64,8 +65,7 @@ class WatchList(ListPane[WatchView]):
     def _bars(self, item: WatchView, width: int) -> Row:
         """Return the last iterations: of all that were looked through, else of those with a stop."""
         now = self.state.iteration
-        track = self._track(item)
-        values = read_at_stops(item) if track is None or track.values is None else track.values
+        values = watched(self.state, item)
         axis = window(max(now or 0, 0), None, width - 1, 1)
         one = watch_row(item, values, (now or 0) + 1)
         columns = RowColumns(1, width - 1, 0)

@@ -13,7 +13,7 @@ from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, va
 from tui.screens.main.frames import COUNTED
 from tui.screens.moments.marks import spread_cells, worst_strip
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
-from tui.screens.timeline.tracks import drawn_rows, loop_row, read_at_stops, watch_row
+from tui.screens.timeline.tracks import drawn_rows, loop_row, watch_row, watched
 from tui.state import State, TimelineEvent, TimelineEventKind
 from tui.theme import GLYPHS
 
@@ -31,6 +31,7 @@ class TimelineBar(TimeAxisPane):
     follows_selection: ClassVar[bool] = False
     DEFAULT_CSS = "TimelineBar { border-top: solid $foreground 14%; height: auto; }"
     kind: ClassVar[str] = "timeline"
+    looks_inside: ClassVar[bool] = True
     title = "timeline"
     note = "last "
     shows_running: ClassVar[bool] = True
@@ -109,7 +110,7 @@ class TimelineBar(TimeAxisPane):
 
     def _tracks(self, most: int) -> list[ValueRow]:
         made = self.seen() + 1
-        found = [watch_row(watch, read_at_stops(watch), made) for watch in self.state.watches]
+        found = [watch_row(watch, watched(self.state, watch), made) for watch in self.state.watches]
         history = self.state.loop_history
         if history is not None and len(found) < most:
             rows = drawn_rows(history.rows, most - len(found))

@@ -11,18 +11,19 @@ from textual.app import ComposeResult
 from stepper.debug.iterations.sweep import MOST_BINS, TrackView
 from stepper.tensors.histories import ValueHistory
 from tui.paint.pane import Host
-from tui.paint.rows import Row, clip, padded, printable
+from tui.paint.rows import Row, clip, padded, printable, spread
 from tui.pictures.axis import Axis
 from tui.pictures.drawing import gaps, laid, put_rails, row_of, truth
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.base import DebugScreen
 from tui.screens.main.frames import COUNTED
 from tui.screens.timeline.bar import EVENT_MARKS, outside_text
+from tui.screens.timeline.far_title import far_title
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
 from tui.screens.timeline.tracks import is_shown, loop_row, read_at_stops, watch_row
 from tui.state import State
 from tui.theme import GLYPHS
-from tui.worker.requests import ShowTime
+from tui.worker.requests import ShowRun, ShowTime
 
 _VALUE: Final = 8
 _TALLEST: Final = 16
@@ -40,6 +41,7 @@ class TimelineChart(TimeAxisPane):
 
     DEFAULT_CSS = "TimelineChart { height: 1fr; margin-top: 1; }"
     kind: ClassVar[str] = "chart"
+    looks_inside: ClassVar[bool] = True
     title = "timeline"
     shows_running: ClassVar[bool] = True
     help_text: ClassVar[str] = (
@@ -101,12 +103,18 @@ class TimelineChart(TimeAxisPane):
     def changed(self) -> None:
         """Another stretch may be visible, which has to be asked for."""
         super().changed()
-        if not self.size.width or not self.is_mounted or self.state.loop is None:
+        if not self.size.width or not self.is_mounted:
+            return
+        if self.state.loop is None:
+            self._ask((0, _LEAST_SPAN))
             return
         span = self.span(self.size.width)
         # In halves of itself, so that going on does not ask for another stretch each time.
         grain = max((span.end - span.begin) // 2, 1)
         wanted = span.begin // grain * grain, -(-span.end // grain) * grain
+        self._ask(wanted)
+
+    def _ask(self, wanted: tuple[int, int]) -> None:
         if wanted != self._asked and self.state.running is None:
             self._asked = wanted
             self.host.driver.adjust(ShowTime(wanted))
@@ -114,6 +122,7 @@ class TimelineChart(TimeAxisPane):
     def on_unmount(self) -> None:
         """Nobody looks any longer."""
         self.host.driver.adjust(ShowTime(None))
+        self.host.driver.adjust(ShowRun(None))
 
     # --- rows ----------------------------------------------------------------------------------------------------
 
@@ -126,7 +135,10 @@ class TimelineChart(TimeAxisPane):
         each = (span.end - span.begin) / span.bins
         self.note = f"a column is {each:,.0f} iterations   " if span.slot == 1 and each > 1 else ""
         self.note += f"{self._known()}last "
-        return [*super().heading(width), [(" " * self.name_width(width), ""), *span.ruler(self.marks())]]
+        head = super().heading(width)
+        if self.state.is_far and head:
+            head = [spread([*head[0][:2], *far_title(self.state, width // 2)], [(self.note, "note")], width)]
+        return [*head, [(" " * self.name_width(width), ""), *span.ruler(self.marks())]]
 
     def _known(self) -> str:
         sweep = self.state.sweep
@@ -305,6 +317,13 @@ class TimelineChart(TimeAxisPane):
         self._begin = max(0, min(span.begin + by * max((span.end - span.begin) // 2, 1), self._total()))
         self.changed()
 
+    def unpick(self) -> bool:
+        """Look at the run of the moment again; False if that is what is shown."""
+        is_chosen = self.state.far is not None and self.state.far.is_chosen
+        if is_chosen:
+            self.post_line("loop-run out")
+        return is_chosen
+
     def seek_anomaly(self, *, backward: bool) -> str:
         """Return the line that goes to the next iteration in which something odd begins; empty where none is known."""
         now = self.state.iteration
@@ -341,3 +360,7 @@ class TimelineScreen(DebugScreen):
     def body(self) -> ComposeResult:
         """The one pane."""
         yield TimelineChart(self.host, id="chart")
+
+    def close_card(self) -> bool:
+        """Look at the run of the moment again."""
+        return self.query_one(TimelineChart).unpick()

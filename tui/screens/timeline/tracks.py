@@ -40,6 +40,14 @@ def read_at_stops(watch: WatchView) -> ValueHistory | None:
     return kept[1]
 
 
+def watched(state: State, watch: WatchView) -> ValueHistory | None:
+    """Return what a watch is in all iterations that were looked through, else in those with a stop."""
+    sweep = state.sweep
+    tracks = () if sweep is None else (*sweep.close, *sweep.tracks)
+    track = next((one for one in tracks if one.kind == "watch" and one.name == watch.text), None)
+    return read_at_stops(watch) if track is None or track.values is None else track.values
+
+
 def watch_row(watch: WatchView, values: ValueHistory | None, made: int) -> ValueRow:
     """Return the row of a watch."""
     return ValueRow(watch.text, _NO_GLYPH, (expression_name(watch.text), "dim"), _shape(values), values, made=made)

@@ -1,0 +1,101 @@
+"""Grid, timeline and watches are of a whole run: from the start, at the end, of each run of an inner loop."""
+
+from __future__ import annotations
+
+from tests.debug.debugged import sample
+from tests.tui.driven import Driven, drive
+from tui.screens.grid.screen import GridScreen
+
+
+def sorting() -> list[list[list[float]]]:
+    """What bubble sort does to the order of the sample: pass by pass, pair by pair."""
+    values = [5.0, 1.0, 4.0, 2.0, 8.0]
+    course = []
+    for done in range(3):
+        steps = []
+        for left in range(4 - done):
+            values[left : left + 2] = sorted(values[left : left + 2])
+            steps.append(list(values))
+        course.append(steps)
+    return course
+
+
+def grid_row(driven: Driven, name: str) -> list[str]:
+    """The cells of a row of the grid."""
+    line = next(line for line in driven.text("grid").splitlines() if f" {name} " in line)
+    return line.split(name)[1].split()
+
+
+async def found(driven: Driven) -> None:
+    """Until the run that is looked at is found and filled in."""
+    for _ in range(20):
+        await driven.filled()
+        if driven.state.far is not None and driven.state.far.cells is not None:
+            return
+
+
+def test_the_grid_shows_each_run_of_an_inner_loop_from_the_end() -> None:
+    course = sorting()
+
+    async def script(driven: Driven) -> None:
+        await driven.type("last")
+        await driven.type("view grid")
+        await found(driven)
+        await driven.filled()
+        text = driven.text("grid")
+        assert "passes, the whole run" in text and "▸" not in text.splitlines()[1]
+        assert len(grid_row(driven, "pairs_left")) == 3
+        await driven.press("up", "up", "space")  # the run of the inner loop in the iteration of the cell
+        await found(driven)
+        await driven.filled()
+        last = int(driven.text("grid").splitlines()[1].split()[-1])
+        assert last == len(course[2]) - 1
+        await driven.press("less_than_sign")
+        await driven.filled()
+        await driven.press("less_than_sign")
+        await driven.filled()
+        await driven.filled()
+        assert int(driven.text("grid").splitlines()[1].split()[-1]) == len(course[0]) - 1
+        await driven.type("statistic max")
+        await driven.filled()
+        await driven.filled()
+        larger = [max(course[0][left][left : left + 2]) for left in range(4)]
+        assert [float(cell) for cell in grid_row(driven, "larger")] == larger
+        await driven.press("left", "left", "enter")
+        await driven.filled()
+        assert [frame.iteration for frame in driven.state.frames] == [None, 0, 1]
+        await driven.press("q", "q")
+        assert not isinstance(driven.app.front, GridScreen)
+
+    drive(sample("nested_loop"), script, size=(140, 40))
+
+
+def test_the_timeline_and_the_watches_know_all_iterations_from_the_start() -> None:
+    orders = [steps[-1] for steps in sorting()]
+
+    async def script(driven: Driven) -> None:
+        await driven.type("view timeline")
+        for _ in range(3):
+            await driven.filled()
+        lines = driven.text("chart").splitlines()
+        first = next(place for place, line in enumerate(lines) if line.strip().startswith("order"))
+        shown = [line.split() for line in lines[first : first + 5]]
+        assert [[float(row[-3 + k]) for row in shown] for k in range(3)] == orders
+        assert "passes, the whole run" in lines[0]
+
+    drive(sample("nested_loop"), script, size=(140, 40))
+
+
+def test_a_watch_is_filled_for_all_iterations_from_the_start() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("goto exp_key@7")
+        await driven.type("watch iter * 2")
+        for _ in range(3):
+            await driven.filled()
+        sweep = driven.state.sweep
+        assert sweep is not None
+        track = next(one for one in sweep.tracks if one.kind == "watch")
+        assert track.values is not None
+        assert [track.values.over(k, k + 1)[0] for k in range(7)] == [2 * k for k in range(7)]
+
+    drive(sample("rwkv_overflow"), script, size=(140, 40))
