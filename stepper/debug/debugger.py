@@ -35,7 +35,7 @@ from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Ti
 from stepper.debug.visits import PAUSED, before_iteration
 from stepper.debug.watches import Watch, Watches
 from stepper.element_types import Array
-from stepper.engine.compiler import compile_model
+from stepper.engine.compiler import compile_model, compiled_alike
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame, Phase, loop_run
 from stepper.engine.inputs import bind_inputs
@@ -47,6 +47,7 @@ from stepper.engine.variables import bind_states
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.lowering import without_loops
+from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource, opened
 from stepper.query.address_syntax import Address
 from stepper.wording import counted, excerpt
@@ -130,6 +131,22 @@ class Debugger:
         """Return a debugger of a machine that was made elsewhere, with these inputs, and which stands at its start."""
         debugger = cls.__new__(cls)
         debugger._take(machine, inputs, memory)
+        return debugger
+
+    def on_form(self, model: Model) -> Debugger:
+        """Return a debugger of another form of the model, as with its sequences opened, at its start.
+
+        Inputs, rules, limits, variables and partner are the same.
+        """
+        machine = self.machine
+        other = Machine(
+            compiled_alike(machine.compiled, model),
+            self.inputs,
+            max_iterations=machine.max_iterations,
+            states=machine.initial_states,
+        )
+        debugger = Debugger.of(other, self.inputs, memory=self.timeline.history.budget)
+        debugger.protected += self.protected
         return debugger
 
     def _take(self, machine: Machine, inputs: Sequence[Array], memory: int) -> None:

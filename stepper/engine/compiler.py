@@ -65,6 +65,13 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
     return compiled
 
 
+def compiled_alike(compiled: CompiledModel, model: Model) -> CompiledModel:
+    """Return another form of a model compiled by the same rules, with the same partner."""
+    recipe = compiled.recipe
+    partner = recipe.partner if isinstance(recipe, _Recipe) else None
+    return compile_model(model, compiled.rules, partner)
+
+
 class _Recipe(Struct, frozen=True):
     """Source of a compiled model; called, it gives that again: the one that is there, else it is compiled."""
 

@@ -11,6 +11,7 @@ import math
 import zlib
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import reduce
 from itertools import groupby, pairwise
 from typing import Any, ClassVar, Final
 
@@ -29,6 +30,8 @@ LARGEST_COMPARED: Final = 2**14
 """Elements of a value up to which it is told whether it is the same as another one."""
 _MOST_SHAPES: Final = 32
 _SMALL_BUCKET: Final = 32
+_FEW_COLUMNS: Final = 16
+"""Elements up to which the largest one is found column by column, which is faster than row by row."""
 _LARGE: Final = 2**20
 """Elements that are looked at together."""
 _LARGE_SQUARE: Final = 1e18
@@ -454,6 +457,12 @@ class HistoryRecorder:
                 self._raw.clear()
                 self._extend(raw.reshape(-1, 1), self._sample)
 
+    def keep(self, numbers: Array) -> None:
+        """Take in one number an iteration, of which nothing but the numbers is wanted."""
+        self._type, self._size = "f64", 1
+        self._store(numbers[None, :, None])
+        self.count += len(numbers)
+
     def extend(self, stack: Array, sample: Array) -> None:
         """Take in values [iteration, element] that are of the shape and type of one of them."""
         self.settle()
@@ -525,13 +534,14 @@ class HistoryRecorder:
         if numbers.dtype.kind != "f" or before is None or not 0 < len(before) == numbers.shape[1] <= LARGEST_COMPARED:
             self._changes = None
             return
-        found = np.empty((len(numbers), 1), np.float64)
+        found = np.empty(len(numbers), np.float64)
         found[0] = np.abs(numbers[0] - before).max()
         if len(numbers) > 1:
-            step = numbers[1:] - numbers[:-1]
-            found[1:, 0] = np.maximum(step.max(axis=1), -step.min(axis=1))
+            step = np.abs(numbers[1:] - numbers[:-1])
+            columns = [step[:, place] for place in range(step.shape[1])] if step.shape[1] <= _FEW_COLUMNS else []
+            found[1:] = reduce(np.maximum, columns) if columns else step.max(axis=1)
         self._before = numbers[-1].copy()
-        self._changes.extend(found, found[0])
+        self._changes.keep(found)
 
     def _note_changes(self, stack: Array) -> None:
         """Look for the last iteration that has other bits than the one before."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
 from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.application import Application
@@ -13,7 +17,8 @@ _WAYS = ("left", "right", "back", "on", "up", "down", "home", "end")
 @action(
     "overview",
     syntax="[WAY [N]]",
-    help="the whole run, each loop a card; there: left, right, back, on, up, down, home, end, finding, open, run",
+    help="the whole run, each loop a card; there: left, right, back, on, up, down, home, end, finding, open, run, "
+    "why, ending, sequences",
 )
 def _overview(app: Application, text: str) -> None:
     word, _, count = text.partition(" ")
@@ -27,15 +32,16 @@ def _overview(app: Application, text: str) -> None:
         raise UsageError(f"a number is expected, not '{count}'")
     if word in _WAYS:
         pane.move(word, int(count or "1"))
-    elif word in ("finding", "finding-back"):
-        if not pane.seek(backward=word != "finding"):
-            raise UsageError("no further NaN or Inf is known in this direction")
-    elif word == "run":
-        _run(app, pane)
-    elif word == "open":
-        _open(app, pane)
+    elif word in _ACTIONS:
+        _ACTIONS[word](app, pane)
     else:
         raise UsageError(f"the overview does not know '{word}'")
+
+
+def _seek(_app: Application, pane: OverviewPane, *, backward: bool) -> None:
+    """Go to the next finding, or to the one before."""
+    if not pane.seek(backward=backward):
+        raise UsageError("nothing further was found in this direction")
 
 
 def _run(app: Application, pane: OverviewPane) -> None:
@@ -46,6 +52,14 @@ def _run(app: Application, pane: OverviewPane) -> None:
         pane.run()
 
 
+def _ask(app: Application, pane: OverviewPane, *, ends: bool) -> None:
+    """Tell where the value of the cursor comes from, or why its loop ended."""
+    question = pane.question(ends=ends)
+    if question is None:
+        raise UsageError("no iteration ran here")
+    app.open_story(question)
+
+
 def _open(app: Application, pane: OverviewPane) -> None:
     """Go to the moment of the cursor."""
     lines = pane.lines_to_open()
@@ -54,3 +68,14 @@ def _open(app: Application, pane: OverviewPane) -> None:
     for line in lines:
         app.perform(line)
     app.open_view("main")
+
+
+_ACTIONS: Final[dict[str, Callable[[Application, OverviewPane], None]]] = {
+    "finding": partial(_seek, backward=False),
+    "finding-back": partial(_seek, backward=True),
+    "run": _run,
+    "open": _open,
+    "why": partial(_ask, ends=False),
+    "ending": partial(_ask, ends=True),
+    "sequences": lambda app, _pane: app.session.toggle_sequences(),
+}

@@ -277,12 +277,14 @@ KEYS: Final = (
             (("up", "k"), "up", "row back", "the row above"),
             (("home",), "home", "first", "the first iteration"),
             (("end",), "end", "last", "the last iteration; of a run under way the newest, always"),
-            (("x", "f8"), "finding", "NaN, Inf", "the next row in which NaN or Inf appears"),
-            (("X",), "finding-back", "NaN, Inf back", "the one before"),
+            (("x", "f8"), "finding", "found", "the next that was found: a NaN or Inf, another shape, the last change"),
+            (("X",), "finding-back", "found before", "the one before"),
         )
     ),
     Key(("0",), "view main", "moment", "the moment at which the run stands; 0 there leads back", OVERVIEW),
     Key(("enter",), "overview open", "goes there", "go to the moment of the cursor, after the operation", OVERVIEW),
+    Key(("e",), "overview ending", "why it ended", "why the loop of the cursor ended, step by step", OVERVIEW),
+    Key(("o",), "overview why", "causes", "where the value of the cursor comes from", OVERVIEW),
     Key(("c", "f5"), "overview run", "go on", "go on with a run of the overview that was paused", OVERVIEW),
     Key(("tab",), "focus next", "card", "the next card", OVERVIEW),
     Key(("shift+tab",), "focus previous", "card back", "the card before", OVERVIEW),
@@ -290,7 +292,9 @@ KEYS: Final = (
     Key(("minus",), "zoom out", "less tall", "fewer lines for the selected row", OVERVIEW),
     Key(("v",), "look next", "mean, max, rms", "which number of several stands for them", OVERVIEW),
     Key(("V",), "look previous", "scale", "the scale of the selected row: by itself, linear, logarithmic", OVERVIEW),
-    Key(("space",), "fold", "all rows", "show the rows that are only counted, or count them again", OVERVIEW),
+    Key(
+        ("space",), "fold", "open", "show the rows that are only counted; open sequences as loops; close them", OVERVIEW
+    ),
     # the story
     *(
         Key(keys, f"story {way} {{n}}", word, help, STORY)
@@ -408,6 +412,7 @@ FOOTERS: Final = {
         "focus next",
         "zoom in",
         "look next",
+        "overview ending",
         "overview finding",
         "fold",
         "view main",

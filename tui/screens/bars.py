@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from stepper.debug.branches.branches import ORIGINAL
-from stepper.debug.causes.texts import name_of
+from stepper.debug.causes.texts import name_of, word_of
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.moments.views import MomentView
 from stepper.debug.stop import Reason
@@ -39,7 +39,7 @@ class TopBar(BarPane):
 
     def rows(self, width: int) -> list[Row]:
         """Return the one row."""
-        right = self._right(width)
+        right = [*self._found(), *self._right(width)]
         parts = self._parts(width)
         room = width - width_of(right) - 12
         while sum(cell_len(part) + 3 for part in parts) > room and len(parts) > 2:
@@ -51,6 +51,12 @@ class TopBar(BarPane):
             shown = LinkText(text, part.target) if isinstance(part, LinkText) else text
             left += [(" › " if place else " ", "faint"), (shown, "strong" if last else "dim")]
         return [spread(left, [*right, (" ", "")], width)]
+
+    def _found(self) -> Row:
+        """Return what is wrong in the run that the overview shows."""
+        births = () if self.state.overview is None else self.state.overview.births
+        kinds = sorted({word_of(birth.cause.kind) for birth in births}, reverse=True)
+        return [(", ".join(kinds), "bad"), ("   ", "")] if kinds else []
 
     def _parts(self, width: int) -> list[str]:
         """From the model inwards; with room the innermost loop's limit too."""

@@ -15,6 +15,7 @@ from stepper.commands import Interpreter
 from stepper.commands.scripts import start_up
 from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
+from stepper.ir.model import Model
 from stepper.session.autosave import Autosave, RestoreResult
 from tui.paint.pane import Host
 from tui.state import State
@@ -120,6 +121,28 @@ class OpenFollowing(Struct, frozen=True):
         return followed(debugger, self.make, partial(_kept_apart, self.autosave, self.layout))
 
 
+class OpenOtherForm(Struct, frozen=True):
+    """Begin anew with the sequences of the model opened as loops, or with the model as it was before (`closed`).
+
+    The answer is a debugger, a sentence, and the model as it was.
+    """
+
+    closed: Model | None
+    autosave: Autosave | None
+    layout: Mapping[str, Any]
+
+    def answer(self, debugger: Debugger) -> tuple[Debugger, str, Model]:
+        """Return the other debugger. StepperError where the model cannot be run so."""
+        from stepper.ir.opening import open_sequences
+        from tui.session.reopening import followed
+
+        model, before = self.closed, debugger.model
+        model = open_sequences(before) if model is None else model
+        found, _ = followed(debugger, lambda: debugger.on_form(model), partial(_kept_apart, self.autosave, self.layout))
+        sentence = "the sequences are loops; Space closes them" if self.closed is None else "the sequences are closed"
+        return found, sentence, before
+
+
 def _kept_apart(autosave: Autosave | None, layout: Mapping[str, Any], old: Debugger) -> str:
     """Keep the session of a run that another one follows, so that neither replaces the other; return a sentence."""
     return "" if autosave is None else autosave.part(old, layout)
@@ -139,6 +162,8 @@ class ApplicationSession:
         self._starts_up = starts_up
         self._is_cut_short = False
         self.last_layout: dict[str, Any] = {}
+        self._closed: Model | None = None
+        """The model as it was before its sequences were opened."""
         self.has_asked = False
         """True if it was said that edits are not kept, and nothing was done since."""
 
@@ -227,6 +252,17 @@ class ApplicationSession:
 
         question = OpenFollowing(make, self.autosave, self._host.layout())
         self._host.driver.ask(question, begun, title="running on other inputs")
+
+    def toggle_sequences(self) -> None:
+        """Open the recurrent sequences of the model as loops, or close them again; the run begins anew."""
+
+        def begun(found: tuple[Debugger, str, Model]) -> None:
+            debugger, sentence, before = found
+            self._closed = before if self._closed is None else None
+            self.go_on_with((debugger, sentence))
+
+        question = OpenOtherForm(self._closed, self.autosave, self._host.layout())
+        self._host.driver.ask(question, begun, title="opening sequences")
 
     def go_on_with(self, found: tuple[Debugger, str]) -> None:
         """Put another debugger in place of the present one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepper.debug.overview.facts import RowKind
 from stepper.engine.program import CompiledModel
 from stepper.query.address_resolution import MAIN, Target, address_of
 from stepper.query.address_syntax import Address, Level, Name, NameKind
@@ -16,8 +15,7 @@ def address(card: Card, line: Line | None, run: int, iteration: int, compiled: C
     program = card.program
     if program is None or not program.operations:
         return ""
-    row = None if line is None else card.facts.rows[line.row]
-    site = None if row is None or row.kind is RowKind.SLICE else row.producer
+    site = None if line is None else card.made_by(line)
     computing = (one.layer for one in program.operations if site is not None and one.layer.id == site.id)
     layer = next(computing, None)
     named = program.operations[0].layer if layer is None else layer

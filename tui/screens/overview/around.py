@@ -10,11 +10,10 @@ from stepper.debug.overview.facts import BranchFacts, ModelPortFacts, Overview, 
 from tui.paint.names import layer_name
 from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
 from tui.screens.overview.cards import Card, LinePart
+from tui.screens.overview.cursor import UNCHANGED_FROM
 from tui.screens.overview.words import failed_at
 from tui.theme import GLYPHS
 
-UNCHANGED_FROM: Final = 1_000
-"""Iterations without any change from which on that is said."""
 Letters = Mapping[int, tuple[str, ...]]
 """The words for the elements of inputs of the model, by index."""
 _FLOW: Final[Cell] = ("  →  ", "faint")
@@ -41,6 +40,11 @@ def before(overview: Overview, letters: Letters, room: int, *, short: bool) -> R
         row += _sequences(overview, room - width_of(row))
     ends: Row = [("   after ", "dim"), (f"{len(overview.outputs)} {_plural('output', len(overview.outputs))}", "")]
     return [*row, *ends] if short and width_of(row) + width_of(ends) + 2 < room else row
+
+
+def has_sequences(overview: Overview) -> bool:
+    """True if the model has recurrent sequences that can be opened as loops, or are open."""
+    return bool(overview.sequences) or any(one.opened_from for one in overview.loops)
 
 
 def _sequences(overview: Overview, room: int) -> Row:
@@ -125,8 +129,7 @@ def _spoilt(port: ModelPortFacts) -> Row:
 
 def status(overview: Overview, *, short: bool) -> Row:
     """Return how the run went, or goes: time, rate, ticks, and in red what was found."""
-    kinds = {word_of(birth.cause.kind) for birth in overview.births}
-    row: Row = [(", ".join(sorted(kinds, reverse=True)), "bad"), ("   ", "")] if kinds else []
+    row: Row = []
     ticks = f"{overview.ticks:,} ticks "
     if overview.state is RunState.RUNNING and short:
         return [*row, (" running ", "now"), (f"  {overview.rate:,.0f}/s ", "strong")]

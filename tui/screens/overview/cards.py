@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, RowKind
 from stepper.engine.program import Program
+from stepper.ir.model import LayerSite
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form
 
@@ -84,7 +85,7 @@ class Line(NamedTuple):
 class Card(Struct, frozen=True, eq=False):
     """A loop: `index` among those of the overview, `program` its body's, `runs` what is known of its runs.
 
-    `choices` are the sides of the Ifs that stand in it, by index of the If, of each run.
+    `choices` are the sides of the Ifs that stand in it, by index of the If, of each run; `ifs` their layers.
     """
 
     index: int
@@ -93,11 +94,18 @@ class Card(Struct, frozen=True, eq=False):
     name: str
     lines: tuple[Line, ...] = ()
     choices: Mapping[int, tuple[ValueHistory | None, ...]] = {}
+    ifs: Mapping[int, LayerSite] = {}
 
     @property
     def runs(self) -> tuple[ActivationFacts, ...]:
         """Return the runs of which values are kept."""
         return self.facts.activations
+
+    def made_by(self, line: Line) -> LayerSite | None:
+        """Return the layer of the body that makes the values of a row; None of a slice."""
+        if line.part is LinePart.CHOICE:
+            return self.ifs[line.row]
+        return None if line.kind is RowKind.SLICE else self.facts.rows[line.row].producer
 
     def key(self, line: Line) -> RowKey:
         """Return what a row is known by."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from stepper.tensors.pictures import Form
 from tui.pictures.axis import Axis
 from tui.pictures.drawing import first_bad
-from tui.screens.overview.cards import Card, Line
+from tui.screens.overview.cards import Card, Line, LinePart
 from tui.state import State
 
 
@@ -21,6 +21,8 @@ class Place(NamedTuple):
     iteration: int
 
 
+UNCHANGED_FROM: Final = 1_000
+"""Iterations without any change from which on that is said."""
 NOWHERE = Place(0, 0, 0, 0)
 """The cursor where there is no card."""
 
@@ -111,14 +113,30 @@ def first_place(cards: Sequence[Card], now: Sequence[Place]) -> Place:
     return Place(0, first_picture(card), 0, max(card.runs[0].iterations - 1, 0) if card.runs else 0)
 
 
-def findings(cards: Sequence[Card]) -> list[Place]:
-    """Return the rows in which NaN or Inf appears, in time."""
+def findings(cards: Sequence[Card], *, all_kinds: bool = False) -> list[Place]:
+    """Return the rows in which NaN or Inf appears, in time, the birth before what it spoils.
+
+    With `all_kinds` also where shapes change first, and the last change of values that stay the same for long then.
+    """
     found = []
     for place, card in enumerate(cards):
         for k, line in enumerate(card.lines):
             for run, activation in enumerate(card.runs):
                 history = card.history(line, run)
-                bad = None if history is None or line.form is Form.WORDS else first_bad(history)
-                if bad is not None:
-                    found.append(((*activation.outer, bad), Place(place, k, run, bad)))
+                if history is not None and line.form is not Form.WORDS:
+                    iterations = [first_bad(history)]
+                    iterations += _other_findings(card, line, run) if all_kinds else []
+                    for iteration in {one for one in iterations if one is not None}:
+                        key = *activation.outer, iteration, not line.is_born
+                        found.append((key, Place(place, k, run, iteration)))
     return [place for _, place in sorted(found, key=lambda pair: pair[0])]
+
+
+def _other_findings(card: Card, line: Line, run: int) -> list[int]:
+    """Return the first change of the shape of a value, and its last change before it stays the same for long."""
+    history = card.runs[run].values[line.row] if line.part in (LinePart.VALUE, LinePart.GROWTH) else None
+    if history is None:
+        return []
+    found = [one.iteration for one in history.shapes[:1]]
+    since = history.unchanged_since
+    return [*found, since] if since and history.count - since >= UNCHANGED_FROM else found

@@ -50,7 +50,8 @@ def cards_of(overview: Overview, compiled: CompiledModel, labels: Labels) -> lis
     for index in in_order(overview):
         facts = overview.loops[index]
         inside = {branch: choices[branch] for branch, one in enumerate(overview.branches) if one.parent == index}
-        card = Card(index, facts, programs[index], layer_name(facts.layer), choices=inside)
+        ifs = {branch: overview.branches[branch].layer for branch in inside}
+        card = Card(index, facts, programs[index], layer_name(facts.layer), choices=inside, ifs=ifs)
         named = {row: letters[source] for (loop, row), source in places.items() if loop == index}
         found.append(replace(card, lines=tuple(_Lines(card, overview, labels, named).all())))
     return found

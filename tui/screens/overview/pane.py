@@ -9,11 +9,13 @@ from typing import ClassVar, Final
 from textual import events
 
 from stepper.debug.overview.facts import Overview, RunState
+from stepper.debug.story.facts import StoryQuestion
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS
 from tui.screens.overview import around
 from tui.screens.overview.addresses import address
+from tui.screens.overview.around import has_sequences
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, arranged, widths
 from tui.screens.overview.cards import Card, RowKey
 from tui.screens.overview.cursor import (
@@ -88,6 +90,9 @@ class OverviewPane(Pane):
         labels, self.state = self.state.labels, state
         known, driver = state.overview, self.host.driver
         if state.view is not None and driver is not self._driver:
+            if self._driver is not None:  # another run, perhaps of another form of the model
+                self._is_placed = False
+                self._wishes = Wishes(set(), {}, {}, {})
             self._driver = driver
             self.call_after_refresh(self._have_shown)  # the screen is painted first
         if known is not None:
@@ -129,20 +134,30 @@ class OverviewPane(Pane):
     def _take(self, overview: Overview, *, is_other: bool = False) -> None:
         if overview is self.overview and not is_other:
             return
-        self.overview = overview
+        self.overview, key = overview, self._key
         self._pictures.clear()
         compiled, labels = self.host.driver.compiled, self.state.labels
         self._cards = cards_of(overview, compiled, labels)
         self._letters = input_letters(overview, compiled, labels)
-        if not self._is_placed and self._cards and overview.state is not RunState.NOT_RUN:
+        if self._is_placed:
+            self._at = self._with_row(key)
+        elif self._cards and overview.state is not RunState.NOT_RUN:
             self._at = first_place(self._cards, self._now)
-            self._is_placed = overview.state is not RunState.RUNNING
+            self._is_placed = overview.looked_through and overview.state is not RunState.RUNNING
             self._is_at_failure = overview.failure is not None
         self._at = bounded(self._cards, self._at)
         if self._follows and overview.state is RunState.RUNNING:
             newest = max(len(self._cards[self._at.card].runs) - 1, 0) if self._cards else 0
             self._at = self._at._replace(run=newest)
             self._at = self._at._replace(iteration=max(iterations_at(self._cards, self._at) - 1, 0))
+
+    def _with_row(self, key: RowKey) -> Place:
+        """Return the cursor on the row of this key, which may stand elsewhere now that more is known."""
+        at, cards = self._at, self._cards
+        if at.card >= len(cards):
+            return at
+        card = cards[at.card]
+        return at._replace(line=next((k for k, line in enumerate(card.lines) if card.key(line) == key), at.line))
 
     # --- the cursor ----------------------------------------------------------------------------------------------
 
@@ -204,7 +219,7 @@ class OverviewPane(Pane):
     def seek(self, *, backward: bool) -> bool:
         """Put the cursor to the next NaN or Inf in time, after all to an error; False if there is none."""
         failed = self.overview is not None and self.overview.failure is not None
-        found = [*findings(self._cards), *([None] if failed else [])]
+        found = [*findings(self._cards, all_kinds=True), *([None] if failed else [])]
         here = None if self._is_at_failure else self._at
         outside = len(found) - 1 if backward else 0
         index = found.index(here) + (-1 if backward else 1) if here in found else outside
@@ -235,14 +250,36 @@ class OverviewPane(Pane):
         self.changed()
 
     def fold(self) -> None:
-        """Show the rows of the card that are only counted, or count them again."""
-        self._wishes.unfolded.symmetric_difference_update({self._at.card})
+        """Show the rows of the card that are only counted; where all are shown open the sequences, or close them."""
+        card, unfolded, overview = self._at.card, self._wishes.unfolded, self.overview
+        has_folded = any(one.folded for one in self._shown if one.place == card)
+        if overview is not None and not has_folded and has_sequences(overview):
+            unfolded.discard(card)
+            self.host.perform("overview sequences", echo=False)
+            return
+        unfolded.symmetric_difference_update({card})
         self.changed()
 
     @property
     def _key(self) -> RowKey:
         line = line_at(self._cards, self._at)
         return (-1, -1, 0) if line is None else self._cards[self._at.card].key(line)
+
+    def question(self, *, ends: bool) -> StoryQuestion | None:
+        """Return what is asked about: the value of the cursor, or the end of its loop; None where none ran."""
+        at, cards = self._at, self._cards
+        if not cards or not iterations_at(cards, at):
+            return None
+        card, compiled = cards[at.card], self.host.driver.compiled
+        if ends:
+            return StoryQuestion(card.facts.layer.name, ends=True, tick=self._last_tick)
+        place = address(card, line_at(cards, at), at.run, at.iteration, compiled)
+        return StoryQuestion(place, tick=self._last_tick)
+
+    @property
+    def _last_tick(self) -> int | None:
+        """The last tick of what has run."""
+        return None if self.overview is None else self.overview.ticks
 
     def lines_to_open(self) -> tuple[str, ...]:
         """Return the lines that go to the moment of the cursor; none where there is none."""

@@ -290,7 +290,10 @@ def test_enter_on_a_slice_goes_to_the_beginning_of_its_iteration() -> None:
         card = pane.cards[0]
         place = next(k for k, line in enumerate(card.lines) if line.name == "token")
         assert "2 more slices (Space)" in driven.text("overview")
-        await driven.press("space", *["down"] * place)
+        await driven.press("space")
+        for _ in card.lines:
+            if pane.at.line != place:
+                await driven.press("down")
         assert pane.at.line == place
         await driven.press("home", "right_square_bracket", "right_square_bracket", "enter")
         assert driven.state.iteration == 2 and driven.state.frame is not None and driven.state.frame.last == -1
@@ -332,3 +335,75 @@ def test_what_entered_from_far_off_hides_nothing() -> None:
     assert scale.full == 4 and scale.signed
     only_entered = ValueHistory("f32", (2,), 2, True, spans, -numbers[None], np.array([[0.0, -1e9]]))
     assert row_scale([only_entered], "mean", None).signed
+
+
+def test_space_opens_sequences_as_loops_and_closes_them() -> None:
+    vocabulary = SAMPLES / "date_normaliser" / "vocab.json"
+
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        shown = driven.text("overview")
+        assert '"20 November 2026"' in shown and "GRUSequence (Space opens it as a loop)" in shown
+        lines = shown.splitlines()
+        top = next(k for k, line in enumerate(lines) if line.split()[1:2] == ["atts"])
+        letters = "".join(line[25:27].strip() for line in lines[top : top + 16])
+        assert letters == "20␣November␣2026", "the elements are named by the input whose length is as open as theirs"
+        await driven.press("space")
+        await driven.ran()
+        pane = pane_of(driven)
+        assert [card.facts.opened_from for card in pane.cards] == ["GRUSequence", "GRUSequence", None]
+        assert "GRUSequence is open: Space closes it" in driven.text("overview")
+        assert cells(driven, "position").split()[3:6] == ["counts", "0,", "1,"]
+        await driven.press("space", "space")  # rows that are only counted are shown first
+        for _ in range(20):
+            await driven.filled()
+            pane = pane_of(driven)
+            if len(pane.cards) == 1:
+                break
+        await driven.ran()
+        assert len(pane.cards) == 1 and pane.cards[0].runs[0].iterations == 11
+
+    drive("date_normaliser", script, size=(160, 60), lines=(f'labels src.1 "{vocabulary}" input',))
+
+
+def test_e_tells_why_the_loop_ended_and_o_where_a_nan_comes_from() -> None:
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        assert "NaN, Inf" in driven.text("top"), "what is wrong stands in the first line"
+        await driven.press("e")
+        assert "time_mixing" in driven.text("story") and driven.state.stop is not None
+        assert driven.state.stop.tick == 0, "the moment stays"
+        await driven.press("q", "x", "x", "o")
+        assert "89.2" in driven.text("story") and not driven.app._faults
+
+    drive("rwkv_overflow", script, size=(160, 48))
+
+
+def test_the_operation_in_which_inf_is_born_has_a_row_and_the_cursor() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        lines = driven.text("overview").splitlines()
+        born = next(line for line in lines if "exp_key" in line and "born here" in line)
+        assert born.replace("▌", " ").split()[:3] == [
+            "I",
+            "exp_key",
+            "born",
+        ] and "2 more slices (Space)" in driven.text("overview")
+        assert pane.at.iteration == 7 and pane.cards[0].lines[pane.at.line].is_born
+
+    drive("rwkv_overflow", script, size=(160, 48))
+
+
+def test_sides_of_an_if_stand_beside_the_iterations() -> None:
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        numbers, number = [], 27
+        while number != 1:
+            numbers.append(number)
+            number = number // 2 if number % 2 == 0 else 3 * number + 1
+        row = next(line for line in driven.text("overview").splitlines() if "then?" in line)
+        sides = "".join(letter for letter in row[25:] if letter in "TF")
+        even = ["T" if one % 2 == 0 else "F" for one in numbers]
+        assert sides[:30] == "".join(even[:30]) and sides[-30:] == "".join(even[-30:])
+
+    drive("while_loop", script, size=(160, 48))
