@@ -21,6 +21,7 @@ from stepper.debug.stop import Stop
 from stepper.engine.frames import LoopRun
 from stepper.engine.program import Program
 from stepper.ir.model import Layer
+from stepper.tensors.statistics import FITTING
 from tui.worker.event_log import LogEntry
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class State(Struct, frozen=True, eq=False):
     is_edited: bool = False
     has_edits: bool = False
     furthest: int = 0
-    statistic: str = "rms"
+    statistic: str = FITTING
     failure: str = ""
     output_names: tuple[str, ...] = ()
     selected: int | None = None

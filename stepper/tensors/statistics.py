@@ -129,13 +129,14 @@ STATISTICS: Final = (
     Statistic("max", lambda one: one.max, lambda stack: stack.max, lambda numbers: float(numbers.max())),
     Statistic("peak", over_iterations=lambda numbers: float(np.abs(numbers).max())),
     Statistic("mean", lambda one: one.mean, lambda stack: stack.mean, lambda numbers: float(numbers.mean())),
+    Statistic("last", over_iterations=lambda numbers: float(numbers[-1])),
     Statistic("std", lambda one: one.std, lambda stack: stack.std),
     Statistic("nan", lambda one: one.nan, FiniteStack.none),
     Statistic("inf", lambda one: one.infinite, FiniteStack.none),
     Statistic("zero", lambda one: one.zeros, FiniteStack.zeros),
 )
-"""`peak` is the largest magnitude; nan, inf and zero count elements. What is recorded has a column in the schema of
-recordings (`stepper/recording/schema.py`), too.
+"""`peak` is the largest magnitude, `last` the last element; nan, inf and zero count elements. What is recorded has a
+column in the schema of recordings (`stepper/recording/schema.py`), too.
 """
 
 _OF: Final = {one.name: one.of for one in STATISTICS if one.of is not None}
@@ -145,7 +146,11 @@ _OVER_ITERATIONS: Final = {one.name: one.over_iterations for one in STATISTICS i
 RECORDED: Final = tuple(_OF)
 """The names of the statistics that recordings have, in the order of their columns."""
 
-OVER_ITERATIONS: Final = tuple(dict.fromkeys(("rms", "mean", *_OVER_ITERATIONS)))
+FITTING: Final = "auto"
+"""The statistic that fits the kind of a tensor: of floats the rms, of whole numbers (tokens, indices) the last element,
+of booleans the share that is true.
+"""
+OVER_ITERATIONS: Final = tuple(dict.fromkeys((FITTING, "mean", "rms", *_OVER_ITERATIONS)))
 """The names of those that stand for a tensor over iterations, in the order in which they are offered."""
 
 Row = tuple[int | float | None, ...]
@@ -175,7 +180,8 @@ def recorded_rows(stack: Array) -> list[Row]:
 # --- one number for a tensor ----------------------------------------------------------------------------------------
 
 _REAL: Final = (np.dtype(np.float32).char, np.dtype(np.float64).char)
-_HIDING: Final = ("min", "max")
+_FITTING: Final = {"f": "rms", "i": "last", "u": "last", "b": "mean"}
+_HIDING: Final = ("min", "max", "last")
 """Those that may be finite where an element is not."""
 
 
@@ -191,14 +197,18 @@ def number_of(value: Any, statistic: str = "rms") -> float | None:
 def quiet_number_of(value: Any, statistic: str) -> float | None:
     """Return the same where numpy was told already to keep quiet, which takes longer than many a number."""
     array = np.asarray(value)
+    kind = "f"
     if array.dtype.char not in _REAL:
         array = storable(array)
-        if array.dtype.kind not in "fiub":
+        kind = array.dtype.kind
+        if kind not in "fiub":
             return None
         array = array.astype(np.float64)
     if array.size <= 1:
         return float(array.item()) if array.size else None
     numbers = array.reshape(-1)
+    if statistic == FITTING:
+        statistic = _FITTING[kind]
     found = _OVER_ITERATIONS[statistic](numbers)
     if math.isfinite(found) and (statistic not in _HIDING or bool(np.isfinite(numbers).all())):
         return found

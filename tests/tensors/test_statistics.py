@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stepper.element_types import ELEMENT_TYPES, FLOATING
-from stepper.tensors.statistics import CHUNK, Statistics, statistics
+from stepper.tensors.statistics import CHUNK, Statistics, number_of, statistics
 
 FLOATS = sorted((name for name, each in ELEMENT_TYPES.items() if each.dtype in FLOATING), key=str)
 INTEGERS = ["boolean", "i4", "i8", "i16", "i32", "i64", "u1", "u2", "u4", "u8", "u16", "u32", "u64"]
@@ -168,3 +168,11 @@ def test_large_tensors_take_little_memory() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * 2**20
+
+
+def test_the_fitting_statistic_is_chosen_by_the_kind_of_the_tensor() -> None:
+    assert number_of(np.array([3.0, -4.0], np.float32), "auto") == pytest.approx(math.sqrt(12.5))
+    assert number_of(np.array([[7, 1], [0, 12]], np.int64), "auto") == 12
+    assert number_of(np.array([True, False, True, True]), "auto") == 0.75
+    assert number_of(np.array([np.nan, 1.0]), "auto") != number_of(np.array([np.nan, 1.0]), "auto")
+    assert number_of(np.array([np.inf, 1.0]), "last") == np.inf

@@ -69,7 +69,7 @@ def test_the_worker_carries_out_requests_without_an_application() -> None:
     driver.start()
     driver.execute(f"run-to {DECODER}@3")
     moved = heard.until(lambda state: state.iteration == 3)
-    assert moved.statistic == "rms" and moved.cells is None and moved.sweep is None
+    assert moved.statistic == "auto" and moved.cells is None and moved.sweep is None
     driver.adjust(ShowStatistic("max"))
     driver.adjust(ShowCells((0, 3)))
     driver.adjust(ShowTime((0, 8)))

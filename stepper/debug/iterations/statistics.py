@@ -28,7 +28,7 @@ from stepper.engine.program import LoopPlan, Program, Value
 from stepper.errors import UsageError
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 from stepper.tensors.known_values import KnownValues
-from stepper.tensors.statistics import OVER_ITERATIONS, quiet_number_of
+from stepper.tensors.statistics import FITTING, OVER_ITERATIONS, quiet_number_of
 
 MOST_ITERATIONS: Final = 64
 _AHEAD: Final = 8
@@ -199,7 +199,7 @@ class _ActivationStatistics:
 class IterationStatistics:
     """The histories of a debugger's run; to be used where the run itself is used."""
 
-    def __init__(self, timeline: Timeline, statistic: str = "rms") -> None:
+    def __init__(self, timeline: Timeline, statistic: str = FITTING) -> None:
         self._timeline = timeline
         self._file = str(timeline.machine.compiled.model.path)
         self.statistic = statistic

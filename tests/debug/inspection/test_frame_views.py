@@ -24,7 +24,7 @@ def values_by_stepping(debugger: Debugger) -> dict[tuple[str, int, int], list[fl
         frame = debugger.machine.stack[-1]
         entered = 0 if frame.activation is None else frame.activation.entered
         key = (frame.program.name, entered, frame.pc - 1)
-        number = number_of(frame.values[stop.done.outputs[0]])
+        number = number_of(frame.values[stop.done.outputs[0]], "auto")
         found.setdefault(key, []).append(np.nan if number is None else number)
     return found
 
@@ -83,6 +83,8 @@ def test_statistics_agree_with_numpy_and_tell_what_is_not_finite(statistic: str)
         "min": values.min(),
         "max": values.max(),
         "peak": np.abs(values).max(),
+        "last": values[-1, -1],
+        "auto": np.sqrt(np.mean(np.square(values, dtype=np.float64))),
     }[statistic]
     assert number_of(values, statistic) == pytest.approx(float(formula), rel=1e-5)
     values[1, 2] = np.inf

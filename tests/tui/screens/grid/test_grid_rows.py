@@ -130,7 +130,7 @@ def test_the_differences_are_a_statistic_of_the_cells(twins: Debugger) -> None:
             np.testing.assert_allclose(numbers, [one.distance for one in found if one is not None], rtol=5e-2)
         assert letters(driven, "hU", 3)[0] == "", "what is carried is the same in the first iteration"
         await driven.press("V")
-        assert "rms, shade by row" in driven.text("grid") and "≠" not in "".join(letters(driven, "xW", STEPS))
+        assert "auto, shade by row" in driven.text("grid") and "≠" not in "".join(letters(driven, "xW", STEPS))
         await driven.press("V", "V", "V", "V", "V")
         assert "difference, shade" in driven.text("grid")
         await driven.press("g", "N", "N", "N", "N", "N", "N", "N", "N", "x")
