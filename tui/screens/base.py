@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
+from textual.widget import Widget
 
 from stepper.debug.stop import Reason
 from tui.keys.keymap import Dispatcher, Situation
@@ -121,6 +122,13 @@ class DebugScreen(Guarded, Screen[None]):
             yield KeysLine(self.host, id="keys")
         yield PickList(self.host, id="picks")
         yield TooSmall(self.host, id="too-small")
+
+    def adopt(self, pane: Pane, parent: Widget) -> None:
+        """Show one more pane at the end of a container."""
+        pane.batched = self._batched
+        parent.mount(pane)
+        self._panes = (*self._panes, pane)
+        pane.call_after_refresh(lambda: self._update(pane, self.host.state))
 
     def body(self) -> ComposeResult:
         """Yield the panes."""

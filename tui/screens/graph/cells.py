@@ -381,8 +381,11 @@ class Painter:
                 cells[1 if box.height > 1 else 0] = break_glyph(one), "bad" if plain else tone
         if tone in ("bad", "badbox"):
             word = self._anomaly(key) if box.height > 1 else self._anomaly(key)[:1]
-            for place, letter in enumerate(word):
-                cells[box.width - 1 - (len(word) if box.height > 1 else 0) + place] = letter, tone
+            end = box.width - 1
+            if box.height == 1:  # before the bracket, unless the name goes on to it
+                end += cells[box.width - 2][0] != " "
+            for place, letter in enumerate(word, end - len(word)):
+                cells[place] = letter, tone
 
     def _anomaly(self, key: int) -> str:
         return next((word for word in map(self._scene.anomaly, self._indices.of(key)) if word), "")

@@ -9,6 +9,7 @@ from typing import Final
 
 from textual import events
 from textual.app import ComposeResult
+from textual.css.scalar import Scalar
 
 from stepper.debug.moments.texts import spread_sentence
 from stepper.debug.stop import Reason
@@ -32,6 +33,8 @@ from tui.screens.moments.spread import SpreadGrid
 from tui.screens.timeline.bar import TimelineBar
 from tui.state import State
 
+_LEAST_SPARE: Final = 12
+"""Rows below the list of operations from which on the selected value is drawn there."""
 TABS: Final = {"body": "graph", "ops": "operations", "value": "value", "loop": "edges", "time": "timeline"}
 """Each tab and the pane that has the focus in it."""
 
@@ -137,6 +140,7 @@ class MainScreen(DebugScreen):
         super().show(state)
         if self.is_ready:
             self._choose_strip()
+            self._fill_left()
             self._tell_spread(state)
             if not self.host.answered[0]:
                 self.put_answer("", "dim")
@@ -160,6 +164,20 @@ class MainScreen(DebugScreen):
         pair = self.query_one("#pair")
         pair.set_class(is_covered or state.a is None, "hidden")
         pair.set_class(centre == "moments", "above")
+
+    def _fill_left(self) -> None:
+        """Put the selected value below a short list of operations on a large screen."""
+        listed, frames = self.query_one(Operations), self.query_one(Frames)
+        tall = self.query_one("#left").size.height - frames.outer_size.height - listed.count(listed.size.width) - 2
+        found = self.query("#spare")
+        if not found and tall >= _LEAST_SPARE and self.has_class("-huge"):
+            from tui.screens.main.spare import SelectedValue  # what the first picture does not need
+
+            self.adopt(SelectedValue(self.host, id="spare"), self.query_one("#left"))
+        for spare in found:
+            spare.display = self.has_class("-huge") and tall >= _LEAST_SPARE
+            if spare.display and spare.styles.height != Scalar.from_number(tall):
+                spare.styles.height = tall
 
     def _tell_spread(self, state: State) -> None:
         """Say what became of the outputs as soon as that is known, unless something else was said meanwhile."""
@@ -249,6 +267,7 @@ class MainScreen(DebugScreen):
         timeline.lines_shown = 3 if height < 44 else 5 if height < 56 else 8
         self.query_one(AnswerCard).most = height if width < 100 else max(6, height // 3)
         timeline.changed()
+        self.call_after_refresh(self._fill_left)
 
     def size_classes(self, width: int, height: int) -> dict[str, bool]:
         """Return the tab that is shown, too."""

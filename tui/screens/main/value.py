@@ -19,6 +19,7 @@ from tui.paint.names import operation_names, partner_mark
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number, padded, printable, spark, width_of
 from tui.screens.value.profile import LEAST, profile
+from tui.state import State
 
 _INDEX: Final = 4
 _WRAPPED: Final = 8
@@ -88,24 +89,7 @@ class ValueStrip(Pane):
         rest = room - len(found)
         columns = column_rows(array, width, rest - 1)
         found += [[], *columns] if columns else column_rows(array, width, rest)
-        return _four([*found, *self._history_rows(width, room - len(found))], room)
-
-    def _history_rows(self, width: int, lines: int) -> list[Row]:
-        """Return the last iterations as columns or in a row of bars, where there is room for them below the value."""
-        frame, cursor, history = self.state.frame, self.state.cursor, self.state.history
-        if frame is None or cursor is None or history is None or frame.iteration is None or lines < 3:
-            return []
-        last = frame.iteration if frame.is_done(cursor) else frame.iteration - 1
-        numbers = history.of(cursor, last, (width - 10) // 2)
-        begin = next((place for place in range(len(numbers), 0, -1) if numbers[place - 1] is None), 0)
-        known = [one for one in numbers[begin:] if one is not None]
-        if len(known) < 2:
-            return []
-        title = f" {history.statistic} in iterations {last + 1 - len(known)} to {last}"
-        wide = max(1, min((width - 10) // len(known), 6))
-        columns = profile(known, wide, 1, lines - 2)
-        bars = "".join(bar * (wide - 1) + " " if wide > 1 else bar for bar in spark(known))
-        return [[], [(title, "dim")], *(columns or [[(" ", ""), (bars, "bar")]])]
+        return _four([*found, *history_rows(self.state, width, room - len(found))], room)
 
     def _labels(self, array: Array) -> Row:
         """Return the words for the numbers, where the value has labels."""
@@ -120,6 +104,24 @@ class ValueStrip(Pane):
         if self._known is None or self._known[0] is not array:
             self._known = array, statistics(array)
         return statistics_row(self._known[1], width)
+
+
+def history_rows(state: State, width: int, lines: int) -> list[Row]:
+    """Return the last iterations as columns or in a row of bars, where there is room for them below the value."""
+    frame, cursor, history = state.frame, state.cursor, state.history
+    if frame is None or cursor is None or history is None or frame.iteration is None or lines < 3:
+        return []
+    last = frame.iteration if frame.is_done(cursor) else frame.iteration - 1
+    numbers = history.of(cursor, last, (width - 10) // 2)
+    begin = next((place for place in range(len(numbers), 0, -1) if numbers[place - 1] is None), 0)
+    known = [one for one in numbers[begin:] if one is not None]
+    if len(known) < 2:
+        return []
+    title = f" {history.statistic} in iterations {last + 1 - len(known)} to {last}"
+    wide = max(1, min((width - 10) // len(known), 6))
+    columns = profile(known, wide, 1, lines - 2)
+    bars = "".join(bar * (wide - 1) + " " if wide > 1 else bar for bar in spark(known))
+    return [[], [(title, "dim")], *(columns or [[(" ", ""), (bars, "bar")]])]
 
 
 def statistics_row(found: Statistics, width: int) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
@@ -61,3 +63,25 @@ def _lines(driven: Driven, name: str) -> list[str]:
         shaded = any(part.style and part.style.bgcolor != pane.rich_style.bgcolor for part in strip)
         found.append("shades" if shaded else strip.text)
     return found
+
+
+def test_below_a_short_list_of_a_large_screen_is_the_selected_value_over_the_iterations() -> None:
+    async def script(driven: Driven) -> None:
+        await _until(driven, "over iterations", "[0,7]")
+        assert driven.text("spare").splitlines()[0].split() == ["wkv", "over", "iterations"]
+        await driven.press("K", "K")
+        await _until(driven, "numerator_now over", "[0,7]")
+        await driven.press("u")
+        assert not driven.pane("spare").display or driven.pane("spare").size.height >= 11
+
+    drive("rwkv_overflow", script, lines=("run-to wkv@5",), size=(200, 60))
+
+
+async def _until(driven: Driven, *words: str) -> None:
+    for _ in range(60):
+        await driven.filled()
+        found = driven.app.screen.query("#spare")
+        if found and all(word in driven.text("spare") for word in words):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{words} did not come")
