@@ -25,6 +25,9 @@ from stepper.query.known_names import MOST, KnownNames, NamedValue
 
 _TAKES_NAMES: Final = re.compile(r"ADDR|TARGET|EXPR|PATTERN|NAME \[FILE")
 _LAST_NAME: Final = re.compile(r"(?:`[^`]*|[^\s`()\[\]{},+*=<>!&|\"'])*$")
+_TEXT: Final = "TEXT"
+"""The syntax of a command that searches a text in names."""
+_LAST_PART: Final = re.compile(r"`[^`]*`$|[^:`]*$")
 _LITERAL: Final = re.compile(r"[a-z][a-z-]*")
 
 
@@ -84,6 +87,8 @@ class Completer:
             return []
         given = [*_literals(command.syntax), *(words or {}).get(command.name, ())]
         found = [Completion(f"{head} {word}", word) for word in given if word.startswith(rest)]
+        if command.syntax == _TEXT:
+            return self._texts(f"{head} ", rest, frames, most)
         if not _TAKES_NAMES.search(command.syntax) or len(found) >= most:
             return found
         return [*found, *self._values(f"{head} ", rest, frames, most)]
@@ -124,6 +129,13 @@ class Completer:
             form = "" if value.layer.is_loop else value.declared if array is None else form_text(array)
             found.append(Completion(before + typed, typed, f"{_kind(value)}{level}", form, array))
         return found
+
+    def _texts(self, head: str, rest: str, frames: Sequence[FrameView], most: int) -> list[Completion]:
+        """Return the names that have a text in them, each once, as a search takes them."""
+        found = self._values(head, rest, frames, most)
+        named = ((one, _LAST_PART.findall(one.word)[0].strip("`")) for one in found)
+        texts = {text: Completion(head + text, text, one.what, one.form, one.array) for one, text in reversed([*named])}
+        return list(reversed(texts.values()))
 
     def _described(self, address: str, kind: str, line: str, frames: Sequence[FrameView]) -> Completion:
         """Return a candidate with its type and shape."""

@@ -88,3 +88,18 @@ def test_the_name_that_the_screen_writes_for_a_loop_leads_into_it_and_names_of_i
         assert driven.state.iteration == 0
 
     drive("date_normaliser", script, size=(80, 24))
+
+
+def test_an_ambiguous_name_within_an_expression_and_in_a_search(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("break when max(sine) > 2 and iter > 1")
+        await driven.press("escape")
+        await driven.type("print max(sine) + 1")
+        await driven.press("down", "enter")
+        assert driven.app.typed[-1] == "print max(two::sine) + 1"
+        await driven.press("slash", *"si", "tab")
+        assert driven.app.front.prompt.value == "search sine"
+        await driven.press("enter", "t")
+        assert "one 0" in driven.text("top")
+
+    drive(three_loops(tmp_path), script, size=(100, 30))

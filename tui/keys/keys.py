@@ -400,6 +400,7 @@ TYPING: Final = {
     "prompt": (
         ("Enter", "run"), ("Tab", "complete"), ("→", "take the suggestion"), ("↑ ↓", "history"), ("Esc", "leave"),
     ),
+    "completing": (("Enter", "run"), ("Tab", "the next"), ("↑ ↓", "choose"), ("Esc", "as it was")),
     "letter": (("a", "to z or 0 to 9: its name"), ("Esc", "none")),
     "line": (("Enter", "keep"), ("Tab", "complete"), ("Ctrl+U", "clear"), ("Esc", "as it was")),
 }  # fmt: skip

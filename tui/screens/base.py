@@ -307,7 +307,8 @@ class DebugScreen(Guarded, Screen[None]):
             return
         pane = self.host.focused_pane
         kind = "" if pane is None else "line" if pane.is_typing else pane.kind
-        kind = "prompt" if isinstance(self.focused, Prompt) else kind
+        if isinstance(self.focused, Prompt):
+            kind = "completing" if self.query_one("#picks", PickList).is_open else "prompt"
         kind = "letter" if self.dispatcher.takes_letter else kind
         situation = Situation(self.situation(), self._following)
         self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.host.keymap, situation)

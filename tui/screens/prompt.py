@@ -70,6 +70,7 @@ class Prompt(Input):
             self.host.submit(line)
         elif event.key == "escape" and picks.is_open:
             picks.put("", ())
+            self.host.show_keys()
             self.value = self._typed
             self.cursor_position = len(self.value)
         elif event.key == "escape":
@@ -82,6 +83,7 @@ class Prompt(Input):
             self._complete(-1)
         else:
             picks.put("", ())
+            self.host.show_keys()
             await super()._on_key(event)
             return
         event.stop()
@@ -104,7 +106,8 @@ class Prompt(Input):
             if not found:
                 return
             self._typed = self.value
-            picks.put("Tab: the next", found if len(found) > 1 else ())
+            picks.put("ways to go on", found if len(found) > 1 else ())
+            self.host.show_keys()
             self.take(found[0])
             return
         entries = picks.entries()
