@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 
-from stepper.debug.iterations.loop_runs import Outer, enter_run, iterations_in_all, outer_now
+from stepper.debug.iterations.loop_runs import Outer, enter_run, go_to_latest, iterations_in_all, outer_now
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
@@ -77,6 +77,7 @@ def _to_its_end(timeline: Timeline, depth: int) -> None:
     """Go on to where the loop at this depth is left, or as far as it may be computed."""
     machine, deadline = timeline.machine, perf_counter() + MOST_SECONDS
     furthest = timeline.furthest
+    go_to_latest(timeline, depth)
     while len(machine.stack) > depth:
         if machine.tick >= furthest and perf_counter() > deadline:
             return

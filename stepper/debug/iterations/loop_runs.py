@@ -77,6 +77,21 @@ def enter_run(timeline: Timeline, program: Program, outer: Outer = ()) -> int:
     return depth
 
 
+def go_to_latest(timeline: Timeline, depth: int) -> None:
+    """Go to the latest moment that is known of the run of the loop at this depth, if it is later. Raise Paused."""
+    machine = timeline.machine
+    activation = machine.stack[depth].activation
+    assert activation is not None
+    entered = activation.entered
+
+    def fits(snapshot: Snapshot) -> bool:
+        return len(snapshot.frames) > depth and _is_run(snapshot.frames[depth], entered)
+
+    nearest = timeline.history.latest(fits)
+    if nearest is not None and nearest.tick > machine.tick:
+        timeline.goto(nearest.tick)
+
+
 def address_in_run(address: Address, body: Program, outer: Outer, iteration: int | None) -> Address:
     """Return a full address (of address_of) with the iterations around a run of the loop of a body, and one of it."""
     around = {id(layer): one for layer, one in zip(body.path, outer, strict=False)}
@@ -137,6 +152,9 @@ def iterations_in_all(timeline: Timeline, depth: int) -> int:
     assert activation is not None
     last = activation.iteration + 1
     with excursion(timeline):
+        go_to_latest(timeline, depth)
+        latest = machine.stack[depth].activation
+        last = max(last, 0 if latest is None else latest.iteration + 1)
 
         def visit(now: Frame, _tick: int) -> bool:
             nonlocal last
