@@ -40,6 +40,9 @@ class RowSource(Protocol):
     def rows_with(self, test: Callable[[Array], Array]) -> Array:
         """Return in which rows any column passes a test."""
 
+    def numbered(self, text: str) -> str:
+        """Return a condition with `column_7` in place of each name of a column that no expression can have."""
+
     def column_called(self, name: str, index: tuple[int, ...]) -> int | None:
         """Return the number of the column of an element."""
 
@@ -54,7 +57,7 @@ class RowFilter:
         self.text = text
         self.mask: Array = np.zeros(0, bool)
         self._word = _WORDS.get(text.strip().lower())
-        written = written_out(text)
+        written = sheet.numbered(written_out(text))
         self._by_column = None if self._word else column_condition(written, sheet.column_called)
         self._by_iteration: _AskedIterations | None = None
         if self._word is None and self._by_column is None:

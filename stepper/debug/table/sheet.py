@@ -11,6 +11,7 @@ what is known of each column, and then the cells that are seen, the column that 
 from __future__ import annotations
 
 import math
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -399,8 +400,19 @@ class Sheet:
                 found |= test(numbers) if known is None else test(numbers) & known
         return found
 
+    def numbered(self, text: str) -> str:
+        """Return a condition with `column_7` in place of each name of a bucket or statistic; expressions lack those."""
+        named = [(one.name, number) for number, one in enumerate(self.columns) if one.index is None]
+        for name, number in sorted(named, key=lambda pair: -len(pair[0])):
+            if name in text:
+                text = re.sub(rf"(?<![\w./`]){re.escape(name)}(?![\w.\[(])", f"column_{number}", text)
+        return text
+
     def column_called(self, name: str, index: tuple[int, ...]) -> int | None:
         """Return the number of the column of an element, of a type that numpy computes with; None: there is none."""
+        numbered = re.fullmatch(r"column_([0-9]{1,6})", name)
+        if numbered is not None and not index and int(numbered[1]) < len(self.columns):
+            return int(numbered[1])
         for value in self._values:
             if value.value.base != name or value.value.statistic or value.is_uneven:
                 continue

@@ -74,6 +74,11 @@ def test_large_values_are_in_buckets_which_open() -> None:
     view = sheet.view(REQUEST)
     assert len(view.columns) == 64 and all(column.is_bucket for column in view.columns)
     np.testing.assert_allclose(cells(view), np.stack([part.mean(axis=1) for part in parts], 1), rtol=1e-5)
+    mean = cells(view)[:, 2]
+    view = sheet.view(
+        SheetRequest(0, 99, (0,), None, f"{view.columns[2].name} > 0.01 and not {view.columns[2].name} > 1")
+    )
+    assert view.iterations == tuple(np.flatnonzero(mean > 0.01).tolist()) and not view.problem
     sheet.choose("max")
     sheet.read_on(5)
     largest = np.stack([np.abs(part).max(axis=1) for part in parts], 1)
@@ -201,6 +206,10 @@ def test_each_run_of_an_inner_loop_has_its_table() -> None:
     ):
         with pytest.raises(UsageError, match=reason):
             Sheet(debugger.timeline, wrong)
+    operations = read(debugger, "max(*)")
+    assert operations.view(SheetRequest(0, 9, (0,), None, "pairs_left < 4 and prev(pairs_left) == 4")).iterations == (
+        1,
+    )
     names = [column.name for column in read(debugger, "rms(*)").view(REQUEST).columns]
     assert names == ["pairs_left", "pairs_of_neighbours", "order_row", "keep_going", "pairs_of_neighbours:1"]
 

@@ -94,7 +94,9 @@ class TablePane(Pane):
         view, shown = self.topic.view, self.topic.shown
         if view is None or not shown:
             return _NARROWEST
-        wanted = min(max([_NARROWEST, *(cell_len(view.columns[one].name) + 3 for one in shown[:64])]), _WIDEST)
+        wanted = min(
+            max([_NARROWEST, *(cell_len(view.columns[one].name.partition("+")[0]) + 3 for one in shown[:64])]), _WIDEST
+        )
         room = max(self.size.width - self.label_width - 2, 1)
         return wanted if wanted * len(shown) <= room else min(wanted, _USUAL)
 
@@ -125,11 +127,19 @@ class TablePane(Pane):
             words = self._sorted_words(view)
             row.append((clip(printable(_of(view.forms, brief=True)), max(room - width_of(words) - 3, 12)), "note"))
             return [*row, ("   ", ""), *words]
-        text = _of(view.forms, brief=len(view.forms) > 4) + (f"   {path}" if path else "")
+        text = _of(view.forms, brief=len(view.forms) > 4) + (f"   {path}" if path else "") + self._buckets(view)
         when = "" if any(form.is_entered for form in view.forms) else " after each iteration"
         outer = [str(one) for one in view.outer if one is not None]
         run = f", run {'.'.join(outer)}" if outer else ""
         return [*row, (clip(f"{printable(text)}{when}{run}", room), "note")]
+
+    def _buckets(self, view: SheetView) -> str:
+        """Return how large the buckets are, and which number stands for one."""
+        sheet = self.topic.level.sheet
+        sizes = [one.end - one.begin for one in view.columns if one.is_bucket]
+        if not sizes or sheet is None:
+            return ""
+        return f", {sheet.statistic} of {len(sizes)} buckets of {max(sizes):,} elements"
 
     def _words(self, view: SheetView, width: int) -> Row:
         constant, by_hand = self.topic.hidden
@@ -165,7 +175,9 @@ class TablePane(Pane):
             head = view.heads.get(column)
             is_key = level.sort is not None and level.sort.column == column
             mark = (_DOWN if level.sort.descending else _UP) if is_key and level.sort is not None else ""
-            name = column_label(view.columns[column].name, wide - 2 - (2 if mark else 0))
+            one = view.columns[column]
+            text = f"{one.name.rpartition('+')[0]}+" if one.is_bucket else one.name  # how many, the title says
+            name = column_label(text, wide - 2 - (2 if mark else 0))
             tone = "title-on" if column == level.column or is_key else "strong"
             names.append((f"{name}{f' {mark}' if mark else ''} ".rjust(wide), tone))
             times.append((f"{'' if head is None else time_bars(head, bars)} ".rjust(wide), "bar"))
