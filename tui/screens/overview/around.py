@@ -245,7 +245,8 @@ def _births(overview: Overview, head: Cell, *, short: bool) -> list[Row]:
         kind = "" if layer is None else f"{layer.type} "
         row += [("  →  ", "dim")] if place else []
         row += [(word_of(cause.kind), "bad"), (f" {'in' if place else 'born in'} {kind}", ""), (name, "strong")]
-        row.append((f" {element_text(cause.element)}" + (f" ({cause.arithmetic})" if cause.arithmetic else ""), "dim"))
+        how = f" ({cause.arithmetic})" if cause.arithmetic and not short else ""
+        row.append(("" if short and place else f" {element_text(cause.element)}{how}", "dim"))
     if len(births) > 3:
         row.append((f"  … {len(births) - 3} more", "dim"))
     spoilt = [f"{port.nan + port.infinite} in {printable(port.name)}" for port in outputs if port.nan or port.infinite]
@@ -253,14 +254,15 @@ def _births(overview: Overview, head: Cell, *, short: bool) -> list[Row]:
     row.append((_looked(overview), "dim"))
     if short:
         return [row]
-    operands = [one for one in births[0].cause.operands if one.value is not None]
-    values = "   ".join(
-        f"{layer_name(one.layer)}{element_text(one.element)} = {scalar_text(one.value)}" for one in operands
+    cause = births[0].cause
+    told = ", ".join(
+        f"{layer_name(one.layer)}{element_text(one.element)} = {scalar_text(one.value)}"
+        for one in cause.operands
+        if one.value is not None
     )
-    return [
-        row,
-        [("         ", ""), (f"{values}   " if values else "", "dim"), ("x", "key"), (" walks these in time", "dim")],
-    ]
+    told += f": {cause.formula}" if cause.formula and told else cause.formula
+    keys: Row = [("x", "key"), (" walks these in time   ", "dim"), ("o", "key"), (" causes", "dim")]
+    return [row, [("         ", ""), (f"{told}   " if told else "", "dim"), *keys]]
 
 
 def _plural(word: str, count: int) -> str:

@@ -12,7 +12,7 @@ from tui.pictures.axis import ENTERED, Axis, nested, plain
 from tui.pictures.drawing import first_bad, form_on, height_wanted
 from tui.pictures.heights import Want, heights
 from tui.screens.overview.cards import Card, LinePart, Rank, RowKey
-from tui.screens.overview.cursor import Place
+from tui.screens.overview.cursor import Place, on_row
 from tui.screens.overview.words import limit_of
 
 LOW: Final = 28
@@ -155,7 +155,7 @@ def _placed(overview: Overview, cards: Sequence[Card], at: Place, share: Widths,
         known = axes.get(card.index)
         strip = None
         if known is None:
-            run = at.run if place == at.card else max(len(card.runs) - 1, 0)
+            run = on_row(cards, at, place, 0).run if card.runs else 0
             known = (_axis(overview, card, run, share),), (min(run, max(len(card.runs) - 1, 0)),)
             strip = plain(card.facts.runs, share.picture, share.slot) if card.facts.runs > 1 else None
         words = tuple(k for k, line in enumerate(card.lines) if line.form is Form.WORDS)
@@ -271,11 +271,12 @@ def _want(shown: Shown, place: int, at: Place, taller: int) -> Want:
 
 
 def _airy(one: Shown) -> list[int]:
-    """Return the rows above which a line is left free: the first of a group, and a picture below another one."""
+    """Return the rows above which a line is left free: the first of a group, a picture or a change below a picture."""
     found = []
     lines = one.card.lines
     for before, this in zip(one.lines, one.lines[1:], strict=False):
-        both = lines[before].form is Form.PICTURE and lines[this].form is Form.PICTURE
+        is_change = LinePart.CHANGE in (lines[before].part, lines[this].part)
+        both = lines[before].form is Form.PICTURE and (lines[this].form is Form.PICTURE or is_change)
         if lines[before].group != lines[this].group or both:
             found.append(this)
     return found

@@ -72,14 +72,22 @@ def passed(cards: Sequence[Card], at: Place, iteration: int) -> Place:
     return at._replace(iteration=iteration)
 
 
+def run_near(cards: Sequence[Card], at: Place, number: int) -> Place:
+    """Return the place in the kept run of the cursor's loop that is nearest to the one of this number."""
+    runs = cards[at.card].runs
+    return at._replace(run=min(range(len(runs)), key=lambda k: abs(runs[k].number - number), default=0))
+
+
 def on_row(cards: Sequence[Card], at: Place, card: int, line: int) -> Place:
     """Return the place on another row: in the same iteration; of an inner loop in the run of that iteration."""
     if card == at.card:
         return at._replace(line=line)
-    run = 0
-    if card < len(cards):
-        inside = [k for k, one in enumerate(cards[card].runs) if one.outer and one.outer[-1] == at.iteration]
-        run = inside[0] if inside and cards[card].facts.parent == cards[at.card].index else 0
+    runs = cards[card].runs if card < len(cards) else ()
+    if not runs:
+        return Place(card, line, 0, at.iteration)
+    if cards[card].facts.parent != cards[at.card].index:
+        return Place(card, line, len(runs) - 1, at.iteration)
+    run = min(range(len(runs)), key=lambda k: abs(runs[k].outer[-1] - at.iteration) if runs[k].outer else 0)
     return Place(card, line, run, at.iteration)
 
 

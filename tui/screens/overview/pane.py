@@ -31,6 +31,7 @@ from tui.screens.overview.cursor import (
     moments,
     on_row,
     passed,
+    run_near,
 )
 from tui.screens.overview.detail import detail, failure_detail
 from tui.screens.overview.lines import cards_of, input_letters
@@ -304,15 +305,23 @@ class OverviewPane(Pane):
             self._select(target.card, target.line)
         else:
             self._select(target.card, self._at.line if target.card == self._at.card else 0)
-        for shown in self._shown:
-            if shown.place != target.card:
-                continue
-            for run, axis in zip(shown.runs, shown.axes, strict=True):
-                slot = axis.slot_at(event.x - widths(self.size.width).label)
-                if slot is not None:
-                    self.put(self._at._replace(run=run, iteration=slot.first))
-        if event.chain >= 2:
+        self._put_at(target, event.x - widths(self.size.width).label)
+        if event.chain >= 2 and target.strip is None:
             self.host.perform("overview open")
+
+    def _put_at(self, target: PageLine, x: int) -> None:
+        """Put the cursor to the iteration, or on a strip of runs to the run, in a column of the pictures."""
+        if target.strip is not None:
+            slot = target.strip.slot_at(x)
+            if slot is not None:
+                self.put(run_near(self._cards, self._at, slot.first))
+            return
+        for shown in self._shown:
+            if shown.place == target.card:
+                for run, axis in zip(shown.runs, shown.axes, strict=True):
+                    slot = axis.slot_at(x)
+                    if slot is not None:
+                        self.put(self._at._replace(run=run, iteration=slot.first))
 
     # --- the page ------------------------------------------------------------------------------------------------
 
