@@ -114,6 +114,14 @@ class Driven:
             self.app.post_message(_key_event(key))
             await self.settle()
 
+    async def shown_tab(self, name: str) -> None:
+        """Press Tab until this tab is shown, on a screen with tabs."""
+        for _ in range(12):
+            if self.app.front.tab == name:
+                return
+            await self.press("tab")
+        raise AssertionError(f"Tab does not lead to {name}")
+
     async def type(self, line: str) -> None:
         """A line at the prompt, carried out."""
         await self.press("colon")

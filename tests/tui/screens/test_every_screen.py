@@ -85,19 +85,10 @@ def test_a_row_that_is_too_long_ends_in_an_ellipsis() -> None:
     drive("for_loop", script, size=(80, 24))
 
 
-async def shown_tab(driven: Driven, name: str) -> None:
-    """Press Tab until the tab is shown."""
-    for _ in range(12):
-        if driven.app.front.tab == name:
-            return
-        await driven.press("tab")
-    raise AssertionError(f"Tab does not lead to {name}")
-
-
 def test_an_answer_is_wrapped_and_takes_the_keys_where_there_are_tabs() -> None:
     async def script(driven: Driven) -> None:
         await driven.type(f"run-to {DECODER}@1")
-        await shown_tab(driven, "loop")
+        await driven.shown_tab("loop")
         await driven.press("e")
         card = driven.pane("card")
         shown = driven.text("card")
@@ -158,7 +149,7 @@ def test_the_time_tab_shows_all_that_is_carried() -> None:
     async def script(driven: Driven) -> None:
         await driven.type(f"run-to {DECODER}@3")
         assert len([line for line in driven.text("time").splitlines() if line.strip()]) == 2
-        await shown_tab(driven, "time")
+        await driven.shown_tab("time")
         await driven.filled()
         names = [line.split()[0] for line in driven.text("time").splitlines()[2:] if line.strip()]
         assert [name for name in names if name.isalpha()] == ["ctx", "h", "i", "tok", "events"]

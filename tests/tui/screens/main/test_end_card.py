@@ -121,7 +121,7 @@ def test_the_outputs_are_drawn_where_they_grew() -> None:
 
 def test_where_there_are_tabs_the_list_says_which_one_tells_how_it_ended() -> None:
     async def script(driven: Driven) -> None:
-        assert "Tab: the value tab tells how it ended" in driven.text("operations")
+        assert "Tab the value tab tells how it ended" in driven.text("operations")
         await driven.press("tab")
         assert driven.app.front.tab == "value" and driven.app.focused_pane is driven.pane("end")  # type: ignore[attr-defined]
 

@@ -79,7 +79,7 @@ def test_the_limit_that_only_the_condition_knows(size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
         if size[0] < 100:
             assert driven.text("tabs").endswith("7 of max 20")
-            await driven.press("tab", "tab")
+            await driven.shown_tab("loop")
         else:
             assert "Loop 7 of max 20 ›" in driven.text("top")
         card = driven.text("loop")
