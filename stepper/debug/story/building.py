@@ -16,6 +16,7 @@ from stepper.debug.causes.crossings import ValueSpot, operation_of, producer
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.why import NoValueYet
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.story.facts import (
@@ -31,6 +32,7 @@ from stepper.debug.story.facts import (
     StoryOperand,
     StoryQuestion,
     StoryRow,
+    time_of,
 )
 from stepper.debug.story.folding import folded
 from stepper.debug.story.histories import ElementHistories, Path, path_of
@@ -100,7 +102,7 @@ class _Builder:
             ended = ended_loop(self._frames, self._compiled, question.address)
             return self._of_end(ended)
         spot, target = spot_of(self._frames, self._compiled, address_given(question.address))
-        return self._told(self._sliced(spot), self._address(spot, target), None)
+        return self._told(self._sliced(spot), self._address(spot, target), self._short(spot, target), None)
 
     def _sliced(self, spot: ValueSpot) -> CausalSlice:
         return Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider)).slice(spot)
@@ -115,13 +117,24 @@ class _Builder:
             if most is not None and (end.limit is None or most.iterations < end.limit):
                 end = replace(end, limit=most.iterations)
         if slot is None or ended.seat is None:
+            empty: tuple[()] = ()
             return Story(
-                layer.name, 0, (layer,), (), (), (), (), present=self._present, end=end, question=self._question
+                address=layer.name,
+                name=layer.name,
+                asked=0,
+                loops=(layer,),
+                rows=empty,
+                columns=empty,
+                links=empty,
+                edges=empty,
+                present=self._present,
+                end=end,
+                question=self._question,
             )
         value = np.asarray(self._frames.at(ended.seat)[-1].values[slot])
         found = self._sliced(ValueSpot(ended.seat, slot, (0,) * value.ndim))
         unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
-        return self._told(found, layer.name, replace(end, unasked=unasked))
+        return self._told(found, layer.name, layer.name, replace(end, unasked=unasked))
 
     def _address(self, spot: ValueSpot, target: Target) -> str:
         """Return the address of an element: as short as one can type it where the run stands."""
@@ -141,6 +154,14 @@ class _Builder:
             levels.append(replace(level, iterations=next(outer, None)) if is_loop else level)
         return str(Address(tuple(levels), full.operation, full.port, iterations, index))
 
+    def _short(self, spot: ValueSpot, target: Target) -> str:
+        """Return the same as it is called in lists."""
+        named = target.named
+        port = f":{target.output}" if len(named.outputs) > 1 else ""
+        at = ">".join(str(iteration) for _, iteration in spot.seat if iteration is not None)
+        name = self._name(target.program, named)
+        return f"{name}{port}{f'@{at}' if at else ''}{element_text(spot.element)}"
+
     def _is_clear(self, address: Address, target: Target) -> bool:
         try:
             return resolve(replace(address, index=()), self._compiled).slot == target.slot
@@ -149,7 +170,7 @@ class _Builder:
 
     # --- the whole -----------------------------------------------------------------------------------------------
 
-    def _told(self, found: CausalSlice, address: str, end: StoryEnd | None) -> Story:
+    def _told(self, found: CausalSlice, address: str, name: str, end: StoryEnd | None) -> Story:
         graph = CausalGraph(found.links)
         if len({_place(link) for link in found.links}) > MOST_ROWS and not self._question.unfolds:
             graph.fold_moves()
@@ -161,7 +182,7 @@ class _Builder:
         deepest = max(_depth(link.program) for link in shown)
         inner = _inner_loops(shown)
         column_of = {link.number: _column_key(link, inner, deepest) for link in shown}
-        columns = sorted(set(column_of.values()))
+        columns = sorted(set(column_of.values()), key=lambda one: time_of(*one))
         row_numbers = {key: number for number, key in enumerate(keys)}
         column_numbers = {key: number for number, key in enumerate(columns)}
         made_by: dict[int, dict[int, int]] = {}
@@ -192,6 +213,7 @@ class _Builder:
         )
         made = Story(
             address=address,
+            name=name,
             asked=0,
             loops=self._loops(shown),
             rows=tuple(self._rows(keys, shown, split, histories)),

@@ -22,6 +22,9 @@ MOST_LINKS: Final = 40
 """Links of a story that are looked for at first."""
 
 
+_AFTER_ALL: Final = 2**62
+
+
 class StoryQuestion(Struct, frozen=True):
     """A question: why the value at an `address` is what it is, or (`ends`) why the loop of that name ended.
 
@@ -190,6 +193,16 @@ class StoryColumn(Struct, frozen=True):
     first: tuple[int, ...] = ()
     tick: int = 0
 
+    @property
+    def time(self) -> tuple[int, ...]:
+        """Return a key by which columns are in the order of time."""
+        return time_of(self.path, self.phase)
+
+
+def time_of(path: tuple[int, ...], phase: int) -> tuple[int, ...]:
+    """Return a key by which iterations, and what is before and after them, are in the order of time."""
+    return (*path, phase * _AFTER_ALL) if phase else path
+
 
 class StoryEnd(Struct, frozen=True):
     """The end of a loop that was asked about: why, after which iteration (-1: none ran), of at most how many.
@@ -207,13 +220,14 @@ class StoryEnd(Struct, frozen=True):
 class Story(Struct, frozen=True):
     """Why a value is what it is, or why a loop ended.
 
-    `address` is what was asked about; `asked` the number of its link. `loops` are the loops of the columns from the
-    outermost inwards; `iterations` the paths of all iterations that the histories are of, `present` where the run
-    stands. `pending` links were not looked at, `small` is the share of what was left out as too small, `stopped` says
-    why the way back ends early. `end` is of a question for the end of a loop.
+    `address` is what was asked about, `name` the same in short; `asked` the number of its link. `loops` are the loops
+    of the columns from the outermost inwards; `iterations` the paths of all iterations that the histories are of,
+    `present` where the run stands; in those of `passed` the element was only passed on. `pending` links were not looked
+    at, `stopped` says why the way back ends early. `end` is of a question for the end of a loop.
     """
 
     address: str
+    name: str
     asked: int
     loops: tuple[LayerSite, ...]
     rows: tuple[StoryRow, ...]

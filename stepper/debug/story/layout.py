@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from stepper.debug.causes.cause import Scalar
 from stepper.debug.causes.texts import element_text
-from stepper.debug.story.facts import LinkRole, Story, StoryEdge, StoryLink, is_bad
+from stepper.debug.story.facts import LinkRole, Story, StoryEdge, StoryLink, is_bad, time_of
 from stepper.debug.story.texts import (
     column_text,
     entry_text,
@@ -281,7 +281,7 @@ class _Layout:
         self.reason_widths = reasons
         beside = self._beside_path(None if room is None else room - sum(widths))
         shown = [(column.path, column.phase, number_of) for number_of, column in enumerate(story.columns)]
-        keys = sorted([*shown, *((path, 0, None) for path in beside)], key=lambda one: (one[0], one[1]))
+        keys = sorted([*shown, *((path, 0, None) for path in beside)], key=lambda one: time_of(one[0], one[1]))
         placed: list[PlacedColumn] = []
         x = self.names
         for path, _phase, number_of in keys:

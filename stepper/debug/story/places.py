@@ -18,7 +18,7 @@ from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target, resolve
-from stepper.query.address_syntax import Address, Iterations, numpy_index
+from stepper.query.address_syntax import Address, Iterations, address_given, numpy_index
 
 
 class EndedLoop(NamedTuple):
@@ -60,15 +60,22 @@ def ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> End
     Raise NoValueYet where it has not ended, UsageError for a name that no loop has.
     """
     stack = frames.at(frames.present)
-    path = _loop_path(stack, compiled, name)
+    asked: tuple[Iterations | None, ...] = ()
+    if "::" in name:
+        target = resolve(address_given(name), compiled)
+        path, asked = (*target.program.path, target.layer), target.iterations
+        if not target.layer.is_loop:
+            raise UsageError(f"'{target.layer.name}' is no loop")
+    else:
+        path = _loop_path(stack, compiled, name)
     depth = len(path)
-    if len(stack) > depth and stack[depth].program.path == path:
+    if not any(one is not None for one in asked) and len(stack) > depth and stack[depth].program.path == path:
         activation = stack[depth].activation
         assert activation is not None
         if activation.ended is None:
             raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {max(activation.iteration, 0)}")
         return EndedLoop(frames.present[:depth] if activation.iteration >= 0 else None, activation)
-    outer = _seat_in(frames, _program_of(compiled, path[:-1]), (), path[-1].name)
+    outer = _seat_in(frames, _program_of(compiled, path[:-1]), asked, path[-1].name)
     index = _index_of(frames.at(outer)[-1], path[-1])
     _ensure_ran(frames, outer, index)
     inner, frame = frames.left(outer, index)

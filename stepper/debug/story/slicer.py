@@ -409,6 +409,8 @@ class Slicer:
             factor = link.making.parts[part].factor
             spot = ValueSpot(link.spot.seat, operation.inputs[factor.input], factor.element)
             source = self._source(spot)
+            if source.kind is LinkKind.CONSTANT and not link.is_bad:
+                continue  # there is nothing behind it
             self._add(source, link.weight * weight, share)
             link.followed.append(Followed(part, source.spot, source.ways, source.kept))
 

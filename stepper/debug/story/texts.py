@@ -169,7 +169,8 @@ def _sum(link: StoryLink) -> str:
             return f"{short_number(main.factor.value)} {sign} {value.lstrip('-')}"
         if len(followed(link)) == 2:
             return " + ".join(short_number(one.amount) for one in link.operands).replace("+ -", "- ")
-        return f"{'-' if amount < 0 else '+'} {number(abs(amount))}"
+        is_whole = isinstance(link.value, int)
+        return f"{'-' if amount < 0 else '+'} {int(abs(amount)) if is_whole else number(abs(amount))}"
     if bad:
         word = result_word(bad[0].factor.value)
         return f"Σ of {link.count}, {len(bad)} {word}"
@@ -315,7 +316,7 @@ def title(story: Story) -> str:
             f"did {name} end after iteration {end.iteration}{most}" if end.iteration >= 0 else f"did {name} not begin"
         )
     link = story.links[story.asked]
-    return f"{story.address} is {number(link.value)}"
+    return f"{story.name} is {number(link.value)}"
 
 
 def extent(story: Story) -> str:
@@ -346,7 +347,11 @@ def back_edges(story: Story) -> int:
 def verdict(story: Story) -> tuple[str, str]:
     """Return the answer in a sentence: what decided, and what became of it."""
     if story.end is not None and story.end.reason is not EndReason.CONDITION:
-        return str(story.end.reason), f", after iteration {story.end.iteration}" if story.end.iteration >= 0 else ""
+        end = story.end
+        allowed = (
+            f": it allows {counted(end.limit, 'iteration')}" if end.reason is EndReason.TRIP_COUNT and end.limit else ""
+        )
+        return str(end.reason), f"{allowed}, so no value decided it"
     asked = story.links[story.asked]
     if story.end is not None:
         return _end_verdict(story, asked)
@@ -393,7 +398,7 @@ def _is_compared(link: StoryLink) -> bool:
 
 
 def _birth_verdict(story: Story, births: list[StoryLink], asked: StoryLink) -> tuple[str, str]:
-    first = min(births, key=lambda link: (story.columns[link.column].path, link.row))
+    first = min(births, key=lambda link: (link.column, link.row))
     word = result_word(first.value)
     backs = back_edges(story)
     at = iteration_text(story.columns[first.column].path)

@@ -92,3 +92,37 @@ def test_why_end_needs_no_moment_within_the_loop_and_more_operands_are_followed_
         assert driven.state.iteration == 10
 
     drive("date_normaliser", script, size=(160, 48), starts_up=True, runs=True)
+
+
+def test_the_overview_leads_by_one_key_to_the_first_nan_and_to_why_a_loop_ended() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("o")
+        text = driven.text("story")
+        assert "why wkv@8[0,3] is NaN" in text and "exp_key@7[0,3]" in text
+        assert driven.state.stop is not None and driven.state.stop.tick == 0
+        await driven.press("q", "e")
+        assert "why did time_mixing end after iteration 11 of at most 12" in driven.text("story")
+        assert "trip count reached: it allows 12 iterations, so no value decided it" in driven.text("story")
+        await driven.press("q")
+        assert driven.app.front.view_name == "overview"
+        await driven.press("right", "o")
+        assert "why numerator_next@8[0,3] is +Inf" in driven.text("story")
+
+    drive("rwkv_overflow", script, size=(120, 40), starts_up=True, runs=True)
+
+
+def test_an_inner_loop_is_asked_about_in_the_run_of_the_cursor() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("why sorted[2]")
+        text = driven.text("story")
+        assert "it is values[2], initial value, which came through 5 iterations" in text
+        assert "[2] 4.000" in text and "4 only passed it on" in text
+        await driven.press("q", "e")
+        text = driven.text("story")
+        assert "why did passes end after iteration 2 of at most 4" in text and "0 > 0" in text
+        heads = [line for line in text.splitlines() if "2 after" in line]
+        assert heads and heads[0].index("0") < heads[0].index("2 after")
+
+    drive("nested_loop", script, size=(160, 48), starts_up=True, runs=True)
