@@ -20,7 +20,7 @@ from textual.screen import Screen
 from stepper.commands.registry import commands
 from stepper.commands.stop_answers import searched_text
 from stepper.debug.debugger import Debugger
-from stepper.debug.stop import Reason
+from stepper.debug.stop import Reason, Stop
 from stepper.errors import StepperError, UsageError
 from stepper.session.autosave import Autosave
 from tui.actions.main import actions
@@ -242,6 +242,16 @@ class StepperApp(App[int]):
             self.open_view("overview")
         elif self.front.view_name == "overview" and stop.tick:
             self.open_view("main")
+        if stop.causes and not self.front.view_name:
+            self._ask_by_itself(stop)
+
+    def _ask_by_itself(self, stop: Stop) -> None:
+        """Open the story of a stop whose cause is in another iteration."""
+        from tui.screens.story.questions import question_of
+
+        question = question_of(stop, self.driver.compiled)
+        if question is not None:
+            self.open_story(question)
 
     def on_overview_grew(self, message: OverviewGrew) -> None:
         """More is known of the whole run."""

@@ -74,7 +74,9 @@ def test_a_movement_leads_into_the_run_and_its_end_back_to_the_overview() -> Non
         assert view(driven) == "main" and driven.state.stop is not None and driven.state.stop.tick == 1
         await driven.type("break nan")
         await driven.press("c")
-        assert view(driven) == "main" and driven.state.stop.reason is Reason.BREAK
+        assert view(driven) == "story" and driven.state.stop.reason is Reason.BREAK
+        await driven.press("q")
+        assert view(driven) == "main"
         await driven.type("delete 1")
         await driven.press("v", "c")
         assert view(driven) == "overview" and driven.state.stop.reason is Reason.END
@@ -90,7 +92,7 @@ def test_c_on_the_overview_goes_to_the_next_stop() -> None:
         await until_run(driven)
         await driven.type("break nan")
         await driven.press("c")
-        assert view(driven) == "main" and driven.state.stop is not None and driven.state.iteration == 8
+        assert view(driven) == "story" and driven.state.stop is not None and driven.state.iteration == 8
 
     drive("rwkv_overflow", script, runs=True)
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from stepper.export.drawing.composing import composed
+from stepper.export.drawing.composing import drawn
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import Palette, palette, properties_of
 from stepper.export.fonts import advance
-from stepper.export.layout.arrangement import arranged
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
 
@@ -51,7 +50,7 @@ _CAPS: Final = {"square": "rect"}
 def write(picture: Picture) -> str:
     """Return the figure as a `tikzpicture`, for light pages where the theme is auto."""
     request = picture.request
-    drawing = composed(picture.figure, arranged(picture.figure))
+    drawing = drawn(picture)
     scale = _POINTS * (1.0 if request.width is None else min(1.0, request.width / drawing.width))
     return tikz(drawing, palette(Theme.LIGHT if request.theme is Theme.AUTO else request.theme), scale)
 

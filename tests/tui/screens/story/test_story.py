@@ -45,7 +45,7 @@ def test_a_stop_at_a_nan_leads_by_one_key_to_its_birth_and_o_walks_to_its_cause(
         await driven.press("enter")
         assert driven.state.iteration == 5 and not driven.app.front.query("#story")
 
-    drive("rwkv_overflow", script, size=(160, 48), runs=False)
+    drive("rwkv_overflow", script, size=(160, 48))
 
 
 @pytest.mark.parametrize(("size", "look"), [((80, 24), Look(ascii=True, plain=True)), ((120, 40), Look(plain=True))])
@@ -70,7 +70,7 @@ def test_smaller_screens_and_those_without_colours_tell_the_same(size: tuple[int
         await driven.press("v", "v") if size[0] > 100 else await driven.press("v")
         assert "iteration 7" in driven.text("story")
 
-    drive("rwkv_overflow", script, size=size, look=look, runs=False)
+    drive("rwkv_overflow", script, size=size, look=look)
 
 
 def test_why_end_needs_no_moment_within_the_loop_and_more_operands_are_followed_by_a_key() -> None:
@@ -126,3 +126,20 @@ def test_an_inner_loop_is_asked_about_in_the_run_of_the_cursor() -> None:
         assert heads and heads[0].index("0") < heads[0].index("2 after")
 
     drive("nested_loop", script, size=(160, 48), starts_up=True, runs=True)
+
+
+def test_a_stop_whose_cause_is_in_another_iteration_opens_its_story_by_itself() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("break nan")
+        await driven.press("c")
+        assert driven.app.front.view_name == "story"
+        text = driven.text("story")
+        assert "why wkv@8[0,3] is NaN" in text and "8  NaN is born · now" in text
+        await driven.press("q")
+        assert not driven.app.front.view_name
+        assert "exp_key@7[0,3]" in driven.text("stop") and "exp(89.2) > f32 maximum" in driven.text("stop")
+        await driven.press("c")
+        assert driven.state.stop is not None
+
+    drive("rwkv_overflow", script, size=(160, 48), starts_up=True, runs=True)
