@@ -64,7 +64,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from textual.driver import Driver as TerminalDriver
 
     from stepper.commands.completion import Completion
-    from stepper.debug.story.facts import StoryQuestion
+    from stepper.debug.story.question import StoryQuestion
     from stepper.session.input_choices import InputChoices, Opening
     from tui.screens.value.selection import Subject
 

@@ -318,7 +318,7 @@ class Debugger:
         `unfolds`: moves of elements and equal iterations are shown singly. The present stays. UsageError.
         """
         from stepper.debug.story.building import story
-        from stepper.debug.story.facts import StoryQuestion
+        from stepper.debug.story.question import StoryQuestion
 
         whole_number("links", links, 1)
         question = StoryQuestion(text("address", address), ends, tick, links, tuple(wider), unfolds)

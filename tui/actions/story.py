@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepper.debug.story.facts import StoryQuestion
+from stepper.debug.story.question import StoryQuestion
 from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.application import Application

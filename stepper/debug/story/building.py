@@ -30,7 +30,6 @@ from stepper.debug.story.facts import (
     StoryFactor,
     StoryLink,
     StoryOperand,
-    StoryQuestion,
     StoryRow,
     time_of,
 )
@@ -39,6 +38,7 @@ from stepper.debug.story.histories import ElementHistories, Path, path_of
 from stepper.debug.story.linking import CausalGraph
 from stepper.debug.story.making import Factor, LinkForm, MadeOf, Making
 from stepper.debug.story.places import EndedLoop, condition_of, ended_loop, spot_of
+from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame

@@ -13,32 +13,13 @@ from msgspec import Struct
 
 from stepper.debug.causes.cause import Arithmetic, Element, LinkKind, Location, Scalar
 from stepper.debug.story.making import LinkForm, PartRole
+from stepper.debug.story.question import StoryQuestion
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
 from stepper.plain_values import json_number
 from stepper.records import as_data
 
-MOST_LINKS: Final = 40
-"""Links of a story that are looked for at first."""
-
-
 _AFTER_ALL: Final = 2**62
-
-
-class StoryQuestion(Struct, frozen=True):
-    """A question: why the value at an `address` is what it is, or (`ends`) why the loop of that name ended.
-
-    Without a name it is the loop around the present, else the last one that ended. `tick` is where the address is
-    meant (None: at the present). `links` is how many are looked for; `wider` has for the keys of links how many
-    operands more than usual are followed; `unfolds`: mere moves of elements and equal iterations are shown singly.
-    """
-
-    address: str = ""
-    ends: bool = False
-    tick: int | None = None
-    links: int = MOST_LINKS
-    wider: tuple[tuple[str, int], ...] = ()
-    unfolds: bool = False
 
 
 class LinkRole(StrEnum):

@@ -6,18 +6,22 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import ClassVar, Final
 
+import numpy as np
+from msgspec.structs import replace
 from textual import events
 
-from stepper.debug.overview.facts import Overview, RunState
-from stepper.debug.story.facts import StoryQuestion
+from stepper.debug.causes.cause import NonFiniteKind
+from stepper.debug.causes.locations import address_at
+from stepper.debug.overview.facts import Overview, RowKind, RunState
+from stepper.debug.story.question import StoryQuestion
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
-from tui.pictures.drawing import SCALES, WAYS
+from tui.pictures.drawing import SCALES, WAYS, column, first_bad
 from tui.screens.overview import around
 from tui.screens.overview.addresses import address
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, arranged, widths
-from tui.screens.overview.cards import Card, RowKey
+from tui.screens.overview.cards import Card, Line, RowKey
 from tui.screens.overview.cursor import (
     NOWHERE,
     Place,
@@ -63,7 +67,7 @@ class OverviewPane(Pane):
         self._cards: list[Card] = []
         self._letters: dict[int, tuple[str, ...]] = {}
         self._at = NOWHERE
-        self._is_placed = self._is_at_failure = False
+        self._is_placed = self._is_at_failure = self._is_chosen = False
         self._tick = 0
         self._due = 0.0
         self._follows = True
@@ -179,7 +183,7 @@ class OverviewPane(Pane):
     def put(self, at: Place, *, follows: bool = False) -> None:
         """Put the cursor there, as near as there is such a place; where it `follows`, it goes on with the run."""
         self._at = bounded(self._cards, at)
-        self._follows, self._is_placed, self._is_at_failure = follows, True, False
+        self._follows, self._is_placed, self._is_at_failure, self._is_chosen = follows, True, False, True
         self.changed()
 
     def move(self, way: str, count: int) -> None:
@@ -267,15 +271,47 @@ class OverviewPane(Pane):
         return (-1, -1, 0) if line is None else self._cards[self._at.card].key(line)
 
     def question(self, *, ends: bool) -> StoryQuestion | None:
-        """Return what is asked about: the value of the cursor, or the end of its loop; None where none ran."""
-        at, cards = self._at, self._cards
+        """Return what is asked about: where a value comes from, or why the loop of the cursor ended; None: none ran.
+
+        The value is the first NaN until a cell is chosen, then a cell that is not finite; else the first NaN or Inf
+        that was born, and without one the cell.
+        """
+        at, cards, compiled = self._at, self._cards, self.host.driver.compiled
         if not cards or not iterations_at(cards, at):
             return None
-        card, compiled = cards[at.card], self.host.driver.compiled
-        if ends:
-            return StoryQuestion(card.facts.layer.name, ends=True, tick=self._last_tick)
-        place = address(card, line_at(cards, at), at.run, at.iteration, compiled)
+        card, line = cards[at.card], line_at(cards, at)
+        if ends or self._is_last_verdict(line):
+            run = address(card, None, at.run, 0, compiled).rpartition("@")[0]
+            return StoryQuestion(run or card.facts.layer.name, ends=True, tick=self._last_tick)
+        birth = None if self._is_chosen and self._is_bad_here else self._first_birth()
+        place = birth or address(card, line, at.run, at.iteration, compiled)
         return StoryQuestion(place, tick=self._last_tick)
+
+    def _is_last_verdict(self, line: Line | None) -> bool:
+        """True if the cursor is on the verdict of a condition that ended its loop."""
+        at, cards = self._at, self._cards
+        is_last = self._is_chosen and at.iteration + 1 == iterations_at(cards, at)
+        return is_last and line is not None and cards[at.card].facts.rows[line.row].kind is RowKind.CONDITION
+
+    def _first_birth(self) -> str:
+        """Return the address of the first NaN that was born, or else Inf; empty where none is known."""
+        births = () if self.overview is None else self.overview.births
+        if not births:
+            return ""
+        cause = next((one.cause for one in births if one.cause.kind is NonFiniteKind.NAN), births[0].cause)
+        found = address_at(cause.location, self.host.driver.compiled)
+        return "" if found is None else str(replace(found, index=cause.element))
+
+    @property
+    def _is_bad_here(self) -> bool:
+        """True if there is a NaN or Inf in the cell of the cursor."""
+        at, cards = self._at, self._cards
+        line = line_at(cards, at)
+        history = None if line is None else cards[at.card].history(line, at.run)
+        if history is None or first_bad(history) is None:
+            return False
+        numbers = column(history, at.iteration, at.iteration + 1, WAYS[0])
+        return numbers is not None and not bool(np.isfinite(numbers).all())
 
     @property
     def _last_tick(self) -> int | None:
