@@ -23,7 +23,7 @@ def _topic(app: Application) -> TableTopic:
     return front.topic
 
 
-@action("table", syntax="[VALUES]", help="values over the iterations as a table: x, P, h[0,:8]@10:20, rms(*)")
+@action("table", syntax="[ADDR, ...]", help="values over the iterations as a table: x, P, h[0,:8]@10:20, rms(*)")
 def _table(app: Application, text: str) -> None:
     app.open_table(text)
 

@@ -10,7 +10,7 @@ A new screen is a subclass in a file of its own and a line in registry.py:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from textual import events
@@ -213,6 +213,13 @@ class DebugScreen(Guarded, Screen[None]):
         if had_focus:
             self.host.close_prompt()
         return was_open
+
+    def kept(self) -> dict[str, str | int]:
+        """Return what is to be kept of this screen with the session: plain values by name."""
+        return {}
+
+    def put_kept(self, kept: Mapping[str, object]) -> None:
+        """Show what was kept, before the screen has its parts; what cannot be is passed over."""
 
     def own_line(self, line: str) -> str:
         """Return what a line means on this screen, where that is something else."""

@@ -27,6 +27,7 @@ def layout_of(app: Application) -> dict[str, Any]:
         "view": front.view_name or "main",
         "pane": focused.id if focused is not None and focused.id else "",
         "tab": front.tab,
+        "shown": front.kept(),
         "lines": [line[:_LONGEST] for line in app.typed[-_MOST_LINES:]],
     }
 
@@ -43,6 +44,9 @@ def put_layout(app: Application, layout: Mapping[str, Any], *, keeps_view: bool 
         return
     if view in VIEWS and view not in ("main", "help"):
         app.open_view(view)
+        shown = layout.get("shown")
+        if isinstance(shown, Mapping):
+            app.front.put_kept(shown)
     app.call_after_refresh(_put_screen, app, layout)
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.debug.debugged import SAMPLES, sample
 from tests.tui.driven import Driven, drive
 from tui.screens.table.screen import TableScreen
+from tui.session.layout import put_layout
 
 
 def collatz() -> list[int]:
@@ -111,6 +112,29 @@ def test_columns_are_hidden_and_buckets_open_at_the_end_of_the_run(size: tuple[i
         assert not isinstance(driven.app.front, TableScreen)
 
     drive(sample("specification_lstm"), script, size=size)
+
+
+def test_a_table_comes_back_as_it_was_kept() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("table number, steps")
+        await driven.filled()
+        await driven.press("greater_than_sign", "right", "H")
+        await driven.type("filter number > 1000")
+        shown, line = driven.text("table"), driven.text("line")
+        layout = driven.app.layout()
+        await driven.press("q")
+        put_layout(driven.app, layout)
+        await driven.filled()
+        assert (driven.text("table").split("\n", 1)[1], driven.text("line")) == (shown.split("\n", 1)[1], line)
+        assert "steps" not in shown.splitlines()[3]
+        await driven.press("q")
+        put_layout(
+            driven.app, {"view": "table", "shown": {"values": 5, "sort": "x", "filter": "number >", "hidden": "a,9"}}
+        )
+        await driven.filled()
+        assert "expected" in driven.text("line") and not driven.app._faults
+
+    drive(sample("while_loop"), script, size=(120, 30))
 
 
 def test_infinite_numbers_are_found_and_the_cursor_asks_why() -> None:

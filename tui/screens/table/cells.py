@@ -31,11 +31,13 @@ def cell_text(value: Any, room: int) -> str:
 
 
 def difference_text(a: Any, now: Any, room: int) -> str:
-    """Return now minus A with its sign; `=` where they are the same."""
+    """Return now minus A with its sign; `=` where they are the same, `mended` or `broken` where only one is finite."""
     if a is None or now is None:
         return ""
     if a == now or (a != a and now != now):
         return "="
+    if math.isfinite(a) != math.isfinite(now):
+        return "mended" if math.isfinite(now) else "broken"
     gap = int(now) - int(a) if isinstance(now, int) and isinstance(a, int) else float(now) - float(a)
     text = cell_text(abs(gap), room - 1)
     return text if gap != gap else f"{'+' if gap > 0 else '-'}{text.lstrip('+')}"

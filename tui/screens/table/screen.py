@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual.app import ComposeResult
 
+from stepper.debug.table.views import SheetSort
 from tui.paint.painter import Horizontal, Vertical
 from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.table.column import ColumnPane
@@ -59,6 +62,25 @@ class TableScreen(DebugScreen):
     def close_card(self) -> bool:
         """Close a bucket that was opened."""
         return self.topic.close_bucket()
+
+    def kept(self) -> dict[str, str | int]:
+        """Return the values, how they are sorted and filtered, and what is hidden by hand."""
+        level = self.topic.levels[0]
+        found: dict[str, str | int] = {"values": level.text, "filter": level.filter}
+        found["hidden"] = ",".join(map(str, sorted(level.hidden)))
+        if level.sort is not None:
+            found |= {"sort": level.sort.column, "descending": int(level.sort.descending)}
+        return found
+
+    def put_kept(self, kept: Mapping[str, object]) -> None:
+        """Show these values in this way."""
+        level, sort = self.topic.levels[0], kept.get("sort")
+        texts = {name: kept.get(name) for name in ("values", "filter", "hidden")}
+        values, filter, hidden = (text if isinstance(text, str) else "" for text in texts.values())
+        level.text, level.filter = values, filter
+        level.hidden = {int(one) for one in hidden.split(",") if one.isdecimal()}
+        if isinstance(sort, int) and sort >= 0:
+            level.sort = SheetSort(sort, descending=bool(kept.get("descending")))
 
     def own_line(self, line: str) -> str:
         """Let `save FILE` write the table."""
