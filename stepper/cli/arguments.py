@@ -166,6 +166,16 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def page_width(text: str) -> int:
+    """Return a width in pixels: a number of them, or such as `84mm`, `8.4cm` or `3.3in`."""
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(px|mm|cm|in)?", text)
+    pixels = {"mm": 96 / 25.4, "cm": 960 / 25.4, "in": 96.0}
+    width = 0 if match is None else round(float(match[1]) * pixels.get(match[2], 1.0))
+    if not width:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a width; write pixels, or for example 84mm")
+    return width
+
+
 def scale(text: str) -> float:
     """Return a factor above 0, of 100 at most."""
     value = _float(text)

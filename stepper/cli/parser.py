@@ -252,7 +252,9 @@ def _add_export(export: Parser) -> None:
         ConstantStyle,
         FigureView,
         LayoutEngine,
+        Preset,
         Theme,
+        TimeDirection,
         ValueDetail,
     )  # here, for the speed of --help
     from stepper.files.kinds import FORMATS
@@ -293,10 +295,16 @@ def _add_export(export: Parser) -> None:
     )
     export.add_flag("--carried", help="of bodies draw only what goes in, is carried and comes out")
     add("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")
+    add("--preset", choices=tuple(Preset), help="paper: 84 mm to the right; slide: 1280 x 720; docs: 820 pixels")
+    add(
+        "--direction",
+        choices=tuple(TimeDirection),
+        help="of the iterations: down (default), or right, as in a textbook",
+    )
     add("--title", metavar="TEXT", help="in place of the figure's own title ('': none)")
     add("--caption", metavar="TEXT", help="text for readers who do not see the figure, before its own description")
     add("--scale", type=arguments.scale, default=1.0, metavar="N", help="pixels of a PNG for one of the figure (1)")
-    add("--width", type=arguments.positive, metavar="PIXELS", help="fit the page, or say that the figure cannot")
+    add("--width", type=arguments.page_width, metavar="WIDTH", help="fit the page: pixels, or such as 84mm")
     add(
         "--layout",
         choices=tuple(LayoutEngine),

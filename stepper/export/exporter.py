@@ -13,13 +13,16 @@ from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
 from stepper.errors import OutputError, StepperError, UsageError
+from stepper.export.drawing.shapes import POINTS
 from stepper.export.drawing.story import story_drawing
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.loop_facts import loop_facts
-from stepper.export.figures.loop_paths import find_loop, loops_of
+from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
 from stepper.export.figures.loop_trace import Tracer, split_activation
-from stepper.export.options import ConstantStyle, FigureView, Theme, ValueDetail
+from stepper.export.options import ConstantStyle, FigureView, Theme, TimeDirection, ValueDetail
 from stepper.export.picture import FigureRequest, FileContent, Picture, writer_of
+from stepper.export.textbook.lanes import textbook
+from stepper.export.textbook.page import MOST_SHOWN, PAGE_WIDTH, SLIDE_WIDTH, textbook_page
 from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import model_figure, rolled_figure
 from stepper.export.views.story import story_figure
@@ -105,6 +108,8 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         raise UsageError(
             "an unrolled trace needs a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC"
         )
+    if request.direction is TimeDirection.RIGHT:
+        return _textbook(model, machine(), loop, around, request)
     wanted = None if request.iterations is None else Iterations.parse(request.iterations)
     tracer = Tracer(machine(), loop, around, wanted, request.content.values, measured=True)
     trace = tracer.trace()
@@ -141,6 +146,26 @@ def picture_of_story(story: Story, model: str, request: FigureRequest) -> Pictur
     return Picture(story_figure(story, model), request, page=page, story=story)
 
 
+def _textbook(
+    model: Model, machine: Machine, loop: LoopPath, around: tuple[int, ...], request: FigureRequest
+) -> Picture:
+    """Return the textbook's figure of a run; other formats than drawings have the iterations one below the other."""
+    ends = Iterations.parse(f"0:{MOST_SHOWN},-{MOST_SHOWN}:")
+    trace = Tracer(machine, loop, around, ends, ValueDetail.THUMBNAILS, measured=True).trace()
+    if trace.failed:
+        request.warn(trace.ended)
+    facts = loop_facts(model, loop.outer, loop.layer)
+    figure = unrolled_figure(trace, request.content, facts)
+    width = SLIDE_WIDTH if request.slide else PAGE_WIDTH if request.width is None else request.width * POINTS
+    book = textbook(trace)
+    title = request.title if request.title is not None else f"{loop.title}, unrolled" if request.slide else ""
+    text = " ".join(filter(None, (request.caption, f"A run of {loop.title}. {'; '.join((trace.ended, *facts))}.")))
+    made = textbook_page(book, width, title, text, is_slide=request.slide)
+    if made.left_out:
+        request.warn(f"not drawn: {'; '.join(made.left_out)}")
+    return Picture(figure, request, loop, trace, facts, made.drawing)
+
+
 def default_view(model: Model, *, has_inputs: bool) -> FigureView:
     """Return the view that is drawn where none is named."""
     if not loops_of(model):
@@ -160,6 +185,8 @@ def draw(
     theme: Theme | str = Theme.AUTO,
     depth: int | None = None,
     constants: ConstantStyle | str = ConstantStyle.INLINE,
+    direction: TimeDirection | str = TimeDirection.DOWN,
+    width: int | None = None,
     partner: Partner | None = None,
 ) -> Picture:
     """Return a figure of a model (or of a path), or of a run of it where there are inputs; a notebook shows it.
@@ -182,7 +209,14 @@ def draw(
         elsewhere=given_away(model, partner or default_partner()),
     )
     request = FigureRequest(
-        view=chosen, loop=loop, why=why, iterations=iterations, content=content, theme=_of(Theme, theme)
+        view=chosen,
+        loop=loop,
+        why=why,
+        iterations=iterations,
+        content=content,
+        theme=_of(Theme, theme),
+        width=width,
+        direction=_of(TimeDirection, direction),
     )
     if depth is None:
         depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None))

@@ -33,6 +33,21 @@ class ConstantStyle(StrEnum):
     HIDE = "hide"
 
 
+class TimeDirection(StrEnum):
+    """TimeDirection in which the iterations of a run follow each other."""
+
+    DOWN = "down"
+    RIGHT = "right"
+
+
+class Preset(StrEnum):
+    """Options for a purpose: a column of a paper, a slide, a page of documentation."""
+
+    PAPER = "paper"
+    SLIDE = "slide"
+    DOCS = "docs"
+
+
 class Theme(StrEnum):
     """Page that the colours of a figure are for."""
 

@@ -18,7 +18,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.loop_trace import LoopTrace
-from stepper.export.options import FigureView, LayoutEngine, Theme
+from stepper.export.options import FigureView, LayoutEngine, Theme, TimeDirection
 from stepper.files.kinds import FigureFormat, FormatSubject, figure_format
 from stepper.wording import excerpt
 
@@ -32,7 +32,8 @@ class FigureRequest(Struct, frozen=True):
 
     `why` is the address that a story is of, or `end`, with the name of a loop or none. `iterations` is such as
     `0:3,-1` ("": all; None: all of a short run, the ends of a long one). `width` is that of the page in pixels, `scale`
-    the pixels of a PNG for one of the figure. `title` stands above ("": nothing, None: what is drawn), `caption` is
+    the pixels of a PNG for one of the figure. `direction` of iterations: RIGHT is the figure of textbooks, on a `slide`
+    of 16 to 9 if wanted. `title` stands above ("": nothing, None: what is drawn), `caption` is
     text for those who do not see the figure, before what it says itself. `warn` gets sentences that a user should read.
     """
 
@@ -43,6 +44,8 @@ class FigureRequest(Struct, frozen=True):
     content: FigureContent = field(default_factory=FigureContent)
     theme: Theme = Theme.AUTO
     width: int | None = None
+    direction: TimeDirection = TimeDirection.DOWN
+    slide: bool = False
     scale: float = 1.0
     title: str | None = None
     caption: str | None = None

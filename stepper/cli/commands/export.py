@@ -10,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from stepper.cli.arguments import page_width
 from stepper.cli.options.engine import is_usual, opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
@@ -23,7 +24,7 @@ from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, save
 from stepper.export.figures.content import FigureContent, Highlight, patterns
-from stepper.export.options import ConstantStyle, FigureView, LayoutEngine, Theme, ValueDetail
+from stepper.export.options import ConstantStyle, FigureView, LayoutEngine, Preset, Theme, TimeDirection, ValueDetail
 from stepper.export.picture import FigureRequest, FileContent
 from stepper.files.kinds import (
     ARRAYS,
@@ -167,6 +168,7 @@ def _written(
         highlight=None if options.highlight is None else _highlight(model, options),
         elsewhere=given_away(model, options.partner),
     )
+    options = _with_preset(options)
     request = FigureRequest(
         view=view,
         loop=options.loop,
@@ -177,6 +179,8 @@ def _written(
         width=options.width,
         scale=options.scale,
         title=options.title,
+        direction=TimeDirection(options.direction or TimeDirection.DOWN),
+        slide=options.preset == Preset.SLIDE,
         caption=options.caption,
         layout=LayoutEngine(options.layout),
         rules=Rules(options.rules),
@@ -186,6 +190,19 @@ def _written(
         having = enumerated([one.name for one in FORMATS.values() if one.has_thumbnails])
         request.warn(f"thumbnails are drawn in {having} alone; {format.name} says the shapes instead")
     return export(model, machine, request, format)
+
+
+def _with_preset(options: argparse.Namespace) -> argparse.Namespace:
+    """Return the options with those of the preset where nothing else is said."""
+    if options.preset is None:
+        return options
+    chosen = argparse.Namespace(**vars(options))
+    chosen.direction = options.direction or (None if options.preset == Preset.DOCS else TimeDirection.RIGHT)
+    if options.width is None and options.preset != Preset.SLIDE:
+        chosen.width = 820 if options.preset == Preset.DOCS else page_width("84mm")
+    if options.theme == Theme.AUTO and options.preset != Preset.DOCS:
+        chosen.theme = Theme.LIGHT
+    return chosen
 
 
 def _highlight(model: Model, options: argparse.Namespace) -> Highlight:

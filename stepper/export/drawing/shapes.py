@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
 Point = tuple[float, float]
+
+POINTS: Final = 0.75
+"""Points a pixel: 96 pixels are an inch of 72 points."""
 
 
 class Rectangle(Struct, frozen=True):
@@ -64,10 +69,14 @@ Shape = Rectangle | Path | Disc | TextLine | Group
 
 
 class PageDrawing(Struct, frozen=True):
-    """Everything on the page in the order of painting; `title` and `description` are its text for readers aloud."""
+    """Everything on the page in the order of painting; `title` and `description` are its text for readers aloud.
+
+    `points` is how many points (1/72 inch) a unit is: 0.75 where units are pixels, 1 where they are points.
+    """
 
     width: float
     height: float
     title: str
     description: str
     items: tuple[Shape, ...]
+    points: float = POINTS

@@ -7,7 +7,7 @@ the colour scheme of the reader.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -153,6 +153,34 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule(_TEXTS, "idle", fill="quiet", font_weight="normal"),
     _rule("wire", "idle", stroke="body-edge", stroke_dasharray="2 3"),
     _rule("tip", "idle", fill="body-edge"),
+    # the textbook's figure, in points
+    _rule("number plain aside strong broken of-input of-output of-carried slide", fill="ink", font_size="7px"),
+    _rule("number", font_size="8px"),
+    _rule("slide", font_size="12px"),
+    _rule("number strong broken of-input of-output of-carried slide", font_weight="bold"),
+    _rule("aside", fill="quiet"),
+    _rule("broken", fill="mark"),
+    _rule("of-input", fill="in-edge"),
+    _rule("of-output", fill="out-edge"),
+    _rule("of-carried", fill="back"),
+    _rule("cell", fill="body", stroke="edge", stroke_width="1"),
+    _rule("lane dots tear hair input-wire output-wire", fill="none", stroke_linejoin="round"),
+    _rule("lane", stroke="back", stroke_width="1.3"),
+    _rule("lane-tip", fill="back"),
+    _rule("dots", stroke="ink", stroke_width="1", stroke_dasharray="0.01 2.6", stroke_linecap="round"),
+    _rule("tear", stroke="wire", stroke_width="0.9"),
+    _rule("hair", stroke="ink", stroke_width="0.5"),
+    _rule("input-wire", stroke="in-edge", stroke_width="0.75"),
+    _rule("input-wire-tip", fill="in-edge"),
+    _rule("output-wire", stroke="out-edge", stroke_width="0.9"),
+    _rule("output-wire-tip", fill="out-edge"),
+    _rule("input-strip", fill="in", stroke="in-edge", stroke_width="0.7"),
+    _rule("output-strip", fill="out", stroke="out-edge", stroke_width="0.7"),
+    _rule("input-frame output-frame", fill="none", stroke="out-edge", stroke_width="0.4"),
+    _rule("input-frame", stroke="in-edge"),
+    _rule("input-shade", fill="in-edge"),
+    _rule("output-shade", fill="out-edge"),
+    _rule("fault-shade", fill="mark"),
 )
 
 
@@ -192,8 +220,8 @@ def style_sheet(theme: Theme) -> str:
     return "\n".join([variables(theme, SCOPE), base, *(_css(rule, SCOPE) for rule in _RULES), ""])
 
 
-def overrides(theme: Theme, scope: str) -> str:
-    """Return the style sheet of a figure whose shapes have attributes: `auto` is dark where its page or reader is.
+def overrides(theme: Theme, scope: str, styles: Set[str]) -> str:
+    """Return the style sheet of shapes of these styles that have attributes: `auto` is dark where page or reader are.
 
     It holds on screens alone: in print, and for programs that do not know `@media`, the attributes stay.
     """
@@ -202,8 +230,9 @@ def overrides(theme: Theme, scope: str) -> str:
     rules = []
     for rule in _RULES:
         named = {name: value for name, value in rule.properties.items() if name in _COLOURS}
-        if named:
-            rules.append(_css(rule._replace(properties=named), scope))
+        shapes = " ".join(shape for shape in rule.shapes.split() if shape in styles)
+        if named and shapes:
+            rules.append(_css(rule._replace(shapes=shapes, properties=named), scope))
     return "\n".join(["@media screen {", variables(theme, scope), *rules, "}", ""])
 
 

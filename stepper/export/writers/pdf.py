@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import drawn
-from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
+from stepper.export.drawing.shapes import POINTS, Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import Palette, palette, properties_of
 from stepper.export.fonts import BOLD, REGULAR, advance, missing
 from stepper.export.options import LayoutEngine, Theme
@@ -19,8 +19,6 @@ from stepper.export.writers.graphviz import laid_out_by_dot
 if TYPE_CHECKING:
     from fpdf import FPDF
 
-_POINTS: Final = 0.75
-"""Points a pixel: 96 pixels are an inch of 72 points."""
 _LARGEST: Final = 14_400
 """Points along a side of a page, the limit of the format (ISO 32000-1, annex C)."""
 _FONT: Final = "Liberation"
@@ -33,7 +31,9 @@ def write(picture: Picture) -> bytes:
         return laid_out_by_dot(picture, "pdf")
     drawing = drawn(picture)
     theme = Theme.LIGHT if request.theme is Theme.AUTO else request.theme
-    scale = _POINTS * (1.0 if request.width is None else min(1.0, request.width / drawing.width))
+    scale = drawing.points
+    if request.width is not None:
+        scale *= min(1.0, request.width / (drawing.width * drawing.points / POINTS))
     wide, high = drawing.width * scale, drawing.height * scale
     if max(wide, high) > _LARGEST:
         raise UsageError(
@@ -46,7 +46,7 @@ def write(picture: Picture) -> bytes:
     return pdf(drawing, palette(theme), scale)
 
 
-def pdf(drawing: PageDrawing, colours: Palette, scale: float = _POINTS) -> bytes:
+def pdf(drawing: PageDrawing, colours: Palette, scale: float = POINTS) -> bytes:
     """Return a drawing as a page of PDF; `scale` is points a pixel."""
     from fpdf import FPDF
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import drawn
+from stepper.export.drawing.shapes import POINTS
 from stepper.export.fonts import BOLD, REGULAR
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import Picture
@@ -24,9 +25,9 @@ def write(picture: Picture) -> bytes:
     if request.layout is LayoutEngine.DOT:
         return laid_out_by_dot(picture, "png")
     drawing = drawn(picture)
-    scale = request.scale
+    scale = request.scale * drawing.points / POINTS
     if request.width is not None:
-        scale *= min(1.0, request.width / drawing.width)
+        scale *= min(1.0, request.width / (drawing.width * drawing.points / POINTS))
     wide, high = round(drawing.width * scale), round(drawing.height * scale)
     if max(wide, high) > LARGEST or wide * high > _MOST:
         raise UsageError(
@@ -38,7 +39,7 @@ def write(picture: Picture) -> bytes:
     theme = Theme.LIGHT if request.theme is Theme.AUTO else request.theme
     return resvg_py.svg_to_bytes(
         svg_string=svg(drawing, theme),
-        zoom=scale,
+        zoom=scale * POINTS / drawing.points,
         skip_system_fonts=True,
         font_files=[str(REGULAR), str(BOLD)],
         font_family="Liberation Sans",

@@ -9,7 +9,7 @@ from typing import Final
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import composed_alone, drawn
-from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
+from stepper.export.drawing.shapes import POINTS, Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import Paint, overrides, painted, unpainted
 from stepper.export.figures.figure import Figure
 from stepper.export.fonts import FAMILY, LABEL_SIZE
@@ -29,7 +29,7 @@ def write(picture: Picture) -> str | bytes:
     if request.layout is LayoutEngine.DOT:
         return laid_out_by_dot(picture, "svg")
     drawing = drawn(picture)
-    _check_width(drawing.width, request)
+    _check_width(drawing.width * drawing.points / POINTS, request)
     return svg(drawing, request.theme, request.width)
 
 
@@ -54,9 +54,10 @@ def svg(drawing: PageDrawing, theme: Theme = Theme.AUTO, width: int | None = Non
     """
     shapes = "\n".join(_elements(drawing.items, painted(theme), "ID."))
     name = f"s{sha256(f'{drawing.title}{drawing.description}{shapes}'.encode()).hexdigest()[:8]}"
-    shown = drawing.width if width is None else min(width, drawing.width)
+    wide = drawing.width * drawing.points / POINTS
+    shown = wide if width is None else min(width, wide)
     high = drawing.height * shown / drawing.width
-    sheet = overrides(theme, f".{name}")
+    sheet = overrides(theme, f".{name}", set(_styles(drawing.items)))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="stepper {name}" viewBox="0 0 {_n(drawing.width)} '
         f'{_n(drawing.height)}" width="{_n(shown)}" height="{_n(high)}" font-family="{FAMILY}" role="img" '
@@ -97,6 +98,14 @@ def _elements(shapes: Iterable[Shape], paint: Paint, prefix: str, groups: str = 
             yield f'<circle {look} cx="{_n(shape.x)}" cy="{_n(shape.y)}" r="{_n(shape.radius)}"/>'
         else:
             yield _text(shape, look)
+
+
+def _styles(shapes: Iterable[Shape]) -> Iterator[str]:
+    for shape in shapes:
+        if isinstance(shape, Group):
+            yield from _styles(shape.items)
+        else:
+            yield shape.style
 
 
 def _group(group: Group, paint: Paint, prefix: str) -> Iterator[str]:

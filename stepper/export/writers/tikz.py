@@ -9,14 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from stepper.export.drawing.composing import drawn
-from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
+from stepper.export.drawing.shapes import POINTS, Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import Palette, palette, properties_of
 from stepper.export.fonts import advance
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
-
-_POINTS: Final = 0.75
-"""PostScript points (TeX's `bp`) a pixel."""
 
 _ESCAPED: Final = {
     **{letter: f"\\{letter}" for letter in "#$%&_{}"},
@@ -51,11 +48,13 @@ def write(picture: Picture) -> str:
     """Return the figure as a `tikzpicture`, for light pages where the theme is auto."""
     request = picture.request
     drawing = drawn(picture)
-    scale = _POINTS * (1.0 if request.width is None else min(1.0, request.width / drawing.width))
+    scale = drawing.points
+    if request.width is not None:
+        scale *= min(1.0, request.width / (drawing.width * drawing.points / POINTS))
     return tikz(drawing, palette(Theme.LIGHT if request.theme is Theme.AUTO else request.theme), scale)
 
 
-def tikz(drawing: PageDrawing, colours: Palette, scale: float = _POINTS) -> str:
+def tikz(drawing: PageDrawing, colours: Palette, scale: float = POINTS) -> str:
     """Return a drawing as a `tikzpicture`; `scale` is points a pixel."""
     lines = [
         "% \\usepackage{tikz,textcomp} in the preamble",

@@ -1,0 +1,493 @@
+"""Layout of the textbook's figure in points: columns are iterations, rows what is carried, sliced and joined.
+
+A page that is too narrow is met by leaving out, never by smaller letters: decimals, iterations, pictures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from stepper.errors import UsageError
+from stepper.export.drawing.shapes import POINTS, PageDrawing, Path, Point, Rectangle, Shape, TextLine
+from stepper.export.figures.value_summaries import ValueSummary
+from stepper.export.fonts import advance
+from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
+
+LARGE: Final = 8.0
+SMALL: Final = 7.0
+"""Heights of text in points; nothing is smaller."""
+WIDE: Final = 340.0
+"""Points from which on pictures, all outputs and the inputs that stay the same are drawn."""
+_PITCH: Final = 15.0
+_MARGIN: Final = 2.0
+_END: Final = 25.5
+_STRIP: Final = 15.0
+_PICTURE: Final = 54.0
+MOST_SHOWN: Final = 12
+"""Iterations that are drawn at most."""
+PAGE_WIDTH: Final = 170 * 72 / 25.4
+"""Points: the width of a page's text."""
+SLIDE_WIDTH: Final = 498.0
+"""Units of a slide, which is 1280 pixels wide, so that the smallest text has 18."""
+
+
+class _Plan(NamedTuple):
+    """The iterations drawn from the beginning and from the end, and the decimals of numbers."""
+
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+    decimals: int
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        return (*self.first, *self.last)
+
+
+class TextbookPage(Struct, frozen=True):
+    """A drawing, and what was left out of it in words."""
+
+    drawing: PageDrawing
+    left_out: tuple[str, ...]
+
+
+def textbook_page(
+    book: Textbook, width: float, title: str, description: str, *, is_slide: bool = False
+) -> TextbookPage:
+    """Return the figure in a width in points. Raise UsageError, with the least width, where it does not fit."""
+    wide = width >= WIDE
+    outputs = book.outputs if wide else book.outputs[:1]
+    for plan in _plans(book.count):
+        page = _PageLayout(book, outputs, plan, width, is_wide=wide)
+        if page.used <= width:
+            return TextbookPage(page.drawing(title, description, is_slide=is_slide), page.left_out)
+    least = _PageLayout(book, outputs, _plans(book.count)[-1], width, is_wide=wide).used
+    raise UsageError(
+        f"the figure does not fit into {width * 25.4 / 72:.0f} mm at {SMALL:g} points; "
+        f"the least width is {math.ceil(least * 25.4 / 72)} mm"
+    )
+
+
+def _plans(count: int) -> list[_Plan]:
+    """Return the ways to draw so many iterations, the fullest first."""
+    ends: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    if count <= MOST_SHOWN:
+        ends.append((tuple(range(count)), ()))
+    for shown in range(min(MOST_SHOWN, count - 1), 1, -1):
+        tail = max(1, shown * 2 // 5)
+        ends.append((tuple(range(shown - tail)), tuple(range(count - tail, count))))
+    enough = [pair for pair in ends if len(pair[0]) + len(pair[1]) >= min(3, count)]
+    found = [_Plan(first, last, decimals) for decimals in (2, 1) for first, last in enough]
+    rest = [_Plan(first, last, decimals) for decimals in (1, 0) for first, last in ends]
+    return [*found, *rest] or [_Plan((), (), 0)]
+
+
+class _PageLayout:
+    """One way to lay the figure out. Along time, places are `u` from 0; `x` of a place depends on its direction."""
+
+    def __init__(
+        self, book: Textbook, outputs: Sequence[ValueLane], plan: _Plan, width: float, *, is_wide: bool
+    ) -> None:
+        self.book, self.outputs, self.plan, self.width, self.is_wide = book, tuple(outputs), plan, width, is_wide
+        strips = (*book.sliced, *outputs)
+        labels = [advance(_name(lane), SMALL, bold=True) for lane in (*book.carried, *strips)]
+        labels += [advance(lane.form, SMALL) for lane in strips]
+        labels += [advance("goes on", SMALL, bold=True), advance("iteration", SMALL)]
+        self.label = max(labels) + 4
+        texts = [self._text(lane, k) for lane in book.carried for k in range(book.count) if k in lane.values]
+        words = [advance(text, SMALL) for text in texts]
+        self.gap = max([18.0, advance("false", SMALL) + 3, *(word + 7 for word in words)])
+        self.begin = self.gap
+        cells = [
+            advance(self._text(lane, k), LARGE, bold=True) + 6
+            for lane in strips
+            for k in plan.shown
+            if k in lane.values
+        ]
+        pictured = is_wide and any(lane.is_vector for lane in strips)
+        body = max(advance("body", LARGE, bold=True), *(advance(word, SMALL) for word in self._operations())) + 2.4
+        self.cell = max(body, 42.0 if is_wide else 22.0)
+        pitch = max([self.cell + self.gap, *cells, _PICTURE + 6 if pictured else 0.0])
+        self.gap = pitch - self.cell
+        self.tear = (44.0 if is_wide else 36.0) if plan.last else 0.0
+        between = max(self.begin, 20.0)
+        self.places: dict[int, float] = {}
+        at = self.begin
+        for k in plan.first:
+            self.places[k] = at
+            at += pitch
+        if plan.last:
+            self.torn = (at - self.gap + between, at - self.gap + between + self.tear)
+            at = self.torn[1] + between
+            for k in plan.last:
+                self.places[k] = at
+                at += pitch
+        self.end = at - self.gap if plan.shown else self.gap
+        self.used = self.label + self.end + _END + _MARGIN
+        self.room = self.end + _END
+        self.items: list[Shape] = []
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The parts that are not drawn, in words."""
+        found = []
+        if self.plan.last:
+            found.append(f"iterations {self.plan.first[-1] + 1} to {self.plan.last[0] - 1}")
+        hidden = [lane.name for lane in self.book.outputs if lane not in self.outputs]
+        if hidden:
+            found.append(", ".join(hidden))
+        if self.book.invariant and not self.is_wide:
+            found.append(f"what is the same in each iteration ({', '.join(self.book.invariant)})")
+        return tuple(found)
+
+    # --- drawing ---------------------------------------------------------------------------------------------------
+
+    def drawing(self, title: str, description: str, *, is_slide: bool) -> PageDrawing:
+        """Return the drawing."""
+        y = _MARGIN
+        if title:
+            self.items.append(TextLine("slide" if is_slide else "number", _MARGIN, y + 10, title))
+            y += 22 if is_slide else 14
+        y = self._headline(y)
+        y = self._invariants(y)
+        for lane in self.book.sliced:
+            y = self._strip(lane, y, above=True)
+        y = self._numbers(y)
+        top = y
+        rows = len(self.book.carried) + bool(self.book.conditions)
+        bottom = top + max(_PITCH * (rows + 1), 34)
+        self._cells(top, bottom)
+        for index, lane in enumerate(self.book.carried):
+            self._carried(lane, top + _PITCH * (index + 1))
+        if self.book.conditions:
+            self._condition(top + _PITCH * (len(self.book.carried) + 1), bottom)
+        self._end_mark(top, bottom)
+        y = bottom + 12
+        first = True
+        for lane in self.outputs:
+            y = self._strip(lane, y, above=False, wires=bottom if first else None) + 5
+            first = False
+        if self.plan.last:
+            self._torn(top - 2, y - 3)
+        y = self._legend(y + 3)
+        height = max(y, self.width * 9 / 16) if is_slide else y
+        page = Rectangle("page", 0, 0, self.width, height)
+        points = 1280 * POINTS / self.width if is_slide else 1.0
+        name = title or self.book.title
+        return PageDrawing(self.width, height, name, description, (page, *self.items), points=points)
+
+    def _x(self, u: float) -> float:
+        """Return where a place of time is on the page."""
+        left = self.label
+        return left + (self.room - u if self.book.is_backward else u)
+
+    def _box(self, style: str, u0: float, u1: float, y: float, height: float, corner: float = 0) -> None:
+        x0, x1 = sorted((self._x(u0), self._x(u1)))
+        self.items.append(Rectangle(style, x0, y, x1 - x0, height, corner))
+
+    def _line(self, style: str, *points: Point) -> None:
+        self.items.append(Path(style, (tuple((self._x(u), y) for u, y in points),)))
+
+    def _words(self, style: str, u: float, y: float, text: str) -> None:
+        self.items.append(TextLine(style, self._x(u), y, text, "middle"))
+
+    def _arrow(self, style: str, u0: float, u1: float, y: float) -> None:
+        """Draw a line along time with its head."""
+        self._line(style, (u0, y), (u1 - 4, y))
+        tip, back = self._x(u1), self._x(u1 - 5)
+        self.items.append(Path(f"{style}-tip", (((tip, y), (back, y - 2.1), (back, y + 2.1)),), closed=True))
+
+    def _headline(self, y: float) -> float:
+        """Write why the run ended, above the end mark."""
+        text, room = self.book.ended, self.width - 2 * _MARGIN
+        if advance(text, SMALL, bold=True) > room:
+            text = text.partition(":")[0]
+        text = _fitting(text, room)
+        x = self._x(self.end + 17)
+        anchor, at = ("start", _MARGIN) if self.book.is_backward else ("end", self.width - _MARGIN)
+        self.items.append(TextLine("strong", at, y + 7, text, anchor))
+        self._mark_above = (x, y + 9.5)
+        return y + 12
+
+    def _invariants(self, y: float) -> float:
+        """Draw a bus of what is the same in each iteration."""
+        if not self.book.invariant or not self.is_wide or not self.places:
+            self._bus = None
+            return y
+        text = f"the same in each iteration: {', '.join(self.book.invariant)}"
+        self.items.append(TextLine("of-input", self.label, y + 7, text))
+        self._bus = y + 11
+        return y + 15
+
+    def _numbers(self, y: float) -> float:
+        self.items.append(TextLine("aside", _MARGIN, y + 8, "iteration"))
+        for k, u in self.places.items():
+            self._words("number", u + self.cell / 2, y + 8, str(k))
+        if self.plan.last:
+            begin, end = self.plan.first[-1] + 1, self.plan.last[0] - 1
+            self._words("aside", sum(self.torn) / 2, y + 8, str(begin) if begin == end else f"{begin} to {end}")
+        return y + 12
+
+    def _cells(self, top: float, bottom: float) -> None:
+        words = self._operations()
+        for k, u in self.places.items():
+            middle = (top + bottom) / 2 - 4 * (len(words) - 1)
+            self._box("cell", u, u + self.cell, top, bottom - top, 3)
+            self._words("number", u + self.cell / 2, middle, "body")
+            for index, word in enumerate(words):
+                self._words("aside", u + self.cell / 2, middle + 8.5 * (index + 1), word)
+            if self._bus is not None:
+                x = u + self.cell - 7
+                self.items.append(Path("input-wire", (((self._x(x), self._bus), (self._x(x), top - 4)),)))
+                self._head("input-wire", self._x(x), top)
+            assert k >= 0
+        if self._bus is not None:
+            self._line("input-wire", (0, self._bus), (max(self.places.values()) + self.cell - 7, self._bus))
+        if self.plan.last:
+            middle, count = (top + bottom) / 2, self.plan.last[0] - self.plan.first[-1] - 1
+            self._words("number", sum(self.torn) / 2, middle, f"{count:,}")
+            for index, word in enumerate(["not drawn"] if self.is_wide else ["not", "drawn"]):
+                self._words("aside", sum(self.torn) / 2, middle + 8.5 + 8 * index, word)
+
+    def _head(self, style: str, x: float, y: float) -> None:
+        self.items.append(Path(f"{style}-tip", (((x, y), (x - 2.1, y - 5), (x + 2.1, y - 5)),), closed=True))
+
+    def _operations(self) -> list[str]:
+        count = f"{self.book.operations:,}"
+        return [f"{count} ops"] if self.is_wide else [count, "ops"]
+
+    def _spans(self) -> list[tuple[float, float, int, bool]]:
+        """Return the gaps between cells: begin, end, the iteration that is entered, and whether a cell follows."""
+        found, shown = [], self.plan.shown
+        for index, k in enumerate(shown):
+            begin = 0.0 if index == 0 else self.places[shown[index - 1]] + self.cell
+            if index and shown[index - 1] != k - 1:
+                found.append((begin, self.torn[0] - 2, shown[index - 1] + 1, False))
+                begin = self.torn[1] + 2
+            found.append((begin, self.places[k], k, True))
+        return found
+
+    def _carried(self, lane: ValueLane, y: float) -> None:
+        self.items.append(TextLine("of-carried", _MARGIN, y + 2.4, _name(lane)))
+        for begin, end, k, has_cell in self._spans():
+            if has_cell:
+                self._arrow("lane", begin, end, y)
+            else:
+                self._line("lane", (begin, y), (end, y))
+            if k in lane.values:
+                style = "broken" if _is_broken(lane.values[k]) else "plain"
+                self._words(style, (begin + end) / 2 - 1.5, y - 2.2, self._text(lane, k))
+
+    def _condition(self, y: float, bottom: float) -> None:
+        self.items.append(TextLine("strong", _MARGIN, y + 2.4, "goes on"))
+        assert y < bottom
+        for begin, end, k, _ in self._spans():
+            self._line("dots", (begin, y), (end, y))
+            verdict = self.book.starts if k == 0 else self.book.conditions.get(k - 1, True)
+            if verdict is not None:
+                self._words("plain", (begin + end) / 2 - 0.8, y - 2.2, str(bool(verdict)).lower())
+        if self.plan.shown:
+            k, u = self.plan.shown[-1], self.end
+            self._line("dots", (u, y), (u + 17, y))
+            if k in self.book.conditions:
+                self._words("plain", u + 9, y - 2.2, str(self.book.conditions[k]).lower())
+
+    def _end_mark(self, top: float, bottom: float) -> None:
+        for style, u in (("thin", self.end + 18.5), ("bar", self.end + 22)):
+            self._line(style, (u, top + 2), (u, bottom - 2))
+        x, y = self._mark_above
+        self.items.append(
+            Path(
+                "hair",
+                (
+                    (
+                        (x + (4 if not self.book.is_backward else -4), y),
+                        (x + (4 if not self.book.is_backward else -4), top),
+                    ),
+                ),
+            )
+        )
+
+    def _strip(self, lane: ValueLane, y: float, *, above: bool, wires: float | None = None) -> float:
+        """Draw a tensor along its axis, a cell for each iteration; return where the next row begins."""
+        kind = "input" if above else "output"
+        pictured = self.is_wide and lane.is_vector
+        high = _STRIP + (4 if pictured else 0)
+        self.items.append(TextLine(f"of-{kind}", _MARGIN, y + high / 2 - 0.8, lane.name))
+        self.items.append(TextLine("aside", _MARGIN, y + high / 2 + 7, lane.form))
+        half = (self.cell + self.gap) / 2
+        if lane.kind is LaneKind.LAST:
+            self._last(lane, y, high)
+        else:
+            for k, u in self.places.items():
+                middle = u + self.cell / 2
+                begin = self.torn[1] - 2 if self.plan.last and k == self.plan.last[0] else middle - half
+                end = self.torn[0] + 2 if self.plan.last and k == self.plan.first[-1] else middle + half
+                self._box(f"{kind}-strip", begin, end, y, high)
+                self._value(lane, k, middle, y, high, pictured=pictured)
+                if above:
+                    x = self._x(middle)
+                    self.items.append(Path("input-wire", (((x, y + high), (x, y + high + 5)),)))
+                    self._head("input-wire", x, y + high + 9)
+                elif wires is not None:
+                    x = self._x(middle)
+                    self.items.append(Path("output-wire", (((x, wires), (x, y - 4)),)))
+                    self._head("output-wire", x, y)
+            self._between(lane, y, high)
+        return y + high + (10 if above else 4)
+
+    def _last(self, lane: ValueLane, y: float, high: float) -> None:
+        """Draw the value of the last iteration alone."""
+        if not self.plan.shown:
+            return
+        k = self.plan.shown[-1]
+        middle, half = self.places[k] + self.cell / 2, (self.cell + self.gap) / 2
+        self._box("output-strip", middle - half, middle + half, y, high)
+        self._value(lane, k, middle, y, high, pictured=self.is_wide and lane.is_vector)
+
+    def _value(self, lane: ValueLane, k: int, u: float, y: float, high: float, *, pictured: bool) -> None:
+        value = lane.values.get(k)
+        if value is None:
+            return
+        style = "broken" if _is_broken(value) else "plain" if lane.is_vector else "number"
+        text, base = self._text(lane, k), y + high / 2 + 2.8
+        if pictured and value.grid is not None and len(value.grid) == 1:
+            self._shades(lane, value.grid[0], u, y + 2.5)
+            base = y + high - 3
+        self._words(style, u, base, text)
+
+    def _shades(self, lane: ValueLane, cells: Sequence[float], u: float, y: float) -> None:
+        """Draw a row of elements, each as dark as its magnitude beside the largest of the lane."""
+        kind = "input" if lane.kind is LaneKind.SLICED else "output"
+        rows = (one.grid[0] for one in lane.values.values() if one.grid)
+        largest = max((abs(cell) for row in rows for cell in row if math.isfinite(cell)), default=0.0) or 1.0
+        wide, left = _PICTURE / len(cells), self._x(u) - _PICTURE / 2
+        for index, cell in enumerate(cells):
+            is_finite = math.isfinite(cell)
+            shade = max(0.04, abs(cell) / largest) if is_finite else 1.0
+            style = f"{kind}-shade" if is_finite else "fault-shade"
+            self.items.append(Rectangle(style, left + index * wide, y, wide, 6, opacity=shade))
+        self.items.append(Rectangle(f"{kind}-frame", left, y, _PICTURE, 6))
+
+    def _between(self, lane: ValueLane, y: float, high: float) -> None:
+        """Write into the tear what the iterations that are not drawn wrote, where it is short."""
+        if not self.plan.last:
+            return
+        hidden = range(self.plan.first[-1] + 1, self.plan.last[0])
+        words = [self._text(lane, k) for k in hidden if k in lane.values]
+        text = " ".join(words) if len(words) == len(hidden) and not lane.is_vector else ""
+        if text and advance(text, SMALL) > self.tear - 6:
+            half = len(words) // 2 + len(words) % 2
+            lines = [" ".join(words[:half]), " ".join(words[half:])]
+        else:
+            lines = [text] if text else []
+        if not lines or any(advance(line, SMALL) > self.tear - 6 for line in lines):
+            lines = [f"{len(hidden):,} pieces" if len(hidden) > 1 else "1 piece"]
+        for index, line in enumerate(lines):
+            self._words("aside", sum(self.torn) / 2, y + high / 2 + 2.6 + 8 * index - 4 * (len(lines) - 1), line)
+
+    def _torn(self, top: float, bottom: float) -> None:
+        """Draw the torn edges."""
+        steps = max(2, int((bottom - top) / 6))
+        for side in self.torn:
+            points = [
+                (self._x(side) + (2.2 if at % 2 else -2.2), top + (bottom - top) * at / steps)
+                for at in range(steps + 1)
+            ]
+            self.items.append(Path("tear", (tuple(points),)))
+
+    def _legend(self, y: float) -> float:
+        """Explain the lines that occur."""
+        entries: list[tuple[str, str]] = []
+        if self.book.carried:
+            entries.append(("lane", "carried"))
+        if self.book.conditions:
+            entries.append(("dots", "goes on while true, else ends"))
+        if self.book.sliced:
+            entries.append(("input-strip", "sliced"))
+        if any(lane.kind is LaneKind.JOINED for lane in self.outputs):
+            entries.append(("output-strip", "output, piece by piece"))
+        if any(lane.is_vector for lane in self.book.carried):
+            entries.append(("", "|x|: L2 norm of x"))
+        x, base = _MARGIN, y + 9
+        for style, words in entries:
+            wide = (20.0 if style else 0.0) + advance(words, SMALL)
+            if x > _MARGIN and x + wide > self.width - _MARGIN:
+                x, base = _MARGIN, base + 11
+            if style.endswith("strip"):
+                self.items += [Rectangle(style, x, base - 6, 7, 6), Rectangle(style, x + 7, base - 6, 7, 6)]
+            elif style:
+                self.items.append(Path(style, (((x, base - 2.5), (x + 15, base - 2.5)),)))
+            self.items.append(TextLine("aside", x + (19 if style else 0), base, words))
+            x += wide + 12
+        return base + 4
+
+    # --- texts -----------------------------------------------------------------------------------------------------
+
+    def _text(self, lane: ValueLane, k: int) -> str:
+        return value_text(lane.values[k], self._decimals(lane), is_piece=lane.kind is not LaneKind.CARRIED)
+
+    def _decimals(self, lane: ValueLane) -> int:
+        """Return the decimals of a lane: of pieces on a wide page as many as tell its numbers apart, 5 at most."""
+        if not self.is_wide or lane.is_vector or lane.kind is LaneKind.CARRIED:
+            return self.plan.decimals
+        values = [value for value in lane.values.values() if value.statistics is not None and not _is_broken(value)]
+        numbers = {value.statistics.min for value in values if value.statistics is not None}
+        for decimals in range(self.plan.decimals, 5):
+            if len({value_text(value, decimals, is_piece=True) for value in values}) == len(numbers):
+                return decimals
+        return 5
+
+
+def _is_broken(value: ValueSummary) -> bool:
+    """True if an element is not finite."""
+    found = value.statistics
+    return found is not None and bool(found.nan or found.infinite)
+
+
+def _fitting(text: str, room: float) -> str:
+    """Return a text in bold that fits, shortened at its end where it must be."""
+    if advance(text, SMALL, bold=True) <= room:
+        return text
+    while text and advance(f"{text}…", SMALL, bold=True) > room:
+        text = text[:-1]
+    return f"{text.rstrip(' ,;:')}…"
+
+
+def _name(lane: ValueLane) -> str:
+    return f"|{lane.name}|" if lane.kind is LaneKind.CARRIED and lane.is_vector else lane.name
+
+
+def value_text(value: ValueSummary, decimals: int, *, is_piece: bool = False) -> str:
+    """Return a value in a word: a scalar itself, a carried tensor's norm, of a piece its largest element and place."""
+    found = value.statistics
+    if found is None or value.type in ("boolean", "string"):
+        return value.numbers.strip("[]") or value.described
+    if found.nan or found.infinite:
+        letters = [word for word, count in (("NaN", found.nan), ("Inf", found.infinite)) if count]
+        return letters[0] if found.size == 1 else f"{found.nan + found.infinite} {letters[0]}"
+    if found.size == 1:
+        return _number(found.min, decimals) if isinstance(found.min, (int, float)) else value.numbers.strip("[]")
+    if found.size == 0:
+        return "empty"
+    if is_piece:
+        place = "" if found.argmax is None else f" at {found.argmax}"
+        return f"{_number(found.max, decimals)}{place}" if found.max is not None else value.described
+    return _number(found.norm, decimals) if found.norm is not None else value.described
+
+
+def _number(number: float | int | None, decimals: int) -> str:
+    """Return a number with so many decimals; whole ones without, large and small ones with a power of ten."""
+    if number is None:
+        return ""
+    if isinstance(number, bool):
+        return str(number).lower()
+    if isinstance(number, int) or number == 0:
+        return f"{int(number):d}".replace("-", "\u2212") if abs(number) < 10**7 else f"{number:.1e}"
+    if abs(number) >= 10**5 or abs(number) < 0.5 * 10**-decimals:
+        mantissa, _, power = f"{number:.0e}".partition("e")
+        return f"{mantissa}e{int(power)}".replace("-", "\u2212")
+    return f"{number:.{decimals}f}".replace("-", "\u2212")

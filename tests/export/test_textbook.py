@@ -1,0 +1,162 @@
+"""The figure of textbooks shows the numbers of the run, in the width of the page, and says what it leaves out."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pypdfium2 as pdfium  # type: ignore[import-untyped]
+import pytest
+from lxml import etree
+from PIL import Image
+
+import stepper
+from stepper.cli import main
+from stepper.errors import UsageError
+from stepper.export.drawing.shapes import PageDrawing, Rectangle, TextLine
+from stepper.export.exporter import draw
+from stepper.export.fonts import advance
+from stepper.export.picture import Picture
+from stepper.export.textbook.page import SMALL
+from stepper.export.writers.svg import svg
+from tests.export.runs import SAMPLES, sample
+from tests.models import Graph, carried, joined, last, sliced
+
+
+def page(name: str, millimetres: float = 170, **options: Any) -> PageDrawing:
+    inputs = dict(np.load(SAMPLES / name / "inputs.npz"))
+    made = draw(
+        sample(name), inputs, view="unrolled", direction="right", width=round(millimetres * 96 / 25.4), **options
+    )
+    assert made.page is not None
+    return made.page
+
+
+def texts(drawing: PageDrawing, *styles: str) -> list[str]:
+    return [item.text for item in drawing.items if isinstance(item, TextLine) and (not styles or item.style in styles)]
+
+
+def test_carried_values_stand_between_the_iterations_that_hand_them_on() -> None:
+    """The balance grows by the rate: computed here with numpy."""
+    inputs = dict(np.load(SAMPLES / "for_loop" / "inputs.npz"))
+    outputs = stepper.run(SAMPLES / "for_loop" / "model.xml", inputs)
+    shown = page("for_loop", 300)
+    principal, rate = inputs["principal"], inputs["rate"]
+    norms = [
+        float(np.linalg.norm(principal.astype(np.float64) * (1 + rate.astype(np.float64)) ** year)) for year in range(3)
+    ]
+    found = [float(text) for text in texts(shown, "plain") if re.fullmatch(r"[0-9.]+", text)]
+    assert found[:3] == pytest.approx(norms, rel=1e-4)
+    assert outputs.loops[0].iterations == 10 and "9" in texts(shown, "number")
+
+
+@pytest.mark.parametrize(
+    "name", ["date_normaliser", "reverse", "rwkv_overflow", "while_loop", "nested_loop", "for_loop"]
+)
+@pytest.mark.parametrize("millimetres", [84, 120, 170])
+def test_a_page_keeps_its_width_and_its_letters(name: str, millimetres: int) -> None:
+    drawing = page(name, millimetres)
+    assert drawing.width == pytest.approx(millimetres * 72 / 25.4, abs=0.5) and drawing.points == 1
+    for item in drawing.items:
+        if isinstance(item, TextLine):
+            bold = item.style not in ("plain", "aside")
+            width = advance(item.text, 8 if item.style == "number" else SMALL, bold=bold)
+            left = item.x - width * {"start": 0, "middle": 0.5, "end": 1}[item.anchor]
+            assert left >= -0.5 and left + width <= drawing.width + 0.5, item
+        elif isinstance(item, Rectangle):
+            assert item.x >= -0.5 and item.x + item.width <= drawing.width + 0.5
+    shown = [int(text) for text in texts(drawing, "number") if text.isdigit()]
+    assert 0 in shown
+    text = svg(drawing)
+    root = etree.fromstring(text.encode())
+    assert float(root.get("width", 0)) == pytest.approx(millimetres * 96 / 25.4, abs=1)
+    sizes = {float(size) for size in re.findall(r'font-size="([0-9.]+)px"', text)}
+    assert min(sizes) >= SMALL
+
+
+def test_no_text_lies_on_another() -> None:
+    for name in ("date_normaliser", "rwkv_overflow", "reverse"):
+        boxes = []
+        for item in page(name, 84).items:
+            if isinstance(item, TextLine) and item.text:
+                width = advance(
+                    item.text, 8 if item.style == "number" else SMALL, bold=item.style not in ("plain", "aside")
+                )
+                left = item.x - width * {"start": 0, "middle": 0.5, "end": 1}[item.anchor]
+                boxes.append((left, left + width, item.y - 5, item.y, item.text))
+        for index, (left, right, top, bottom, text) in enumerate(boxes):
+            for other in boxes[index + 1 :]:
+                apart = right <= other[0] + 1 or other[1] <= left + 1 or bottom <= other[2] or other[3] <= top
+                assert apart, (name, text, other[4])
+
+
+def test_iterations_that_do_not_fit_are_named_with_what_they_wrote() -> None:
+    narrow, wide = page("date_normaliser", 84), page("date_normaliser", 170)
+    assert [text for text in texts(narrow, "number") if text.isdigit()][:3] == ["0", "1", "10"]
+    assert "2 to 9" in texts(narrow) and "3 to 8" in texts(wide)
+    written = np.load(SAMPLES / "date_normaliser" / "expected.npz")
+    tokens = next(value for value in written.values() if value.dtype.kind == "i" and value.shape == (11,))
+    hidden = " ".join(map(str, tokens[3:9]))
+    assert " ".join(text for text in texts(wide, "aside") if re.fullmatch(r"[0-9 ]+", text)) == hidden
+    assert "false" in texts(wide, "plain") and texts(wide, "plain").count("true") >= 5
+
+
+def test_time_runs_to_the_left_where_slices_do(tmp_path: Path) -> None:
+    net = Graph()
+    x, h0 = net.parameter("x", "f32", (4,)), net.parameter("h0", "f32", (1,))
+    body = net.body()
+    part, h = body.parameter("part", "f32", (1,)), body.parameter("h", "f32", (1,))
+    result = body.result(body.apply("Add", part, h, name="sum"), "sum_result")
+    backward = {"start": -1, "end": 0, "stride": -1, "part_size": 1}
+    entries = [sliced(x, part, 0, **backward), carried(h0, h, result)]
+    outputs = net.tensor_iterator("rows", body, entries, [last(result), joined(result, 0, **backward)])
+    for index, value in enumerate(outputs):
+        net.result(value, f"out_{index}")
+    values = {"x": np.array([1, 2, 4, 8], np.float32), "h0": np.array([0], np.float32)}
+    made = draw(net.read(tmp_path), values, view="unrolled", direction="right")
+    assert made.page is not None
+    items = [item for item in made.page.items if isinstance(item, TextLine) and item.style == "number"]
+    row = [
+        item
+        for item in items
+        if item.text in ("0", "1", "2", "3") and item.y == min(one.y for one in items if one.text == "0")
+    ]
+    heads = [item.text for item in sorted(row, key=lambda item: item.x)]
+    assert heads == ["3", "2", "1", "0"]
+    numbers = [item for item in items if re.fullmatch(r"[0-9.]+", item.text)]
+    lowest = [item for item in numbers if item.y == max(one.y for one in numbers)]
+    assert [float(item.text) for item in sorted(lowest, key=lambda item: item.x)] == [15, 14, 12, 8]
+
+
+def test_nan_and_inf_are_red_words() -> None:
+    assert {"1 Inf", "8 NaN", "1 NaN"} <= set(texts(page("rwkv_overflow", 170), "broken"))
+
+
+def test_a_page_that_is_too_narrow_names_the_least_width() -> None:
+    with pytest.raises(UsageError, match=r"does not fit into 40 mm at 7 points; the least width is [0-9]+ mm"):
+        page("date_normaliser", 40)
+
+
+def test_presets_are_pages_of_papers_slides_and_documents(tmp_path: Path) -> None:
+    name = SAMPLES / "rwkv_overflow"
+    words = ["export", str(name / "model.xml"), "--inputs", str(name / "inputs.npz"), "--view", "unrolled", "-q"]
+    slide, paper = tmp_path / "slide.png", tmp_path / "paper.pdf"
+    assert main([*words, "--preset", "slide", "-o", str(slide)]) == 0
+    assert Image.open(io.BytesIO(slide.read_bytes())).size == (1280, 720)
+    assert main([*words, "--preset", "paper", "-o", str(paper)]) == 0
+    wide, _ = pdfium.PdfDocument(paper)[0].get_size()
+    assert wide == pytest.approx(84 * 72 / 25.4, abs=0.5)
+    docs = tmp_path / "docs.svg"
+    assert main([*words[:2], "-q", "--preset", "docs", "--view", "rolled", "-o", str(docs)]) == 0
+    assert float(etree.parse(docs).getroot().get("width", 0)) <= 820
+    assert main([*words, "--direction", "right", "--width", "9yd", "-o", str(docs)]) == UsageError.exit_code
+
+
+def test_other_formats_have_the_iterations_below_each_other() -> None:
+    inputs = dict(np.load(SAMPLES / "for_loop" / "inputs.npz"))
+    made = draw(sample("for_loop"), inputs, view="unrolled", direction="right")
+    assert isinstance(made, Picture) and made.text("mermaid").startswith("flowchart")
+    assert made.text("tikz").count("body") >= 2
