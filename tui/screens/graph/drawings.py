@@ -15,8 +15,8 @@ from tui.screens.graph.fitting import Fitting, fitted
 from tui.screens.graph.levels import Manner
 from tui.screens.graph.neighbourhood import MOST_WHOLE, REACHES, Surroundings
 
-MOST_AT_ONCE: Final = 120
-"""Boxes that are laid out while one waits; more of them are laid out by the worker."""
+MOST_AT_ONCE: Final = 80
+"""Layers that are laid out while one waits; more of them are laid out by the worker."""
 
 
 class LayOut(Struct, frozen=True):
