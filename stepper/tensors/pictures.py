@@ -164,6 +164,31 @@ def _robust_range(numbers: Array) -> tuple[float, float]:
     return (2 * lower, 2 * upper) if lower < upper else (2 * low, 2 * high)
 
 
+def robust_ranges(numbers: Array, known: Array) -> tuple[Array, Array]:
+    """Return for each column of [iteration, column] the least and the largest known number, without outliers.
+
+    An end is an outlier that is OUTLIER times as far from the other end as the number at the percentile FULL, of few
+    numbers the next one. Columns of which nothing is known have an empty range: (inf, -inf).
+    """
+    if not numbers.size:
+        return np.full(numbers.shape[1], np.inf), np.full(numbers.shape[1], -np.inf)
+    count = known.sum(axis=0)
+    ordered = np.sort(np.where(known, numbers, np.inf), axis=0)
+    last = np.maximum(count - 1, 0)
+    inner = np.where(count > _FEW, np.floor(FULL / 100 * last), np.maximum(last - 1, 0)).astype(np.intp)
+
+    def at(places: Array) -> Array:
+        found: Array = np.take_along_axis(ordered, places[None], axis=0)[0]
+        return found
+
+    low, high = np.where(count > 0, ordered[0], np.inf), np.where(count > 0, at(last), -np.inf)
+    next_high, next_low = at(inner), at(last - inner)
+    with np.errstate(all="ignore"):
+        is_high = (count > 2) & (high / 2 - low / 2 > OUTLIER * (next_high / 2 - low / 2)) & (next_high > low)
+        is_low = (count > 2) & (high / 2 - low / 2 > OUTLIER * (high / 2 - next_low / 2)) & (next_low < high)
+    return np.where(is_low & ~is_high, next_low, low), np.where(is_high, next_high, high)
+
+
 def heights(numbers: Array, scale: BarScale) -> Array:
     """Return the heights of numbers, from 0 to 1, in their shape; of a constant row a half. NaN and infinite stay."""
     wide = np.asarray(numbers, np.float64)

@@ -17,6 +17,7 @@ from stepper.tensors.pictures import (
     form_of,
     heights,
     letters,
+    robust_ranges,
     scale_of,
     shades,
 )
@@ -130,3 +131,18 @@ def test_bars_are_from_the_least_to_the_largest() -> None:
 def test_digits_stand_for_shades_without_colours() -> None:
     found = digits(np.array([0, 0.04, 0.05, 0.5, 1, -1, -0.3, -0.04]))
     assert found.tolist() == [0, 0, 1, 4, 9, -9, -3, 0]
+
+
+def test_one_outlier_of_a_row_does_not_hide_the_rest_of_it() -> None:
+    rng = np.random.default_rng(5)
+    for count in (5, 12, 50, 51, 400):
+        numbers = rng.uniform(1, 2, (count, 3))
+        numbers[count // 2, 0], numbers[count // 3, 1] = 1e9, -1e9
+        known = np.ones(numbers.shape, bool)
+        low, high = robust_ranges(numbers, known)
+        assert 1 <= low[0] <= high[0] <= 2 and 1 <= low[1] <= high[1] <= 2
+        assert (low[2], high[2]) == (numbers[:, 2].min(), numbers[:, 2].max())
+        known[:, 2] = False
+        assert robust_ranges(numbers, known)[0][2] == np.inf
+    two = np.array([[1.0], [1e9]])
+    assert [end[0] for end in robust_ranges(two, np.ones(two.shape, bool))] == [1.0, 1e9]

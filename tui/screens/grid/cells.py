@@ -13,6 +13,7 @@ from stepper.compare.stops.grid import ABOVE, NOT_COMPARED, WITHIN, DifferenceGr
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView, Tile
 from stepper.element_types import Array
+from stepper.tensors.pictures import robust_ranges
 from tui.paint.folding import OperationEntry
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, number
@@ -108,11 +109,10 @@ def _number_codes(tile: Tile, left: int) -> Array:
 
 
 def _levels(numbers: Array, finite: Array) -> Array:
-    """Return the place of each number between the least and the largest of its operation; -1 where there is none."""
+    """Return the place of each number between the ends of its operation, outliers clipped; -1 where there is none."""
     if not numbers.size:
         return np.zeros(numbers.shape, np.int64)
-    low = np.where(finite, numbers, math.inf).min(axis=0)
-    high = np.where(finite, numbers, -math.inf).max(axis=0)
+    low, high = robust_ranges(numbers, finite)
     with np.errstate(all="ignore"):
         span = high / 2 - low / 2  # halved, so that it does not overflow
         share = np.where(span > 0, (numbers / 2 - low / 2) / span, 0.0)

@@ -131,7 +131,7 @@ def test_the_differences_are_a_statistic_of_the_cells(twins: Debugger) -> None:
         assert letters(driven, "hU", 3)[0] == "", "what is carried is the same in the first iteration"
         await driven.press("V")
         assert "auto, shade by row" in driven.text("grid") and "≠" not in "".join(letters(driven, "xW", STEPS))
-        await driven.press("V", "V", "V", "V", "V")
+        await driven.press(*"VVVVVVV")
         assert "difference, shade" in driven.text("grid")
         await driven.press("g", "N", "N", "N", "N", "N", "N", "N", "N", "x")
         assert grid_of(driven).moment == Cell(0, NAMES.index("summed"))
