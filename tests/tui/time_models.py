@@ -26,7 +26,7 @@ def squaring(iterations: int) -> Debugger:
     start = net.parameter("h0", "f32", (2,))
     outputs = net.loop("squares", body, iterations, True, [carried(start, h, following)], [last(end)])
     net.result(outputs[0], "out")
-    return _opened(net, np.array([1.5, 1.25], np.float32))
+    return opened(net, np.array([1.5, 1.25], np.float32))
 
 
 def squaring_in_numpy(iterations: int) -> list[list[str]]:
@@ -56,7 +56,7 @@ def swinging(iterations: int) -> Debugger:
     outputs = net.loop("swing", body, iterations, True, entries, [last(h_next), last(c_next)])
     for index, output in enumerate(outputs):
         net.result(output, f"out_{index}")
-    return _opened(net, np.array([-7.0], np.float32), np.zeros(1, np.float32))
+    return opened(net, np.array([-7.0], np.float32), np.zeros(1, np.float32))
 
 
 def swinging_in_numpy(iterations: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
@@ -69,6 +69,6 @@ def swinging_in_numpy(iterations: int) -> np.ndarray[tuple[int], np.dtype[np.flo
     return found
 
 
-def _opened(net: Graph, *inputs: object) -> Debugger:
+def opened(net: Graph, *inputs: object) -> Debugger:
     with tempfile.TemporaryDirectory() as folder:
         return Debugger(net.read(Path(folder)), dict(enumerate(inputs)))

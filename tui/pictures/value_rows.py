@@ -15,6 +15,8 @@ from tui.pictures.drawing import SCALES, WAYS, RowPicture, Strip, form_on, gaps,
 from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
 
+_BARS: Final = 6
+"""Lines that bars could use."""
 _KEPT: Final = 64
 """Rows of a pane that are drawn once."""
 
@@ -103,7 +105,7 @@ def size_wanted(values: ValueHistory | None, axis: Axis, labels: tuple[str, ...]
         return values.elements, True
     if form is Form.BARS and values.type[0] in "iu" and _in_words(values, axis, values.count, axis.reach):
         return 1, False
-    return (2 if form is Form.BARS else 1), False
+    return {Form.BARS: _BARS, Form.CATEGORIES: 2}.get(form, 1), False
 
 
 def value_rows(
@@ -133,7 +135,7 @@ def value_rows(
         for slot in axis.slots
         if slot.first <= iteration < slot.last
     ]
-    names = _names(one, notes, columns.name - 2, height)
+    names = _names(one, notes, columns.name - width_of([one.glyph]), height)
     found = []
     for y in range(height):
         row: Row = [one.glyph if not y else (" " * len(one.glyph[0]), ""), *(names[y] if y < len(names) else [])]
@@ -159,6 +161,8 @@ def _drawn(
     notes: list[str] = []
     if values is not None:
         drawn = RowPicture([values], axis, None, one.labels, way, looks.kind(one.key))
+        if drawn.form is Form.CATEGORIES and height == 1:  # no room to say what the letters mean
+            drawn = RowPicture([values], axis, Form.BARS, (), way, looks.kind(one.key))
         words = _in_words(values, axis, one.made, room) if drawn.form in (Form.BARS, Form.CATEGORIES) else []
         if words:
             return [words, *lines[1:]], []

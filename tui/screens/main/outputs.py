@@ -176,13 +176,13 @@ class ScanGrowth(LinkPane):
 
 
 def _sizes(scan: ScanView) -> str:
-    """Return the shape now, along the axis with the size to come: `1,6 of 16,64`."""
+    """Return the shape now, along the axis with the size to come: `1,6/16,64`."""
     if scan.shape is None:
         return "…"
     sizes = [str(size) for size in scan.shape]
     final = scan.final_shape
     if final is not None and 0 <= scan.axis < len(sizes) and final[scan.axis] > scan.shape[scan.axis]:
-        sizes[scan.axis] += f" of {final[scan.axis]}"
+        sizes[scan.axis] += f"/{final[scan.axis]}"
     return ",".join(sizes)
 
 

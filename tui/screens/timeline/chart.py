@@ -179,8 +179,8 @@ class TimelineChart(TimeAxisPane):
         columns = RowColumns(names, width - names - _VALUE, 7)
         ones = [self._row_of(track) for track in tracks if track.kind != "condition"]
         sizes = [size_wanted(one.values, axis, one.labels) for one in ones]
-        flat = sum(size == 1 for size, _ in sizes)
-        room = self.size.height - 4 - _EVENT_ROWS - (len(tracks) - len(ones)) - flat
+        flat = sum(size <= 2 and not is_picture for size, is_picture in sizes)
+        room = self.size.height - 4 - _EVENT_ROWS - (len(tracks) - len(ones)) - 2 * flat
         each = max(room // max(len(ones) - flat, 1), 1)
         is_airy = each >= 4
         numbered = span.slot >= _NUMBERED and each > 4
@@ -348,7 +348,7 @@ class TimelineChart(TimeAxisPane):
 def _height(size: int, room: int, is_picture: bool, *, plain: bool) -> int:
     """Return how many lines a band has, of so many: a line or half a line an element, so that none is empty."""
     if not is_picture:
-        return 1 if size == 1 else max(1, min(_TALLEST, room))
+        return max(1, min(size if size <= 2 else _TALLEST, room))
     return size if size <= room else max(1, min(size if plain else -(-size // 2), room))
 
 
