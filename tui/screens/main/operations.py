@@ -128,7 +128,7 @@ class Operations(Pane):
         rows = key_words(ways, self.kind, self.host.keymap)
         last = None if self.state.ending is None else self.state.ending.last
         if last is not None:
-            text = f"goes to {clip(layer_name(last.layer), 18)}@{last.iteration}, its last"
+            text = f"{clip(layer_name(last.layer), 18)}@{last.iteration}, its last"
             rows += key_words([("open", text)], self.kind, self.host.keymap)
         if self.screen.has_class("-tiny"):
             rows += key_words([("focus next", "the value tab tells how it ended")], self.kind, self.host.keymap)

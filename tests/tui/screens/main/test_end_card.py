@@ -132,7 +132,7 @@ def test_where_there_are_tabs_the_list_says_which_one_tells_how_it_ended() -> No
         lines.extend(driven.text("operations").splitlines())
 
     drive("nested_loop", wide, size=(120, 40), lines=("continue",))
-    ways = ["N goes back into the run", "S goes back into its loops", "Enter: passes@2, its last"]
+    ways = ["N goes back into the run", "S goes back into its loops", "Enter passes@2, its last"]
     assert [line.strip() for line in lines[1:]] == ways
 
 
