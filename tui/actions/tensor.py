@@ -112,15 +112,6 @@ def _moved(plane: Plane, axis: int, by: int, app: Application) -> Plane:
     return plane.at(axis, plane.index[axis] + by)
 
 
-@action("element-against", help="the difference of the value from the iteration before, and back")
-def _against(app: Application, _text: str) -> None:
-    screen, seen, _array = _shown(app)
-    seen.against = not seen.against
-    if seen.view == "bits":
-        seen.view = "numbers"
-    screen.repaint_panes()
-
-
 @action("other-value", syntax="next|previous", help="another output of the operation, or one of its inputs")
 def _other_value(app: Application, text: str) -> None:
     screen = _screen(app)

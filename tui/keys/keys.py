@@ -160,13 +160,6 @@ KEYS: Final = (
     Key(("pagedown",), "element page {n}", "page", "a page further down", TENSOR),
     Key(("pageup",), "element -page {n}", "page", "a page further up", TENSOR),
     Key(("at",), "prompt @", "go to", "go to an element: @ 0,3", TENSOR),
-    Key(
-        ("equals_sign",),
-        "element-against",
-        "against before",
-        "the difference from the iteration before, and back",
-        TENSOR,
-    ),
     Key(("x", "f8"), "non-finite next", "next NaN", "the next NaN or Inf", TENSOR),
     Key(("X",), "non-finite previous", "NaN before", "the NaN or Inf before", TENSOR),
     Key(("a",), "axis next", "axis", "pick the next axis", TENSOR),
@@ -511,7 +504,7 @@ FOOTERS: Final = {
     "tensor": (
         "element down",
         "look next",
-        "element-against",
+        "A next",
         "axis next",
         "axis +",
         "iter +",

@@ -126,7 +126,7 @@ def test_enter_on_the_compare_screen_opens_the_two_moments_with_the_reference_as
         assert line_of(driven.text("operations"), "xW").endswith("≠"), "above the tolerance"
         shown = driven.text("spread")
         steps = len(X)
-        assert f"output all_y differs in {steps} of {steps} rows" in shown, shown
+        assert "output all_y differs in 6" in " ".join(shown.split()), shown
         assert line_of(shown, "row_t").split()[-steps:] == ["·"] * steps
         await driven.type("reference original")
         assert "branch original" in driven.text("answer") and driven.state.a.moment.kind is MomentKind.BRANCH

@@ -329,7 +329,7 @@ def test_colours_of_the_difference_are_those_of_the_largest_change() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("equals_sign")
         await driven.settle()
-        scale, tiles = driven.app.screen.query_one(TensorPane).heat._before
+        scale, tiles = driven.app.screen.query_one(TensorPane).stacked[2]._before
         expected = np.zeros(tiles.shape)
         for row, column, change in ((700, 30, -2.5), (100, 90, 0.5)):
             expected[sum(scale.rows[1:] <= row), sum(scale.columns[1:] <= column)] = change
@@ -337,7 +337,7 @@ def test_colours_of_the_difference_are_those_of_the_largest_change() -> None:
         assert (
             "the largest magnitude" in driven.text("tensor")
             and "2.500" in driven.text("tensor")
-            and "minus the iteration before" in driven.text("tensor")
+            and "now − A" in driven.text("tensor")
         )
 
     drive(growing_by(start, step), script, lines=AT_SUM)

@@ -57,6 +57,7 @@ class MainScreen(DebugScreen):
     MainScreen #right { width: 44; padding-top: 1; }
     MainScreen.-narrow #left { width: 33; }
     MainScreen.-narrow #right { width: 40; }
+    MainScreen.-narrow.-beside-a #left { width: 38; }
     MainScreen.-huge #left { width: 50; }
     MainScreen.-huge #right { width: 50; }
     MainScreen #loop-state, MainScreen #outputs { height: auto; }
@@ -156,6 +157,7 @@ class MainScreen(DebugScreen):
         self.query_one(EndCard).set_class(not has_end, "hidden")
         is_covered = has_card or has_stop or has_end
         centre = self._centre()
+        self.set_class(state.a is not None, "-beside-a")
         self.query_one("#graph").set_class(centre != "graph", "hidden")
         self.query_one("#moments").set_class(centre != "moments", "hidden")
         self.query_one("#spread").set_class(centre != "spread", "hidden")

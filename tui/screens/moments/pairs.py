@@ -208,6 +208,7 @@ class ValuePair(Pane):
         title = f"{name}:0{iteration}{mark}"
         array = frame.output(cursor).array
         kind = "" if array is None else f"{element_types.name_of(array.dtype)}{shape_text(array.shape)}   Enter opens"
+        kind = f"{self.look.edited} edited   {kind}" if frame.is_edited(cursor) else kind
         focus, (_, tone), *_ = super().heading(width)[0]
         words = "   A | now | difference"
         if len(title) + len(words) + len(kind) + 6 > width:

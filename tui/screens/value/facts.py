@@ -245,9 +245,9 @@ def _fact(word: str, text: str, tone: str = "", *, off: float | None = None) -> 
 def _before(seen: Inspected, element: Array) -> Row:
     found = seen.before()
     if found.problem or found.answer is None:
-        return _fact("before", found.problem or "...", "dim")
+        return _fact("in A" if seen.is_beside_a else "before", found.problem or "...", "dim")
     before = found.answer[tuple(slice(at, at + 1) for at in seen.cursor)].reshape(1)
-    row = _fact("before", exact(before))
+    row = _fact("in A" if seen.is_beside_a else "before", exact(before), "a" if seen.is_beside_a else "")
     now, then = (readable(one)[0] for one in (element, before))
     if not is_numeric(element.dtype):
         return row
@@ -306,7 +306,7 @@ def _short_statistics(found: Survey, width: int) -> Row:
 
 def _short_element(seen: Inspected, element: Array, width: int) -> Row:
     row: Row = [(f" {_element(seen)} ", "accent"), (exact(element), "strong")]
-    row += [("  before ", "dim"), *_before(seen, element)[1:]]
+    row += [("  in A " if seen.is_beside_a else "  before ", "dim"), *_before(seen, element)[1:]]
     bits = bits_of(element)
     if bits is None:
         return row

@@ -19,7 +19,7 @@ from stepper.tensors.pictures import ScaleKind, scale_of, shades
 from stepper.tensors.surveys import CellStatistic, edges
 from tui.paint.pane import Pane
 from tui.paint.rows import Cell, Row, number
-from tui.screens.value.inspected import Inspected
+from tui.screens.value.inspected import Inspected, PictureSide
 from tui.screens.value.profile import profile
 
 _SHADES: Final = 40
@@ -68,7 +68,9 @@ class _Drawn(Struct, eq=False):
 class HeatGrid:
     """A window on the colours: the whole plane at first, + shows a part larger."""
 
-    def __init__(self, inspected: Inspected, pane: Pane) -> None:
+    def __init__(self, inspected: Inspected, pane: Pane, side: PictureSide | None = None) -> None:
+        """Of one of the sides; by default of what is shown."""
+        self._side = side
         self._seen = inspected
         self._pane = pane
         self._styles: dict[tuple[Any, ...], Style] = {}
@@ -94,7 +96,7 @@ class HeatGrid:
         self._label = max(3, len(str(plane.row_label(plane.height - 1)))) + 2
         tall = height - 1 - (_LEGEND if height >= 8 else 0)
         scale = self._scaled(max(width - self._label - 1, 2), max(tall, 1))
-        tiles = seen.tiles(scale.rows, scale.columns)
+        tiles = seen.tiles(scale.rows, scale.columns, self._side)
         waits = tiles is None
         if tiles is not None:
             # The same tiles in the same cells keep what was drawn of them.
@@ -107,11 +109,19 @@ class HeatGrid:
         if tiles is None:
             return [[(" looking through the elements ...", "dim")]]
         if tiles is not self._scaled_of:
-            self._scaled_of, self._scaling = tiles, scale_of(tiles)
+            self._scaled_of, self._scaling = tiles, scale_of(self._scaled_together(scale, tiles))
         found = [self._labels(scale), *self._picture(scale, tiles)]
         if height >= 8:
             found += [[], self._legend(scale, tiles, width, waits=waits)]
         return found
+
+    def _scaled_together(self, scale: _Scale, tiles: Array) -> Array:
+        """Return what one scale is for: A and now share theirs."""
+        if self._side not in (PictureSide.A, PictureSide.NOW):
+            return tiles
+        other = PictureSide.NOW if self._side is PictureSide.A else PictureSide.A
+        beside = self._seen.tiles(scale.rows, scale.columns, other)
+        return tiles if beside is None else np.concatenate((tiles.reshape(-1), beside.reshape(-1)))
 
     @property
     def has_numbers(self) -> bool:
@@ -293,12 +303,31 @@ class HeatGrid:
             row += [("   ", ""), ("N", self._quiet_bad()), (" NaN  ", "dim"), ("I", self._quiet_bad()), (" Inf", "dim")]
         text = ""
         if scale.is_reduced:
-            down, across = (int(np.diff(one).max()) for one in (scale.rows, scale.columns))
-            part = "half a cell" if scale.halves == 2 else "a cell"
-            text = f"   {part} is {down} × {across} elements: {_WORDS[self._seen.statistic]}"
+            text = f"   {self.reduction}"
         elif width > 90:
             text = "   zero is the ground"
         return [*row, ("   computing ..." if waits else text, "dim")]
+
+    @property
+    def statistic(self) -> CellStatistic:
+        """Return the number that stands for several elements."""
+        return self._seen.statistic_of(self._side)
+
+    @property
+    def reduction(self) -> str:
+        """Return how many elements a cell stands for, and by which number; empty where it is one."""
+        scale = self._scale
+        if scale is None or not scale.is_reduced:
+            return ""
+        down, across = (int(np.diff(one).max()) for one in (scale.rows, scale.columns))
+        part = "half a cell" if scale.halves == 2 else "a cell"
+        return f"{part} is {down} × {across} elements: {_WORDS[self.statistic]}"
+
+    @property
+    def reach(self) -> str:
+        """Return the magnitude of the full shade, in words."""
+        log = " log" if self._scaling.kind is ScaleKind.LOG else ""
+        return f"{'±' if self._scaling.signed else 'to '}{number(self._scaling.full, 8)}{log}"
 
     def place_at(self, x: int, y: int) -> tuple[int, int] | None:
         """Row and column of an element that is drawn in a cell: the first of those that it stands for."""

@@ -13,8 +13,9 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.moments.moment import Moment
 from stepper.element_types import Array
-from stepper.errors import StepperError
+from stepper.errors import StepperError, UsageError
 from stepper.records import Brief
 from stepper.tensors.differences import signed_differences
 from stepper.tensors.histories import ValueHistory
@@ -52,6 +53,24 @@ class ValueBefore(Struct, frozen=True):
         """Go back to it."""
         yield
         return debugger.previous_value(self.address, compared=False).before
+
+
+class ValueInA(Struct, frozen=True):
+    """The value of a layer's output in A, for the frame at this depth. The answer is a tensor."""
+
+    moment: Moment
+    depth: int
+    layer: int
+    output: int
+
+    def steps(self, debugger: Debugger) -> Steps[Array]:
+        """Go there."""
+        yield
+        stack = debugger.machine.stack[: self.depth + 1]
+        found = debugger.moments.value(self.moment, stack, self.layer, self.output)
+        if found is None:
+            raise UsageError("A has no value of it")
+        return np.asarray(found)
 
 
 class ElementSeries(Struct, frozen=True):
@@ -93,6 +112,14 @@ class PlaneInCells(Struct, frozen=True, eq=False):
         if self.before is None:
             return self.plane.block(self.array, rows, columns)
         return difference_of(self.plane, self.array, self.before, rows, columns)
+
+
+class PlaneOfA(PlaneInCells, frozen=True, eq=False):
+    """The same of the value in A, which is asked for beside that of now."""
+
+
+class PlaneOfDifference(PlaneInCells, frozen=True, eq=False):
+    """The same of the difference from A, which is asked for beside both."""
 
 
 class FindNonFinite(Struct, frozen=True, eq=False):

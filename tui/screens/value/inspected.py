@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from enum import Enum, auto
 from typing import Any, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
+from stepper.ops.operands import form_text
 from stepper.tensors.histories import MOST_ELEMENTS
 from stepper.tensors.planes import Plane, is_numeric, plane_of
 from stepper.tensors.surveys import CellStatistic, Survey, finish, survey
@@ -17,13 +20,25 @@ from tui.screens.value.inquiries import (
     Inquiries,
     InquiryOutcome,
     PlaneInCells,
+    PlaneOfA,
+    PlaneOfDifference,
     SurveyValue,
     ValueBefore,
+    ValueInA,
     difference_of,
 )
 from tui.screens.value.selection import ShownValue, Subject, chosen, is_same, shown
 from tui.state import State
 from tui.worker.driver import Driver
+
+
+class PictureSide(Enum):
+    """Which of three pictures: the value now, that in A, the difference."""
+
+    NOW = auto()
+    A = auto()
+    DIFFERENCE = auto()
+
 
 VIEWS: Final = (("colours", False), ("numbers", False), ("numbers", True), ("bits", False))
 """Views that v goes through: the picture, and True for the difference from the iteration before."""
@@ -57,7 +72,7 @@ class Inspected:
         self._content = self._moment = 0
         self._at: tuple[Any, ...] = ()
         self._survey: tuple[int, Survey] | None = None
-        self._tiles: tuple[tuple[Any, ...], Array] | None = None
+        self._tiles: dict[PictureSide, tuple[tuple[Any, ...], Array]] = {}
         self._furthest: dict[str, int] = {}
 
     # --- the moment ----------------------------------------------------------------------------------------------
@@ -191,8 +206,45 @@ class Inspected:
         found = self.inquiries.find(SurveyValue(array, BINS), (self._content,))
         return found.answer if found.done else None
 
+    @property
+    def is_beside_a(self) -> bool:
+        """True if A is held against now, so that it stands beside the value."""
+        return self.state.a is not None
+
+    @property
+    def other_name(self) -> str:
+        """The moment that the value is held against: A, else the iteration before."""
+        return "A" if self.is_beside_a else "the iteration before"
+
+    def _in_a(self) -> InquiryOutcome:
+        """Return the value in A, as an array."""
+        a, array, source = self.state.a, self.shown.array, self.shown.source
+        assert a is not None
+        if a.problem:
+            return InquiryOutcome(problem=a.problem, done=True)
+        if array is None or source is None or self.subject is None:
+            return InquiryOutcome(problem="A has no value of it", done=True)
+        known = [one for one in (a.values, a.loop) if one is not None and one.program is self.subject.program]
+        theirs = known[0].value(*source) if known else None
+        if theirs is None:
+            depth = next((one.depth for one in self.state.frames if one.program is self.subject.program), None)
+            if depth is None:
+                return InquiryOutcome(problem="A has no value of it", done=True)
+            found = self.inquiries.find(ValueInA(a.moment, depth, *source), (self._moment, a.moment, *source))
+            if not found.done or found.problem:
+                return found
+            theirs = found.answer
+        if theirs.shape != array.shape or theirs.dtype != array.dtype:
+            return InquiryOutcome(problem=f"in A it is {form_text(theirs)}", done=True)
+        return InquiryOutcome(theirs, done=True)
+
     def before(self, *, wanted: bool = False) -> InquiryOutcome:
-        """Return the value of one iteration before, as an array; of a large one only where it is `wanted`."""
+        """Return the value in A, or without A that of one iteration before; of a large one only where it is `wanted`.
+
+        As an array of the shape of that of now.
+        """
+        if self.is_beside_a:
+            return self._in_a()
         array, address = self.shown.array, self.shown.address
         if self.shown.is_old:
             return InquiryOutcome(problem="not computed yet in this iteration", done=True)
@@ -231,6 +283,11 @@ class Inspected:
         """The number for the elements of a cell: that was chosen, else of differences the largest, else the mean."""
         return self._statistic or (CellStatistic.LARGEST if self.against else CellStatistic.MEAN)
 
+    def statistic_of(self, side: PictureSide | None) -> CellStatistic:
+        """Return that of one of the three pictures: a mean of the difference would hide a single change."""
+        is_of_difference = side is PictureSide.DIFFERENCE and self._statistic is None
+        return CellStatistic.LARGEST if is_of_difference else self.statistic
+
     def choose_statistic(self) -> None:
         """Show the next one."""
         known = list(CellStatistic)
@@ -246,19 +303,28 @@ class Inspected:
         before = self.before().answer
         return None if before is None else difference_of(self.plane, array, before, rows, columns)
 
-    def tiles(self, rows: Array, columns: Array) -> Array | None:
-        """The plane in cells between these edges, each one number for its elements; None while that is computed."""
-        array, plane, against = self.array, self.plane, self.against
-        before = self.before().answer if against else None
-        if array is None or (against and before is None):
-            return None
+    def tiles(self, rows: Array, columns: Array, side: PictureSide | None = None) -> Array | None:
+        """The plane in cells between these edges, each one number for its elements; None while that is computed.
 
-        question = PlaneInCells(plane, array, before, rows, columns, self.statistic)
+        Of the value now, of that in A, or of the difference; by default of what is shown.
+        """
+        side = side or (PictureSide.DIFFERENCE if self.against else PictureSide.NOW)
+        array, plane, statistic = self.array, self.plane, self.statistic_of(side)
+        before = None if side is PictureSide.NOW else self.before().answer
+        if array is None or (side is not PictureSide.NOW and before is None):
+            return None
+        if side is PictureSide.A:
+            question: PlaneInCells = PlaneOfA(plane, np.asarray(before), None, rows, columns, statistic)
+        else:
+            kind = PlaneInCells if side is PictureSide.NOW or not self.is_beside_a else PlaneOfDifference
+            question = kind(plane, array, before, rows, columns, statistic)
         bounds = [int(one[at]) for one in (rows, columns) for at in (0, -1)]
-        key = (self._content, self._moment if against else -1, plane, *bounds, len(rows), len(columns), self.statistic)
+        a = self.state.a
+        moment = -1 if side is PictureSide.NOW else (self._moment, side, None if a is None else (a.moment, a.iteration))
+        key = (self._content, moment, plane, *bounds, len(rows), len(columns), statistic)
         if (bounds[1] - bounds[0]) * (bounds[3] - bounds[2]) <= AT_ONCE:
-            if self._tiles is None or self._tiles[0] != key:
-                self._tiles = key, finish(question.steps())
-            return self._tiles[1]
+            if side not in self._tiles or self._tiles[side][0] != key:
+                self._tiles[side] = key, finish(question.steps())
+            return self._tiles[side][1]
         found = self.inquiries.find(question, key)
         return found.answer if found.done else None

@@ -51,7 +51,7 @@ class NumberGrid:
         columns = range(self.left, min(self.left + across, plane.width))
         items = self._items(array, rows, columns)
         if items is None:
-            return [[(" fetching the iteration before ...", "dim")]]
+            return [[(f" fetching {self._seen.other_name} ...", "dim")]]
         return [self._labels(columns), *self._rows(items, rows, columns)]
 
     def _wrapped(self, array: Array, across: int) -> list[Row]:
@@ -67,7 +67,7 @@ class NumberGrid:
             columns = range(line * across, min((line + 1) * across, width))
             items = self._items(array, range(1), columns)
             if items is None:
-                return [[(" fetching the iteration before ...", "dim")]]
+                return [[(f" fetching {self._seen.other_name} ...", "dim")]]
             found += [self._labels(columns), *self._rows(items, range(1), columns)]
         return found
 

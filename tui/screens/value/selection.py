@@ -37,7 +37,8 @@ class ShownValue(Struct, frozen=True, eq=False):
     """A subject at a moment. `array` is None where there is none; `is_old`: it is of the iteration before.
 
     `role` says what it is of its operation; `why` why there is none, or why it is old. `address` is how it is written
-    at the prompt (empty for outputs of the model), `run` the place of its loop.
+    at the prompt (empty for outputs of the model), `run` the place of its loop. `source` is the id of the layer that
+    computes it, and which of its outputs it is.
     """
 
     name: str
@@ -49,6 +50,7 @@ class ShownValue(Struct, frozen=True, eq=False):
     iteration: int | None = None
     run: str = ""
     others: int = 1
+    source: tuple[int, int] | None = None
 
 
 def frame_of(state: State, program: Program | None) -> FrameView | None:
@@ -118,7 +120,8 @@ def _held(frame: FrameView, value: ValueView, title: str, role: str, count: int,
             array, old, iteration = kept, True, iteration - 1
     address = frame.address_of(value.layer, value.output, compiled)
     run = f"{id(frame.program)}/{frame.depth}"
-    return ShownValue(title, role, array, why, old, address, iteration, run, count)
+    source = value.layer.id, value.output
+    return ShownValue(title, role, array, why, old, address, iteration, run, count, source)
 
 
 def _source_name(frame: FrameView, value: ValueView) -> str:

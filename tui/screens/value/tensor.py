@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, Final
 
 from textual import events
 
 from stepper.ops.operands import form_text
+from stepper.tensors.planes import readable
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Cell, Row, printable, spread, width_of
+from tui.paint.rows import Cell, Row, number, printable, spread, width_of
 from tui.screens.value.heat import HeatGrid
-from tui.screens.value.inspected import VIEWS, Inspected
+from tui.screens.value.inspected import VIEWS, Inspected, PictureSide
 from tui.screens.value.numbers import NumberGrid
 from tui.theme import GLYPHS
 
@@ -37,6 +39,10 @@ class TensorPane(Pane):
         self.inspected = inspected
         self.numbers = NumberGrid(inspected)
         self.heat = HeatGrid(inspected, self)
+        self.stacked = tuple(
+            HeatGrid(inspected, self, side) for side in (PictureSide.A, PictureSide.NOW, PictureSide.DIFFERENCE)
+        )
+        self._places: list[tuple[int, HeatGrid]] = []
         self._axes: list[tuple[int, int, int]] = []
         self._below = 0
 
@@ -44,8 +50,16 @@ class TensorPane(Pane):
 
     @property
     def grid(self) -> NumberGrid | HeatGrid:
-        """The grid that draws the view."""
-        return self.heat if self.inspected.view == "colours" and self.inspected.is_numeric() else self.numbers
+        """The grid that draws the view; beside A that of now."""
+        if self.inspected.view != "colours" or not self.inspected.is_numeric():
+            return self.numbers
+        return self.stacked[1] if self._has_three else self.heat
+
+    @property
+    def _has_three(self) -> bool:
+        """True if A, now and the difference stand below one another."""
+        seen = self.inspected
+        return seen.is_beside_a and seen.view == "colours" and seen.is_numeric()
 
     def heading(self, width: int) -> list[Row]:
         """Return name and iteration, the axes, and the views; below it what it is."""
@@ -117,6 +131,8 @@ class TensorPane(Pane):
             right = [(f"of the iteration before: {printable(shown.why)} ", "edit")]
         elif seen.against:
             right = [(self._against(), "accent")]
+        elif self._has_three:
+            right = self._of_element()
         elif isinstance(self.grid, NumberGrid) and width >= 100:
             right = [(f"{self.grid.format.note}  ", "note"), ("+ -", "key"), (" digits ", "dim")]
         return spread(left, right, width)
@@ -125,7 +141,18 @@ class TensorPane(Pane):
         found = self.inspected.before()
         if found.problem:
             return f"no difference: {found.problem} "
-        return "minus the iteration before "
+        return f"minus {self.inspected.other_name} "
+
+    def _of_element(self) -> Row:
+        """Return the element under the cursor in A, now, and the difference."""
+        seen, found = self.inspected, self.inspected.before()
+        element = seen.element()
+        if found.answer is None or element is None:
+            return []
+        theirs = found.answer[tuple(slice(at, at + 1) for at in seen.cursor)].reshape(1)
+        a, now = (float(readable(one)[0]) for one in (theirs, element))
+        gap = f"   {now - a:+.4g} " if math.isfinite(a) and math.isfinite(now) else " "
+        return [(number(a), "a"), (" → ", "dim"), (number(now), "strong"), (gap, "")]
 
     def rows(self, width: int) -> list[Row]:
         """Return the visible part of the grid."""
@@ -138,6 +165,8 @@ class TensorPane(Pane):
         if seen.against and seen.view != "bits" and seen.before().problem:
             return [[], [(f"  {seen.before().problem}", "dim")]]
         height = max(self.size.height - 2, 1)
+        if self._has_three:
+            return self._three(width, height)
         lines = self.grid.lines(width, height)
         self._below = len(lines) + 1
         room = height - self._below
@@ -148,6 +177,24 @@ class TensorPane(Pane):
             columns = self.heat.columns(height - len(lines) - 1)
             lines += [[], *columns] if columns else []
         return lines
+
+    def _three(self, width: int, height: int) -> list[Row]:
+        """Return A, now and the difference below one another, with one cursor."""
+        found = self.inspected.before()
+        if found.problem:
+            lines = self.stacked[1].lines(width, height - 2)
+            self._places = [(2, self.stacked[1])]
+            return [[(f" A: {printable(found.problem)}", "dim")], [(" now", "accent")], *lines]
+        self._places = []
+        each = max(height // 3 - 1, 2)
+        rows: list[Row] = []
+        for grid, name, tone in zip(self.stacked, ("A", "now", "now − A"), ("a", "accent", "note"), strict=True):
+            drawn = grid.lines(width, each)[:each]
+            words = "   ".join(filter(None, (grid.reach, grid.reduction)))
+            rows.append([(f" {name}", tone), (f"   {words}"[: max(width - len(name) - 2, 0)], "dim")])
+            self._places.append((len(rows), grid))
+            rows += drawn
+        return rows
 
     # --- keys and mouse ------------------------------------------------------------------------------------------
 
@@ -168,7 +215,7 @@ class TensorPane(Pane):
     def zoom_by(self, by: int) -> None:
         """More digits, or a part of the colours larger."""
         seen = self.inspected
-        if self.grid is self.heat:
+        if isinstance(self.grid, HeatGrid):
             plane = seen.plane
             most = max(plane.height, plane.width).bit_length()
             seen.zoom = max(0, min(seen.zoom + by, most))
@@ -182,11 +229,12 @@ class TensorPane(Pane):
 
     def step(self) -> tuple[int, int]:
         """Return how many rows and columns an arrow goes."""
-        return self.heat.step() if self.grid is self.heat else (1, 1)
+        grid = self.grid
+        return grid.step() if isinstance(grid, HeatGrid) else (1, 1)
 
     def page(self) -> int:
         """Return how many rows are seen at once."""
-        return max(1, self.numbers.page() - 1) if self.grid is self.numbers else 10 * self.heat.step()[0]
+        return max(1, self.numbers.page() - 1) if self.grid is self.numbers else 10 * self.step()[0]
 
     def scroll_rows(self, by: int) -> None:
         """The wheel; the cursor stays."""
@@ -242,6 +290,13 @@ class TensorPane(Pane):
         x, y = event.x - self.gutter.left, event.y - 2
         if event.y == 0 and x > self.size.width - 38:
             self.look_on(1)
+            return
+        if self._has_three:
+            begin, grid = next(((at, one) for at, one in reversed(self._places) if at <= y), self._places[0])
+            place = grid.place_at(x, y - begin)
+            if place is not None:
+                self.inspected.point_at(*place)
+                self._changed_all()
             return
         is_below = self.grid is self.heat and y >= self._below
         place = self.numbers.place_at(x, y - self._below) if is_below else self.grid.place_at(x, y)

@@ -249,7 +249,7 @@ def test_an_edited_value_is_marked_in_its_row_until_it_is_computed_anew(
     async def script(driven: Driven) -> None:
         assert marked(driven) == []
         await driven.type("set nothing = 3")
-        assert marked(driven) == ["nothing"] and "edited" in driven.text("value")
+        assert marked(driven) == ["nothing"] and "edited" in driven.text("pair")
         await driven.press("n", "n")
         assert marked(driven) == ["nothing"]
         await driven.press("right")
