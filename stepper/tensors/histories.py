@@ -236,9 +236,22 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
 
 def strongest(numbers: Array, axis: int = 0) -> Array:
     """Return the number of the largest magnitude along an axis, NaN before all others, of two the positive one."""
-    high, low = numbers.max(axis), numbers.min(axis)
-    found: Array = np.where(high >= -low, high, low)  # a NaN is both
-    return found
+    return _stronger(numbers.max(axis), numbers.min(axis))
+
+
+def _stronger(high: Array, low: Array) -> Array:
+    """Return that of two numbers which is farther from zero, of two as far the higher one; a NaN is both.
+
+    Their sum has its sign: a choice by a mask, whose pattern no processor can guess, takes eight times as long.
+    """
+    if high.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            total = high + low
+            if not np.isnan(total).any():
+                signed: Array = np.copysign(np.maximum(high, -low), total)
+                return signed
+    chosen: Array = np.where(high >= -low, high, low)
+    return chosen
 
 
 def bucket_begins(size: int) -> Array:
@@ -313,8 +326,7 @@ def bucket_statistics(stack: Array, begins: Array) -> Array:
     numbers = np.empty((3, len(stack), len(begins)), dtype)
     high, low = _reduced(np.maximum, stack, begins), _reduced(np.minimum, stack, begins)
     largest = numbers[KeptStatistic.LARGEST]
-    np.copyto(largest, high)
-    np.copyto(largest, low, where=~(high >= -low))
+    np.copyto(largest, _stronger(high, low))
     extent = max(abs(float(high.max())), abs(float(low.min())))
     is_safe = dtype == np.float32 and stack.shape[1] // len(begins) <= _SMALL_BUCKET and not extent >= _LARGE_SQUARE
     wide = stack if is_safe else stack.astype(np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepper.element_types import Array
-from stepper.tensors.histories import Capacity, HistoryRecorder, KeptStatistic, ValueHistory
+from stepper.tensors.histories import Capacity, HistoryRecorder, KeptStatistic, ValueHistory, strongest
 
 SMALL = Capacity(8, 4)
 
@@ -221,3 +221,14 @@ def test_a_part_is_the_same_numbers_from_zero_on() -> None:
     assert part.spans.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]] and part.count == 4
     long = recorded([np.float32(k) for k in range(100)], [12])
     assert long.part(0, 8) is not None and long.part(8, 12) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_strongest_of_two_has_the_sign_of_the_farther_one_also_at_the_ends_of_the_type(dtype: Any) -> None:
+    most, least = np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal
+    odd = [0.0, -0.0, 1.0, -1.0, 2.0, -3.0, np.inf, -np.inf, np.nan, most, -most, least, -least]
+    pairs = np.array([(a, b) for a in odd for b in odd], dtype)
+    expected = [strongest_by_hand([float(a), float(b)]) for a, b in pairs]
+    one_by_one = np.array([strongest(pair) for pair in pairs])
+    assert np.array_equal(one_by_one, np.array(expected, dtype), equal_nan=True)
+    assert np.array_equal(strongest(pairs, 1), one_by_one, equal_nan=True)

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import inf
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from stepper.ir.model import layer_site
 BIRTH_SECONDS: Final = 0.4
 """For how long the births of NaN and Inf are looked for after a run that has a limit."""
 _INTERVAL: Final = 1 / 30
-_SHARE: Final = 20
+_SHARE: Final = 40
 """A picture for `progress` is made again after so many times as long as the last one took."""
 
 Progress = Callable[[Overview], object]
@@ -79,7 +79,8 @@ class OverviewRun:
         self._followed: Followed = {}
         self._again: _Again | None = None
         self._ticks, self._seconds = 0, 0.0
-        self._outputs: tuple[Value, ...] | None = None
+        self._inputs = self._input_facts()
+        self._output_facts = self._facts_of(None)
         self._moments: deque[tuple[float, int]] = deque()
         self._is_working = False
         self._memory: int | None = None
@@ -150,7 +151,7 @@ class OverviewRun:
             state, self._failure = RunState.FAILED, Failure(type(error).__name__, str(error), error.place, error.reason)
         finally:
             self._ticks, self._seconds = machine.tick, before + perf_counter() - limits.started
-            self._state, self._outputs = state, machine.outputs
+            self._state, self._output_facts = state, self._facts_of(machine.outputs)
             self._stand = None if state in _ENDED else machine.snapshot()
             timeline.end = machine.snapshot() if state is RunState.FINISHED else None
 
@@ -171,9 +172,9 @@ class OverviewRun:
             if limits.memory is not None and self._bytes >= limits.memory:
                 return RunState.OUT_OF_MEMORY
             if progress is not None and now - shown >= pause:
+                begun = thread_time()  # without what it waits for other threads
                 self._publish(progress)
-                shown = perf_counter()
-                pause = max(_INTERVAL, _SHARE * (shown - now))
+                shown, pause = perf_counter(), max(_INTERVAL, _SHARE * (thread_time() - begun))
         return RunState.FINISHED
 
     @property
@@ -261,8 +262,8 @@ class OverviewRun:
             rate=self._rate(),
             bytes=self._bytes,
             memory=self._memory,
-            inputs=self._inputs(),
-            outputs=self._output_facts(),
+            inputs=self._inputs,
+            outputs=self._output_facts,
             operations=dict(Counter(operation.layer.type for operation in main.operations)),
             loops=loops,
             branches=branches,
@@ -283,7 +284,7 @@ class OverviewRun:
             return (now[1] - moments[0][1]) / span
         return now[1] / now[0] if now[0] else 0.0
 
-    def _inputs(self) -> tuple[ModelPortFacts, ...]:
+    def _input_facts(self) -> tuple[ModelPortFacts, ...]:
         main = self._timeline.machine.compiled.main
         values = self._timeline.history.before(0).frames[0].values
         return tuple(
@@ -291,11 +292,11 @@ class OverviewRun:
             for parameter, slot in zip(main.graph.parameters, main.parameters, strict=True)
         )
 
-    def _output_facts(self) -> tuple[ModelPortFacts, ...]:
+    def _facts_of(self, outputs: tuple[Value, ...] | None) -> tuple[ModelPortFacts, ...]:
         compiled = self._timeline.machine.compiled
         found = []
         for index, (name, slot) in enumerate(zip(output_names(compiled.model), compiled.main.results, strict=True)):
-            value = None if self._outputs is None else self._outputs[index]
+            value = None if outputs is None else outputs[index]
             loop, row = self._recorder.output_of(slot) or (None, None)
             found.append(replace(port_facts(name, value), loop=loop, row=row))
         return tuple(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import ClassVar, Final
 
 import numpy as np
@@ -129,12 +129,11 @@ class OverviewPane(Pane):
 
     def grew(self, overview: Overview) -> None:
         """More is known."""
-        began = perf_counter()
-        if began >= self._due or overview.state is not RunState.RUNNING:
+        if perf_counter() >= self._due or overview.state is not RunState.RUNNING:
+            began = thread_time()  # without what it waits for the run
             self._take(overview)
             self.changed()
-            now = perf_counter()
-            self._due = now + _SHARE * (now - began)
+            self._due = perf_counter() + _SHARE * (thread_time() - began)
 
     def _take(self, overview: Overview, *, is_other: bool = False) -> None:
         if overview is self.overview and not is_other:
