@@ -56,6 +56,8 @@ class CommandLine:
         if action is not None:
             action.carry_out(self._app, rest if action.name == "prompt" else rest.strip())
         else:
+            for line in self._app.front.lines_before(text):
+                self._app.driver.execute(line, echo=False)
             self._app.driver.execute(text, echo=echo)
 
     def filled(self, line: str) -> str:

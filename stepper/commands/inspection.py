@@ -245,8 +245,15 @@ def _explain(session: Session, _text: str) -> Answer:
     return Answer(tuple(stop_lines(view)), ViewData(session.debugger.model).stop(view))
 
 
-@command("why", syntax="ADDR", help="where a NaN or Inf was born; of other values the slice or back edge")
+@command(
+    "why",
+    syntax="ADDR | end [LOOP]",
+    help="where a NaN or Inf was born; of others the slice or back edge; why a loop ended",
+)
 def _why(session: Session, text: str) -> Answer:
+    word, _, loop = text.partition(" ")
+    if word == "end":
+        return _why_ended(session, loop.strip())
     from stepper.debug.causes.texts import chain_lines  # a session begins without any
     from stepper.debug.causes.why import NoValueYet
 
@@ -262,6 +269,14 @@ def _why(session: Session, text: str) -> Answer:
             return Answer(tuple(lines), {**data, "sentences": lines})
     lines = _structure(session, text)
     return Answer(tuple(lines), {**data, "sentences": lines})
+
+
+def _why_ended(session: Session, loop: str) -> Answer:
+    """Return the way back from the condition that ended a loop, a line for each value on it."""
+    from stepper.debug.story.texts import story_lines
+
+    lines = story_lines(session.debugger.story(loop, ends=True))
+    return Answer(tuple(lines), {"chain": None, "sentences": lines})
 
 
 def _structure(session: Session, text: str) -> list[str]:

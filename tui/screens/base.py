@@ -225,6 +225,10 @@ class DebugScreen(Guarded, Screen[None]):
         """Return what a line means on this screen, where that is something else."""
         return line
 
+    def lines_before(self, text: str) -> tuple[str, ...]:
+        """Return the lines to be carried out before a command of the debugger that was given here."""
+        return ()
+
     def show_tab(self, name: str) -> None:
         """Show a tab, on a screen with tabs."""
 

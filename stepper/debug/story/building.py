@@ -94,6 +94,7 @@ class _Builder:
         self._file = file_of(self._compiled)
         self._present = path_of(timeline.machine.stack)
         self._names: dict[int, dict[int, str]] = {}
+        self._entered = 0
 
     def story(self) -> Story:
         """Return the story."""
@@ -227,6 +228,7 @@ class _Builder:
             stopped=found.stopped,
             end=end,
             question=self._question,
+            entered=self._entered,
         )
         return made if self._question.unfolds else folded(made)
 
@@ -242,6 +244,7 @@ class _Builder:
         depth = next(k for k, (_, iteration) in enumerate(first.spot.seat) if iteration is not None)
         frame = self._frames.at(first.spot.seat[: depth + 1])[-1]
         assert frame.activation is not None
+        self._entered = frame.activation.entered
         wanted = {(id(link.program), link.spot.slot, link.spot.element): link for link in shown}
         histories.record(
             [(one.program, one.spot.slot, one.spot.element) for one in wanted.values() if one.spot.element is not None],

@@ -118,6 +118,7 @@ class StoryLink(Struct, frozen=True):
     times: int = 1
     first: Scalar | None = None
     tick: int = 0
+    before: Scalar | None = None
 
     @property
     def is_bad(self) -> bool:
@@ -204,7 +205,9 @@ class Story(Struct, frozen=True):
     `address` is what was asked about, `name` the same in short; `asked` the number of its link. `loops` are the loops
     of the columns from the outermost inwards; `iterations` the paths of all iterations that the histories are of,
     `present` where the run stands; in those of `passed` the element was only passed on. `pending` links were not looked
-    at, `stopped` says why the way back ends early. `end` is of a question for the end of a loop.
+    at, `stopped` says why the way back ends early. `end` is of a question for the end of a loop. `entered` is the tick
+    at which the outermost of the loops was entered. `is_preview`: the values are those after an edit, `before` of each
+    link what it was.
     """
 
     address: str
@@ -222,6 +225,8 @@ class Story(Struct, frozen=True):
     stopped: str = ""
     end: StoryEnd | None = None
     question: StoryQuestion = StoryQuestion()
+    entered: int = 0
+    is_preview: bool = False
 
     @property
     def births(self) -> tuple[int, ...]:

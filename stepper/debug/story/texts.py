@@ -108,7 +108,9 @@ def column_text(column: StoryColumn) -> str:
 
 
 def reason(link: StoryLink) -> str:
-    """Return in a few words why a link is what it is."""
+    """Return in a few words why a link is what it is; after an edit what it was."""
+    if link.before is not None:
+        return "as before" if link.before == link.value else f"was {number(link.before)}"
     if link.role is LinkRole.BORN:
         return _birth(link)
     if link.kind is not LinkKind.COMPUTED:
@@ -276,7 +278,7 @@ def formula(link: StoryLink) -> str:
     operation = link.location.operation
     kind = "" if operation is None else operation.type
     if not link.operands:
-        return f"{reason(link)}: {value}" if reason(link) else value
+        return ", ".join(filter(None, (value, reason(link))))
     numbers = [number(one.factor.value) for one in link.operands]
     if link.form is LinkForm.SUM and link.count == 2:
         amounts = [number(one.amount) if one.amount is not None else "NaN" for one in link.operands]
@@ -316,7 +318,7 @@ def title(story: Story) -> str:
             f"did {name} end after iteration {end.iteration}{most}" if end.iteration >= 0 else f"did {name} not begin"
         )
     link = story.links[story.asked]
-    return f"{story.name} is {number(link.value)}"
+    return f"{story.name} is {number(link.before if story.is_preview else link.value)}"
 
 
 def extent(story: Story) -> str:
@@ -353,6 +355,8 @@ def verdict(story: Story) -> tuple[str, str]:
         )
         return str(end.reason), f"{allowed}, so no value decided it"
     asked = story.links[story.asked]
+    if story.is_preview:
+        return _preview_verdict(story, asked)
     if story.end is not None:
         return _end_verdict(story, asked)
     births = [story.links[number] for number in story.births]
@@ -366,6 +370,16 @@ def verdict(story: Story) -> tuple[str, str]:
     if sources:
         return sources
     return formula(asked), f"; {extent(story)}" if story.pending else ""
+
+
+def _preview_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
+    changed = sum(link.value != link.before for link in story.links)
+    mended = sum(is_bad(link.before) and not link.is_bad for link in story.links)
+    broken = sum(link.is_bad and not is_bad(link.before) for link in story.links)
+    parts = [f"{changed} of {counted(len(story.links), 'link')} changed"]
+    parts += [f"{mended} mended"] if mended else []
+    parts += [f"{broken} broken"] if broken else []
+    return f"with this edit it is {number(asked.value)}, was {number(asked.before)}", f": {', '.join(parts)}"
 
 
 def _end_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:

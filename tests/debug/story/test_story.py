@@ -249,3 +249,11 @@ def test_a_pause_ends_a_walk_back_and_the_present_stays(tmp_path: Path) -> None:
     story = run.story("final[0]")
     assert story.stopped.startswith("paused") or story.links
     assert run.machine.tick == tick and not run.machine.pause_requested
+
+
+def test_the_command_why_end_says_the_same_in_lines() -> None:
+    from stepper.commands import Interpreter
+
+    answer = Interpreter(sample("date_normaliser")).execute("why end")
+    assert answer.lines[0] == "why did Loop end after iteration 10 of at most 20"
+    assert answer.lines[1].startswith("12 = 12, so ") and any("largest of 13: [0,12]" in line for line in answer.lines)

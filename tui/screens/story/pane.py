@@ -15,10 +15,11 @@ from stepper.debug.story.layout import BORN, STOP, Options, place
 from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, story_lines, title, verdict
 from stepper.errors import UsageError
+from stepper.query.address_syntax import exact_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, overlaid, shortened, spread, width_of, wrapped
 from tui.screens.story.detail import detail_rows
-from tui.screens.story.questions import AskStory
+from tui.screens.story.questions import AskPreview, AskStory
 from tui.screens.story.strip import Strip, StripCursor
 from tui.state import State
 from tui.theme import GLYPHS
@@ -51,7 +52,8 @@ class StoryPane(Pane):
         self.cursor: StripCursor | None = None
         self._view = ""
         self._strip: tuple[Story, int, int, Strip] | None = None
-        self._fork = 0
+        self._told_story: Story | None = None
+        self._branch = ""
 
     # --- asking --------------------------------------------------------------------------------------------------
 
@@ -61,7 +63,12 @@ class StoryPane(Pane):
         self.host.driver.ask(AskStory(question), self._told, title=f"why {question.address or 'end'}")
 
     def _told(self, story: Story) -> None:
-        """Show the answer; the cursor stays on the same link where that is in it."""
+        """Take the answer, which is of the branch that is shown now."""
+        self._told_story, self._branch = story, self.state.branch
+        self._show(story)
+
+    def _show(self, story: Story) -> None:
+        """Show a story; the cursor stays on the same link where that is in it."""
         before = None if self.story is None or self.link is None else self.story.links[self.link].key
         self.story, self._strip = story, None
         again = next((k for k, link in enumerate(story.links) if link.key == before), None)
@@ -83,12 +90,34 @@ class StoryPane(Pane):
         return StripCursor(link.row, story.columns[link.column].path, link.column)
 
     def update(self, state: State) -> None:
-        """Ask again where the run has taken another course: an edit is seen at once."""
+        """After an edit show what becomes of the same path; back in the branch of the story, the story."""
         before = self.state
         super().update(state)
-        is_other = before.branch != state.branch
-        if is_other and self.question is not None and self.story is not None and before.stop is not None:
-            self.ask(replace(self.question, tick=None))
+        if self._told_story is None or before.stop is None or before.branch == state.branch:
+            return
+        if state.branch == self._branch:
+            self._show(self._told_story)
+        else:
+            self.host.driver.ask(AskPreview(self._told_story), self._show, title="what follows")
+
+    def lines_before_edit(self, text: str) -> tuple[str, ...]:
+        """Return the line that goes to where the value of an edit is computed, in the column of the cursor."""
+        story, link = self.story, self._shown_link()
+        if story is None or link is None or self.cursor is None:
+            return ()
+        name = text.removeprefix("set ").partition("=")[0].partition("[")[0].partition("@")[0].strip()
+        address = address_at(link.location, self.host.driver.compiled)
+        if address is None or name in ("trip_count", "condition"):
+            return ()
+        if self.link is None and address.levels:
+            levels = (*address.levels[:-1], replace(address.levels[-1], iterations=self.cursor.path[-1]))
+            address = replace(address, levels=levels)
+        factors = [one.factor for one in link.operands if one.factor.name == name]
+        rows = [row.layer.name for row in story.rows if row.name == name]
+        operation = rows[0] if rows else factors[0].layer.name if factors else None
+        if operation is not None:
+            address = replace(address, operation=exact_name(operation), port=None)
+        return (f"goto {address}",)
 
     # --- the cursor ----------------------------------------------------------------------------------------------
 
@@ -128,7 +157,7 @@ class StoryPane(Pane):
 
     def put(self, cursor: StripCursor) -> None:
         """Move the cursor."""
-        self.cursor, self._fork = cursor, 0
+        self.cursor = cursor
         self.changed()
 
     def move(self, way: str, count: int = 1) -> None:
@@ -265,7 +294,7 @@ class StoryPane(Pane):
         lines: list[Row] = [] if is_low else [[]]
         lines.append(spread(head, [(f"{note} ", "note")], width))
         told, more = verdict(story)
-        tone = "bad" if story.births else "strong"
+        tone = "edit" if story.is_preview else "bad" if story.births else "strong"
         sentence = f"{told}{more}"
         if len(sentence) + 3 <= width or is_low:
             lines.append([("  ", ""), (told, tone), (more, "")])

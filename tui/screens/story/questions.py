@@ -41,3 +41,13 @@ class AskStory(Struct, frozen=True):
             wider=asked.wider,
             unfolds=asked.unfolds,
         )
+
+
+class AskPreview(Struct, frozen=True):
+    """Find out what an edit makes of the path of a story."""
+
+    story: Story
+
+    def answer(self, debugger: Debugger) -> Story:
+        """Read the values of this branch."""
+        return debugger.previewed(self.story)

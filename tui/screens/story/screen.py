@@ -51,6 +51,10 @@ class StoryScreen(DebugScreen):
             self.query_one("#time", TimelineBar).set_class(state.loop is None, "hidden")
         super().show(state)
 
+    def lines_before(self, text: str) -> tuple[str, ...]:
+        """Make an edit in the iteration of the cursor, where its value is computed."""
+        return self.pane.lines_before_edit(text) if text.startswith("set ") else ()
+
     def ask(self, question: StoryQuestion) -> None:
         """Ask something else."""
         if self.is_ready:

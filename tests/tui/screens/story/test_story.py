@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.tui.driven import Driven, drive
@@ -144,3 +145,23 @@ def test_a_stop_whose_cause_is_in_another_iteration_opens_its_story_by_itself() 
         assert driven.state.stop is not None
 
     drive("rwkv_overflow", script, size=(160, 48), starts_up=True, runs=True)
+
+
+def test_an_edit_at_a_chip_is_made_there_and_previews_what_follows_in_the_same_strip() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("break nan")
+        await driven.press("c", "o")
+        before = story_of(driven).story
+        await driven.type("set key[0,3] = 80")
+        shown = story_of(driven).story
+        assert shown is not None and before is not None and shown.is_preview and driven.state.iteration == 7
+        text = driven.text("story")
+        assert "with this edit it is 21.870, was NaN: 8 of 11 links changed, 7 mended" in text
+        assert "was 89.200" in text and "80.000" in text and "born here" not in text and "exp(89" not in text
+        assert [link.row for link in shown.links] == [link.row for link in before.links]
+        exp = next(link for link in shown.links if link.before == "Infinity" and shown.rows[link.row].name == "exp_key")
+        assert isinstance(exp.value, float) and abs(exp.value / np.exp(80.0) - 1) < 1e-5
+        await driven.type("branch original")
+        assert story_of(driven).story is before and "born here" in driven.text("story")
+
+    drive("rwkv_overflow", script, size=(160, 48))
