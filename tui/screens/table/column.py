@@ -13,7 +13,8 @@ from tui.screens.table.cells import cell_text
 from tui.screens.table.topic import TableTopic
 
 _NUMBER: Final = 10
-_HIGH: Final = 10
+_LOWEST, _HIGHEST = 8, 16
+_ABOVE: Final = 26
 _SHOWN, _OUT, _ZERO = "■", "○", "╌"
 
 
@@ -57,6 +58,7 @@ class ColumnPane(Pane, can_focus=False):
         low, high, look, view = detail.low, detail.high, self.topic.level.look, self.topic.view
         if low is None or high is None or look is None or view is None:
             return [[("no finite number", "dim")]]
+        tall = max(_LOWEST, min(self.size.height - _ABOVE, _HIGHEST))
         room = max(width - _NUMBER - 1, 4)
         count = min(room, len(detail.numbers))
         edges = np.arange(count + 1) * len(detail.numbers) // count
@@ -68,11 +70,11 @@ class ColumnPane(Pane, can_focus=False):
             for name, one in marks.items()
             if one is not None
         }
-        grid: list[list[tuple[str, str]]] = [[(" ", "")] * count for _ in range(_HIGH)]
+        grid: list[list[tuple[str, str]]] = [[(" ", "")] * count for _ in range(tall)]
         span = high - low
-        zero = round((0 - low) / span * (_HIGH - 1)) if span > 0 and low <= 0 <= high else None
+        zero = round((0 - low) / span * (tall - 1)) if span > 0 and low <= 0 <= high else None
         if zero is not None:
-            grid[_HIGH - 1 - zero] = [(_ZERO, "faint")] * count
+            grid[tall - 1 - zero] = [(_ZERO, "faint")] * count
         for column in range(count):
             part = detail.numbers[edges[column] : edges[column + 1]].astype(np.float64)
             finite = part[np.isfinite(part)]
@@ -83,12 +85,12 @@ class ColumnPane(Pane, can_focus=False):
             if not finite.size:
                 continue
             strongest = float(finite[int(np.argmax(np.abs(finite)))])
-            line = _HIGH - 1 - (round((strongest - low) / span * (_HIGH - 1)) if span > 0 else _HIGH // 2)
+            line = tall - 1 - (round((strongest - low) / span * (tall - 1)) if span > 0 else tall // 2)
             passes = bool(detail.passes[edges[column] : edges[column + 1]].any())
             grid[line][column] = (_SHOWN if passes else _OUT, tone or ("bar" if passes else "dim"))
         rows: list[Row] = []
         for line, cells in enumerate(grid):
-            label = cell_text(high, 8) if line == 0 else cell_text(low, 8) if line == _HIGH - 1 else ""
+            label = cell_text(high, 8) if line == 0 else cell_text(low, 8) if line == tall - 1 else ""
             rows.append([(padded(label, _NUMBER - 1, right=True), "dim"), (" ", ""), *cells])
         return [*rows, self._axis(places, marks, count)]
 

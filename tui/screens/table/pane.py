@@ -146,9 +146,9 @@ class TablePane(Pane):
         row: Row = [("  ", ""), *self._sorted_words(view)]
         if constant or by_hand:
             same = constant - view.zero
-            parts = [f"{view.zero} always 0" if view.zero else "", f"{same} always the same" if same else ""]
-            parts.append(f"{by_hand} by hand" if by_hand else "")
-            detail = ", ".join(part for part in parts if part)
+            counts = ((view.zero, "always 0"), (same, "always the same"), (by_hand, "by hand"))
+            kinds = [(count, words) for count, words in counts if count]
+            detail = kinds[0][1] if len(kinds) == 1 else ", ".join(f"{count} {words}" for count, words in kinds)
             row += [("   " if width_of(row) > 2 else "", ""), ("hidden ", "dim")]
             columns = constant + by_hand
             row += [(f"{columns} column{'' if columns == 1 else 's'}", ""), (f" ({detail})", "dim")]

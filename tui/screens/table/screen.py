@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from textual.app import ComposeResult
 
 from stepper.debug.table.views import SheetSort
 from tui.paint.painter import Horizontal, Vertical
+from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.table.column import ColumnPane
 from tui.screens.table.pane import TableLine, TablePane
 from tui.screens.table.topic import TableTopic
+from tui.screens.timeline.bar import TimelineBar
 
-_BESIDE = 146
+_BESIDE: Final = 146
 """Columns of the terminal from which on there is room for the column of the cursor."""
+
+_TALL: Final = 42
+"""Rows from which on there is room for the timeline."""
 
 
 class TableScreen(DebugScreen):
@@ -24,6 +30,9 @@ class TableScreen(DebugScreen):
     TableScreen #rows { width: 1fr; }
     TableScreen #column { display: none; margin-top: 0; }
     TableScreen.-beside #column { display: block; }
+    TableScreen #timeline { display: none; }
+    TableScreen.-tall #timeline { display: block; }
+    TableScreen.-ascii #timeline { border-top: ascii $foreground 14%; }
     """
     view_name = "table"
 
@@ -44,6 +53,14 @@ class TableScreen(DebugScreen):
                 yield self._line
             yield self._column.add_class("rule")
 
+    def below(self) -> ComposeResult:
+        """The timeline, where it has room."""
+        yield TimelineBar(self.host, id="timeline")
+
+    def first_pane(self) -> Pane:
+        """The table has the focus."""
+        return self._table
+
     def on_mount(self) -> None:
         """Have it read."""
         super().on_mount()
@@ -52,6 +69,7 @@ class TableScreen(DebugScreen):
     def fit(self, width: int, height: int) -> None:
         """The column of the cursor where it has room."""
         self.set_class(width >= _BESIDE, "-beside")
+        self.set_class(height >= _TALL, "-tall")
 
     def repaint(self) -> None:
         """Something is known, or chosen."""
