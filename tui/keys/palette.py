@@ -12,6 +12,7 @@ from stepper.commands.registry import commands
 from tui.actions.main import actions
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen, ScreenHost
+from tui.theme import in_ascii
 
 PALETTE_CSS: Final = """
 CommandPalette SearchIcon { display: none; }
@@ -46,7 +47,7 @@ class Actions(Provider):
             if not action.syntax:
                 found.setdefault(action.name, action.help)
         found.setdefault("theme", actions()["theme"].help)
-        return list(found.items())
+        return [(line, in_ascii(help)) for line, help in found.items()] if self._host.look.ascii else [*found.items()]
 
     async def discover(self) -> Hits:
         """Before anything is typed: all."""
