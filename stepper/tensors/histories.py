@@ -532,7 +532,8 @@ class HistoryRecorder:
             if known == shape:
                 return
             self._growth = HistoryRecorder(self._capacity)
-            self._growth.extend(np.zeros((self.count, 3)), np.zeros(3))
+            if self.count:
+                self._growth.extend(np.zeros((self.count, 3)), np.zeros(3))
         more = np.zeros((len(stack), 3))
         if known != shape:
             joined = _joined_number(last, stack[0].reshape(shape))

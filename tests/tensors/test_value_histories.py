@@ -210,6 +210,8 @@ def test_growth_is_how_many_are_joined_and_which(batches: list[int]) -> None:
     assert more == [0, 0, 1, 1, 1, 2]
     assert is_one == [0, 0, 1, 1, 1, 0] and joined == [0, 0, 21, 15, 0, 0]
     assert recorded(values[:2], batches, entered=values[0]).growth is None
+    at_once = recorded(values[2:], batches, entered=values[0]).growth
+    assert at_once is not None and at_once.numbers[0, 0].tolist() == [1, 1, 21]
     other = recorded([np.zeros(2), np.ones(3)], batches)
     assert other.growth is not None and other.growth.numbers[0, 1].tolist() == [1, 0, 0]
 

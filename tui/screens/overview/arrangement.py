@@ -80,6 +80,60 @@ class Wishes(NamedTuple):
     scales: dict[RowKey, ScaleKind | None]
 
 
+class ListedCards:
+    """Cards as lines of a list, those with NaN or Inf first; each is arranged once."""
+
+    def __init__(self, overview: Overview, cards: Sequence[Card]) -> None:
+        self._overview, self._cards = overview, cards
+        self._known: dict[tuple[int, Widths], Shown] = {}
+        self._order: list[int] | None = None
+
+    @property
+    def order(self) -> list[int]:
+        """Return the cards by their place, in the order of the list."""
+        if self._order is None:
+            self._order = sorted(range(len(self._cards)), key=lambda place: not _is_bad(self._cards[place]))
+        return self._order
+
+    def line(self, place: int, share: Widths) -> Shown:
+        """Return a card as a line; one of which nothing is drawn has a line as well."""
+        if (place, share) not in self._known:
+            card = self._cards[place]
+            one = _alone(self._overview, card, place, max(len(card.runs) - 1, 0), share, is_low=False)
+            compact = _compact(one)
+            self._known[place, share] = compact._replace(
+                lines=compact.lines or ((0,) if card.lines else ()), heights=(1,), is_listed=True
+            )
+        return self._known[place, share]
+
+
+class _CardLimits(NamedTuple):
+    """The terminal and what is asked for: columns and lines, lines for the cards, the look, the user's choices."""
+
+    size: tuple[int, int]
+    room: int
+    wishes: Wishes
+    plain_look: bool
+
+    @property
+    def is_low(self) -> bool:
+        """True if everything folds."""
+        return self.size[1] < LOW
+
+    def need(self, views: Sequence[Shown]) -> int:
+        """Return how many lines cards need at least."""
+        return sum(one.fixed + len(one.lines) + (0 if self.is_low else 1) for one in views)
+
+    def lacks(self, views: Sequence[Shown], at: Place) -> bool:
+        """True if a picture does not get the lines it needs for all its elements."""
+        wants = [_want(one, line, at, 0) for one in views for line in one.lines]
+        more = sum(
+            (one.size if one.is_born and one.size <= 8 else one.half(tall=False, plain=self.plain_look)) - 1
+            for one in wants
+        )
+        return self.need(views) + more > self.room
+
+
 def arranged(
     overview: Overview,
     cards: Sequence[Card],
@@ -87,6 +141,7 @@ def arranged(
     size: tuple[int, int],
     room: int,
     wishes: Wishes,
+    listed: ListedCards,
     *,
     plain_look: bool,
 ) -> list[Shown]:
@@ -96,44 +151,43 @@ def arranged(
     slices are counted, cards that are not selected keep one picture, then none; rows of the selected one are counted,
     the least important first. More than a few cards are a list, those with NaN or Inf first.
     """
-    is_low, share = size[1] < LOW, widths(size[0])
-    gap = 0 if is_low else 1
-    shown = _placed(overview, cards, at, share, is_low=is_low)
+    limits, share = _CardLimits(size, room, wishes, plain_look), widths(size[0])
+    if len(cards) > _MOST_CARDS:
+        run = min(at.run, max(len(cards[at.card].runs) - 1, 0))
+        chosen = [_alone(overview, cards[at.card], at.card, run, share, is_low=limits.is_low)]
+        limits = limits._replace(room=max(room * 2 // 3, 8))
+        found = _tall(_fitting(chosen, at, limits), at, limits)
+        return [found[0] if place == at.card else listed.line(place, share) for place in listed.order]
+    shown = _placed(overview, cards, at, share, is_low=limits.is_low)
+    return _tall(_fitting(shown, at, limits), at, limits)
 
-    def need(views: Sequence[Shown]) -> int:
-        return sum(one.fixed + len(one.lines) + (0 if one.is_listed else gap) for one in views)
 
-    def lacks(views: Sequence[Shown]) -> bool:
-        """True if a picture does not get the lines it needs for all its elements."""
-        wants = [_want(one, line, at, 0) for one in views for line in one.lines]
-        lines = sum(
-            (one.size if one.is_born and one.size <= 8 else one.half(tall=False, plain=plain_look)) - 1 for one in wants
-        )
-        return need(views) + lines > room
-
-    if len(shown) > _MOST_CARDS:
-        shown = [one if one.place == at.card else _listed(one) for one in shown]
-        shown.sort(key=lambda one: not _is_bad(one.card))
-    elif lacks(shown):
-        shown = [one if one.card.index in wishes.unfolded else _without_slices(one, at) for one in shown]
+def _fitting(shown: list[Shown], at: Place, limits: _CardLimits) -> list[Shown]:
+    """Leave out what does not fit."""
+    room, need, unfolded = limits.room, limits.need, limits.wishes.unfolded
+    if limits.lacks(shown, at):
+        shown = [one if one.card.index in unfolded else _without_slices(one, at) for one in shown]
         if need(shown) + sum(len(one.lines) for one in shown) > room and len(shown) > 1:
             shown = [one if one.place == at.card else _compact(one) for one in shown]
             if need(shown) > room:
                 shown = [one if one.place == at.card else one._replace(lines=()) for one in shown]
     chosen = next((one for one in shown if one.place == at.card), None)
-    if chosen is not None and at.card not in wishes.unfolded:
-        around = 0 if len(shown) > _MOST_CARDS else need([one for one in shown if one is not chosen])
-        excess = need([chosen]) - max(room - around, 8)
-        if excess > 0:
-            shown = [_folded(one, excess, at) if one is chosen else one for one in shown]
+    if chosen is None or at.card in unfolded:
+        return shown
+    around = need([one for one in shown if one is not chosen])
+    excess = need([chosen]) - max(room - around, 8)
+    return [_folded(one, excess, at) if one is chosen and excess > 0 else one for one in shown]
+
+
+def _tall(shown: list[Shown], at: Place, limits: _CardLimits) -> list[Shown]:
+    """Give each row its lines, and leave air between groups where there is room."""
+    taller = limits.wishes.taller
     wants = [
-        _want(one, line, at, wishes.taller.get(one.card.key(one.card.lines[line]), 0))
-        for one in shown
-        for line in one.lines
+        _want(one, line, at, taller.get(one.card.key(one.card.lines[line]), 0)) for one in shown for line in one.lines
     ]
-    air = [] if is_low else [(one.place, line) for one in shown if one.has_ruler for line in _airy(one)]
-    left = max(room - need(shown), 0)
-    found = heights(wants, left + len(wants), len(air), tall=size[1] >= 56, plain=plain_look)
+    air = [] if limits.is_low else [(one.place, line) for one in shown if one.has_ruler for line in _airy(one)]
+    left = max(limits.room - limits.need(shown), 0)
+    found = heights(wants, left + len(wants), len(air), tall=limits.size[1] >= 56, plain=limits.plain_look)
     given = iter(found.lines)
     tall = [one._replace(heights=tuple(next(given) for _ in one.lines)) for one in shown]
     if not found.is_aired:
@@ -152,18 +206,28 @@ def _placed(overview: Overview, cards: Sequence[Card], at: Place, share: Widths,
             axes[card.index] = groups, runs
     found = []
     for place, card in enumerate(cards):
+        run = on_row(cards, at, place, 0).run if card.runs else 0
+        one = _alone(overview, card, place, min(run, max(len(card.runs) - 1, 0)), share, is_low=is_low)
         known = axes.get(card.index)
-        strip = None
-        if known is None:
-            run = on_row(cards, at, place, 0).run if card.runs else 0
-            known = (_axis(overview, card, run, share),), (min(run, max(len(card.runs) - 1, 0)),)
-            strip = plain(card.facts.runs, share.picture, share.slot) if card.facts.runs > 1 else None
-        words = tuple(k for k, line in enumerate(card.lines) if line.form is Form.WORDS)
-        folds = is_low and len(words) > 1 and bool(card.facts.total)
-        lines = tuple(k for k in range(len(card.lines)) if not (folds and k in words))
-        shown = Shown(card, place, card.facts.depth, *known, lines, words if folds else (), strip=strip)
-        found.append(shown._replace(has_body=bool(card.runs) and not card.facts.total and not is_low))
+        found.append(one if known is None else one._replace(axes=known[0], runs=known[1], strip=None))
     return found
+
+
+def _alone(overview: Overview, card: Card, place: int, run: int, share: Widths, *, is_low: bool) -> Shown:
+    """Return a card with one of its runs on an axis of its own."""
+    words = tuple(k for k, line in enumerate(card.lines) if line.form is Form.WORDS)
+    folds = is_low and len(words) > 1 and bool(card.facts.total)
+    return Shown(
+        card,
+        place,
+        card.facts.depth,
+        axes=(_axis(overview, card, run, share),),
+        runs=(run,),
+        lines=tuple(k for k in range(len(card.lines)) if not (folds and k in words)),
+        told=words if folds else (),
+        strip=plain(card.facts.runs, share.picture, share.slot) if card.facts.runs > 1 else None,
+        has_body=bool(card.runs) and not card.facts.total and not is_low,
+    )
 
 
 def _on_outer(
@@ -223,11 +287,6 @@ def _compact(one: Shown) -> Shown:
     return one._replace(lines=_best(one), told=(), folded=(), strip=None, has_ending=False, has_ruler=False)
 
 
-def _listed(one: Shown) -> Shown:
-    """Make it a line of a list; a card of which nothing is drawn has a line as well."""
-    return _compact(one)._replace(lines=_best(one) or (0,) if one.card.lines else (), is_listed=True)
-
-
 def _is_bad(card: Card) -> bool:
     return any(first_bad(one) is not None for line in card.lines for one in card.histories(line))
 
@@ -254,7 +313,7 @@ def _folded(one: Shown, excess: int, at: Place) -> Shown:
 def _want(shown: Shown, place: int, at: Place, taller: int) -> Want:
     line = shown.card.lines[place]
     histories = shown.card.histories(line)
-    if shown.is_listed or line.part is LinePart.GROWTH:
+    if line.part is LinePart.GROWTH:
         return Want(1, is_picture=False)
     form = form_on(line.form, line.labels, histories, shown.axes[0])
     if form not in (Form.PICTURE, Form.BARS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Final, NamedTuple
 
 from stepper.tensors.pictures import Form
@@ -127,7 +128,9 @@ def findings(cards: Sequence[Card], *, all_kinds: bool = False) -> list[Place]:
     With `all_kinds` also where shapes change first, and the last change of values that stay the same for long then.
     """
     found = []
+    around = 0  # the loop of the model's own graph, of those inside of it too
     for place, card in enumerate(cards):
+        around = place if not card.facts.depth else around
         for k, line in enumerate(card.lines):
             for run, activation in enumerate(card.runs):
                 history = card.history(line, run)
@@ -135,7 +138,7 @@ def findings(cards: Sequence[Card], *, all_kinds: bool = False) -> list[Place]:
                     iterations = [first_bad(history)]
                     iterations += _other_findings(card, line, run) if all_kinds else []
                     for iteration in {one for one in iterations if one is not None}:
-                        key = *activation.outer, iteration, not line.is_born
+                        key = around, *activation.outer, iteration, inf, not line.is_born  # an outer one ends later
                         found.append((key, Place(place, k, run, iteration)))
     return [place for _, place in sorted(found, key=lambda pair: pair[0])]
 

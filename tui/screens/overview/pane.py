@@ -20,7 +20,7 @@ from tui.pictures.drawing import SCALES, WAYS, column, first_bad
 from tui.screens.overview import around
 from tui.screens.overview.addresses import address
 from tui.screens.overview.around import has_sequences
-from tui.screens.overview.arrangement import LOW, Shown, Wishes, arranged, widths
+from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, widths
 from tui.screens.overview.cards import Card, Line, RowKey
 from tui.screens.overview.cursor import (
     NOWHERE,
@@ -66,6 +66,7 @@ class OverviewPane(Pane):
         self.overview: Overview | None = None
         self._cards: list[Card] = []
         self._letters: dict[int, tuple[str, ...]] = {}
+        self._listed: ListedCards
         self._at = NOWHERE
         self._is_placed = self._is_at_failure = self._is_chosen = False
         self._tick = 0
@@ -143,6 +144,7 @@ class OverviewPane(Pane):
         compiled, labels = self.host.driver.compiled, self.state.labels
         self._cards = cards_of(overview, compiled, labels)
         self._letters = input_letters(overview, compiled, labels)
+        self._listed = ListedCards(overview, self._cards)
         if self._is_placed:
             self._at = self._with_row(key)
         elif self._cards and overview.state is not RunState.NOT_RUN:
@@ -214,9 +216,10 @@ class OverviewPane(Pane):
 
     def move_card(self, by: int) -> bool:
         """Select the next card, or the one before; False where there is none other."""
-        if len(self._cards) < 2:
+        order = [one.place for one in self._shown]
+        if len(order) < 2 or self._at.card not in order:
             return False
-        place = (self._at.card + by) % len(self._cards)
+        place = order[(order.index(self._at.card) + by) % len(order)]
         self._select(place, first_picture(self._cards[place]))
         return True
 
@@ -290,7 +293,7 @@ class OverviewPane(Pane):
         """True if the cursor is on the verdict of a condition that ended its loop."""
         at, cards = self._at, self._cards
         is_last = self._is_chosen and at.iteration + 1 == iterations_at(cards, at)
-        return is_last and line is not None and cards[at.card].facts.rows[line.row].kind is RowKind.CONDITION
+        return is_last and line is not None and line.kind is RowKind.CONDITION
 
     def _first_birth(self) -> str:
         """Return the address of the first NaN that was born, or else Inf; empty where none is known."""
@@ -383,7 +386,9 @@ class OverviewPane(Pane):
         outputs = [] if is_low else [around.after(overview, self._cards, width)]
         lower = len(found) + len(rule) + (1 if is_low else 2)
         room = height - len(top) - lower - len(outputs) - sum(one.parent is None for one in overview.branches)
-        self._shown = arranged(overview, self._cards, self._at, size, room, self._wishes, plain_look=self.look.plain)
+        self._shown = arranged(
+            overview, self._cards, self._at, size, room, self._wishes, self._listed, plain_look=self.look.plain
+        )
         sight = Sight(overview, self._shown, self._at, self._now, size)
         page = Page(sight, self._wishes, self._pictures, self.palette, width)
         if self._is_at_failure and overview.failure is not None:

@@ -14,6 +14,7 @@ from tui.pictures.palette import Palette
 from tui.screens.overview.arrangement import Shown, Wishes
 from tui.screens.overview.cards import Card, Line, LinePart, is_true_over
 from tui.screens.overview.cursor import Place
+from tui.theme import GLYPHS
 
 
 class Drawn(NamedTuple):
@@ -89,7 +90,9 @@ def _draw(shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palett
                 _write_places(parts, line.places, axis, history.elements, height, plain=palette.look.plain)
         elif drawn.form is Form.TRUTH and card.runs:
             verdicts = [(slot, is_true_over(card.runs[run], slot.first, slot.last)) for slot in axis.slots]
-            parts = [truth(verdicts, rare=False)]
+            free = [slot for slot in axis.slots if slot.first >= card.runs[run].iterations]
+            dots: list[Strip] = [(slot.start + (slot.width - 1) // 2, GLYPHS["free"], "faint") for slot in free]
+            parts = [[*truth(verdicts, rare=False), *dots]]
         for y, part in enumerate(parts[:height]):
             found[y] += part
     note = drawn.note(small=small) if height > 1 else ""

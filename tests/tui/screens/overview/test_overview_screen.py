@@ -17,7 +17,7 @@ from tests.benchmarks.models import newton_model
 from tests.debug.debugged import SAMPLES
 from tests.debug.debugged import opened as debugger_of
 from tests.debug.loops_to_break import recurrence
-from tests.models import Graph
+from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
 from tui.paint.rows import width_of
 from tui.pictures.drawing import row_scale
@@ -407,3 +407,60 @@ def test_sides_of_an_if_stand_beside_the_iterations() -> None:
         assert sides[:30] == "".join(even[:30]) and sides[-30:] == "".join(even[-30:])
 
     drive("while_loop", script, size=(160, 48))
+
+
+def test_many_loops_are_a_list_with_findings_first(tmp_path: Path) -> None:
+    net = Graph()
+    value = net.parameter("x", dims=(1, 4))
+    for k in range(12):
+        body = net.body()
+        x = body.parameter("x", dims=(1, 4))
+        apply, constant = ("Multiply", 1e30) if k == 7 else ("Add", 0.5)
+        grown = body.apply(apply, x, body.constant([[constant]]), name=f"step_{k}")
+        out = body.result(body.apply("Divide", grown, grown) if k == 8 else grown, "x_next")
+        (value,) = net.loop(f"layer_{k}", body, 3, True, [carried(value, x, out)], [last(out)])
+    net.result(value, "y")
+
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        names = [line.split()[0].lstrip("▌") for line in driven.text("overview").splitlines() if "layer_" in line]
+        assert names[0] == "layer_7", "the loop in which Inf is born is open, and first"
+        listed = [line for line in driven.text("overview").splitlines() if line.strip().startswith("layer_8")]
+        assert "NaN at 0" in listed[0] and "3 iterations of 3" in listed[0]
+        quiet = next(line for line in driven.text("overview").splitlines() if line.strip().startswith("layer_0"))
+        assert "NaN" not in quiet and names.index("layer_0") > names.index("layer_8")
+        await driven.press("tab")
+        assert pane.cards[pane.at.card].name == "layer_8"
+        await driven.press(*["down"] * 6, "shift+tab")
+        assert not driven.app._faults
+
+    drive(debugger_of(tmp_path, net, np.ones((1, 4), np.float32)), script, size=(120, 40))
+
+
+def test_a_value_that_settles_has_its_changes_and_one_that_grows_what_it_grows_by(tmp_path: Path) -> None:
+    net = Graph()
+    half, tokens, body = net.parameter("half", dims=(4,)), net.parameter("start", "i64", (-1,)), net.body()
+    x, toks = body.parameter("x", dims=(4,)), body.parameter("toks", "i64", (-1,))
+    less = body.result(body.apply("Multiply", x, body.constant([0.25])), "x_next")
+    zero = body.constant([0], np.int64)
+    first = body.apply("Gather", toks, zero, body.constant(0, np.int64))
+    twice = body.apply("Concat", toks, body.apply("Add", first, body.constant([5], np.int64)), axis=0)
+    more = body.result(body.apply("Reshape", twice, body.constant([-1], np.int64), special_zero="false"), "toks_next")
+    outs = net.loop(
+        "loop", body, 12, True, [carried(half, x, less), carried(tokens, toks, more)], [last(less), last(more)]
+    )
+    for name, out in zip(("x", "toks"), outs, strict=True):
+        net.result(out, name)
+
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        shown = driven.text("overview")
+        assert "x settles: less than 1 % of its change from 4 on" in shown and "Δ x change" in shown
+        (grown,) = [line for line in shown.splitlines() if line.strip().startswith("~ toks")]
+        assert grown.split()[2] == "3–15" and grown.count("+8") == 12 + 1  # with the value at the cursor
+        line = next(one for one in pane.cards[0].lines if one.name == "x change")
+        changes = pane.cards[0].history(line, 0)
+        assert changes is not None and changes.numbers[0, :, 0] == pytest.approx(8 * 0.75 * 0.25 ** np.arange(12.0))
+
+    values = (np.array([1, -8, 2, 4], np.float32), np.array([3, 5, 7], np.int64))
+    drive(debugger_of(tmp_path, net, *values), script, size=(160, 48))
