@@ -209,7 +209,7 @@ class StepperApp(App[int]):
 
     def on_state_changed(self, message: StateChanged) -> None:
         """A new picture; the first one after inputs were chosen opens the first screen."""
-        if self.driver.is_closed:
+        if self.driver.is_closed or not self.screen_stack:
             return  # there may be no screen any more
         before, reply = self.state, message.reply
         same = before.frame is not None and message.state.frame is not None

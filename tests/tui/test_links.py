@@ -155,3 +155,20 @@ def test_the_end_of_the_run_and_the_first_line_answer() -> None:
         assert "explain" in driven.text("card")
 
     drive("date_normaliser", script, lines=("last", "view main"))
+
+
+def test_a_column_of_the_timeline_is_gone_to_from_inside_of_the_loop_and_from_the_end_of_the_run() -> None:
+    async def script(driven: Driven) -> None:
+        for line in (f"goto {DECODER}@3", "last"):
+            await driven.type(line)
+            await driven.type("view timeline")
+            await driven.filled()
+            lines = driven.text("chart").splitlines()
+            y = next(y for y, row in enumerate(lines) if " 4  " in row and " 6  " in row)
+            x = lines[y].index(" 6  ") + 1
+            await driven.pilot.click("#chart", offset=(x + driven.pane("chart").gutter.left, y + 4))
+            await driven.settle()
+            assert driven.state.iteration == 6, line
+            await driven.type("view main")
+
+    drive("date_normaliser", script, size=(160, 48))

@@ -8,6 +8,9 @@ from typing import ClassVar, Final, NamedTuple
 from msgspec import Struct
 from textual import events
 
+from stepper.debug.iterations.loop_runs import address_in_run
+from stepper.query.address_resolution import layer_address
+from stepper.query.atlas import Atlas
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, short_count
 from tui.pictures.axis import Axis, Slot
@@ -41,23 +44,33 @@ class TimeAxisPane(Pane):
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """A drag scrubs."""
         self.capture_mouse()
-        self._go_to(event.x)
+        self._go_to(event.x, is_drag=False)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Another iteration under the mouse."""
         if self.app.mouse_captured is self:
-            self._go_to(event.x)
+            self._go_to(event.x, is_drag=True)
 
     def on_mouse_up(self, _event: events.MouseUp) -> None:
         """The drag ends."""
         self.release_mouse()
 
-    def _go_to(self, x: int) -> None:
+    def _go_to(self, x: int, *, is_drag: bool) -> None:
         if self.state.loop is None or self.state.running is not None:
             return
         wanted = self.iteration_in(x - self.gutter.left - self.name_width(self.size.width))
-        if wanted is not None and wanted != self.state.iteration and wanted <= self.seen():
-            self.post_line(f"iter {wanted}")
+        # A drag does not run on into what has not run yet, a click does.
+        if wanted is not None and wanted != self.state.iteration and (not is_drag or wanted <= self.seen()):
+            self.post_line(self._line_to(wanted))
+
+    def _line_to(self, iteration: int) -> str:
+        """Return the line that goes to an iteration of the run of a loop that is shown."""
+        far, body = self.state.far, self.state.loop_program
+        if far is None or body is None or not self.state.is_far:
+            return f"iter {iteration}"
+        compiled = self.host.driver.compiled
+        around = Atlas(compiled).ancestor(body, len(body.path) - 1)
+        return f"goto {address_in_run(layer_address(body.path[-1], around, compiled), body, far.outer, iteration)}"
 
 
 STEPS: Final = tuple(digit * 10**power for power in range(16) for digit in (1, 2, 5))
