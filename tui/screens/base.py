@@ -11,6 +11,7 @@ A new screen is a subclass in a file of its own and a line in registry.py:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from textual import events
@@ -86,10 +87,14 @@ class DebugScreen(Guarded, Screen[None]):
     DebugScreen #too-small { display: none; height: 1fr; }
     DebugScreen.-small > * { display: none; }
     DebugScreen.-small > #too-small { display: block; }
+    DebugScreen.-maximized-view { hatch: none; layout: vertical; }
+    DebugScreen.-maximized-view Pane.-maximized { height: 1fr !important; max-height: 100% !important; }
     DebugScreen.-low #answer { display: none; }
     DebugScreen.-low #picks { margin-bottom: 2; }
     DebugScreen.-ascii #picks { border-top: ascii $primary; }
     """
+    ALLOW_IN_MAXIMIZED_VIEW: ClassVar[str] = "#bottom"
+    """Beside a pane that is alone on the screen: prompt and keys."""
     view_name: ClassVar[str] = ""
 
     host: ScreenHost
@@ -153,14 +158,18 @@ class DebugScreen(Guarded, Screen[None]):
         """There is something new to show."""
         if not self.is_ready:
             return
-        with self._batched.painted_by(self.query_one("#content")):
+        with self._painting():
             for pane in self._panes:
                 self._update(pane, state)
         self.show_keys()
 
+    def _painting(self) -> AbstractContextManager[None]:
+        """Paint what changes as one; a pane that is alone on the screen paints itself."""
+        return nullcontext() if self.maximized is not None else self._batched.painted_by(self.query_one("#content"))
+
     def show_running(self, state: State) -> None:
         """A movement is under way."""
-        with self._batched.painted_by(self.query_one("#content")):
+        with self._painting():
             for pane in self._panes:
                 if pane.shows_running:
                     self._update(pane, state)

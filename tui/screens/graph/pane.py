@@ -74,6 +74,7 @@ class BodyGraph(Pane):
         self._calm: Timer | None = None
         self._has_hit = False
         self._dragged: tuple[int, int] | None = None
+        self._has_moved = False
 
     # --- what there is to draw -----------------------------------------------------------------------------------
 
@@ -209,13 +210,14 @@ class BodyGraph(Pane):
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """A drag begins, of the graph or on its map."""
         if event.button == 1:
-            self._dragged = event.x, event.y
+            self._dragged, self._has_moved = (event.x, event.y), False
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """The graph goes where it is dragged; on the map, to what is pointed at."""
-        if self._dragged is None:
+        if self._dragged is None or self._dragged == (event.x, event.y):
             return
+        self._has_moved = True
         if self._is_on_map(event.x):
             self._show_on_map(event.x, event.y)
         else:
@@ -245,7 +247,9 @@ class BodyGraph(Pane):
 
     def on_click(self, event: events.Click) -> None:
         """A click on a box selects it, a second one opens it, wherever the first one has moved it."""
-        if self._is_on_map(event.x):
+        if self._has_moved:  # the end of a drag
+            self._has_moved = False
+        elif self._is_on_map(event.x):
             self._show_on_map(event.x, event.y)
         elif event.chain == 2 and self._has_hit:
             self.post_line(f"open {self.chosen_address}".rstrip())

@@ -208,7 +208,8 @@ def test_the_graph_scrolls_by_keys_wheel_drag_and_its_map() -> None:
         await driven.pilot.mouse_down("#graph", offset=(10, 12))
         await driven.pilot.hover("#graph", offset=(10, 8))
         await driven.pilot.mouse_up("#graph", offset=(10, 8))
-        assert pane.view.top == before + 4
+        await driven.settle()
+        assert pane.view.top == before + 4 and driven.state.selected is None, "a drag selects nothing"
         await driven.pilot.click("#graph", offset=(pane.size.width - 3, pane.size.height - 1))
         assert pane.view.top + pane.size.height > pane._drawing.height - 6, "the end of the graph"
         await driven.pilot.click("#graph", offset=(pane.size.width - 3, 1))
@@ -226,6 +227,14 @@ def test_alone_on_the_screen_the_whole_body_is_seen_and_answers_in_all_its_parts
         assert "60 ops · short names" in rows[0] and "a part" not in rows[0]
         for name in ("(↺ tok)", "[Softmax]", "[NotEqual]", "(go on?)", "[Mult…ly_2]"):
             assert any(name in row for row in rows), name
+        assert driven.app.screen.query_one("#keys").is_on_screen, "the keys stay"
+        painted: list[object] = []
+        pane, refresh = driven.pane("graph"), driven.pane("graph").refresh
+        pane.refresh = lambda *regions, **how: (painted.extend(regions), refresh(*regions, **how))[1]  # type: ignore[method-assign]
+        await driven.press("n")
+        assert painted, "it paints itself"
+        await driven.press("N")
+        rows = driven.text("graph").splitlines()
         for name, layer in (("NotEqual", "ne/NotEqual"), ("Tanh_1", "tanh/Tanh_1"), ("Gather", "embedding/Gather")):
             y = next(y for y, row in enumerate(rows) if f"[{name}]" in row)
             await driven.pilot.click("#graph", offset=(rows[y].index(f"[{name}]") + 3, y))
