@@ -89,7 +89,7 @@ class ColumnStatistics(Struct, frozen=True):
     change: float | None
 
 
-class ValueHistory(Brief, Struct, frozen=True, eq=False):
+class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
     """A value over the iterations of one run of a loop, or over the runs of a branch.
 
     `spans[c]` is the half-open range of iterations that column c stands for (there are gaps
@@ -191,6 +191,20 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False):
             return None
         spans = self.spans[chosen] - first
         return ValueHistory(self.type, self.shape, last - first, self.is_whole, spans, self.numbers[:, chosen])
+
+    def filled_up(self, other: ValueHistory) -> ValueHistory:
+        """Return this with the columns of another history of the same form where it knows nothing."""
+        if self.numbers.shape[::2] != other.numbers.shape[::2]:
+            return self
+        places = np.searchsorted(self.spans[:, 1], other.spans[:, 0], side="right")
+        begins = np.append(self.spans[:, 0], np.iinfo(np.int64).max)[places]
+        fresh = begins >= other.spans[:, 1]
+        if not fresh.any():
+            return self
+        spans = np.concatenate([self.spans, other.spans[fresh]])
+        order = np.argsort(spans[:, 0])
+        numbers = np.concatenate([self.numbers, other.numbers[:, fresh]], axis=1)[:, order]
+        return replace(self, spans=spans[order], numbers=numbers, count=max(self.count, other.count))
 
     def before(self, iteration: int) -> ValueHistory | None:
         """Return what is known of earlier iterations; None where nothing is."""

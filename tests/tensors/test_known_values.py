@@ -69,3 +69,17 @@ def test_memory_is_bounded_and_what_was_seen_last_stays() -> None:
     history = known.view()
     assert history is not None and history.numbers.nbytes <= 2**19
     assert history.spans[-1].tolist() == [99_999, 100_000] and len(history.spans) % BLOCK == 100_000 % BLOCK
+
+
+def test_a_history_is_filled_up_with_columns_of_another_where_it_knows_nothing() -> None:
+    first, second = KnownValues(), KnownValues()
+    for at in (0, 1, 5):
+        first.see(at, np.float32(at))
+    for at in (1, 3, 9):
+        second.see(at, np.float32(-at))
+    left, right = first.view(), second.view()
+    assert left is not None and right is not None
+    both = left.filled_up(right)
+    assert both.spans[:, 0].tolist() == [0, 1, 3, 5, 9] and both.count == 10
+    assert both.numbers[0, :, 0].tolist() == [0, 1, -3, 5, -9]
+    assert left.filled_up(left) is left

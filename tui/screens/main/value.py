@@ -13,6 +13,7 @@ from stepper.debug.labels import labelled
 from stepper.element_types import Array
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
+from stepper.tensors.pictures import scale_of, shades
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.tensors.surveys import largest_of
 from tui.paint.names import operation_names, partner_mark
@@ -128,12 +129,16 @@ def statistics_row(found: Statistics, width: int) -> Row:
     """Extremes with their places, how many elements are not ordinary, and the mean where there is room for it."""
     if found.min is None:
         shown: Row = [(f" {found.size} element{'s' * (found.size != 1)}", "dim")]
+    elif found.type == "boolean":
+        return [(" true ", "dim"), (f"{found.size - found.zeros:,}", ""), (f" of {found.size:,}", "dim")]
     else:
-        shown = [(" min ", "dim"), (number(found.min), ""), ("  max ", "dim"), (number(found.max), "")]
+        whole = " of all: min " if math.prod(found.shape[:-1]) > 1 else " min "
+        shown = [(whole, "dim"), (number(found.min), ""), ("  max ", "dim"), (number(found.max), "")]
         if found.argmax is not None and found.size > 1:
             place = np.unravel_index(found.argmax, found.shape or (1,))
             shown += [(f" at [{','.join(str(int(at)) for at in place)}]", "dim")]
-    for word, count in (("nan", found.nan), ("inf", found.infinite)):
+    odd = () if found.type[0] in "iu" else (("nan", found.nan), ("inf", found.infinite))
+    for word, count in odd:
         shown += [(f"  {word} ", "dim"), (str(count), "bad" if count else "dim")]
     mean: Row = [("  mean ", "dim"), (number(found.mean), "")]
     return [*shown, *mean] if found.mean is not None and width_of(shown) + width_of(mean) <= width else shown
@@ -153,25 +158,26 @@ def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Ro
     values = vector.astype(np.float64)
     room = width - 2
     cell = next((size for size in (6, 4, 2) if size * len(values) <= room), 0)
-    top = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
-    signed = bool((values < 0).any())
+    scale = scale_of(values)
+    levels, signed = shades(values, scale), scale.signed
+    row_of_all = f"in row [{','.join('0' * (plain.ndim - 1))}]  " if vector.size < plain.size else ""
     best = int(np.nanargmax(values)) if not np.isnan(values).all() else -1
     if cell < 4 and len(values) <= lines * ((room - _INDEX) // _WRAPPED):
-        return _wrapped_rows(pane, values, room, top, signed, best)
+        return _wrapped_rows(pane, values, room, levels, signed, best)
     if not cell:
         bins = [largest_of(part) for part in np.array_split(values, room)] if len(values) > room else values.tolist()
-        tiles: Row = [pane.tile(value / top, 1, signed=signed) for value in bins]
+        tiles: Row = [pane.tile(level, 1, signed=signed) for level in shades(np.array(bins), scale).tolist()]
         return [
             _axis(len(values), len(bins)),
             [(" ", ""), *tiles],
-            *([(" ", ""), *row] for row in _spread_rows(values, room, lines - 2)),
+            *([(" ", ""), *row] for row in _spread_rows(values, room, lines - 2, row_of_all)),
         ]
     every = next(step for step in (1, 2, 5, 10, 20, 50, 100) if step * cell > len(str(len(values))))
     labels: Row = [
         (f"{index:<{every * cell}}" if cell == 2 else f"{index:^{cell}}", "strong" if index == best else "dim")
         for index in range(0, len(values), every)
     ]
-    found = [labels, [pane.tile(value / top, cell, signed=signed) for value in values.tolist()]]
+    found = [labels, [pane.tile(level, cell, signed=signed) for level in levels.tolist()]]
     if cell >= 4:
         texts = [_in_cell(value, cell - 1) for value in values.tolist()]
         found.append(
@@ -181,7 +187,7 @@ def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Ro
             ]
         )
     else:
-        found += _spread_rows(values, room, lines - 2)
+        found += _spread_rows(values, room, lines - 2, row_of_all)
     return [[(" ", ""), *row] for row in found]
 
 
@@ -196,31 +202,31 @@ def column_rows(array: Array, width: int, lines: int) -> list[Row]:
     return profile(shown, max(1, min(room // len(shown), 6)), 1, lines)
 
 
-def _wrapped_rows(pane: Pane, values: Array, room: int, top: float, signed: bool, best: int) -> list[Row]:
+def _wrapped_rows(pane: Pane, values: Array, room: int, levels: Array, signed: bool, best: int) -> list[Row]:
     """Return a long row in several lines: the number on its shade, the index of the first at the left."""
     across = (room - _INDEX) // _WRAPPED
     rows: list[Row] = []
     for begin in range(0, len(values), across):
         row: Row = [(f"{begin:>{_INDEX}} ", "dim")]
         for index, value in enumerate(values[begin : begin + across].tolist(), start=begin):
-            _, shade = pane.tile(value / top, 1, signed=signed)
+            _, shade = pane.tile(float(levels[index]), 1, signed=signed)
             text = padded(_in_cell(value, _WRAPPED - 2), _WRAPPED - 1, right=True)
             row += [(f"{text}{'<' if index == best else ' '}", shade)]
         rows.append(row)
     return rows
 
 
-def _spread_rows(values: Array, room: int, lines: int) -> list[Row]:
+def _spread_rows(values: Array, room: int, lines: int, which: str) -> list[Row]:
     """How often the numbers of a row that has no room to be written occur, from the least to the largest."""
     finite = values[np.isfinite(values)]
     if lines < 1 or not finite.size or float(finite.min()) == float(finite.max()):
         return []
     with np.errstate(all="ignore"):
         scale = float(np.abs(finite).max())
-        counts, _ = np.histogram(finite / scale, bins=max(min(room - 30, 48), 8))
+        counts, _ = np.histogram(finite / scale, bins=max(min(room - 30 - len(which), 48), 8))
     bars = spark([None if count == 0 else float(count) for count in counts], 0.0)
     low, high = number(float(finite.min())), number(float(finite.max()))
-    return [[("how often  ", "dim"), (low, ""), (f" {bars} ", "bar"), (high, "")]]
+    return [[(f"how often  {which}", "dim"), (low, ""), (f" {bars} ", "bar"), (high, "")]]
 
 
 def _tone(value: float, best: bool) -> str:

@@ -20,7 +20,7 @@ from tui.screens.main.frames import COUNTED
 from tui.screens.timeline.bar import EVENT_MARKS, outside_text
 from tui.screens.timeline.far_title import far_title
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
-from tui.screens.timeline.tracks import is_shown, loop_row, read_at_stops, watch_row
+from tui.screens.timeline.tracks import is_shown, loop_row, watch_row, with_stops
 from tui.state import State
 from tui.theme import GLYPHS
 from tui.worker.requests import ShowRun, ShowTime
@@ -211,8 +211,7 @@ class TimelineChart(TimeAxisPane):
         watch = next((one for one in self.state.watches if one.text == track.name), None)
         if watch is None:
             return ValueRow(track.name, (" ", ""), (printable(track.name), "dim"), "", track.values, made=made)
-        values = track.values if track.values is not None else read_at_stops(watch)
-        return watch_row(watch, values, made)
+        return watch_row(watch, with_stops(track.values, watch), made)
 
     def _numbered(self, one: ValueRow, axis: Axis) -> Row:
         """Return the number of each column."""

@@ -22,6 +22,7 @@ from tui.state import State
 _NO_GLYPH: Final[Cell] = (" ", "")
 _HISTORIES: Final[WeakKeyDictionary[WatchReading, tuple[int, ValueHistory | None]]] = WeakKeyDictionary()
 """By the last reading of a watch: each key shows all of them again."""
+_JOINED: Final[WeakKeyDictionary[ValueHistory, tuple[ValueHistory, ValueHistory]]] = WeakKeyDictionary()
 
 
 def read_at_stops(watch: WatchView) -> ValueHistory | None:
@@ -45,7 +46,18 @@ def watched(state: State, watch: WatchView) -> ValueHistory | None:
     sweep = state.sweep
     tracks = () if sweep is None else (*sweep.close, *sweep.tracks)
     track = next((one for one in tracks if one.kind == "watch" and one.name == watch.text), None)
-    return read_at_stops(watch) if track is None or track.values is None else track.values
+    return with_stops(None if track is None else track.values, watch)
+
+
+def with_stops(values: ValueHistory | None, watch: WatchView) -> ValueHistory | None:
+    """Return the values of a watch with those of stops in iterations that were not looked through, as the present."""
+    stops = read_at_stops(watch)
+    if values is None or stops is None:
+        return values or stops
+    kept = _JOINED.get(values)
+    if kept is None or kept[0] is not stops:
+        kept = _JOINED[values] = stops, values.filled_up(stops)
+    return kept[1]
 
 
 def watch_row(watch: WatchView, values: ValueHistory | None, made: int) -> ValueRow:
