@@ -30,6 +30,7 @@ from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
+from stepper.debug.story.facts import Story
 from stepper.debug.thread_guard import ThreadGuard
 from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Timeline
 from stepper.debug.visits import PAUSED, before_iteration
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from stepper.debug.moments.spread import SpreadView
     from stepper.debug.moments.views import MomentView
     from stepper.debug.overview.runs import OverviewRun
-    from stepper.debug.story.facts import Story
 
 DEFAULT_MEMORY: Final = 256 * 2**20
 

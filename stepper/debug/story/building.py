@@ -39,6 +39,7 @@ from stepper.debug.story.linking import CausalGraph
 from stepper.debug.story.making import Factor, LinkForm, MadeOf, Making
 from stepper.debug.story.places import EndedLoop, condition_of, ended_loop, spot_of
 from stepper.debug.story.question import StoryQuestion
+from stepper.debug.story.shares import shares_by_iteration
 from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
@@ -230,6 +231,7 @@ class _Builder:
             question=self._question,
             entered=self._entered,
         )
+        made = replace(made, shares=tuple(shares_by_iteration(made)))
         return made if self._question.unfolds else folded(made)
 
     def _loops(self, shown: list[CausalLink]) -> tuple[LayerSite, ...]:

@@ -207,7 +207,7 @@ class Story(Struct, frozen=True):
     `present` where the run stands; in those of `passed` the element was only passed on. `pending` links were not looked
     at, `stopped` says why the way back ends early. `end` is of a question for the end of a loop. `entered` is the tick
     at which the outermost of the loops was entered. `is_preview`: the values are those after an edit, `before` of each
-    link what it was.
+    link what it was. `shares` says how much of it each iteration brought, the latest first, where that is known.
     """
 
     address: str
@@ -227,6 +227,7 @@ class Story(Struct, frozen=True):
     question: StoryQuestion = StoryQuestion()
     entered: int = 0
     is_preview: bool = False
+    shares: tuple[tuple[tuple[int, ...], float], ...] = ()
 
     @property
     def births(self) -> tuple[int, ...]:

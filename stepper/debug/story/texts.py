@@ -449,7 +449,7 @@ def _sources(story: Story) -> tuple[str, str] | None:
             return f"it is {entry_text(leaf.entry)}", f", which came through {columns}" if len(
                 story.columns
             ) > 1 else ""
-    shares = shares_by_iteration(story)
+    shares = story.shares
     if len(shares) > 1:
         head, *rest = shares
         told = ", ".join(f"{percent(share)} from {iteration_text(path)}" for path, share in rest[:4])
@@ -457,42 +457,6 @@ def _sources(story: Story) -> tuple[str, str] | None:
         beside = f"; {percent(left)} from what is left out" if abs(left) >= 0.0005 else ""
         return f"{percent(head[1])} new in iteration {iteration_text(head[0])}", f", {told}{beside}"
     return None
-
-
-def shares_by_iteration(story: Story) -> list[tuple[tuple[int, ...], float]]:
-    """Return how much of what was asked about each iteration added, the latest first; they add up to what is shown.
-
-    Only where all that it is made of are terms of sums, of which the exact shares are known.
-    """
-    found: dict[tuple[int, ...], float] = {}
-    for number_of, link in enumerate(story.links):
-        sources = {edge.source for edge in story.edges if edge.target == number_of}
-        if link.share is None or link.form is not LinkForm.SUM:
-            continue
-        own = 0.0
-        for one in link.operands:
-            made = None if one.link is None else story.links[one.link]
-            if one.share is None:
-                return []
-            if made is None or not _leads_back(story, one.link):
-                own += link.share * one.share
-        if own and sources:
-            path = story.columns[link.column].path
-            found[path] = found.get(path, 0.0) + own
-    return sorted(found.items(), reverse=True)
-
-
-def _leads_back(story: Story, start: int | None) -> bool:
-    """True if a link is made, through products and moves alone, of a sum that has a share of its own."""
-    waiting = [] if start is None else [start]
-    while waiting:
-        here = waiting.pop()
-        link = story.links[here]
-        if link.form is LinkForm.SUM and link.share is not None and any(edge.target == here for edge in story.edges):
-            return True
-        if link.form in (LinkForm.PRODUCT, LinkForm.MOVE, LinkForm.CHOICE):
-            waiting += [edge.source for edge in story.edges if edge.target == here]
-    return False
 
 
 # --- lines ----------------------------------------------------------------------------------------------------------
@@ -512,9 +476,10 @@ def story_lines(story: Story) -> list[str]:
             backs = {edge.back.name for edge in into if edge.back}
             over = f", over the back edge{'s' if len(backs) > 1 else ''} {', '.join(sorted(backs))}" if backs else ""
             shown = story.columns[column]
-            at = f"iteration {column_text(shown)}" if shown.path else "model"
-            outer = f" of {iteration_text(shown.path[:-1])}" if len(shown.path) > 1 else ""
-            lines.append(f"{at}{outer}{over}")
+            outer = f"{iteration_text(shown.path[:-1])}>" if len(shown.path) > 1 else ""
+            when = "" if not shown.phase else ", before the inner loop" if shown.phase < 0 else ", after the inner loop"
+            at = f"iteration {outer}{column_text(shown)}{when}" if shown.path else "model"
+            lines.append(f"{at}{over}")
         words = [word for word in (reason(link), "born here" if link.role is LinkRole.BORN else "") if word]
         entry = f"  from {entry_text(link.entry)}" if link.entry is not None else ""
         made = f"{story.rows[link.row].name}{element_text(link.element)} = {number(link.value)}"

@@ -12,7 +12,7 @@ from stepper.debug.causes.cause import LinkKind
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
 from stepper.debug.story.making import LinkForm, PartRole
-from stepper.debug.story.texts import shares_by_iteration, story_lines
+from stepper.debug.story.texts import story_lines
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger
 from tests.models import Graph, carried, joined, last
@@ -158,7 +158,7 @@ def test_a_state_is_written_as_shares_by_iteration_that_add_up_to_it() -> None:
     for at in range(10, -1, -1):  # h[t] = new[t] + gate[t] * h[t-1]
         share[at] = gates * new[at] / h[10]
         gates *= kept[at] / h[at - 1] if at else 0
-    found = shares_by_iteration(story)
+    found = story.shares
     assert [at for at, _ in found] == [(10,), (9,), (8,), (7,)]
     for (at,), part in found[:-1]:
         assert part == pytest.approx(share[at], rel=1e-5)

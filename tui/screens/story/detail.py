@@ -266,7 +266,7 @@ def _course(story: Story, link: StoryLink, width: int, height: int) -> list[Row]
     known = [one for one in numbers if one is not None and math.isfinite(one)]
     low, high = min(known, default=0.0), max(known, default=1.0)
     rows: list[Row] = [[(f"{name} over iterations", "title")]]
-    levels = max(2, min(6, height - 3))
+    levels = max(2, min(12, height - 3))
     for level in reversed(range(levels)):
         label = number(high) if level == levels - 1 else number(low) if not level else ""
         cells: Row = [(f"{label[:6]:>6} ", "dim")]

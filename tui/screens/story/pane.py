@@ -31,6 +31,8 @@ _MORE: Final = 40
 _DETAIL: Final = 8
 _LEAST_DETAIL: Final = 4
 _LOW_DETAIL: Final = 2
+_TALL_DETAIL: Final = 9
+_LEAST_TEXT: Final = 5
 _LANES: Final = 8
 
 
@@ -313,7 +315,26 @@ class StoryPane(Pane):
         rows = strip.rows(width, min(height, strip.placement.height), self.cursor)
         left = room - len(rows)
         rule = self._rule(width) if left > _LEAST_DETAIL else []
-        return [*rows, *rule, *self._detail(story, width, left - len(rule))]
+        told = self._as_text(story, width) if left >= _TALL_DETAIL + _LEAST_TEXT else []
+        if not told:
+            return [*rows, *rule, *self._detail(story, width, left - len(rule))]
+        detail = self._detail(story, width, max(_TALL_DETAIL, left - 2 - len(told)))
+        return [*rows, *rule, *detail, *self._rule(width), *told]
+
+    @staticmethod
+    def _as_text(story: Story, width: int) -> list[Row]:
+        """Return the story in sentences, in as many columns as fit, for what room is left below."""
+        lines = story_lines(story)[2:]
+        wide = min(width - 4, max(map(len, lines), default=0) + 4)
+        count = max(1, min((width - 2) // max(wide, 1), 3))
+        tall = -(-len(lines) // count)
+        return [
+            [
+                ("  ", ""),
+                *((clip(line, wide - 2).ljust(wide), "" if line[:1] == " " else "strong") for line in lines[k::tall]),
+            ]
+            for k in range(tall)
+        ]
 
     @property
     def _lines_above(self) -> int:
