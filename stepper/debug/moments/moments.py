@@ -244,8 +244,11 @@ class Moments:
     def _pair(self, a: Value | None, now: Value | None, layer: Layer, moment: Moment) -> Difference | None:
         if a is None or now is None:
             return None
-        tolerance = self.tolerances_for(moment).of(layer, np.asarray(now).dtype)
-        return self._differences.of((a, now), tolerance, lambda: difference(a, now, tolerance))
+
+        def compared() -> Difference:
+            return difference(a, now, self.tolerances_for(moment).of(layer, np.asarray(now).dtype))
+
+        return self._differences.of((a, now), (moment.kind is MomentKind.REFERENCE, layer.id), compared)
 
     def _number(self, a: Value, statistic: str) -> float | None:
         return self._numbers.of((a,), statistic, lambda: number_of(a, statistic))
