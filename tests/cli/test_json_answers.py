@@ -202,6 +202,13 @@ undo
 branch other
 set {carried} = {carried} + 1
 branch diff main other
+A
+diff
+A before
+diff
+A
+A off
+diff original
 branches
 branch rename other another
 branch main
