@@ -1,6 +1,7 @@
 """The tour of the README: a NaN is found, understood and healed in rwkv_overflow; its pictures are those of the screen.
 
-`python sample_models/tour.py` drives the application and writes sample_models/rwkv_overflow/tour_*.svg.
+`python -m sample_models.tour` drives the application and writes sample_models/rwkv_overflow/tour_*.svg, and tour.svg,
+which plays the tour in ten seconds.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ import numpy as np
 from textual.pilot import Pilot
 
 import stepper
+from sample_models.animation import animated
 from stepper.debug.debugger import Debugger
 from tui.app import StepperApp
+
+SECONDS: Final = (2.5, 2.5, 1.5, 2.0, 1.5)
+"""How long the animated picture shows each step: ten seconds in all."""
 
 FOLDER: Final = Path(__file__).parent / "rwkv_overflow"
 SIZE: Final = (120, 36)
@@ -34,16 +39,21 @@ class Step:
 
 
 STEPS: Final = (
-    Step("open", (), ("rwkv_overflow", "time_mixing")),
     Step(
-        "stop",
-        (":break nan", "c"),
-        ("NaN appears in Divide", "wkv@8", "Inf / Inf gives NaN", "exp_key@7[0,3]: exp(89.2)"),
+        "overview", (), ("Inf born in Exp exp_key@7", "NaN in Divide wkv@8", "NaN in 32 of 96", "12 iterations of 12")
     ),
-    Step("clean", ("[",), ("7 of 12", "wkv:0@7", "21.870")),
-    Step("cause", (":break inf", "c"), ("Inf appears in Exp", "exp_key@7", "89.200", "exp(89.2) > f32 maximum")),
-    Step("edit", ("N", ":set key[0,3] = 80"), ("edit-1, edited*", "* edited")),
-    Step("end", ("c",), ("ended", "edit-1, edited*", "12 iterations", "none in the outputs", "f32[12,8]")),
+    Step(
+        "story",
+        ("o",),
+        ("why wkv@8[0,3] is NaN", "exp(89.2) > f32 maximum", "born here", "embedded[7,6]", "Inf / Inf", "2 back edges"),
+    ),
+    Step("moment", ("Enter",), ("time_mixing 7 of 12", "exp_key", "+Inf", "outputs growing")),
+    Step(
+        "edit",
+        ("N", ":set key[0,3] = 80"),
+        ("A  branch original", "now branch edit-1", "the edit", "changed in 4 of 12 rows"),
+    ),
+    Step("end", ("0",), ("edit-1, edited*", "no NaN, no Inf", "12 iterations of 12")),
 )
 
 
@@ -59,7 +69,7 @@ class Screen:
 async def screens() -> AsyncIterator[Screen]:
     """Take the tour."""
     inputs = dict(np.load(FOLDER / "inputs.npz"))
-    app = StepperApp(Debugger(stepper.read_model(FOLDER / "model.xml"), inputs), FOLDER.name)
+    app = StepperApp(Debugger(stepper.read_model(FOLDER / "model.xml"), inputs), FOLDER.name, runs=True)
     async with app.run_test(size=SIZE) as pilot:
         await _rest(app, pilot)
         for step in STEPS:
@@ -67,7 +77,7 @@ async def screens() -> AsyncIterator[Screen]:
                 if typed.startswith(":"):
                     app.perform(typed[1:])
                 else:
-                    await pilot.press({"[": "left_square_bracket"}.get(typed, typed))
+                    await pilot.press({"Enter": "enter"}.get(typed, typed))
                 await _rest(app, pilot)
             lines = [strip.text.rstrip() for strip in app.screen._compositor.render_strips()]
             yield Screen(step, "\n".join(lines), compact(app.export_screenshot(title=f"stepper {FOLDER.name}")))
@@ -75,11 +85,14 @@ async def screens() -> AsyncIterator[Screen]:
 
 
 async def _rest(app: StepperApp, pilot: Pilot[Any]) -> None:
-    """Until everything that was asked for is done and seen."""
+    """Until everything that was asked for is done and seen, the run behind the overview as well."""
     await pilot.pause()
-    while not app.driver.is_at_rest:
+    for _ in range(1000):
+        known = app.state.overview
+        if app.driver.is_at_rest and known is not None and known.births_complete:
+            break
         await pilot.pause(0.02)
-    await pilot.pause(0.1)
+    await pilot.pause(0.3)
 
 
 def compact(svg: str) -> str:
@@ -115,12 +128,16 @@ def _merged(rects: str) -> str:
 
 
 async def _write() -> None:
-    async for screen in screens():
-        if not screen.step.typed:
-            continue  # the README begins with what is typed first
-        path = FOLDER / f"tour_{screen.step.name}.svg"
-        path.write_text(screen.svg, encoding="utf-8", newline="\n")
-        print(f"{path.name}: {path.stat().st_size} bytes")
+    found = [screen async for screen in screens()]
+    for screen in found:
+        _save(f"tour_{screen.step.name}.svg", screen.svg)
+    _save("tour.svg", animated([screen.svg for screen in found], SECONDS))
+
+
+def _save(name: str, text: str) -> None:
+    path = FOLDER / name
+    path.write_text(text, encoding="utf-8", newline="\n")
+    print(f"{name}: {path.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
+
+from sample_models import tour
+from sample_models.animation import animated
 
 ROOT = Path(__file__).parents[2]
 
 
-def tour() -> ModuleType:
-    """The script, which is no part of a package."""
-    spec = importlib.util.spec_from_file_location("sample_models_tour", ROOT / "sample_models" / "tour.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_each_step_of_the_tour_shows_what_the_text_says() -> None:
-    module = tour()
-
     async def take() -> None:
         count = 0
-        async for screen in module.screens():
+        async for screen in tour.screens():
             count += 1
             for text in screen.step.shows:
                 assert text in screen.text, f"step {screen.step.name}: {text!r} is not on the screen\n{screen.text}"
@@ -36,7 +24,7 @@ def test_each_step_of_the_tour_shows_what_the_text_says() -> None:
             assert [text for text in screen.step.shows if text not in painted] == []
             assert "http" not in screen.svg.replace("http://www.w3.org/2000/svg", ""), "nothing from the network"
             assert len(screen.svg) < 80_000
-        assert count == len(module.STEPS)
+        assert count == len(tour.STEPS)
 
     asyncio.run(take())
 
@@ -44,9 +32,38 @@ def test_each_step_of_the_tour_shows_what_the_text_says() -> None:
 def test_the_readme_names_what_is_typed_and_shows_each_picture() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     section = re.split(r"\n## ", text.partition("## Where does the NaN come from?")[2])[0]
-    for step in tour().STEPS:
+    for step in tour.STEPS:
         for typed in step.typed:
             assert f"`{typed}`" in section, typed
         if step.typed:
             picture = f"sample_models/rwkv_overflow/tour_{step.name}.svg"
             assert picture in section and (ROOT / picture).stat().st_size > 1000
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(element: ElementTree.Element) -> list[str]:
+    return ["".join(text.itertext()) for text in element.iter(f"{SVG}text") if text.get("class") != "title"]
+
+
+def test_the_animated_picture_shows_each_frame_at_its_time_and_the_last_one_where_nothing_moves() -> None:
+    folder = ROOT / "sample_models" / "rwkv_overflow"
+    frames = [(folder / f"tour_{step.name}.svg").read_text(encoding="utf-8") for step in tour.STEPS]
+    made = animated(frames, tour.SECONDS)
+    assert made == (folder / "tour.svg").read_text(encoding="utf-8"), "python -m sample_models.tour"
+    assert "prefers-reduced-motion" in made and "http" not in made.replace("http://www.w3.org/2000/svg", "")
+    (matrix,) = (group for group in ElementTree.fromstring(made).iter(f"{SVG}g") if group.get("class") == "matrix")
+    rules = {
+        name: [(float(when), word) for when, word in re.findall(r"([0-9.]+)% \{ visibility: (\w+)", steps)]
+        for name, steps in re.findall(r"@keyframes (f[0-9]+) \{ (.*) \}\n", made)
+    }
+    for index, frame in enumerate(frames):
+        now = 100 * (sum(tour.SECONDS[:index]) + tour.SECONDS[index] / 2) / sum(tour.SECONDS)
+        shown: list[str] = []
+        for group in matrix:
+            steps = rules.get(group.get("class", ""), [(0.0, "visible")])
+            assert (group.get("visibility") == "hidden") == (steps[-1][1] == "hidden"), "the last frame stands still"
+            if [word for when, word in steps if when <= now][-1] == "visible":
+                shown += texts(group)
+        assert sorted(shown) == sorted(texts(ElementTree.fromstring(frame)))
