@@ -103,3 +103,14 @@ def test_an_ambiguous_name_within_an_expression_and_in_a_search(tmp_path: Path) 
         assert "one 0" in driven.text("top")
 
     drive(three_loops(tmp_path), script, size=(100, 30))
+
+
+def test_the_name_that_a_list_writes_means_that_operation_even_if_it_is_a_type() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("colon", *"goto Soft", "tab", "enter")
+        assert driven.text("top").count("› Softmax ") == 1
+        await driven.type(f"goto {DECODER}@4")
+        await driven.type("run-to Softmax_1")
+        assert "› Softmax_1 " in driven.text("top")
+
+    drive("date_normaliser", script, size=(120, 40), lines=(f"goto {DECODER}@3",))

@@ -74,17 +74,28 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Breakpoi
 def destinations(text: str, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
     """Return the places to which a movement goes: each moment once, of a loop its first iteration.
 
-    Raise as `places` does.
+    A name that screens write for one operation means that one, even where it is a type, too. Raise as `places` does.
     """
-    is_output = parse_address(text).port is not None
+    address = parse_address(text)
+    is_output = address.port is not None
     found: dict[tuple[int, int], BreakpointPlace] = {}
-    for place in places(text, compiled, where):
+    for place in _named(address, compiled, where) or places(text, compiled, where):
         if place.what is PlaceEvent.RAN and place.layer.is_loop and not is_output:
             body = body_of(place.layer, compiled)
             asked = (*place.iterations, (len(body.path), 0))
             place = BreakpointPlace(body, BEGUN, PlaceEvent.BEGAN, place.layer, asked)
         found.setdefault((id(place.program), place.index), place)
     return tuple(found.values())
+
+
+def _named(address: Address, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
+    """Return the place of the one operation that has a type of operations for a short name; empty if there is none."""
+    if address.index or not is_type(address, compiled):
+        return ()
+    try:
+        return _places([resolve(address, compiled, where)])
+    except ResolutionError:
+        return ()
 
 
 def _places(targets: Sequence[Target]) -> tuple[BreakpointPlace, ...]:
