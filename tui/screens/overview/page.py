@@ -333,7 +333,7 @@ class Page:
         if line.part is LinePart.GROWTH:
             return [[(growth_text(values), "")]]
         found = history.at(at.iteration)
-        rows = [] if found is None else words.value_lines(line, history, values, found)
+        rows = [] if found is None else words.value_lines(line, history, values, found, width)
         if height == 1 and len(rows) > 1 and width_of(rows[0]) + width_of(rows[1]) + 2 <= width:
             return [[*rows[0], ("  ", ""), *rows[1]]]
         return [shortened(row, width - 1) for row in rows]

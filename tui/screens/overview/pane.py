@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from time import perf_counter, thread_time
 from typing import ClassVar, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from msgspec.structs import replace
@@ -47,6 +48,10 @@ from tui.worker.requests import GoOnWithOverview, ShowOverview
 
 _SHARE: Final = 20
 """A picture of a run under way is drawn again after so many times as long as the last one took."""
+
+
+_kept_wishes: Final[WeakKeyDictionary[Driver, Wishes]] = WeakKeyDictionary()
+"""What was chosen for the rows of a run, also when the screen is opened anew."""
 
 
 class OverviewPane(Pane):
@@ -98,8 +103,8 @@ class OverviewPane(Pane):
         if state.view is not None and driver is not self._driver:
             if self._driver is not None:  # another run, perhaps of another form of the model
                 self._is_placed = False
-                self._wishes = Wishes(set(), {}, {}, {})
             self._driver = driver
+            self._wishes = _kept_wishes.setdefault(driver, self._wishes)
             self.call_after_refresh(self._have_shown)  # the screen is painted first
         if known is not None:
             self._take(known, is_other=labels != state.labels)

@@ -246,7 +246,7 @@ def _operand_name(one: VerdictOperand, facts: LoopFacts) -> str:
 # --- a value --------------------------------------------------------------------------------------------------------
 
 
-def value_lines(line: Line, history: ValueHistory, values: Array, found: ColumnStatistics) -> list[Row]:
+def value_lines(line: Line, history: ValueHistory, values: Array, found: ColumnStatistics, room: int) -> list[Row]:
     """Return what stands beside a picture of the value at the cursor: rms, largest with its place, change."""
     if line.labels or values.size == 1:
         return [[(number(float(values[0]), 9), ""), (labels_in(line, values), "strong")]]
@@ -257,6 +257,8 @@ def value_lines(line: Line, history: ValueHistory, values: Array, found: ColumnS
     place = "" if found.place is None else f" at [{','.join(map(str, found.place))}]"
     if line.places and history.is_whole and len(line.places) == values.size:
         place = f" at '{line.places[int(np.abs(values.astype(np.float64)).argmax())]}'"
+    if len(place) + 12 > room:
+        place = place.replace(" at ", " ")
     rows: list[Row] = [
         [("rms ", "dim"), (f"{number(found.rms):>6}", "")],
         [("max ", "dim"), (f"{number(found.largest):>6}", ""), (place, "dim")],

@@ -94,6 +94,9 @@ def test_the_value_at_the_cursor_is_that_of_the_run() -> None:
         detail = driven.text("overview").splitlines()[-1].split()
         assert [float(one) for one in detail[:5]] == pytest.approx(value.ravel()[:5].tolist(), abs=5e-4)
         assert f"{np.sqrt(np.square(value).mean()):.3f}" in driven.text("overview")
+        assert ", largest" not in driven.text("overview")
+        await driven.press("v", "enter", "0")
+        assert ", largest" in driven.text("overview"), "what was chosen for a row stays"
 
     drive("date_normaliser", script, size=(160, 48))
 
