@@ -35,6 +35,8 @@ _MOST_AT_ONCE: Final = 200_000
 """Elements that are looked through while one waits."""
 _AROUND: Final = 30
 """Lines of the screen that the other panes need."""
+_BESIDE_TABS: Final = 19
+"""The same where there are tabs."""
 _WIDEST: Final = 6
 
 
@@ -79,7 +81,9 @@ class BackEdges(LinkPane):
         axis = window(*reach_of(self.state), columns.picture, _WIDEST)
         ones = [self._row(edge, known) for edge in edges]
         wants = [Want(*size_wanted(one.values, axis, one.labels)) for one in ones]
-        room = max((self.app.size.height - _AROUND) * 2 // 3 + self._taller, len(edges))
+        height = self.app.size.height
+        room = height - _BESIDE_TABS if self.app.size.width < 100 else (height - _AROUND) * 2 // 3
+        room = max(room + self._taller, len(edges))
         tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
         rows: list[Row] = []
         for edge, one, lines in zip(edges, ones, tall, strict=True):

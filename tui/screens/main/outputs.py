@@ -146,11 +146,10 @@ class ScanGrowth(LinkPane):
     def _scan(self, scan: ScanView, known: RowValues | None, room: int | None) -> Growing:
         loop = self.state.loop
         inner = next((one.inner for one in (loop.outputs if loop else ()) if one.output == scan.output), None)
-        kind = "" if known is None or known.values is None else known.values.type
         return Growing(
             key=("scan", scan.output),
             name=printable(scan.result) if known is None else row_name(known.row),
-            type=f"{kind}[{_sizes(scan)}]",
+            type=_sizes(scan),
             pieces=None if known is None or known.values is None else known.values.before(scan.pieces),
             count=scan.pieces,
             room=room,
@@ -176,14 +175,14 @@ class ScanGrowth(LinkPane):
 
 
 def _sizes(scan: ScanView) -> str:
-    """Return the shape now, along the axis with the size to come: `1,6/16,64`."""
+    """Return the shape now, along the axis with the size to come: `1×6/16×64`."""
     if scan.shape is None:
         return "…"
     sizes = [str(size) for size in scan.shape]
     final = scan.final_shape
     if final is not None and 0 <= scan.axis < len(sizes) and final[scan.axis] > scan.shape[scan.axis]:
         sizes[scan.axis] += f"/{final[scan.axis]}"
-    return ",".join(sizes)
+    return "×".join(sizes)
 
 
 def _along(key: object, array: Array, axis: int, name: str, room: int | None) -> Growing:
