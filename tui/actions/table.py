@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from stepper.debug.table.row_filter import NON_FINITE
 from stepper.errors import UsageError
 from tui.actions.main import action
 from tui.application import Application
@@ -88,6 +89,11 @@ def _search(app: Application, text: str) -> None:
 @action("table-found", syntax="next|previous", help="the next row of the table that was sought, or the one before")
 def _found(app: Application, text: str) -> None:
     _topic(app).search("", backward=text == "previous")
+
+
+@action("table-anomaly", syntax="next|previous", help="the next row of the table with NaN or Inf, or the one before")
+def _anomaly(app: Application, text: str) -> None:
+    _topic(app).search(NON_FINITE, backward=text == "previous")
 
 
 @action("table-hide", help="hide the column of the cursor; Space shows what is hidden")

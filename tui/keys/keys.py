@@ -337,6 +337,8 @@ KEYS: Final = (
     Key(("slash",), "prompt table-search ", "search", "go to a column, or to the next row of a condition", TABLE),
     Key(("full_stop",), "table-found next", "next found", "the next row found", TABLE),
     Key(("comma",), "table-found previous", "previous found", "the row found before", TABLE),
+    Key(("x", "f8"), "table-anomaly next", "NaN, Inf", "the next row with NaN or Inf", TABLE),
+    Key(("X",), "table-anomaly previous", "NaN, Inf back", "the row with NaN or Inf before", TABLE),
     Key(("H",), "table-hide", "hide", "hide the column", TABLE),
     Key(("space",), "fold", "hidden", "show the columns that are hidden, or hide them again", TABLE),
     Key(("m",), "table-mark {letter}", "mark", "m A: the row of the cursor is A, which is held against now", TABLE),

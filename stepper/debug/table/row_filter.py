@@ -17,8 +17,13 @@ from stepper.query.address_resolution import Target
 from stepper.query.address_syntax import Address
 from stepper.query.expression_syntax import ExpressionError
 
-_WORDS: Final = {"nan": np.isnan, "inf": np.isinf}
-"""Conditions of one word, about every column: as `break nan` and `break inf`."""
+NON_FINITE: Final = "nan or inf"
+_WORDS: Final[dict[str, Callable[[Array], Array]]] = {
+    "nan": np.isnan,
+    "inf": np.isinf,
+    NON_FINITE: lambda numbers: ~np.isfinite(numbers),
+}
+"""Conditions about every column: as `break nan` and `break inf`, and both."""
 
 
 class RowSource(Protocol):

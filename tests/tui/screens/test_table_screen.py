@@ -141,6 +141,8 @@ def test_infinite_numbers_are_found_and_the_cursor_asks_why() -> None:
     async def script(driven: Driven) -> None:
         await driven.type("table numerator")
         await driven.filled()
+        await driven.press("x")
+        assert "▌   7" in driven.text("table")
         await driven.type("filter inf")
         rows = rows_of(driven)
         assert [row[0] for row in rows] == ["7", "8", "9", "10", "11"] and "+Inf" in rows[0]
@@ -151,3 +153,20 @@ def test_infinite_numbers_are_found_and_the_cursor_asks_why() -> None:
         assert driven.state.iteration == 7
 
     drive(sample("rwkv_overflow"), script, size=(160, 48))
+
+
+def test_the_table_of_a_back_edge_a_watch_and_a_value_opens() -> None:
+    async def script(driven: Driven) -> None:
+        driven.pane("edges").focus()
+        await driven.press("number_sign")
+        assert isinstance(driven.app.front, TableScreen) and "balance[1]" in driven.text("table")
+        await driven.press("q")
+        await driven.type("watch max(balance_next)")
+        await driven.press("W", "v")
+        assert isinstance(driven.app.front, TableScreen) and "balance_next[0]" in driven.text("table")
+        await driven.press("q", "q")
+        driven.pane("operations").focus()
+        await driven.press("enter", "v", "v", "v", "v")
+        assert isinstance(driven.app.front, TableScreen)
+
+    drive(sample("for_loop"), script, size=(160, 48), lines=("goto balance_next@3",))
