@@ -34,9 +34,10 @@ from stepper.debug.story.facts import (
     time_of,
 )
 from stepper.debug.story.folding import folded
+from stepper.debug.story.forms import LinkForm
 from stepper.debug.story.histories import ElementHistories, Path, path_of
 from stepper.debug.story.linking import CausalGraph
-from stepper.debug.story.making import Factor, LinkForm, MadeOf, Making
+from stepper.debug.story.making import Factor, MadeOf, Making
 from stepper.debug.story.places import EndedLoop, condition_of, ended_loop, spot_of
 from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.shares import shares_by_iteration

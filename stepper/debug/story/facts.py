@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from stepper.debug.causes.cause import Arithmetic, Element, LinkKind, Location, Scalar
-from stepper.debug.story.making import LinkForm, PartRole
+from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.question import StoryQuestion
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite

@@ -7,7 +7,6 @@ element, with which others were compared; indices, shapes and conditions say whe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from stepper.debug.causes.cause import Element
 from stepper.debug.causes.nan_origins import LARGEST_TRIED
+from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.element_types import FLOATING, Array
 from stepper.engine.program import Operation, OpKind, Value
 from stepper.ops.families import FAMILY_OF
@@ -22,32 +22,6 @@ from stepper.ops.operands import normalize_axis
 
 MOST_PARTS: Final = 8
 """Parts that are kept of an element, the largest first."""
-
-
-class LinkForm(StrEnum):
-    """How an element is made of its parts."""
-
-    SUM = "sum"
-    PRODUCT = "product"
-    QUOTIENT = "quotient"
-    FUNCTION = "function"
-    CHOICE = "choice"
-    COMPARISON = "comparison"
-    MOVE = "move"
-    WHOLE = "whole"
-
-
-class PartRole(StrEnum):
-    """Role of a part: it is a share of the result, decides it, was compared with what did, or says where from."""
-
-    TERM = "term"
-    FACTOR = "factor"
-    DIVISOR = "divisor"
-    ARGUMENT = "argument"
-    DECIDES = "decides"
-    COMPARED = "compared"
-    INDEX = "index"
-    CONDITION = "condition"
 
 
 class Factor(NamedTuple):

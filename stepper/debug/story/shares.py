@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepper.debug.story.facts import Story
-from stepper.debug.story.making import LinkForm
+from stepper.debug.story.forms import LinkForm
 
 
 def shares_by_iteration(story: Story) -> list[tuple[tuple[int, ...], float]]:

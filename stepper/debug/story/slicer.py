@@ -27,7 +27,8 @@ from stepper.debug.causes.crossings import (
 )
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.nan_origins import nan_origin
-from stepper.debug.story.making import LinkForm, MadeOf, Making, PartRole, making
+from stepper.debug.story.forms import LinkForm, PartRole
+from stepper.debug.story.making import MadeOf, Making, making
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING
 from stepper.engine.frames import Frame

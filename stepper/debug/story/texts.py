@@ -17,7 +17,7 @@ from stepper.debug.story.facts import (
     StoryOperand,
     is_bad,
 )
-from stepper.debug.story.making import LinkForm, PartRole
+from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.engine.loops import EndReason
 from stepper.query.short_names import last_part
 from stepper.wording import counted

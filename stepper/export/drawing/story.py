@@ -9,7 +9,7 @@ from typing import Final
 
 from stepper.debug.causes.cause import Scalar
 from stepper.debug.story.facts import Story
-from stepper.debug.story.layout import CHIP, Options, PlacedText, PlacedWire, Placement, Tone, place
+from stepper.debug.story.strip.layout import CHIP, Options, PlacedText, PlacedWire, Placement, Tone, place
 from stepper.debug.story.texts import extent, title, verdict
 from stepper.export.drawing.shapes import Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SMALL_SIZE, advance

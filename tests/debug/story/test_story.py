@@ -11,7 +11,7 @@ import pytest
 from stepper.debug.causes.cause import LinkKind
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
-from stepper.debug.story.making import LinkForm, PartRole
+from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.texts import story_lines
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger

@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from stepper.debug.story.canvas import StoryCanvas
 from stepper.debug.story.facts import Story
-from stepper.debug.story.lanes import NODE, lane_lines
-from stepper.debug.story.layout import CHIP, Options, Placement, place
+from stepper.debug.story.strip.canvas import StoryCanvas
+from stepper.debug.story.strip.lanes import NODE, lane_lines
+from stepper.debug.story.strip.layout import CHIP, Options, Placement, place
 from tests.debug.story.test_story import sample
 
 QUESTIONS = (

@@ -8,7 +8,7 @@ from typing import Final
 from stepper.debug.causes.cause import Scalar
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, is_bad
-from stepper.debug.story.making import LinkForm, PartRole
+from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.texts import (
     exceeded_by,
     factor_text,
@@ -128,7 +128,7 @@ def _lines(story: Story, link: StoryLink, width: int) -> list[Row]:
             told = [*told, (" " * max(2, 72 - width_of(told)), ""), *attempt[2:]]
         return [head, told, _sentence(link), _beside_row(link), _goes_to(link)]
     return (
-        [[*_formula_row(link), *_sentence(link)[1:]], line]
+        [[*_formula_row(link), ("   ", ""), *_sentence(link)[1:]], line]
         if width < 100
         else [head, _formula_row(link), _sentence(link)]
     )

@@ -10,9 +10,9 @@ from textual import events
 from stepper.debug.causes.locations import address_at
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryLink
-from stepper.debug.story.lanes import LaneLine, lane_lines
-from stepper.debug.story.layout import BORN, STOP, Options, place
 from stepper.debug.story.question import StoryQuestion
+from stepper.debug.story.strip.lanes import LaneLine, lane_lines
+from stepper.debug.story.strip.layout import BORN, STOP, Options, place
 from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, story_lines, title, verdict
 from stepper.errors import UsageError
 from stepper.query.address_syntax import exact_name

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from rich.style import Style
 
 from stepper.debug.causes.cause import Scalar
-from stepper.debug.story.canvas import BAD_WIRE, WIRE, StoryCanvas
 from stepper.debug.story.facts import Story
-from stepper.debug.story.layout import CHIP, Placement, Tone
+from stepper.debug.story.strip.canvas import BAD_WIRE, WIRE, StoryCanvas
+from stepper.debug.story.strip.layout import CHIP, Placement, Tone
 from tui.paint.rows import Row, Token, spark
 from tui.theme import GLYPHS
 

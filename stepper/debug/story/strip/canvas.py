@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from stepper.debug.story.layout import Placement, Tone
+from stepper.debug.story.strip.layout import Placement, Tone
 
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 _SOLID: Final = " ╵╶╰╷│╭├╴╯─┴╮┤┬┼"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from stepper.debug.story.facts import Story, StoryEdge
 
-NODE = "■"
+NODE = "●"
 
 
 class LaneCell(NamedTuple):
