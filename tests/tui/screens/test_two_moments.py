@@ -133,3 +133,36 @@ def test_enter_on_the_compare_screen_opens_the_two_moments_with_the_reference_as
 
     path = tmp_path / "theirs/model.xml"
     drive(debugger, script, size=(120, 40), lines=(f"reference {path}", "run-to cell@0", "iter 3", "run-to y"))
+
+
+def test_the_value_full_screen_is_three_pictures_with_one_cursor() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("m", "A", "right_square_bracket", "enter")
+        await driven.filled()
+        lines = [line.split() for line in driven.text("tensor").splitlines()]
+        heads = [at for at, words in enumerate(lines) if words[:1] in (["A"], ["now"])]
+        assert [lines[at][: 3 if place == 2 else 1] for place, at in enumerate(heads)] == [
+            ["A"],
+            ["now"],
+            ["now", "−", "A"],
+        ]
+        a, now, gap = (np.array(lines[at + 2], float) for at in heads)
+        np.testing.assert_allclose(gap, now - a, atol=2e-3)
+        element = driven.text("element") if driven.app.screen.query("#element") else driven.text("tensor")
+        assert f"{a[0]:.3f}" in element
+        await driven.press("right", "right")
+        assert f"{a[2]:.3f} → {now[2]:.3f}" in driven.text("tensor")
+        await driven.press("equals_sign", "equals_sign", "equals_sign")
+        assert driven.state.a is None and "now − A" not in driven.text("tensor")
+
+    drive("rwkv_overflow", script, size=(160, 48), lines=("run-to wkv@2",))
+
+
+def test_another_shape_than_in_the_iteration_before_has_its_sign_in_the_list() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        assert any(line.rstrip().endswith("~") for line in driven.text("operations").splitlines())
+        await driven.press("g")
+        assert "~" not in driven.text("operations")
+
+    drive("growing_tensor", script, size=(160, 48), lines=("run-to sequence_next@2",))

@@ -33,13 +33,14 @@ class PageLine(NamedTuple):
 
 
 class Sight(NamedTuple):
-    """The view of the page: cards as arranged, the cursor, the moments of the debugger, the size of the terminal."""
+    """The view of the page: cards as arranged, the cursor, the moments of the debugger and A, the terminal's size."""
 
     overview: Overview
     shown: Sequence[Shown]
     at: Place
     now: Sequence[Place]
     size: tuple[int, int]
+    a: Sequence[Place] = ()
 
     @property
     def is_running(self) -> bool:
@@ -223,10 +224,15 @@ class Page:
     def _marked(self, shown: Shown, strips: Sequence[Strip], *, on: bool, are_words: bool = False) -> Row:
         """Return strips as cells with the mark of the cursor, which never crosses words."""
         cells = laid(strips, self._area)
+        end = max((start + len(text) for start, text, _ in strips), default=0) if are_words else 0
+        for one in self._sight.a:
+            of_a = axis_at([shown], one)
+            slot = None if of_a is None or not of_a.slots else of_a.slots[of_a.index_of(one.iteration)]
+            if slot is not None and slot.start >= end:
+                put_rails(cells, slot, self._palette, is_selected=on, is_a=True)
         if self._is_on(shown):
             axis = self._sight.axis
             index = -1 if axis is None else axis.index_of(self._at.iteration)
-            end = max((start + len(text) for start, text, _ in strips), default=0) if are_words else 0
             if axis is not None and index >= 0 and axis.slots[index].start >= end:
                 put_rails(cells, axis.slots[index], self._palette, is_selected=on)
         return row_of(cells)
