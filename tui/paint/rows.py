@@ -13,6 +13,8 @@ import numpy as np
 from rich.cells import cell_len as _cell_len
 from rich.style import Style
 
+from stepper.tensors.pictures import bar_scale
+
 Token = str | Style
 """One of tui.paint.styles (several, with blanks between them, are laid over one another)."""
 Cell = tuple[str, Token]
@@ -38,7 +40,7 @@ def printable(text: str) -> str:
 def spark(
     numbers: Iterable[float | None], low: float | None = None, high: float | None = None, *, missing: str = " "
 ) -> str:
-    """Return one bar a number; NaN and Inf are letters, never a height."""
+    """Return one bar a number; NaN and Inf are letters, never a height, and one outlier does not flatten the others."""
     return _spark(tuple(numbers), low, high, missing)
 
 
@@ -46,8 +48,9 @@ def spark(
 def _spark(values: tuple[float | None, ...], low: float | None, high: float | None, missing: str) -> str:
     """Most histories in a list are the same after a key."""
     finite = [value for value in values if value is not None and math.isfinite(value)]
-    least = min(finite, default=0.0) if low is None else low
-    most = max(finite, default=1.0) if high is None else high
+    scale = bar_scale(np.array(finite), log=False)
+    least = scale.low if low is None else low
+    most = scale.high if high is None else high
     return "".join(missing if value is None else bar(value, least, most) for value in values)
 
 

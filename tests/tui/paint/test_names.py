@@ -43,6 +43,7 @@ def test_numbers_fit_six_cells(value: float, text: str) -> None:
 
 def test_bars_show_what_is_not_finite_as_letters() -> None:
     assert spark([0.0, 1.0, math.nan, math.inf, None]) == "▁▆NI "
+    assert spark([1.0, 2.0, 1e9, 1.5]) == "▁▆▆▃", "one outlier does not flatten the others"
     assert spark([3.0, 3.0]) == "▁▁" and spark([-1e308, 1e308]) == "▁▆"
     assert clip("a_long_name_12", 10) == "a_lon…e_12"
 
