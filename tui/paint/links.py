@@ -7,7 +7,8 @@ row += key_button(key, "explain")                                      # a key w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from msgspec import Struct
 
@@ -102,8 +103,7 @@ def destinations_in(rows: Iterable[Row]) -> list[tuple[int, Destination]]:
 
 def key_button(keys: str, word: str, keymap: Keymap, tone: Token = "dim") -> Row:
     """Return keys as they are written, such as `n N`, with a word: a click presses the key, on the word the first."""
-    names = {shown(name): name for key in keymap for name in key.keys}
-    names |= {text: name for name, text in NAMES.items()}
+    names = _names_in(keymap)
     parts = keys.split(" ")
     targets = [Destination(key=names.get(part, part.lower())) for part in parts]
     if keys in names:
@@ -113,6 +113,18 @@ def key_button(keys: str, word: str, keymap: Keymap, tone: Token = "dim") -> Row
         row += [(" ", "")] if row else []
         row.append((LinkText(part, target), "key"))
     return [*row, (LinkText(f" {word}", targets[0]), tone)]
+
+
+_KNOWN: Final[dict[int, tuple[Keymap, Mapping[str, str]]]] = {}
+"""By the identity of a table of keys: its keys as they are written, and their names. There are few tables in a run."""
+
+
+def _names_in(keymap: Keymap) -> Mapping[str, str]:
+    known = _KNOWN.get(id(keymap))
+    if known is None or known[0] is not keymap:
+        names = {shown(name): name for key in keymap for name in key.keys}
+        known = _KNOWN[id(keymap)] = keymap, names | {text: name for name, text in NAMES.items()}
+    return known[1]
 
 
 def key_words(commands: Iterable[tuple[str, str]], pane: str, keymap: Keymap) -> list[Row]:

@@ -175,11 +175,14 @@ class KeysLine(BarPane):
         self._pane, self._pending = "", ""
         self._keymap: Keymap = KEYS
         self._situation = Situation()
+        self._known: dict[tuple[str, Situation, int], Row] = {}
 
     def put(self, pane: str, pending: str, keymap: Keymap, situation: Situation) -> None:
         """The pane has the focus; this was typed and waits."""
         wanted = (pane, pending, keymap, situation)
         if wanted != (self._pane, self._pending, self._keymap, self._situation):
+            if keymap is not self._keymap:
+                self._known.clear()
             self._pane, self._pending, self._keymap, self._situation = wanted
             self.changed()
 
@@ -189,9 +192,14 @@ class KeysLine(BarPane):
 
     def rows(self, width: int) -> list[Row]:
         """Return the one row."""
-        row: Row = []
-        for key, word in footer(self._pane, self._keymap, width - len(self._pending) - 2, self._situation):
-            row += [*key_button(key, word, self._keymap), ("   ", "")]
+        room = width - len(self._pending) - 2
+        known = self._pane, self._situation, room
+        if known not in self._known:
+            shown = footer(self._pane, self._keymap, room, self._situation)
+            self._known[known] = [
+                cell for key, word in shown for cell in (*key_button(key, word, self._keymap), ("   ", ""))
+            ]
+        row = self._known[known]
         return [spread(row, [(self._pending, "accent")], width)] if self._pending else [row]
 
 
