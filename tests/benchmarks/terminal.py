@@ -1,10 +1,11 @@
 """How fast the terminal application is: `python -m tests.benchmarks.terminal [--json]`.
 
-The first paint of a sample in a real pseudo-terminal, beside a bare start of numpy and the least application there is.
+The first paint of a sample in a real pseudo-terminal, and its overview, beside a bare start of numpy and the least
+application there is.
 From a key to the painted frame that shows what it did: for a sample, bodies of 1,000 and 5,000 operations, a loop of a
 million iterations and one with a tensor of 1 GB in its scope. From Esc to the pause that is painted, and what the
-screen costs a run that it watches. Each figure stands beside its limit; on a machine that others use, too, the limit
-is held against the "own" times.
+screen costs a run that it watches, and one behind the overview. Each figure stands beside its limit; on a machine that
+others use, too, the limit is held against the "own" times.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.overview.facts import RunState
 from tests.benchmarks import terminal_models, timing
-from tests.benchmarks.key_latency import PAUSE, Press, Watched, key_to_paint, middle, nearly_all, watch
+from tests.benchmarks.key_latency import PATIENCE, PAUSE, SIZE, Press, Watched, key_to_paint, middle, nearly_all, watch
 from tests.benchmarks.pseudo_terminal import shown
 from tests.tui.wide_models import wide_loop
+from tui.app import StepperApp
 
 FIRST_PAINT: Final = 0.5
+COMPLETE: Final = 0.6
 MEDIAN: Final = 0.016
 MOST: Final = 0.033
 ESCAPE: Final = 0.1
@@ -69,24 +73,27 @@ Least().run()
 
 
 def first_paint(rounds: int) -> list[Figure]:
-    """Starts until the operations of the sample stand on the screen; in turn with them those of numpy, and of the least
-    application that Textual, numpy and lxml allow."""
+    """Starts until the first screen of the sample is painted, and until it tells what ended the loop, for which the
+    model has run; in turn with them those of numpy, and of the least application that Textual, numpy and lxml allow."""
     folder = terminal_models.SAMPLE
     application = ["-m", "stepper", str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz")]
     bare = "import numpy; print('there'); input()"
     numpy, least, paint = "python -c 'import numpy'", "one word, numpy and lxml", "first paint of date_normaliser"
-    paints: dict[str, list[Press]] = {numpy: [], least: [], paint: []}
+    complete = "its overview, complete"
+    paints: dict[str, list[Press]] = {numpy: [], least: [], paint: [], complete: []}
     with tempfile.TemporaryDirectory() as compiled:
         for warm in range(rounds + 1):
             for name, arguments, wanted, end in (
                 (numpy, ["-c", bare], b"there", b"\n"),
                 (least, ["-c", _LEAST], b"operations", b"q"),
-                (paint, application, b"operations", b"q"),
+                (paint, application, b"date_normaliser", b"q"),
+                (complete, application, b"ended at", b"q"),
             ):
                 found = shown(arguments, wanted, end, compiled=compiled)
                 if warm:  # the first start compiles the modules
                     paints[name].append(Press(found.seconds, found.own))
-    return [figure(name, presses, FIRST_PAINT, FIRST_PAINT) for name, presses in paints.items()]
+    limits = {complete: COMPLETE}
+    return [figure(name, presses, *2 * (limits.get(name, FIRST_PAINT),)) for name, presses in paints.items()]
 
 
 def keys(debugger: Debugger, presses: int) -> list[Figure]:
@@ -128,6 +135,31 @@ def watched_run(make: Callable[[], Debugger]) -> dict[str, float]:
         seconds["with the screen"] = time.perf_counter() - begin
 
     watch(make(), script)
+    return seconds
+
+
+def run_behind_overview(make: Callable[[], Debugger]) -> dict[str, float]:
+    """Seconds that a run to its end takes by itself, and behind the overview of an application that has just been
+    opened; and those until that application shows its end."""
+    alone = make()
+    begin = time.perf_counter()
+    alone.continue_()
+    seconds = {"without a screen": time.perf_counter() - begin}
+
+    async def run() -> None:
+        app = StepperApp(make(), "subject", runs=True)
+        begin = time.perf_counter()
+        async with app.run_test(size=SIZE):
+            known = app.state.overview
+            while known is None or known.state in (RunState.NOT_RUN, RunState.RUNNING):
+                await asyncio.sleep(0.05)  # each look takes time from the run
+                known = app.state.overview
+            assert known.state is RunState.FINISHED, "the machine is too slow for a run that is bounded in time"
+            seconds["behind the overview"] = known.seconds
+            seconds["from the start of the application"] = time.perf_counter() - begin
+            app.driver.close()
+
+    asyncio.run(asyncio.wait_for(run(), PATIENCE))
     return seconds
 
 
@@ -176,10 +208,12 @@ def main() -> None:
             print_figures(title, figures)
     run = watched_run(lambda: terminal_models.long_loop(1_000_000, at=5))
     found.append(timing.report("A million iterations with and without the screen", run, "without a screen"))
+    behind = run_behind_overview(lambda: terminal_models.long_loop(1_000_000, at=0))
+    found.append(timing.report("A million iterations behind the overview", behind, "without a screen"))
     if as_json:
         print(json.dumps(found, indent=2))
     else:
-        timing.print_reports(found[-1:], as_json=False)
+        timing.print_reports(found[-2:], as_json=False)
 
 
 if __name__ == "__main__":

@@ -125,6 +125,7 @@ def test_every_key_is_painted_and_esc_pauses_a_run() -> None:
 
 def test_a_watched_run_comes_to_its_end(tmp_path: Path) -> None:
     assert len(terminal.watched_run(lambda: terminal_models.long_loop(100_000, at=5))) == 3
+    assert len(terminal.run_behind_overview(lambda: terminal_models.long_loop(10_000, at=0))) == 3
 
 
 def test_a_report_gives_ratios_to_its_base() -> None:
