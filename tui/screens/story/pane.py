@@ -55,14 +55,20 @@ class StoryPane(Pane):
         self._view = ""
         self._strip: tuple[Story, int, int, Strip] | None = None
         self._told_story: Story | None = None
+        self._refused = ""
         self._branch = ""
 
     # --- asking --------------------------------------------------------------------------------------------------
 
     def ask(self, question: StoryQuestion) -> None:
         """Find out the answer, which is shown when it is there."""
-        self.question = question
+        self.question, self._refused = question, ""
         self.host.driver.ask(AskStory(question), self._told, title=f"why {question.address or 'end'}")
+
+    def refuse(self, text: str) -> None:
+        """Say why there is no answer."""
+        self._refused = text
+        self.changed()
 
     def _told(self, story: Story) -> None:
         """Take the answer, which is of the branch that is shown now."""
@@ -271,7 +277,8 @@ class StoryPane(Pane):
             words = (
                 "looking back …" if self.question is not None else "why ADDRESS, or why end, tells where it comes from"
             )
-            return _filled([[], [("  ", ""), (words, "dim")]], height)
+            said = [(self._refused, "bad")] if self._refused else [(words, "dim")]
+            return _filled([[], [("  ", ""), *said]], height)
         lines = self._head(story, width, height)
         room = height - len(lines)
         if not story.links:

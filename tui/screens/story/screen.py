@@ -51,6 +51,12 @@ class StoryScreen(DebugScreen):
             self.query_one("#time", TimelineBar).set_class(state.loop is None, "hidden")
         super().show(state)
 
+    def put_answer(self, text: str, tone: str) -> None:
+        """Where there is no answer, say why in its place."""
+        super().put_answer(text, tone)
+        if self.is_ready and tone == "bad":
+            self.pane.refuse(text)
+
     def lines_before(self, text: str) -> tuple[str, ...]:
         """Make an edit in the iteration of the cursor, where its value is computed."""
         return self.pane.lines_before_edit(text) if text.startswith("set ") else ()

@@ -77,6 +77,8 @@ def test_smaller_screens_and_those_without_colours_tell_the_same(size: tuple[int
 def test_why_end_needs_no_moment_within_the_loop_and_more_operands_are_followed_by_a_key() -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()
+        await driven.type("why nothing_so_called")
+        assert "nothing called" in driven.text("story") and "looking back" not in driven.text("story")
         await driven.type("why end")
         text = driven.text("story")
         assert "why did Loop end after iteration 10 of at most 20" in text
@@ -161,6 +163,8 @@ def test_an_edit_at_a_chip_is_made_there_and_previews_what_follows_in_the_same_s
         assert [link.row for link in shown.links] == [link.row for link in before.links]
         exp = next(link for link in shown.links if link.before == "Infinity" and shown.rows[link.row].name == "exp_key")
         assert isinstance(exp.value, float) and abs(exp.value / np.exp(80.0) - 1) < 1e-5
+        await driven.type("why nothing_so_called")
+        assert "nothing called" in driven.text("answer") and story_of(driven).story is shown
         await driven.type("branch original")
         assert story_of(driven).story is before and "born here" in driven.text("story")
 
