@@ -640,12 +640,12 @@ class Debugger:
 
     @property
     def pinned(self) -> Moment | None:
-        """The moment A; a reference, where there is one, as long as nothing else was said."""
-        if self._is_pinned or self.reference is None:
+        """The moment A; as long as nothing was said a reference, or the original beside a branch with edits."""
+        if self._is_pinned:
             return self._pinned
-        from stepper.debug.moments.moment import REFERENCE
+        from stepper.debug.moments.pinning import by_itself
 
-        return REFERENCE
+        return by_itself(self)
 
     @pinned.setter
     def pinned(self, moment: Moment | None) -> None:

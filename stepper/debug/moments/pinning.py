@@ -104,6 +104,14 @@ def here(debugger: Traveller) -> Moment:
     return Moment(MomentKind.ITERATION, debugger.branches.name, place, debugger.machine.tick)
 
 
+def by_itself(debugger: Traveller) -> Moment | None:
+    """Return what A is as long as nothing was said: the reference, or the original beside a branch with edits."""
+    if debugger.timeline.reference is not None:
+        return REFERENCE
+    has_edits = debugger.branches.name != ORIGINAL and bool(debugger.timeline.edits)
+    return Moment(MomentKind.BRANCH, ORIGINAL) if has_edits else None
+
+
 def after_edit(a: Moment | None) -> Moment:
     """Return what A is once a value was changed: the original, unless it is a branch already."""
     return a if a is not None and a.kind is MomentKind.BRANCH else Moment(MomentKind.BRANCH, ORIGINAL)

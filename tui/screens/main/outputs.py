@@ -103,7 +103,7 @@ class ScanGrowth(LinkPane):
             drawn = value_rows(row, axis, lines, columns, self._looks, self.palette, a=self.state.iterations_of_a)
             strip = [] if cells is None else difference_strip(self, cells, one.made_by, axis, columns.picture)
             if strip:
-                drawn.append([(" differs".ljust(columns.name), "dim"), *strip])
+                drawn = [*drawn, [(" differs".ljust(columns.name), "dim"), *strip]]
             rows += [linked(line, one.target) for line in drawn]
         return rows
 
