@@ -641,7 +641,7 @@ class Debugger:
     @property
     def pinned(self) -> Moment | None:
         """The moment A; as long as nothing was said a reference, or the original beside a branch with edits."""
-        if self._is_pinned:
+        if self._is_pinned or (self.reference is None and not self.timeline.edits):
             return self._pinned
         from stepper.debug.moments.pinning import by_itself
 
