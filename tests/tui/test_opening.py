@@ -104,7 +104,7 @@ def test_without_a_run_the_key_for_it_is_named() -> None:
         pane = pane_of(driven)
         assert pane.overview is not None and pane.overview.state is RunState.NOT_RUN
         shown = driven.text("overview")
-        assert "not run, c runs it" in shown and "not run yet" in shown
+        assert "not run, c runs it" in shown and "not run yet" in shown and "no piece" not in shown
         await driven.press("c")
         await until_run(driven)
         assert "11 iterations of at most 20" in driven.text("overview")

@@ -117,7 +117,9 @@ class _Lines:
         shape = "" if history is None else shape_of(self._whole_shape(row, history))
         line = Line(place, kind, Form.WORDS, glyph, row_name(row), shape, rank=Rank.WORDS)
         if history is None or (not history.count and kind is RowKind.CONCATENATED):
-            yield line._replace(words="no numbers" if self._facts.total else "empty: no piece")
+            yield line._replace(
+                words="no numbers" if self._facts.total else "empty: no piece" if self._facts.runs else "not run yet"
+            )
         elif not history.count:
             yield line._replace(words="entered, and is what leaves the loop", came=_came(history))
         elif self._chosen[place] != place:
