@@ -264,7 +264,8 @@ class Operations(Pane):
             return [(padded(marked_name(frame.program, index, room), room), tone)]
         short = max(min(self._longest_name() + 1, room - 20), 18)
         name = marked_name(frame.program, index, short - 1)
-        own = clip_head(printable(frame.layers[index].name), room - short - 1)
+        layer = frame.layers[index]
+        own = clip_head(printable(layer.type if layer.name == name else layer.name), room - short - 1)
         return [(padded(name, short), tone), (padded(own, room - short), _quiet(tone))]
 
     def _longest_name(self) -> int:
