@@ -25,6 +25,10 @@ from stepper.debug.finding.goto import tick_of_address, tick_of_iteration
 from stepper.debug.inspection.inspect import inspect, inspect_loop
 from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
+from stepper.debug.moments.moment import Moment
+from stepper.debug.moments.moments import Moments
+from stepper.debug.moments.spread import SpreadView
+from stepper.debug.moments.views import MomentView
 from stepper.debug.overview.facts import Overview
 from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
@@ -54,10 +58,6 @@ from stepper.query.address_syntax import Address
 from stepper.wording import counted, excerpt
 
 if TYPE_CHECKING:
-    from stepper.debug.moments.moment import Moment
-    from stepper.debug.moments.moments import Moments
-    from stepper.debug.moments.spread import SpreadView
-    from stepper.debug.moments.views import MomentView
     from stepper.debug.overview.runs import OverviewRun
 
 DEFAULT_MEMORY: Final = 256 * 2**20
@@ -633,8 +633,6 @@ class Debugger:
     def moments(self) -> Moments:
         """Return what reads moments and holds them against now."""
         if self._moments is None:
-            from stepper.debug.moments.moments import Moments  # a run without any begins sooner
-
             self._moments = Moments(self.branches)
         return self._moments
 
@@ -684,7 +682,7 @@ class Debugger:
         Both are run to their ends beside the present, which stays; a pause ends that early, and called again it goes
         on. The cells are those of the loop that runs here. UsageError where A is no other branch.
         """
-        from stepper.debug.moments.moment import Moment, MomentKind
+        from stepper.debug.moments.moment import MomentKind
 
         moment = Moment(MomentKind.BRANCH, text("branch", branch)) if branch else self.pinned
         found = None if moment is None else self.moments.spread(moment)
