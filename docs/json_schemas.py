@@ -84,9 +84,9 @@ def page(found: dict[str, dict[str, Any]]) -> str:
         "Schema, 2020-12) are the files in `stepper/schemas`, one for each command, also in the installed package. "
         "`stepper help json` prints them.",
         "",
-        "- `run`, `inspect`, `print`, `find`, `compare`, `passes`, `help keys` write one object to stdout with "
-        "`--json`, `export` with `--as json`; `debug --json` writes an object a line, for each command and each line "
-        "of a logpoint.",
+        "- `run`, `inspect`, `print`, `find`, `compare`, `passes`, `figures`, `help keys` write one object to stdout "
+        "with `--json`, `export` with `--as json`; `debug --json` writes an object a line, for each command and each "
+        "line of a logpoint.",
         f"- `schema` is the version of all shapes, now {SCHEMA}: it grows where a key goes or means something else.",
         '- What JSON has no number for is text: `"NaN"`, `"Infinity"`, `"-Infinity"`.',
         f"- A tensor is `type`, `shape` and `values`, its elements in row-major order; of more than {MOST_IN_JSON:,} "

@@ -526,6 +526,34 @@ class ExportAnswer(AnyAnswer):
     trace: list[TracedIteration]
 
 
+class FigureFile(TypedDict):
+    """A file of a figure, and whether it is what would be written."""
+
+    name: str
+    file: str
+    current: bool
+
+
+class FiguresAnswer(AnyAnswer):
+    """`stepper figures`: the files that were written or checked, the page of all figures (`name` is `page`) last."""
+
+    figures: list[FigureFile]
+
+
+class ListedFigureData(TypedDict):
+    """A figure of the list: its files, and the words of its `stepper export` command."""
+
+    name: str
+    files: list[str]
+    words: list[str]
+
+
+class FigureListAnswer(AnyAnswer):
+    """`stepper figures --list`: the figures of the file."""
+
+    figures: list[ListedFigureData]
+
+
 # --- help -----------------------------------------------------------------------------------------------------------
 
 
@@ -1143,6 +1171,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "compare": (CompareAnswer,),
     "passes": (PassesAnswer,),
     "export": (ExportAnswer,),
+    "figures": (FiguresAnswer, FigureListAnswer),
     "help": (KeysAnswer, HelpTopicAnswer),
     "debug": (CommandAnswer, CommandFailed, LogAnswer),
 })  # fmt: skip

@@ -267,7 +267,8 @@ def _add_export(export: Parser) -> None:
         "model", metavar="TRACE|MODEL", help="the .xml of an OpenVINO IR, or a recording of run --trace"
     )
     add = export.add_argument
-    add("--as", dest="format", choices=tuple(FORMATS), help="the format; without it the suffix of -o, else svg")
+    names = ", ".join(FORMATS)
+    add("--as", dest="format", choices=tuple(FORMATS), metavar="FORMAT", help=f"{names}; else the suffix of -o, or svg")
     add(
         "--view",
         choices=tuple(FigureView),

@@ -73,8 +73,12 @@ CASES = [
     # words behind options
     ("run model.xml --rules opnvino", 2, "--rules: 'opnvino' is none of spec and openvino; near is openvino"),
     ("run model.xml --record al", 2, "--record: 'al' is none of all, carried, stats and none; near is all"),
-    ("export model.xml --view roled", 2, "--view: 'roled' is none of model, rolled, unrolled and ports; near are "),
-    ("export model.xml --as jpg", 2, "--as: 'jpg' is none of svg, html, png, pdf, dot, mermaid, md, json, csv and "),
+    (
+        "export model.xml --view roled",
+        2,
+        "--view: 'roled' is none of model, rolled, unrolled, ports and story; near are ",
+    ),
+    ("export model.xml --as jpg", 2, "--as: 'jpg' is none of svg, html, png, pdf, tikz, dot, mermaid, md, json, csv "),
     ("help key", 2, "there is no topic 'key'; near is keys"),
     ("help adresses", 2, "there is no topic 'adresses'; near are addresses, passes"),
     ("help xyzzy", 2, "there is no topic 'xyzzy'; stepper help lists them"),

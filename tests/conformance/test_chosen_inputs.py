@@ -24,6 +24,7 @@ def test_the_engine_is_the_chosen_one(started: Started, options: list[str], tmp_
         await driven.type("start")
         await driven.settle()
         assert " ".join(options) in driven.state.engine
+        await driven.ran()
         await driven.press("c")
         assert len(driven.state.view.outputs) == 3 and not driven.app._faults
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from lxml import etree
 from stepper.cli import main
 from stepper.errors import FINDING, UsageError
 from tests.export.runs import SAMPLES
+from tests.json_answers import checked
 
 LIST = """
 page = "all.md"
@@ -94,7 +94,7 @@ def test_a_check_names_what_is_out_of_date_and_where_it_differs_first(
     )
     assert run(folder, "--check", "ports") == 0
     assert run(folder, "--check", "--json") == FINDING
-    found = json.loads(capfd.readouterr().out)["figures"]
+    found = checked("figures", capfd.readouterr().out)["figures"]
     assert [one["file"] for one in found if not one["current"]] == ["out/body.svg"]
 
 
@@ -135,6 +135,15 @@ def test_a_name_that_is_not_there_is_answered_with_the_near_one(
     assert "no such file" in capfd.readouterr().err
     assert run(folder, "--list") == 0
     assert capfd.readouterr().out == "body  out/body.svg out/body.png\nports  ports.svg\n"
+
+
+def test_the_list_is_data_too(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(folder, "--list", "--json") == 0
+    found = checked("figures", capfd.readouterr().out)["figures"]
+    assert [(one["name"], one["files"]) for one in found] == [
+        ("body", ["out/body.svg", "out/body.png"]),
+        ("ports", ["ports.svg"]),
+    ]
 
 
 def test_a_page_never_overwrites_a_model(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,7 @@ def test_a_tab_of_its_own_has_columns_below(look: Look) -> None:
         assert text.splitlines()[-1].endswith("-3") and " 0" in text and "6" in text
         assert ("█" in text) is not look.ascii and text.isascii() is look.ascii
 
-    drive(doubled(ROW), script, size=(80, 24), look=look, lines=("step",))
+    drive(doubled(ROW), script, size=(80, 32), look=look, lines=("step",))
 
 
 def test_the_numbers_of_the_value_screen_go_on_in_the_next_line_and_a_click_finds_them() -> None:

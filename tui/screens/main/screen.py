@@ -193,11 +193,11 @@ class MainScreen(DebugScreen):
             return
         if self._awaited[1] is None:
             self._awaited = key, self.host.answered[0]
-        if found.is_complete and self._awaited[1]:
-            is_news = self.host.answered[0] == self._awaited[1]
+        before = self._awaited[1]
+        if found.is_complete and before:
             self._awaited = key, ""
-            if is_news:
-                self.host.say(f"{found.b}: {spread_sentence(found)}", "edit")
+            if self.host.answered[0] == before:
+                self.host.say(f"{found.b}: {spread_sentence(found)}; {before}", "edit")
 
     def _centre(self) -> str:
         """Return the pane in the centre: the graph, or while A is held against now the two moments."""
