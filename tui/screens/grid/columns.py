@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from msgspec import Struct
 
 from stepper.compare.stops.grid import LargestDifference
 from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.moments.difference import Change, Difference
 from tui.paint.columns import TableColumn
 from tui.paint.folding import OperationEntry
 from tui.paint.names import marked_name
@@ -34,6 +36,8 @@ def columns(state: State) -> tuple[TableColumn[GridRow], ...]:
     ]
     if state.comparison is not None:
         found.append(TableColumn("difference", 12, _difference))
+    elif state.a is not None:
+        found.append(TableColumn("difference", 12, _difference_from_a))
     return tuple(found)
 
 
@@ -65,10 +69,7 @@ def _name(row: GridRow, width: int) -> Row:
 
 
 def _difference(row: GridRow, width: int) -> Row:
-    """The row's largest difference in all iterations that are known, and its mark: a `!` is the first of the run.
-
-    From the iteration before: that of this iteration.
-    """
+    """The row's largest difference in all iterations that are known, and its mark: a `!` is the first of the run."""
     state, frame, entry = row.state, row.frame, row.entry
     comparison = state.comparison
     found = None
@@ -89,6 +90,35 @@ def _difference(row: GridRow, width: int) -> Row:
     return [(f" {text:>7} ", "" if found.is_above else "dim"), (mark, tone if mark.strip() else ""), (" ", "")]
 
 
+def difference_at(state: State, frame: FrameView, index: int) -> Difference | None:
+    """Return how far an operation of now is from A; None where one of the two has no value, or is not compared."""
+    a = state.a
+    if a is None or a.values is None or a.values.program is not frame.program or not frame.is_done(index):
+        return None
+    return a.difference(index)
+
+
+def _difference_from_a(row: GridRow, width: int) -> Row:
+    """The row's largest difference of now from an iteration or a branch, and its mark; or in which way it differs."""
+    every = (difference_at(row.state, row.frame, index) for index in row.entry.indices)
+    found = [one for one in every if one is not None]
+    if not found:
+        return [(" " * width, "")]
+    worst = max(found, key=lambda one: (_WAYS.index(one.change), one.largest))
+    text = str(worst.change)
+    if worst.change is Change.NUMBER:
+        text = number(worst.largest, 7) if math.isfinite(worst.largest) else "differs"
+    is_above = any(is_beyond(one) for one in found)
+    mark = GLYPHS["diff"] if is_above else " "
+    return [(f" {text:>7} ", "" if is_above else "dim"), (f"{mark} ", "bad" if is_above else ""), (" ", "")]
+
+
+def is_beyond(found: Difference) -> bool:
+    """True if a difference leaves the tolerance."""
+    return found.change is not Change.SAME and not found.is_within
+
+
+_WAYS: Final = tuple(Change)
 _STEPS: Final = tuple(digit * 10**power for power in range(12) for digit in (1, 2, 5))
 
 

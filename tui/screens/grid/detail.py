@@ -11,6 +11,7 @@ from stepper.debug.causes.nan_origins import NonFiniteOutput
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView
+from stepper.debug.moments.texts import difference_text
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.ops.operands import form_text
@@ -18,6 +19,7 @@ from stepper.tensors.statistics import statistics
 from tui.paint.names import carried_name, layer_name, marked_name, operation_names
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number, spread, width_of
+from tui.screens.grid.columns import difference_at, is_beyond
 from tui.screens.grid.grid import Grid
 from tui.screens.main.value import MOST_AT_ONCE
 from tui.theme import GLYPHS
@@ -112,8 +114,12 @@ class GridDetail(Pane, can_focus=False):
         return [] if before is None else [("   iteration before ", "dim"), (number(before), "")]
 
     def _difference(self, cell: Cell, room: int) -> Row:
-        """Return how far the value is from the reference's."""
+        """Return how far the value is from the reference's, or now from A's."""
         comparison, frame = self.state.comparison, self._grid.frame
+        if comparison is None and frame is not None and (frame.iteration or 0) == cell.iteration:
+            apart = difference_at(self.state, frame, cell.operation)
+            text = "" if apart is None else f"   from A: {difference_text(apart)}"
+            return [(text, "" if apart is not None and is_beyond(apart) else "dim")] if len(text) <= room else []
         compared = None if comparison is None else comparison.grid
         if compared is None or frame is None or compared.program is not frame.program:
             return []
@@ -172,7 +178,7 @@ class GridDetail(Pane, can_focus=False):
         row: Row = [("   ", "")]
         compared: Row = [(GLYPHS["diff"], "bad"), (" above tolerance  ", "dim"), ("!", "bad"), (" the first  ", "dim")]
         entries: list[Row] = [
-            *([] if self.state.comparison is None else [compared]),
+            *([compared] if self.state.comparison is not None else [compared[:2]] if self.state.a is not None else []),
             [("N", "bad"), (" NaN  ", "dim"), ("I", "bad"), (" Inf  ", "dim")],
             [(" I ", "badbg"), (" first of its kind  ", "dim")],
             [(GLYPHS["break"], "bad"), (" stopped  ", "dim"), (self.look.edited, "edit"), (" edited  ", "dim")],

@@ -64,7 +64,7 @@ def test_shape_arithmetic_is_one_row_and_space_opens_it_in_the_list_too() -> Non
         assert grid.count(100) == rows + hidden - 1
         await driven.press("v")
         operations = driven.pane("operations")
-        assert isinstance(operations, Operations) and operations.count(100) == rows + hidden - 1
+        assert isinstance(operations, Operations) and operations.count(100) == rows + hidden, "and the end"
         await driven.press("v", "space")
         assert grid_of(driven).count(100) == rows
 
@@ -152,13 +152,24 @@ def test_another_tolerance_takes_the_marks_away(twins: Debugger) -> None:
     drive(twins, script, lines=BESIDE)
 
 
-def test_without_a_reference_there_is_no_such_statistic(twins: Debugger) -> None:
+def test_beside_an_iteration_the_column_is_of_now_and_there_is_no_such_statistic(twins: Debugger) -> None:
+    products = X.astype(np.float64) @ WEIGHTS.astype(np.float64)
+
     async def script(driven: Driven) -> None:
         await driven.type("statistic difference")
         assert "there is no statistic 'difference'" in driven.text("answer")
         await driven.press("equals_sign")
-        assert "difference" in driven.text("grid"), "the iteration before has the column too"
-        assert row(driven, "xW").split()[0] not in ("same", "≠")
+        for line, before in (("", 2), ("A 1", 1)):
+            if line:
+                await driven.type(line)
+            await driven.filled()
+            assert "difference" in driven.text("grid").splitlines()[1]
+            apart = np.abs(products[3] - products[before]).max()
+            text, mark = row(driven, "xW").split()[:2]
+            np.testing.assert_allclose(float(text), apart, rtol=1e-2)
+            assert mark == "≠" and "from A: " in driven.text("detail")
+        await driven.type("A off")
+        assert "difference" not in driven.text("grid")
 
     drive(twins, script, lines=("run-to cell@0", "iter 3", "run-to y", "view grid"))
 
