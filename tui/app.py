@@ -209,8 +209,8 @@ class StepperApp(App[int]):
 
     def on_state_changed(self, message: StateChanged) -> None:
         """A new picture; the first one after inputs were chosen opens the first screen."""
-        if self.driver.is_closed or not self.screen_stack:
-            return  # there may be no screen any more
+        if self.driver.is_closed or not self._has_front:
+            return  # it was on its way when the application ended
         before, reply = self.state, message.reply
         same = before.frame is not None and message.state.frame is not None
         same = same and before.frame.program is message.state.frame.program  # type: ignore[union-attr]
@@ -255,19 +255,21 @@ class StepperApp(App[int]):
 
     def on_overview_grew(self, message: OverviewGrew) -> None:
         """More is known of the whole run."""
-        if self.driver.is_closed or not self.screen_stack:
+        if self.driver.is_closed or not self._has_front:
             return
         self.state = replace(self.state, overview=message.overview)
         self.front.grew(message.overview)
 
     def on_run_progress(self, message: RunProgress) -> None:
         """A movement is under way."""
-        if self.driver.is_busy:
+        if self.driver.is_busy and self._has_front:
             self.state = replace(self.state, running=message.running)
             self.front.show_running(self.state)
 
     def on_answered(self, message: Answered) -> None:
         """The answer to a question of a pane."""
+        if not self._has_front:
+            return
         if message.error:
             self.say(message.error, "bad")
             return
@@ -294,7 +296,7 @@ class StepperApp(App[int]):
         from tui.screens.inputs.screen import InputsScreen
 
         self.chooser.take(message.load, message.outcome)
-        if isinstance(self.front, InputsScreen):
+        if self._has_front and isinstance(self.front, InputsScreen):
             self.front.refresh_choices()
 
     def report_fault(self, where: str, error: Exception) -> None:
@@ -376,7 +378,8 @@ class StepperApp(App[int]):
         if self._tells_fault:
             return
         self.answered = " ".join(text.split()), tone
-        self.front.put_answer(*self.answered)
+        if self._has_front:
+            self.front.put_answer(*self.answered)
 
     def select(self, index: int | None) -> None:
         """Select an operation of the frame that is looked at; None follows the moment."""
@@ -400,6 +403,11 @@ class StepperApp(App[int]):
     def front(self) -> DebugScreen:
         """The screen in front, without what lies over it."""
         return next(screen for screen in reversed(self.screen_stack) if isinstance(screen, DebugScreen))
+
+    @property
+    def _has_front(self) -> bool:
+        """True until the end: what was on its way then finds no screen any more, or only one of Textual's own."""
+        return any(isinstance(screen, DebugScreen) for screen in self.screen_stack)
 
     @property
     def focused_pane(self) -> Pane | None:
@@ -529,7 +537,7 @@ class StepperApp(App[int]):
 
     def leave(self, code: int = 0) -> None:
         """End with this exit code; a movement under way is left where it is."""
-        with contextlib.suppress(StopIteration):
+        if self._has_front:
             self.session.last_layout = self.layout()
         self.driver.close()
         self.exit(code)

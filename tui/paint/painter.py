@@ -166,7 +166,8 @@ class PaintedWidget(Guarded, Widget):
         if self.look.ascii:
             row = [(in_ascii(text), token) for text, token in row]
         known, style_of = self._styles.get, self.style_of
-        segments = [_segment((text, known(token) or style_of(token), None)) for text, token in row if text]
+        # Rich and Textual keep texts for longer than the application: not with what a link leads to.
+        segments = [_segment((str(text), known(token) or style_of(token), None)) for text, token in row if text]
         cells = width_of(row)
         if cells <= width:
             if cells < width:

@@ -25,11 +25,12 @@ BARS: Final = "▁▂▃▄▅▆"
 
 
 _wide_len = lru_cache(maxsize=8_192)(_cell_len)
+"""For texts alone: a LinkText would be kept with all that it leads to."""
 
 
 def cell_len(text: str) -> int:
     """Return how many cells a text takes."""
-    return len(text) if text.isascii() else _wide_len(text)
+    return len(text) if text.isascii() else _wide_len(str(text))
 
 
 def printable(text: str) -> str:
@@ -127,7 +128,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 def width_of(row: Row) -> int:
     """Return how many cells a row takes."""
-    return sum([len(text) if text.isascii() else _wide_len(text) for text, _ in row])
+    return sum([len(text) if text.isascii() else _wide_len(str(text)) for text, _ in row])
 
 
 def spread(left: Row, right: Row, width: int) -> Row:

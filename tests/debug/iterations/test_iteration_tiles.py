@@ -15,7 +15,7 @@ from tests.debug.debugged import at_iteration, sample, state_of
 def test_iterations_to_come_are_computed_and_the_present_stays(tmp_path: Path) -> None:
     debugger = sample("date_normaliser")
     at_iteration(debugger, 2)
-    statistics = IterationStatistics(debugger.timeline)
+    statistics = IterationStatistics(debugger.timeline, "rms")
     before, furthest = state_of(debugger.timeline), debugger.timeline.furthest
     while statistics.fill_between(1, 0, 19, lambda: False):
         pass
@@ -29,7 +29,7 @@ def test_iterations_to_come_are_computed_and_the_present_stays(tmp_path: Path) -
     for iteration in range(11):
         at_iteration(other, iteration)
         for index, operation in enumerate(other.frame.program.operations):
-            wanted = number_of(other.frame.values[operation.outputs[0]])
+            wanted = number_of(other.frame.values[operation.outputs[0]], "rms")
             known = part.numbers[iteration, index] if part.known[iteration, index] else None
             assert known == wanted or (known is not None and np.isnan(known))
 
