@@ -16,6 +16,7 @@ from tests.debug.debugged import SAMPLES, sample
 from tests.tui.driven import Driven, drive
 from tui.app import StepperApp
 from tui.launch import SessionOptions, open_application
+from tui.messages import Answered, FaultFound, OverviewGrew, StateChanged
 from tui.registry import VIEWS
 
 ROOT = Path(__file__).parents[1]
@@ -110,3 +111,23 @@ def test_nothing_of_a_run_stays_after_its_application() -> None:
     del debugger
     gc.collect(), gc.collect()  # what a finaliser of the closed event loop held goes with the second search
     assert model() is None
+
+
+def test_news_that_comes_after_the_last_screen_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    apps: list[StepperApp] = []
+
+    async def script(driven: Driven) -> None:
+        apps.append(driven.app)
+        await driven.ran()
+
+    drive("for_loop", script, runs=True)
+    app, answers = apps[0], list[object]()
+    monkeypatch.setattr(app.driver, "is_closed", False)  # it ends by itself: nobody has closed the driver yet
+    known, overview = app.state, app.state.overview
+    assert overview is not None and not app.screen_stack
+    app.on_state_changed(StateChanged(known))
+    app.on_overview_grew(OverviewGrew(overview))
+    app.on_answered(Answered("cells", answers.append, 1))
+    app.on_answered(Answered("cells", answers.append, 1, "there are none"))
+    app.on_fault_found(FaultFound("a pane", "a fault"))
+    assert app.state is known and not answers
