@@ -81,6 +81,16 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False):
         change = next((change for change, known in CODES.items() if known == code), None)
         return SpreadCell(change, float(self.relative[row, operation]), bool(self.edited[row, operation]))
 
+    def window(self, first: int, iterations: int, operations: Array) -> tuple[Array, Array]:
+        """Return CODES and relative differences of these operations, arrays of shape [iterations, operations]."""
+        changes = np.full((iterations, len(operations)), UNKNOWN, np.uint8)
+        relative = np.zeros(changes.shape)
+        asked = np.arange(first, first + iterations)
+        known = (asked >= 0) & (asked < self.iterations)
+        taken = np.ix_(asked[known] // self.step, operations)
+        changes[known], relative[known] = self.changes[taken], self.relative[taken]
+        return changes, relative
+
     def worst_in(self, first: int, end: int, operations: Sequence[int]) -> SpreadCell:
         """Return the worst of some rows and operations."""
         part = slice(first, max(end, first + 1)), list(operations)

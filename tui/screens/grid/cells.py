@@ -9,9 +9,10 @@ from typing import Final
 import numpy as np
 from rich.style import Style
 
-from stepper.compare.stops.grid import ABOVE, NOT_COMPARED, WITHIN, DifferenceGrid
+from stepper.compare.stops.grid import ABOVE, NOT_COMPARED, SAME, WITHIN, DifferenceGrid
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView, Tile
+from stepper.debug.moments.spread import SpreadCells
 from stepper.element_types import Array
 from stepper.tensors.pictures import robust_ranges
 from tui.paint.folding import OperationEntry
@@ -57,8 +58,19 @@ class GridPart:
         cells: DifferenceGrid | None, entries: Sequence[OperationEntry], left: int, columns: int
     ) -> GridPart:
         """Return how far each value is from the reference's."""
-        codes, distances = _difference_codes(cells, _operations(entries), left, columns)
+        operations = _operations(entries)
+        if cells is None:
+            size = columns, len(operations)
+            return _part(entries, left, columns, np.full(size, UNKNOWN), np.full(size, math.nan))
+        codes, distances = _difference_codes(*cells.window(left - 1, columns + 1, operations))
         return _part(entries, left, columns, codes, distances)
+
+    @staticmethod
+    def of_spread(cells: SpreadCells, entries: Sequence[OperationEntry], left: int, columns: int) -> GridPart:
+        """Return how far each value is from the other branch's, relatively; marked: more than numbers differ."""
+        changes, relative = cells.window(left - 1, columns + 1, _operations(entries))
+        codes, shares = _difference_codes(relative, _STANDINGS[changes])
+        return _part(entries, left, columns, codes, shares)
 
 
 def _operations(entries: Sequence[OperationEntry]) -> Array:
@@ -120,12 +132,12 @@ def _levels(numbers: Array, finite: Array) -> Array:
     return found
 
 
-def _difference_codes(cells: DifferenceGrid | None, operations: Array, left: int, columns: int) -> tuple[Array, Array]:
+_STANDINGS: Final = np.array([NOT_COMPARED, SAME, WITHIN, ABOVE, ABOVE, ABOVE], np.int8)
+"""By the code of a change in a spread: of other numbers the size is shown; NaN, Inf and other shapes are marked."""
+
+
+def _difference_codes(distances: Array, standings: Array) -> tuple[Array, Array]:
     """The shade is on a scale of powers of ten that all rows share, from 1e-8 to the largest that is seen."""
-    if cells is None:
-        size = columns, len(operations)
-        return np.full(size, UNKNOWN), np.full(size, math.nan)
-    distances, standings = cells.window(left - 1, columns + 1, operations)
     differs = standings >= WITHIN
     with np.errstate(all="ignore"):
         exponents = np.log10(distances)

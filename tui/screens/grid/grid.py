@@ -20,6 +20,7 @@ from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, spread
 from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, event_marks
 from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, suffices, usual
+from tui.screens.moments.marks import spread_cells
 from tui.screens.timeline.bar import outside_text
 from tui.screens.timeline.far_title import far_title
 from tui.state import State
@@ -27,7 +28,7 @@ from tui.theme import GLYPHS
 from tui.worker.requests import ShowCells, ShowRun
 
 DIFFERENCE: Final = "difference"
-"""How the differences from a reference are called among the statistics."""
+"""How the differences from a reference or a branch are called among the statistics."""
 _WEAK: Final = f"0123456789{GLYPHS['free']}"
 """Glyphs that the moment's own covers."""
 
@@ -51,7 +52,7 @@ class Grid(Pane):
         "▸ name ×9 is shape arithmetic, folded: Space opens it; its cells show only what is remarkable.\n"
         "Beside a reference a column has each row's largest difference, ≠ above tolerance, ! where the run first is;\n"
         "V goes on to the differences themselves, after the statistics. Where A is an iteration or a branch,\n"
-        "the column has the largest difference of the present iteration from A.\n"
+        "the column has the largest difference of the present iteration from A; of a branch V has them all, relative.\n"
         "A click selects a cell, a double click or Enter goes there. + and - change its width; wide ones have numbers."
     )
 
@@ -121,9 +122,13 @@ class Grid(Pane):
 
     @property
     def shows_differences(self) -> bool:
-        """True if the cells are how far the values are from a reference's, instead of their statistic."""
-        comparison = self.state.comparison
-        return self._by_difference and comparison is not None
+        """True if the cells are how far values are from a reference's or a branch's, instead of their statistic."""
+        return self._by_difference and self._has_differences
+
+    @property
+    def _has_differences(self) -> bool:
+        """True if all iterations are held against others."""
+        return self.state.comparison is not None or spread_cells(self.state) is not None
 
     def listing(self) -> Listing | None:
         """Return the rows of the frame."""
@@ -224,7 +229,10 @@ class Grid(Pane):
         last = min(self.top + room, total)
         rows = f" · rows {self.top} to {last - 1} of {total}" if room < total else ""
         shown = f"{self.state.statistic}, shade by row"
-        self.note = f"{'difference, shade by power of ten' if self.shows_differences else shown}{rows} "
+        if self.shows_differences:
+            kind = "difference" if self.state.comparison is not None else "relative difference"
+            shown = f"{kind}, shade by power of ten"
+        self.note = f"{shown}{rows} "
         first, count = self.columns()
         now = -1 if self.state.is_far else frame.iteration or 0
         labels = axis(first, count, self.cell_width, now, width - self.label_width)
@@ -285,10 +293,13 @@ class Grid(Pane):
             listing, state, frame = self.listing(), self.state, self.frame
             program = None if frame is None else frame.program
             entries: tuple[OperationEntry, ...] = () if listing is None else listing.entries[self.top : self.top + room]
+            apart = spread_cells(state) if self.shows_differences else None
             if self.shows_differences and state.comparison is not None:
                 compared = state.comparison.grid
                 fits = compared is not None and compared.program is program
                 part = GridPart.of_differences(compared if fits else None, entries, left, columns)
+            elif apart is not None:
+                part = GridPart.of_spread(apart, entries, left, columns)
             else:
                 cells = state.cells if state.cells is not None and state.cells.program is program else None
                 part = GridPart.of_numbers(cells, entries, left, columns)
@@ -298,10 +309,9 @@ class Grid(Pane):
     # --- another view ---------------------------------------------------------------------------------------------
 
     def look_on(self, direction: int) -> None:
-        """The next statistic; beside a reference the differences are one of them."""
+        """The next statistic; beside a reference or a branch the differences are one of them."""
         names = list(OVER_ITERATIONS)
-        comparison = self.state.comparison
-        if comparison is not None:
+        if self._has_differences:
             names.append(DIFFERENCE)
         now = DIFFERENCE if self.shows_differences else self.state.statistic
         self.post_line(f"statistic {names[(names.index(now) + direction) % len(names)]}")
@@ -414,9 +424,13 @@ class Grid(Pane):
         cells = comparison.grid if self.shows_differences and comparison is not None else None
         if moment is None:
             return ""
+        apart = spread_cells(self.state) if self.shows_differences else None
         found = None
         if cells is not None:
             found = cells.next_above(moment, backward=backward)
+        elif apart is not None:
+            begins = apart.next_different(*moment, backward=backward)
+            found = None if begins is None else Cell(*begins)
         elif self.state.cells is not None:
             found = self.state.cells.anomaly(moment, backward=backward)
         return "" if found is None else self._line_to(found)

@@ -174,6 +174,25 @@ def test_beside_an_iteration_the_column_is_of_now_and_there_is_no_such_statistic
     drive(twins, script, lines=("run-to cell@0", "iter 3", "run-to y", "view grid"))
 
 
+def test_beside_another_branch_the_differences_are_a_statistic_of_all_iterations(twins: Debugger) -> None:
+    was = float((X.astype(np.float64) @ WEIGHTS.astype(np.float64))[1, 0])
+
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        await driven.type("statistic difference")
+        assert "relative difference, shade by power of ten" in driven.text("grid")
+        products = letters(driven, "xW", STEPS)
+        np.testing.assert_allclose(float(products[1].strip("*▸ ")), abs(5 - was) / max(5, abs(was)), rtol=5e-2)
+        assert not "".join(products[:1] + products[2:]), "nothing else of it depends on what was set"
+        hidden = letters(driven, "hU", STEPS)
+        assert not "".join(hidden[:2]) and all(float(text.strip("▸ ")) > 0 for text in hidden[2:]), "what is carried"
+        await driven.type("A off")
+        assert "auto, shade by row" in driven.text("grid")
+
+    edit = ("run-to cell@0", "iter 1", "run-to hU", "set xW[0,0] = 5", "run-to y", "A original", "view grid")
+    drive(twins, script, size=(160, 48), lines=edit)
+
+
 def test_without_symbols_and_colours_differences_carry_a_figure(twins: Debugger) -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()
