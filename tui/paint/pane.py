@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from stepper.session.input_choices import InputChoices
 
 _MOST_COLOURS: Final = 4_096
-NAMES_FOR_TAB: Final = {"graph": "body", "scans": "outputs", "stop": "stop", "value": "value"}
+NAMES_FOR_TAB: Final = {"graph": "body", "scans": "outputs", "stop": "stop", "value": "value", "node": "node"}
 """By kind of pane: the word where Tab leads there, if that is not its title."""
 
 
