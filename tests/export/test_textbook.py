@@ -155,6 +155,31 @@ def test_presets_are_pages_of_papers_slides_and_documents(tmp_path: Path) -> Non
     assert main([*words, "--direction", "right", "--width", "9yd", "-o", str(docs)]) == UsageError.exit_code
 
 
+def test_the_body_counts_what_it_runs_and_not_what_is_constant_or_read_by_nobody(tmp_path: Path) -> None:
+    net = Graph()
+    h0 = net.parameter("h0", "f32", (1,))
+    body = net.body()
+    h = body.parameter("h", "f32", (1,))
+    folded = body.apply("Negative", body.constant(np.ones(1, np.float32)), name="constant_part")
+    body.apply("Exp", h, name="read_by_nobody")
+    result = body.result(body.apply("Add", body.apply("Sin", h, name="sine"), folded, name="sum"), "sum_result")
+    net.result(net.loop("loop", body, 2, True, [carried(h0, h, result)], [last(result)])[0], "out")
+    made = draw(net.read(tmp_path), {"h0": np.ones(1, np.float32)}, view="unrolled", direction="right")
+    assert made.page is not None and "2 ops" in texts(made.page, "aside")
+
+
+@pytest.mark.parametrize("words", [["--direction", "right"], ["--preset", "paper"], ["--preset", "slide"]])
+def test_without_a_run_there_are_no_iterations_side_by_side(
+    words: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = str(SAMPLES / "while_loop" / "model.xml")
+    assert main(["export", model, "-q", *words]) == UsageError.exit_code
+    assert (
+        capfd.readouterr().err
+        == f"stepper: {' '.join(words)} needs the iterations of a run: --view unrolled, with inputs\n"
+    )
+
+
 def test_other_formats_have_the_iterations_below_each_other() -> None:
     inputs = dict(np.load(SAMPLES / "for_loop" / "inputs.npz"))
     made = draw(sample("for_loop"), inputs, view="unrolled", direction="right")

@@ -158,6 +158,11 @@ def _written(
         raise UsageError(f"--values {options.values} needs a run: --view unrolled, with inputs")
     if view is not FigureView.UNROLLED and options.iters is not None:
         raise UsageError(f"--iters {options.iters} needs the iterations of a run: --view unrolled, with inputs")
+    asked = options
+    options = _with_preset(asked)
+    if view is not FigureView.UNROLLED and options.direction == TimeDirection.RIGHT:
+        option = f"--preset {asked.preset}" if asked.direction is None else "--direction right"
+        raise UsageError(f"{option} needs the iterations of a run: --view unrolled, with inputs")
     content = FigureContent(
         depth=default_depth(view) if options.depth is None else options.depth,
         only=patterns(options.only),
@@ -168,7 +173,6 @@ def _written(
         highlight=None if options.highlight is None else _highlight(model, options),
         elsewhere=given_away(model, options.partner),
     )
-    options = _with_preset(options)
     request = FigureRequest(
         view=view,
         loop=options.loop,

@@ -61,10 +61,11 @@ class IterationTrace(Struct, frozen=True):
 
 
 class ControlInput(Struct, frozen=True):
-    """Trip count or initial condition of a Loop: the index of its input, which of the two, the value."""
+    """Trip count or initial condition of a Loop: the index of its input, which of the two, the value and its words."""
 
     input: int
     name: str
+    value: bool | int
     text: str
 
 
@@ -73,7 +74,8 @@ class LoopTrace(Struct, frozen=True):
 
     `file` is that of the model. `view` is what the debugger shows of the loop after its last iteration (None: it ran
     none); `around` are the iterations of the loops around it. `ended` says in a sentence why it ended, or where the run
-    `failed`. `controls` are trip count and initial condition where something is connected.
+    `failed`. `controls` are trip count and initial condition where something is connected. `operations` are those
+    that the body runs: constant parts and dead ones are none of them.
     """
 
     loop: LoopPath
@@ -86,6 +88,7 @@ class LoopTrace(Struct, frozen=True):
     by_condition: bool
     failed: bool = False
     controls: tuple[ControlInput, ...] = ()
+    operations: int = 0
 
     @property
     def left_out(self) -> list[tuple[int, int]]:
@@ -218,6 +221,7 @@ class Tracer:
             by_condition=activation.ended is EndReason.CONDITION,
             failed=bool(failure),
             controls=self._controls,
+            operations=len(frame.program.operations),
         )
 
     def _summarised(self, raw: _Raw, frame: Frame) -> IterationTrace:
@@ -258,7 +262,8 @@ def _controls(frame: Frame, outer: Frame) -> Iterator[ControlInput]:
     for index, name in ((plan.trip_count, "trip count"), (plan.condition, "initial condition")):
         value = None if index is None else outer.values[activation.operation.inputs[index]]
         if index is not None and value is not None:
-            yield ControlInput(index, name, _control_text(name, np.asarray(value).reshape(-1)[0], activation.limit))
+            single = np.asarray(value).reshape(-1)[0]
+            yield ControlInput(index, name, single.item(), _control_text(name, single, activation.limit))
 
 
 def _control_text(name: str, value: Any, limit: int | None) -> str:

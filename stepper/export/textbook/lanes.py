@@ -32,14 +32,13 @@ class LaneKind(StrEnum):
 class ValueLane(Struct, frozen=True):
     """A value over the iterations: entering (carried), cut for (sliced) or made by each of them (joined).
 
-    `form` is type and shape of the whole, `note` what else is to be said.
+    `form` is type and shape of the whole.
     """
 
     kind: LaneKind
     name: str
     values: Mapping[int, ValueSummary]
     form: str = ""
-    note: str = ""
 
     @property
     def is_vector(self) -> bool:
@@ -74,7 +73,7 @@ def textbook(trace: LoopTrace) -> Textbook:
     grown = {one.result: one for one in accumulators(body.graph, back)}
     grows = {one.parameter for one in grown.values()}
     carried = [
-        ValueLane(LaneKind.CARRIED, _short(names[entry.parameter]), _series(trace, entry.parameter))
+        ValueLane(LaneKind.CARRIED, _short(names[entry.parameter]), _values(trace, entry.parameter, 0))
         for entry in roles.merged
         if entry.parameter not in grows
     ]
@@ -83,7 +82,7 @@ def textbook(trace: LoopTrace) -> Textbook:
         assert entry.slicing is not None and entry.input is not None
         source = outer.sources[layer.id][entry.input]
         name = f"input {entry.input}" if source is None else _short(outside[source.layer])
-        values = _series(trace, entry.parameter)
+        values = _values(trace, entry.parameter, 0)
         cut = next((one.slices[entry.parameter] for one in trace.iterations if entry.parameter in one.slices), None)
         form = "" if cut is None else f"axis {cut.axis}, {cut.extent}"
         sliced.append(ValueLane(LaneKind.SLICED, name, values, form))
@@ -102,9 +101,7 @@ def textbook(trace: LoopTrace) -> Textbook:
             added = [one for one in others if one.layer != accumulator.parameter]
             if len(added) == 1:
                 pieces = _values(trace, added[0].layer, added[0].output)
-                outputs.append(
-                    ValueLane(LaneKind.JOINED, name, pieces, _form(trace, output.output), "grows by a Concat")
-                )
+                outputs.append(ValueLane(LaneKind.JOINED, name, pieces, _form(trace, output.output)))
                 continue
         values = _values(trace, source.layer, source.output)
         if output.slicing is None:
@@ -117,11 +114,11 @@ def textbook(trace: LoopTrace) -> Textbook:
         source = None if entry.input is None else outer.sources[layer.id][entry.input]
         if source is not None and outer.by_id[source.layer].type != "Constant":
             invariant.append(_short(outside[source.layer]))
-    starts = next((item.text.endswith("true") for item in trace.controls if item.name == "initial condition"), None)
+    starts = next((bool(item.value) for item in trace.controls if item.name == "initial condition"), None)
     return Textbook(
         title=trace.loop.title,
         count=trace.count,
-        operations=sum(one.type not in ("Parameter", "Result", "Constant") for one in body.graph.layers),
+        operations=trace.operations,
         carried=tuple(sorted(carried, key=lambda lane: lane.is_vector)),
         sliced=tuple(sliced),
         outputs=tuple(outputs),
@@ -141,10 +138,6 @@ def _conditions(trace: LoopTrace) -> dict[int, bool]:
     if source is None or (body.graph.by_id[source.layer].type == "Constant" and not trace.by_condition):
         return {}
     return {item.number: item.condition for item in trace.iterations if item.condition is not None}
-
-
-def _series(trace: LoopTrace, parameter: int) -> dict[int, ValueSummary]:
-    return _values(trace, parameter, 0)
 
 
 def _values(trace: LoopTrace, layer: int, output: int) -> dict[int, ValueSummary]:

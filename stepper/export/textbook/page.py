@@ -163,7 +163,7 @@ class _PageLayout:
         for index, lane in enumerate(self.book.carried):
             self._carried(lane, top + _PITCH * (index + 1))
         if self.book.conditions:
-            self._condition(top + _PITCH * (len(self.book.carried) + 1), bottom)
+            self._condition(top + _PITCH * (len(self.book.carried) + 1))
         self._end_mark(top, bottom)
         y = bottom + 12
         first = True
@@ -233,7 +233,7 @@ class _PageLayout:
 
     def _cells(self, top: float, bottom: float) -> None:
         words = self._operations()
-        for k, u in self.places.items():
+        for u in self.places.values():
             middle = (top + bottom) / 2 - 4 * (len(words) - 1)
             self._box("cell", u, u + self.cell, top, bottom - top, 3)
             self._words("number", u + self.cell / 2, middle, "body")
@@ -243,7 +243,6 @@ class _PageLayout:
                 x = u + self.cell - 7
                 self.items.append(Path("input-wire", (((self._x(x), self._bus), (self._x(x), top - 4)),)))
                 self._head("input-wire", self._x(x), top)
-            assert k >= 0
         if self._bus is not None:
             self._line("input-wire", (0, self._bus), (max(self.places.values()) + self.cell - 7, self._bus))
         if self.plan.last:
@@ -281,9 +280,8 @@ class _PageLayout:
                 style = "broken" if _is_broken(lane.values[k]) else "plain"
                 self._words(style, (begin + end) / 2 - 1.5, y - 2.2, self._text(lane, k))
 
-    def _condition(self, y: float, bottom: float) -> None:
+    def _condition(self, y: float) -> None:
         self.items.append(TextLine("strong", _MARGIN, y + 2.4, "goes on"))
-        assert y < bottom
         for begin, end, k, _ in self._spans():
             self._line("dots", (begin, y), (end, y))
             verdict = self.book.starts if k == 0 else self.book.conditions.get(k - 1, True)
@@ -465,12 +463,12 @@ def value_text(value: ValueSummary, decimals: int, *, is_piece: bool = False) ->
     """Return a value in a word: a scalar itself, a carried tensor's norm, of a piece its largest element and place."""
     found = value.statistics
     if found is None or value.type in ("boolean", "string"):
-        return value.numbers.strip("[]") or value.described
+        return value.numbers or value.described
     if found.nan or found.infinite:
         letters = [word for word, count in (("NaN", found.nan), ("Inf", found.infinite)) if count]
         return letters[0] if found.size == 1 else f"{found.nan + found.infinite} {letters[0]}"
     if found.size == 1:
-        return _number(found.min, decimals) if isinstance(found.min, (int, float)) else value.numbers.strip("[]")
+        return _number(found.min, decimals) if isinstance(found.min, (int, float)) else value.numbers
     if found.size == 0:
         return "empty"
     if is_piece:

@@ -40,10 +40,10 @@ def _check_width(wide: float, request: FigureRequest) -> None:
     size = LABEL_SIZE * width / wide
     if size < SMALLEST_TEXT:
         raise UsageError(
-            f"the figure is {wide:,} pixels wide; in {width:,} its text would be {size:.1f} pixels high. "
+            f"the figure is {wide:,.0f} pixels wide; in {width:,} its text would be {size:.1f} pixels high. "
             "Hide operations (--hide, --only, --carried), fold bodies (--depth 0), or allow more --width"
         )
-    request.warn(f"the figure is {wide:,} pixels wide; in {width:,} its text is {size:.1f} pixels high")
+    request.warn(f"the figure is {wide:,.0f} pixels wide; in {width:,} its text is {size:.1f} pixels high")
 
 
 def svg(drawing: PageDrawing, theme: Theme = Theme.AUTO, width: int | None = None) -> str:

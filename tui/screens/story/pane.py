@@ -17,7 +17,7 @@ from stepper.debug.story.texts import column_text, entry_text, extent, number, r
 from stepper.errors import UsageError
 from stepper.query.address_syntax import exact_name
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip, overlaid, shortened, spread, width_of, wrapped
+from tui.paint.rows import Row, clip, clip_end, overlaid, shortened, spread, width_of, wrapped
 from tui.screens.story.detail import detail_rows
 from tui.screens.story.questions import AskPreview, AskStory
 from tui.screens.story.strip import Strip, StripCursor
@@ -299,7 +299,7 @@ class StoryPane(Pane):
             (" why ", "title-on"),
             (title(story), "title"),
         ]
-        note = clip(count, max(0, width - width_of(head) - 4))
+        note = clip_end(count, max(0, width - width_of(head) - 4))
         lines: list[Row] = [] if is_low else [[]]
         lines.append(spread(head, [(f"{note} ", "note")], width))
         told, more = verdict(story)
@@ -338,7 +338,10 @@ class StoryPane(Pane):
         return [
             [
                 ("  ", ""),
-                *((clip(line, wide - 2).ljust(wide), "" if line[:1] == " " else "strong") for line in lines[k::tall]),
+                *(
+                    (clip_end(line, wide - 2).ljust(wide), "" if line[:1] == " " else "strong")
+                    for line in lines[k::tall]
+                ),
             ]
             for k in range(tall)
         ]
