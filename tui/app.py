@@ -362,7 +362,7 @@ class StepperApp(App[int]):
 
     def _refuse(self, line: str, error: StepperError) -> None:
         """Say what is wrong with a line; of an ambiguous name, what there is to pick."""
-        self.say(str(error).splitlines()[0].removesuffix("; it may be") if error.candidates else str(error), "bad")
+        self.say(error.reason if error.candidates and error.reason else str(error), "bad")
         if error.candidates:
             frames = self.state.frames[: self.state.depth + 1]
             self.asked_pane = self.focused_pane or self.asked_pane

@@ -46,6 +46,7 @@ class AmbiguousAddress(ResolutionError):
         self.ambiguous, self.candidates = text, tuple(candidates)
         names = [f"{one.address}  ({one.type})" for one in self.candidates[:_MOST_LISTED]]
         super().__init__(f"{message}; it may be\n{_listed(names, len(self.candidates))}")
+        self.reason = message
 
 
 class Target(Struct, frozen=True, eq=False):

@@ -19,7 +19,7 @@ from types import EllipsisType
 from typing import ClassVar, Final, NamedTuple, NoReturn
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from stepper.arguments import text as text_of
 from stepper.errors import UsageError
@@ -184,6 +184,11 @@ def _at(iterations: Iterations | None) -> str:
 def parse_address(text: str) -> Address:
     """Return the address that is written there. Raise AddressError with the place and what was expected."""
     return _Reader(text).address()
+
+
+def without_element(text: str) -> str:
+    """Return an address without its element: `h@7` of `h@7[0,3]`. AddressError for a text that is no address."""
+    return str(replace(parse_address(text), index=()))
 
 
 def address_given(address: str | Address) -> Address:

@@ -22,6 +22,7 @@ from stepper.query.address_syntax import (
     exact_name,
     numpy_index,
     parse_address,
+    without_element,
 )
 from tests.models import Graph, Side, carried, joined, last
 
@@ -321,3 +322,16 @@ def test_a_name_with_an_iteration_is_that_in_a_loop_although_a_result_of_the_mod
 ) -> None:
     compiled = compile_model(read_model(SAMPLES / "rwkv_overflow" / "model.xml"))
     assert len(resolve(parse_address(text), compiled).program.path) == depth
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("h@7[0,3]", "h@7"),
+        ("h@7", "h@7"),
+        ("outer@1::`a[0]`:1@3[1:2,...]", "outer@1::`a[0]`:1@3"),
+        ("`a[0]`", "`a[0]`"),
+    ],
+)
+def test_an_address_without_its_element_keeps_brackets_of_its_name(text: str, place: str) -> None:
+    assert parse_address(without_element(text)) == parse_address(place)

@@ -6,6 +6,7 @@ from typing import Final
 
 from stepper.debug.table.row_filter import NON_FINITE
 from stepper.errors import UsageError
+from stepper.query.address_syntax import without_element
 from tui.actions.main import action
 from tui.application import Application
 from tui.screens.table.screen import TableScreen
@@ -105,13 +106,13 @@ def _hide(app: Application, _text: str) -> None:
 def _open(app: Application, _text: str) -> None:
     topic = _topic(app)
     if not topic.open_bucket():
-        topic.address(lambda address: app.perform(f"goto {address.partition('[')[0]}"))
+        topic.address(lambda address: app.perform(f"goto {without_element(address)}"))
 
 
 @action("table-why", help="where the value of the cell comes from")
 def _why(app: Application, _text: str) -> None:
     def go_and_ask(address: str) -> None:
-        app.perform(f"goto {address.partition('[')[0]}")
+        app.perform(f"goto {without_element(address)}")
         app.perform(f"why {address}")
 
     _topic(app).address(go_and_ask)
@@ -122,7 +123,7 @@ def _mark(app: Application, text: str) -> None:
     if text != "A":
         app.perform(f"mark {text}")
         return
-    _topic(app).address(lambda address: app.perform(f"A {address.partition('[')[0]}"))
+    _topic(app).address(lambda address: app.perform(f"A {without_element(address)}"))
 
 
 @action(

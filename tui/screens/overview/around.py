@@ -194,7 +194,7 @@ def _settled(card: Card) -> Row:
         since = None if parent is None else parent.settled_from
         if history is not None and since is not None:
             last = number(float(history.numbers[0, -1, 0]))
-            name = line.name.removesuffix(" change")
+            name = next(one.name for one in card.lines if one.row == line.row and one.part is LinePart.VALUE)
             row += [("   ✓", "accent"), (f" {name} settles: less than 1 % of its change from {since:,} on", "")]
             row.append((f", {last} at the end", "dim"))
     return row

@@ -15,7 +15,7 @@ from stepper.debug.story.strip.lanes import LaneLine, lane_lines
 from stepper.debug.story.strip.layout import BORN, STOP, Options, place
 from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, story_lines, title, verdict
 from stepper.errors import UsageError
-from stepper.query.address_syntax import exact_name
+from stepper.query.address_syntax import exact_name, without_element
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_end, overlaid, shortened, spread, width_of, wrapped
 from tui.screens.story.detail import detail_rows
@@ -224,7 +224,7 @@ class StoryPane(Pane):
     def line_to_open(self) -> str:
         """Return the line that goes to the moment of the cursor."""
         address = self.chosen_address
-        return f"goto {address.partition('[')[0] if address else ''}" if address else ""
+        return f"goto {without_element(address)}" if address else ""
 
     def zoom_by(self, by: int) -> None:
         """Follow more operands of the link at the cursor, or fewer."""
