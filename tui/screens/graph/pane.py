@@ -88,13 +88,14 @@ class BodyGraph(Pane):
         self.view.put(drawing, room, self.choice.map_width(program, drawing))
         self._painter = None
         if drawing is not None and program is not None:
-            self._cursor = None if layer is None else drawing.graph.box_of.get(layer)
+            cursor, self._cursor = self._cursor, None if layer is None else drawing.graph.box_of.get(layer)
             if drawing is not before or self._indices is None:
                 self._painted_rows = {}
                 self._indices = Indices(program, drawing)
                 self._map = None
             self._painter = self._painter_of(program, drawing, self._indices)
-            self.view.follow(self._cursor, anew=drawing is not before)
+            if drawing is not before or self._cursor != cursor:  # a later picture of the same moment scrolls nothing
+                self.view.follow(self._cursor, anew=drawing is not before)
             if drawing.is_part and is_large(program):
                 self._look_for_whole(program)
         self.changed()
