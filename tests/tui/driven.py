@@ -94,7 +94,8 @@ class Driven:
             if known is not None and (known.births_complete or known.state in PAUSED):
                 await self.settle()
                 assert not self.app._faults
-                return known
+                if self.app.state.overview is known:  # else another run has begun meanwhile
+                    return known
             await asyncio.sleep(0.005)
             await self._handled()
         raise AssertionError("the run of the overview was not made in time")
