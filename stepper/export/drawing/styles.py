@@ -1,8 +1,8 @@
 """Styles of the shapes of a figure: one table of rules and colours for SVG, HTML, DOT, PNG and PDF.
 
 SVG has the attributes of each shape, or a style sheet, which overrides them. Attributes hold literal colours, so that
-every program that draws SVG shows them. Themes are for print (no colour needed), for light and for dark pages, and for
-the colour scheme of the reader.
+every program that draws SVG shows them. Themes are for print (dark lines, pale fills; shape and line say the same, so
+that nothing is lost in grey), for light and for dark pages, and for the colour scheme of the reader.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def _palette(text: str) -> Palette:
 PALETTES: Final[Mapping[Theme, Palette]] = MappingProxyType(
     {
         Theme.PRINT: _palette(
-            "page=#ffffff ink=#000000 quiet=#000000 wire=#000000 box=#ffffff edge=#000000 in=#ffffff in-edge=#000000 "
-            "out=#ffffff out-edge=#000000 body=#ffffff body-edge=#000000 back=#000000 mark=#000000 now=#ffffff "
-            "now-edge=#000000 shade=#000000"
+            "page=#ffffff ink=#1a1a1a quiet=#4d5560 wire=#4d5560 box=#ffffff edge=#4d5560 in=#e6f0fa in-edge=#0a4f96 "
+            "out=#e4f3eb out-edge=#0b6b4b body=#f4f5f7 body-edge=#7d8590 carried=#fdf0e4 back=#a84300 fault=#fbe6ea "
+            "mark=#a8123a now=#fff1bf now-edge=#8a5a00 shade=#0a4f96"
         ),
         Theme.LIGHT: _palette(
-            "page=#ffffff ink=#1f2328 quiet=#59636e wire=#6e7781 box=#ffffff edge=#818b98 in=#ddf4ff in-edge=#0969da "
-            "out=#dafbe1 out-edge=#1a7f37 body=#f6f8fa body-edge=#d1d9e0 back=#bc4c00 mark=#cf222e now=#fff8c5 "
-            "now-edge=#9a6700 shade=#0969da"
+            "page=#ffffff ink=#1f2328 quiet=#57606a wire=#57606a box=#ffffff edge=#6e7781 in=#ddeefb in-edge=#0a55a3 "
+            "out=#daf3e4 out-edge=#0b6b4b body=#f3f5f8 body-edge=#818b98 carried=#ffefe0 back=#ad4700 fault=#fde3e9 "
+            "mark=#b3123f now=#fff0b8 now-edge=#835400 shade=#0a55a3"
         ),
         Theme.DARK: _palette(
-            "page=#0d1117 ink=#e6edf3 quiet=#9198a1 wire=#8b949e box=#0d1117 edge=#6e7681 in=#0c2d4f in-edge=#58a6ff "
-            "out=#0f2f1b out-edge=#3fb950 body=#161b22 body-edge=#3d444d back=#f0883e mark=#ff7b72 now=#3b2e00 "
-            "now-edge=#e3b341 shade=#58a6ff"
+            "page=#0d1117 ink=#e6edf3 quiet=#a9b3be wire=#a9b3be box=#0d1117 edge=#8b949e in=#10294a in-edge=#79b8ff "
+            "out=#0e3022 out-edge=#5bd6a0 body=#171d25 body-edge=#7d8590 carried=#3a2410 back=#ffa95c fault=#4a1220 "
+            "mark=#ff93a8 now=#42340a now-edge=#f0c24b shade=#79b8ff"
         ),
     }
 )
@@ -135,6 +135,7 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("box", "parameter input", fill="in", stroke="in-edge"),
     _rule("box", "result output concatenation", fill="out", stroke="out-edge"),
     _rule("box", "result output", stroke_width="2"),
+    _rule("box", "accumulator carried", fill="carried", stroke="back"),
     _rule("box", "group shapes ellipsis", stroke_dasharray="5 3"),
     _rule("wire", "back carried ends", stroke="back"),
     _rule("tip", "back carried ends", fill="back"),

@@ -42,7 +42,7 @@ def test_every_shape_has_literal_colours_of_its_theme(name: str, view: str, them
         if shape.get("class") in ("box", "frame", "wire"):
             assert stroke in colours - {"none"}, etree.tostring(shape)
         seen |= {fill, stroke}
-    assert len(seen - {"none", None}) >= (2 if theme is Theme.PRINT else 4)
+    assert len(seen - {"none", None}) >= 4
     assert "var(" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
 
 
@@ -130,4 +130,4 @@ def test_programs_without_css_variables_draw_the_colours(theme: Theme, drawn: ob
         colours = PALETTES[Theme.LIGHT if theme is Theme.AUTO else theme]
         for word in ("page", "body", "in", "out"):
             assert bytes.fromhex(colours[word][1:]) in {bytes(colour) for colour in found}, (view, word)
-        assert len(found) > (8 if theme is Theme.PRINT else 30)
+        assert len(found) > 30
