@@ -119,10 +119,14 @@ class MissingInputs(UsageError):
 
 
 class ModelError(StepperError):
-    """The model's files are malformed, or say something that cannot be; the message names file, line and layer."""
+    """The model's files are malformed, or say something that cannot be; the message names file, line and layer.
+
+    `rule` is the name of the rule that the file breaks, as `stepper lint` lists it; empty: there is none for it.
+    """
 
     exit_code = 3
     kind = "model"
+    rule = ""
 
 
 class InputError(StepperError, ValueError):

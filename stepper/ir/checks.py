@@ -5,35 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stepper.ir.model import Graph, Layer, Model, Source
-from stepper.ir.xml import FilePlace
+from stepper.ir.xml import Faults, FilePlace, tolerated
 
 
-def check(model: Model) -> None:
-    """Raise ModelError for the first fault in any graph of the model."""
+def check(model: Model, faults: Faults = None) -> None:
+    """Raise ModelError for the first fault in any graph of the model; where they are kept, find those of each layer."""
     for path, graph in model.graphs():
         where = "".join(f"{layer} > " for layer in path)
         for layer in graph.layers:
             if layer.bodies or layer.type == "Result" or None in graph.sources[layer.id]:
-                _check_inputs(model, graph, layer, where)
-                _check_outputs(model, layer, where)
-        _check_cycles(model, graph, where)
+                with tolerated(faults):
+                    _check_inputs(model, graph, layer, where)
+                with tolerated(faults):
+                    _check_outputs(model, layer, where)
+        with tolerated(faults):
+            _check_cycles(model, graph, where)
 
 
-def _fail(model: Model, layer: Layer, where: str, message: str) -> None:
-    FilePlace(model.path, layer.line, f"{where}{layer}").fail(message)
+def _fail(model: Model, layer: Layer, where: str, message: str, rule: str) -> None:
+    FilePlace(model.path, layer.line, f"{where}{layer}").fail(message, rule)
 
 
 def _check_inputs(model: Model, graph: Graph, layer: Layer, where: str) -> None:
     may_be_absent = layer.type == "Loop" and layer.bodies[0].first_draft
     for port, source in zip(layer.inputs, graph.sources[layer.id], strict=True):
         if source is None and not may_be_absent:
-            _fail(model, layer, where, f"no edge reaches its input port {port.id}")
+            _fail(model, layer, where, f"no edge reaches its input port {port.id}", "input-without-edge")
     if layer.type == "Result" and len(layer.inputs) != 1:
-        _fail(model, layer, where, f"has {len(layer.inputs)} input ports, expected one")
+        _fail(model, layer, where, f"has {len(layer.inputs)} input ports, expected one", "malformed-result")
     if layer.type == "Loop" and len(layer.inputs) < 2 and not may_be_absent:
-        _fail(model, layer, where, "has no inputs for trip count and execution condition, which are mandatory")
+        message = "has no inputs for trip count and execution condition, which are mandatory"
+        _fail(model, layer, where, message, "control-input-missing")
     if layer.type == "If" and not layer.inputs:
-        _fail(model, layer, where, "has no input for its condition")
+        _fail(model, layer, where, "has no input for its condition", "control-input-missing")
 
 
 def _check_outputs(model: Model, layer: Layer, where: str) -> None:
@@ -43,10 +47,11 @@ def _check_outputs(model: Model, layer: Layer, where: str) -> None:
         missing = set(range(len(layer.outputs))) - given
         if missing:
             ids = ", ".join(str(layer.outputs[index].id) for index in sorted(missing))
-            _fail(model, layer, where, f"the port map of its <{body.role}> gives nothing to output port {ids}")
+            text = f"the port map of its <{body.role}> gives nothing to output port {ids}"
+            _fail(model, layer, where, text, "output-without-entry")
         if len(given) > len(layer.outputs):
             text = f"the port map of its <{body.role}> has {len(given)} outputs, the layer {len(layer.outputs)}"
-            _fail(model, layer, where, text)
+            _fail(model, layer, where, text, "entry-without-output")
 
 
 def _check_cycles(model: Model, graph: Graph, where: str) -> None:
@@ -69,7 +74,7 @@ def _check_cycles(model: Model, graph: Graph, where: str) -> None:
     if left:
         ring = _ring(graph.sources, left)
         names = " -> ".join(f"{key} '{graph.by_id[key].name}'" for key in ring)
-        _fail(model, graph.by_id[ring[0]], where, f"its value depends on itself: {names}")
+        _fail(model, graph.by_id[ring[0]], where, f"its value depends on itself: {names}", "cycle")
 
 
 def _is_in_order(graph: Graph) -> bool:

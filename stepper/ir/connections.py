@@ -5,7 +5,7 @@ Ports and edges in plain form come from plain.py, all others from the tree; name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
@@ -26,35 +26,51 @@ from stepper.ir.model import (
     new,
 )
 from stepper.ir.plain import PlainPort, split_names
-from stepper.ir.xml import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS, Element, FilePlace
+from stepper.ir.xml import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS, Element, Faults, FilePlace, each, tolerated
+
+UNKNOWN_OUTER_PORT: Final = "unknown-outer-port"
+UNKNOWN_BODY_LAYER: Final = "unknown-body-layer"
+_MALFORMED_PORT: Final = "malformed-port"
 
 
 def read_body(
-    place: FilePlace, layer: Element, ports: Iterable[Port], role: BodyRole, port_map_tag: str, graph: Graph
+    place: FilePlace,
+    layer: Element,
+    ports: Iterable[Port],
+    role: BodyRole,
+    port_map_tag: str,
+    graph: Graph,
+    faults: Faults = None,
 ) -> Body:
     """Return one body of the outer layer with its map, every entry checked against the body's Parameters and Results.
 
-    `ports` are the inputs of the layer.
+    `ports` are the inputs of the layer. Where `faults` are kept, entries and back edges that have one are left out.
     """
     port_map = layer.find(port_map_tag)
     entries: list[Element] = [] if port_map is None else [entry for entry in port_map if isinstance(entry.tag, str)]
     first_draft = _is_first_draft(layer, role, entries)
     input_ids = [port.id for port in ports]
-    inputs = [
-        _input(place, entry, graph, input_ids, first_draft=first_draft) for entry in entries if entry.tag == "input"
-    ]
-    outputs = [_output(place, entry, graph) for entry in entries if entry.tag == "output"]
-    outputs = _numbered(outputs)
+    inputs = each(
+        faults,
+        lambda entry: _input(place, entry, graph, input_ids, first_draft=first_draft),
+        [entry for entry in entries if entry.tag == "input"],
+    )
+    outputs = each(
+        faults,
+        lambda entry: _output(place, entry, graph),
+        [entry for entry in entries if entry.tag == "output"],
+    )
+    outputs, ignored = _numbered(outputs)
     body = layer.find(role)
-    assert body is not None
     return Body(
         role=role,
         graph=graph,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
-        back_edges=tuple(_back_edges(place, layer, graph)) if role == "body" else (),
+        back_edges=_back_edges(place, layer, graph, faults) if role == "body" else (),
         first_draft=first_draft,
-        line=xml.line_of(body),
+        line=xml.line_of(layer if body is None else body),
+        ignored=tuple(ignored),
     )
 
 
@@ -83,7 +99,9 @@ def _external_input(place: FilePlace, entry: Element, port_ids: list[int], *, fi
         return None
     known = number in port_ids if first_draft else number < len(port_ids)
     if not known:
-        place.at(entry).fail(f"external_port_id {number} is not an input of this layer, which has {len(port_ids)}")
+        place.at(entry).fail(
+            f"external_port_id {number} is not an input of this layer, which has {len(port_ids)}", UNKNOWN_OUTER_PORT
+        )
     return port_ids.index(number) if first_draft else number
 
 
@@ -115,40 +133,49 @@ def _internal(place: FilePlace, entry: Element, graph: Graph, type: str) -> Laye
     identity = xml.integer(place, entry, "internal_layer_id")
     layer = graph.by_id.get(identity)
     if layer is None:
-        place.at(entry).fail(f"the body has no layer {identity}, to which this <{entry.tag!s}> of the port map leads")
+        place.at(entry).fail(
+            f"the body has no layer {identity}, to which this <{entry.tag!s}> of the port map leads", UNKNOWN_BODY_LAYER
+        )
     if layer.type != type:
-        place.at(entry).fail(f"this <{entry.tag!s}> of the port map leads to {layer}, expected a {type}")
+        place.at(entry).fail(
+            f"this <{entry.tag!s}> of the port map leads to {layer}, expected a {type}", UNKNOWN_BODY_LAYER
+        )
     return layer
 
 
-def _numbered(outputs: list[OutputMapping]) -> list[OutputMapping]:
+def _numbered(outputs: list[OutputMapping]) -> tuple[list[OutputMapping], list[OutputMapping]]:
     """external_port_id in an output orders, it does not name: the k-th lowest is output k (semantics 2.6).
 
-    Of two entries with one number the first counts; the order of the file is kept.
+    Of two entries with one number the first counts, the others come as a list of their own; the order of the file is
+    kept.
     """
     first: dict[int, OutputMapping] = {}
     for entry in outputs:
         if entry.output is not None:
             first.setdefault(entry.output, entry)
     index = {number: k for k, number in enumerate(sorted(first))}
-    return [
+    numbered = [
         entry if entry.output is None else entry._replace(output=index[entry.output])
         for entry in outputs
         if entry.output is None or first[entry.output] is entry
     ]
+    return numbered, [entry for entry in outputs if entry.output is not None and first[entry.output] is not entry]
 
 
-def _back_edges(place: FilePlace, layer: Element, graph: Graph) -> list[BackEdge]:
-    found = []
-    for edge in layer.findall("back_edges/edge"):
+def _back_edges(place: FilePlace, layer: Element, graph: Graph, faults: Faults) -> tuple[BackEdge, ...]:
+    def back_edge(edge: Element) -> BackEdge:
         result = xml.integer(place, edge, "from-layer")
         parameter = xml.integer(place, edge, "to-layer")
         source = graph.by_id.get(result)
         if source is None or source.type != "Result":
             what = f"{source}" if source else f"the body has no layer {result}"
-            place.at(edge).fail(f"a back edge begins at a Result of the body, from-layer is {result}: {what}")
-        found.append(BackEdge(result, parameter, xml.line_of(edge)))
-    return found
+            place.at(edge).fail(
+                f"a back edge begins at a Result of the body, from-layer is {result}: {what}",
+                "back-edge-from-no-result",
+            )
+        return BackEdge(result, parameter, xml.line_of(edge))
+
+    return tuple(each(faults, back_edge, layer.findall("back_edges/edge")))
 
 
 _DIM_FAULTS: Final = {
@@ -159,7 +186,12 @@ _DIM_FAULTS: Final = {
 
 
 def read_ports(
-    place: FilePlace, side: Element, plain: Mapping[str, tuple[PlainPort, ...]], *, is_output: bool
+    place: FilePlace,
+    side: Element,
+    plain: Mapping[str, tuple[PlainPort, ...]],
+    faults: Faults = None,
+    *,
+    is_output: bool,
 ) -> tuple[Port, ...]:
     """Return the ports of an `<input>` or `<output>`, which may be among the plain ones. ModelError for faults."""
     if listed := plain.get(mark := side.text or ""):
@@ -167,7 +199,8 @@ def read_ports(
         return tuple(
             [new(Port, (id, element_type, dims, names, first + line)) for id, element_type, dims, names, line in listed]
         )
-    return tuple([_port(place, element, is_output=is_output) for element in side if element.tag == "port"])
+    ports = [element for element in side if element.tag == "port"]
+    return tuple(each(faults, lambda element: _port(place, element, is_output=is_output), ports))
 
 
 def _port(place: FilePlace, element: Element, *, is_output: bool) -> Port:
@@ -177,7 +210,9 @@ def _port(place: FilePlace, element: Element, *, is_output: bool) -> Port:
         _check_precision(place, element, written, is_output=is_output)
     identity = xml.integer(place, element, "id")
     if not 0 <= identity < 10**9:
-        place.at(element).fail(f"the id of a port is '{identity}', expected a small non-negative integer")
+        place.at(element).fail(
+            f"the id of a port is '{identity}', expected a small non-negative integer", _MALFORMED_PORT
+        )
     port_names = split_names(names) if names else ()
     return Port(identity, element_type, _dims(place, element, identity), port_names, xml.line_of(element))
 
@@ -185,9 +220,11 @@ def _port(place: FilePlace, element: Element, *, is_output: bool) -> Port:
 def _check_precision(place: FilePlace, element: Element, written: str | None, *, is_output: bool) -> None:
     """Raise ModelError unless a missing or unknown element type is allowed here."""
     if written is None and is_output:
-        place.at(element).fail("an output port has no attribute 'precision', which is mandatory")
+        place.at(element).fail("an output port has no attribute 'precision', which is mandatory", _MALFORMED_PORT)
     if written is not None and written.lower() not in element_types.UNKNOWN_NAMES:
-        place.at(element).fail(f"the precision '{written}' is not an element type (FP32, I64, BOOL, ...)")
+        place.at(element).fail(
+            f"the precision '{written}' is not an element type (FP32, I64, BOOL, ...)", _MALFORMED_PORT
+        )
 
 
 def _dims(place: FilePlace, element: Element, identity: int) -> tuple[int, ...]:
@@ -197,14 +234,16 @@ def _dims(place: FilePlace, element: Element, identity: int) -> tuple[int, ...]:
         if min(dims, default=0) < -1 or max(dims, default=0) >= 2**63:
             raise OverflowError
     except (TypeError, ValueError, OverflowError) as error:
-        place.at(element).fail(f"a <dim> of port {identity} is {_DIM_FAULTS[type(error)]}")
+        place.at(element).fail(f"a <dim> of port {identity} is {_DIM_FAULTS[type(error)]}", _MALFORMED_PORT)
     return dims
 
 
 _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
-def read_edges(place: FilePlace, element: Element, plain: Mapping[str, Sequence[int]]) -> tuple[Edge, ...]:
+def read_edges(
+    place: FilePlace, element: Element, plain: Mapping[str, Sequence[int]], faults: Faults = None
+) -> tuple[Edge, ...]:
     """Return every `<edge>` as it is written (maybe all plain), under the current names or those of the first draft."""
     if listed := plain.get(mark := element.text or ""):
         numbers = iter(listed)
@@ -215,26 +254,39 @@ def read_edges(place: FilePlace, element: Element, plain: Mapping[str, Sequence[
                 for line, (producer, output, consumer, input) in lined
             ]
         )
-    edges = []
-    for edge in element.iterchildren("edge"):
+
+    def written(edge: Element) -> Edge:
         get = edge.get
         ends: Any = get("from-layer"), get("from-port"), get("to-layer"), get("to-port")
         try:
             producer, output, consumer, input = map(int, ends)
         except (TypeError, ValueError):
             producer, output, consumer, input = (xml.integer(place, edge, name) for name in _ENDS)
-        edges.append(new(Edge, (producer, output, consumer, input, xml.line_of(edge))))
-    return tuple(edges)
+        edge_: Edge = new(Edge, (producer, output, consumer, input, xml.line_of(edge)))
+        return edge_
+
+    return tuple(each(faults, written, element.iterchildren("edge")))
 
 
 def sources_of(
-    place: FilePlace, layers: Mapping[int, Layer], edges: Sequence[Edge]
+    place: FilePlace, layers: Mapping[int, Layer], edges: Sequence[Edge], faults: Faults = None
 ) -> Mapping[int, tuple[Source | None, ...]]:
     """Return for each layer (by id) where each of its inputs comes from; None for one that no edge reaches.
 
     Raises ModelError for an edge from or to something that does not exist, and for two edges into one port.
     """
     inputs: dict[int, list[Source | None]] = {key: [None] * len(layer.inputs) for key, layer in layers.items()}
+    rest, is_done = iter(edges), False
+    while not is_done:  # again after each fault that is kept
+        with tolerated(faults):
+            _connect(place, layers, inputs, rest)
+            is_done = True
+    return MappingProxyType({key: tuple(found) for key, found in inputs.items()})
+
+
+def _connect(
+    place: FilePlace, layers: Mapping[int, Layer], inputs: dict[int, list[Source | None]], edges: Iterator[Edge]
+) -> None:
     for edge in edges:
         from_layer, from_port, to_layer, to_port, _line = edge
         producer, consumer = layers.get(from_layer), layers.get(to_layer)
@@ -249,12 +301,11 @@ def sources_of(
         if found[index] is not None:
             _fail(place, edge, f"a second edge into input port {to_port} of {consumer}")
         found[index] = new(Source, (from_layer, output))
-    return MappingProxyType({key: tuple(found) for key, found in inputs.items()})
 
 
 def _fail(place: FilePlace, edge: Edge, message: str) -> NoReturn:
     where = f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
-    FilePlace(place.path, edge.line, where).fail(message)
+    FilePlace(place.path, edge.line, where).fail(message, "malformed-edge")
 
 
 def _index(ports: Sequence[Port], identity: int) -> int | None:

@@ -53,7 +53,7 @@ def constant_value(model: Model, constant: Layer) -> Array:
         return literal
     place = FilePlace(model.path, constant.line, str(constant))
     if model.weights is None:
-        place.fail(f"its value is in {model.path.with_suffix('.bin')}, which does not exist")
+        place.fail(f"its value is in {model.path.with_suffix('.bin')}, which does not exist", "weights-missing")
     element_type, shape = constant_type(constant), constant_shape(constant)
     assert element_type is not None and shape is not None, "check_constant has seen to it"
     offset, size = int(constant.attributes["offset"]), int(constant.attributes["size"])
@@ -93,27 +93,33 @@ def _literal_value(constant: Layer) -> Array | None:
 def check_constant(place: FilePlace, constant: Layer, weights: Weights | None) -> None:
     """Element type, shape, offset and size: present, sound, in agreement, and inside the .bin."""
     if len(constant.outputs) != 1:
-        place.fail(f"has {len(constant.outputs)} output ports, expected one")
+        place.fail(f"has {len(constant.outputs)} output ports, expected one", "malformed-constant")
     element_type, shape = constant_type(constant), constant_shape(constant)
     if element_type is None:
         written = constant.attributes.get("element_type", "")
         place.fail(
-            f"the element type '{written}' does not exist; expected one of {', '.join(element_types.ELEMENT_TYPES)}"
+            f"the element type '{written}' does not exist; expected one of {', '.join(element_types.ELEMENT_TYPES)}",
+            "malformed-constant",
         )
     if shape is None:
-        place.fail(f"the shape '{constant.attributes.get('shape', '')}' is not a list of non-negative integers")
+        place.fail(
+            f"the shape '{constant.attributes.get('shape', '')}' is not a list of non-negative integers",
+            "malformed-constant",
+        )
     offset, size = _byte_count(place, constant, "offset"), _byte_count(place, constant, "size")
     if len(shape) > LARGEST_RANK:
-        place.fail(f"the shape has {len(shape)} dimensions, expected at most {LARGEST_RANK}")
+        place.fail(f"the shape has {len(shape)} dimensions, expected at most {LARGEST_RANK}", "malformed-constant")
     needed = _bytes_needed(element_type.name, shape)
     if needed is None:
-        place.fail(f"the shape {list(shape)} is larger than any memory")
+        place.fail(f"the shape {list(shape)} is larger than any memory", "malformed-constant")
     if size < needed:
-        place.fail(f"{size} bytes are too few for {element_type}{list(shape)}, which needs {needed}")
+        place.fail(
+            f"{size} bytes are too few for {element_type}{list(shape)}, which needs {needed}", "malformed-constant"
+        )
     # An empty constant is written with size 1 (semantics 5.7), maybe behind the last byte.
     if weights is not None and offset + size > weights.size and 0 not in shape:
         message = f"bytes {offset} to {offset + size} lie outside {weights.path.name}, which has {weights.size}"
-        place.fail(message)
+        place.fail(message, "weights-truncated")
 
 
 @lru_cache(maxsize=1024)
@@ -128,29 +134,32 @@ def _bytes_needed(type_name: str, shape: tuple[int, ...]) -> int | None:
 def _byte_count(place: FilePlace, constant: Layer, name: str) -> int:
     text = constant.attributes.get(name)
     if text is None:
-        place.fail(f"<data> has no attribute '{name}', which is mandatory")
+        place.fail(f"<data> has no attribute '{name}', which is mandatory", "malformed-constant")
     if len(text) < 16 and text.isdecimal() and text.isascii():
         return int(text)
     if not _NUMBER.fullmatch(text) or int(text) > LARGEST_DIMENSION:
-        place.fail(f"the attribute '{name}' is '{text[:80]}', expected a number of bytes")
+        place.fail(f"the attribute '{name}' is '{text[:80]}', expected a number of bytes", "malformed-constant")
     return int(text)
 
 
 def check_parameter(place: FilePlace, parameter: Layer, *, in_body: bool) -> None:
     """Element type and shape: sound, and present, but that a body's Parameter may leave them to its output port."""
     if len(parameter.outputs) != 1:
-        place.fail(f"has {len(parameter.outputs)} output ports, expected one")
+        place.fail(f"has {len(parameter.outputs)} output ports, expected one", "malformed-parameter")
     attributes = parameter.attributes
     for name in ("element_type", "shape"):
         if name not in attributes and not in_body:
-            place.fail(f"<data> has no attribute '{name}', which is mandatory")
+            place.fail(f"<data> has no attribute '{name}', which is mandatory", "malformed-parameter")
     written = attributes.get("element_type")
     known = written is None or written in element_types.UNKNOWN_NAMES or element_types.by_name(written) is not None
     if not known:
         expected = ", ".join(element_types.ELEMENT_TYPES)
-        place.fail(f"the element type '{written}' does not exist; expected one of {expected}")
+        place.fail(f"the element type '{written}' does not exist; expected one of {expected}", "malformed-parameter")
     if "shape" in attributes:
         try:
             PartialShape.parse(attributes["shape"])
         except ValueError:
-            place.fail(f"the shape '{attributes['shape'][:80]}' cannot be read, expected for example '1,?,2..8'")
+            place.fail(
+                f"the shape '{attributes['shape'][:80]}' cannot be read, expected for example '1,?,2..8'",
+                "malformed-parameter",
+            )

@@ -108,7 +108,11 @@ LoopKey = tuple[int | str, ...]
 
 
 class Body(Struct, frozen=True):
-    """A nested graph of a TensorIterator, Loop or If with its port map."""
+    """A nested graph of a TensorIterator, Loop or If with its port map.
+
+    `ignored` are outputs with an external_port_id that an entry before them has: they count for nothing, and their
+    `output` is that number.
+    """
 
     role: BodyRole
     graph: Graph
@@ -117,6 +121,7 @@ class Body(Struct, frozen=True):
     back_edges: tuple[BackEdge, ...]
     first_draft: bool
     line: int
+    ignored: tuple[OutputMapping, ...] = ()
 
 
 class Layer(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -27,10 +27,22 @@ from stepper.ir.constants import check_constant, check_parameter
 from stepper.ir.model import Body, BodyRole, Edge, Graph, Layer, Model, Port, new
 from stepper.ir.plain import PlainLists
 from stepper.ir.weights import Weights
-from stepper.ir.xml import BODIES, FIRST_DRAFT_TAGS, READABLE_VERSIONS, Element, FilePlace
+from stepper.ir.xml import (
+    BODIES,
+    FIRST_DRAFT_TAGS,
+    NOT_AN_IR,
+    READABLE_VERSIONS,
+    Element,
+    Faults,
+    FilePlace,
+    each,
+    tolerated,
+)
 
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_PORTS: Final[tuple[Port, ...]] = ()
+_NO_GRAPH: Final = Graph((), (), MappingProxyType({}), 0)
+"""Body of a layer whose body is missing, where that fault is kept."""
 
 
 def read(path: str | Path, name: str | None = None) -> Model:
@@ -40,7 +52,25 @@ def read(path: str | Path, name: str | None = None) -> Model:
 
     Raises ModelError with file, line, layer and what was expected, for everything that is wrong in the files.
     """
-    path = Path(path)
+    model = _read(Path(path), name, None)
+    assert isinstance(model.reopen, ModelFile)
+    _alive[model.reopen] = model
+    return model
+
+
+def read_all_faults(path: str | Path) -> tuple[Model, tuple[ModelError, ...]]:
+    """Return what can be read of an IR, and all that is wrong in it, in the order of the file.
+
+    What has a fault (an entry of a port map, an edge, a port) is left out of the model, which may thus not be one that
+    can be compiled. Raises ModelError where nothing can be read.
+    """
+    faults: list[ModelError] = []
+    model = _read(Path(path), None, faults)
+    lines = {id(fault): 0 if fault.place is None else fault.place.line for fault in faults}
+    return model, tuple(sorted(faults, key=lambda fault: lines[id(fault)]))
+
+
+def _read(path: Path, name: str | None, faults: Faults) -> Model:
     with collector_off():
         if path.suffix == ".bin":
             raise ModelError(f"{path}: is a .bin file; name the .xml beside it")
@@ -50,15 +80,15 @@ def read(path: str | Path, name: str | None = None) -> Model:
         version = _net_version(place, root)
         file = ModelFile.of(path, name)
         weights = _open_weights(path)
-        reader = _GraphReader(place, plain, weights)
+        reader = _GraphReader(place, plain, weights, faults)
         graph = reader.read(root)
         if not graph.layers:
-            place.at(root).fail("the net has no layers")
+            place.at(root).fail("the net has no layers", NOT_AN_IR)
         model = Model(path, root.get("name", "") if name is None else name, version, graph, weights, file)
         if reader.has_extensions:
-            model = lowering.lowered(model)
-        checks.check(model)
-    _alive[file] = model
+            with tolerated(faults):
+                model = lowering.lowered(model)
+        checks.check(model, faults)
     return model
 
 
@@ -109,10 +139,13 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 def _net_version(place: FilePlace, root: Element) -> int:
     if root.tag != "net":
-        place.at(root).fail(f"the root element is <{root.tag!s}>, expected <net>: this is not an OpenVINO IR")
+        place.at(root).fail(
+            f"the root element is <{root.tag!s}>, expected <net>: this is not an OpenVINO IR", NOT_AN_IR
+        )
     version = xml.integer(place, root, "version")
     if version not in READABLE_VERSIONS:
-        place.at(root).fail(f"the net's version is {version}, expected {' or '.join(map(str, READABLE_VERSIONS))}")
+        expected = " or ".join(map(str, READABLE_VERSIONS))
+        place.at(root).fail(f"the net's version is {version}, expected {expected}", NOT_AN_IR)
     return version
 
 
@@ -129,10 +162,11 @@ class _GraphReader:
     """Reads one graph and those nested in it: first the layers of all, from a work list; then the graphs are built,
     inner ones first."""
 
-    def __init__(self, place: FilePlace, plain: PlainLists, weights: Weights | None) -> None:
+    def __init__(self, place: FilePlace, plain: PlainLists, weights: Weights | None, faults: Faults) -> None:
         self._place = place
         self._plain = plain
         self._weights = weights
+        self._faults = faults
         self.has_extensions = False
 
     def read(self, root: Element) -> Graph:
@@ -143,11 +177,13 @@ class _GraphReader:
             layers = self._layers(element, hosts, in_body=element is not root)
             opened.append((element, layers, hosts))
             for index, host, place in hosts:
-                waiting += [_body(place, host, tag) for tag, _ in _body_tags(layers[index])]
+                waiting += each(
+                    self._faults, partial(_body, place, host), (tag for tag, _ in _body_tags(layers[index]))
+                )
         graphs: dict[Element, Graph] = {}
         for element, layers, hosts in reversed(opened):
             for index, host, place in hosts:
-                layers[index] = layers[index]._replace(bodies=_bodies(place, host, layers[index], graphs))
+                layers[index] = layers[index]._replace(bodies=self._bodies(place, host, layers[index], graphs))
             graphs[element] = self._graph(element, tuple(layers))
         return graphs[root]
 
@@ -158,7 +194,11 @@ class _GraphReader:
             return []
         layers: list[Layer] = []
         for child in parent.iterchildren("layer", FIRST_DRAFT_TAGS["layer"]):
-            layer, place = self._layer(child, in_body=in_body)
+            try:
+                layer, place = self._layer(child, in_body=in_body)
+            except ModelError as error:
+                self._keep(error)
+                continue
             if layer.type in BODIES:
                 hosts.append((len(layers), child, place))
             elif layer.definition is None:
@@ -168,20 +208,38 @@ class _GraphReader:
             layers.append(layer)
         return layers
 
+    def _keep(self, fault: ModelError) -> None:
+        """Go on after a fault where they are kept; `tolerated` takes too long for each layer."""
+        if self._faults is None:
+            raise fault
+        self._faults.append(fault)
+
+    def _bodies(
+        self, place: FilePlace, host: Element, layer: Layer, graphs: Mapping[Element, Graph]
+    ) -> tuple[Body, ...]:
+        bodies = []
+        for tag, port_map in _body_tags(layer):
+            role: BodyRole = tag  # type: ignore[assignment]  # the table holds no others
+            element = host.find(tag)
+            graph = _NO_GRAPH if element is None else graphs[element]
+            bodies.append(read_body(place, host, layer.inputs, role, port_map, graph, self._faults))
+        return tuple(bodies)
+
     def _graph(self, element: Element, layers: tuple[Layer, ...]) -> Graph:
         edges_element = element.find("edges")
         edges: tuple[Edge, ...] = (
-            () if edges_element is None else read_edges(self._place, edges_element, self._plain.edges)
+            () if edges_element is None else read_edges(self._place, edges_element, self._plain.edges, self._faults)
         )
         by_id = self._unique(layers)
-        return Graph(layers, edges, sources_of(self._place, by_id, edges), xml.line_of(element))
+        return Graph(layers, edges, sources_of(self._place, by_id, edges, self._faults), xml.line_of(element))
 
     def _unique(self, layers: tuple[Layer, ...]) -> dict[int, Layer]:
         by_id: dict[int, Layer] = {}
         for layer in layers:
             if (first := by_id.setdefault(layer.id, layer)) is not layer:
                 message = f"the id {layer.id} is taken already by {first} on line {first.line}"
-                FilePlace(self._place.path, layer.line, str(layer)).fail(message)
+                with tolerated(self._faults):
+                    FilePlace(self._place.path, layer.line, str(layer)).fail(message, "duplicate-layer-id")
         return by_id
 
     def _layer(self, element: Element, *, in_body: bool) -> tuple[Layer, FilePlace]:
@@ -204,17 +262,27 @@ class _GraphReader:
                 case "data":
                     data = MappingProxyType(dict(child.items()))
                 case "input":
-                    inputs = read_ports(place, child, self._plain.ports, is_output=False)
+                    inputs = read_ports(place, child, self._plain.ports, self._faults, is_output=False)
                 case "output":
-                    outputs = read_ports(place, child, self._plain.ports, is_output=True)
-        definition = _known_definition(type, version) or _unusual_definition(place, type, version)
+                    outputs = read_ports(place, child, self._plain.ports, self._faults, is_output=True)
+        definition = _known_definition(type, version)
+        if definition is None:
+            with tolerated(self._faults):
+                definition = _unusual_definition(place, type, version)
         parts = (identity, name, type, version, definition, data, inputs, outputs, (), line, None)
         layer: Layer = new(Layer, parts)
-        if type == "Constant":
-            check_constant(place, layer, self._weights)
-        elif type == "Parameter":
-            check_parameter(place, layer, in_body=in_body)
+        if type in ("Constant", "Parameter"):
+            self._check_tensor(place, layer, in_body=in_body)
         return layer, place
+
+    def _check_tensor(self, place: FilePlace, layer: Layer, *, in_body: bool) -> None:
+        try:
+            if layer.type == "Constant":
+                check_constant(place, layer, self._weights)
+            else:
+                check_parameter(place, layer, in_body=in_body)
+        except ModelError as error:
+            self._keep(error)
 
 
 def _body_tags(layer: Layer) -> tuple[tuple[str, str], ...]:
@@ -223,18 +291,10 @@ def _body_tags(layer: Layer) -> tuple[tuple[str, str], ...]:
     return BODIES.get(layer.type, ()) if found is None or not found.has_body else (("body", "port_map"),)
 
 
-def _bodies(place: FilePlace, host: Element, layer: Layer, graphs: Mapping[Element, Graph]) -> tuple[Body, ...]:
-    bodies = []
-    for tag, port_map in _body_tags(layer):
-        role: BodyRole = tag  # type: ignore[assignment]  # the table holds no others
-        bodies.append(read_body(place, host, layer.inputs, role, port_map, graphs[_body(place, host, tag)]))
-    return tuple(bodies)
-
-
 def _body(place: FilePlace, host: Element, tag: str) -> Element:
     found = host.find(tag)
     if found is None:
-        place.fail(f"has no <{tag}>")
+        place.fail(f"has no <{tag}>", "body-missing")
     return found
 
 
@@ -260,5 +320,5 @@ def _unusual_definition(place: FilePlace, type: str, version: str) -> int | None
     if versions is None:
         similar = operation_types.similar_types(type)
         hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
-        place.fail(f"no operation set has an operation of type '{type}'{hint}")
-    return place.fail(f"{version} has no {type}; it begins with opset{versions[0]}")
+        place.fail(f"no operation set has an operation of type '{type}'{hint}", "unknown-operation")
+    return place.fail(f"{version} has no {type}; it begins with opset{versions[0]}", "unknown-operation")

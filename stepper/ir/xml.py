@@ -7,9 +7,10 @@ not yet called layers and the condition was marked on its Parameter.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from lxml import etree
 
@@ -27,6 +28,10 @@ FIRST_DRAFT_ATTRIBUTES: Final = {
 }
 """Attribute names of the first draft by their current names."""
 
+NOT_AN_IR: Final = "not-an-ir"
+MALFORMED_ELEMENT: Final = "malformed-element"
+"""Rules of the format that any part of the reader may find broken."""
+
 CURRENT_ITERATION: Final = "current_iteration"
 EXECUTION_CONDITION: Final = "execution_condition"
 
@@ -40,6 +45,9 @@ BODIES: Final = {
 READABLE_VERSIONS: Final = (10, 11)
 
 Element = etree._Element
+
+_Item = TypeVar("_Item")
+_Found = TypeVar("_Found")
 
 _INTEGER: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
 _INT64: Final = range(-(2**63), 2**63)
@@ -71,6 +79,7 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
     except OSError as error:
         unreadable = ModelError(f"{path}: cannot be read: {reason_of(path, error)}")
         unreadable.place = ErrorPlace(str(path))
+        unreadable.rule = NOT_AN_IR
         raise unreadable from None
     except ValueError as error:
         raise ModelError(f"{str(path)!r} names no file: {error}") from None
@@ -94,20 +103,21 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
     try:
         return etree.fromstring(content, parser)
     except etree.XMLSyntaxError as error:
-        FilePlace(path, error.lineno or 1).fail(f"is not well-formed XML: {error.msg}")
+        FilePlace(path, error.lineno or 1).fail(f"is not well-formed XML: {error.msg}", NOT_AN_IR)
 
 
 def _refuse_document_type(place: FilePlace, content: bytes) -> None:
     """Raise ModelError where a document type stands; it may be written in UTF-16, where zero bytes lie between."""
     plain = content.replace(b"\0", b"") if b"\0" in content else content
     if (encoding := _ENCODING.search(plain[:400])) and encoding[1].lower() not in _ENCODINGS:
-        place.fail(f"is written in {encoding[1].decode('latin-1')}, expected UTF-8")
+        place.fail(f"is written in {encoding[1].decode('latin-1')}, expected UTF-8", NOT_AN_IR)
     for door in (b"<!DOCTYPE", b"<!ENTITY") if b"!" in plain else ():
         if door in plain:
             line = plain.count(b"\n", 0, plain.index(door)) + 1
-            FilePlace(place.path, line).fail("holds a document type (<!DOCTYPE>), which no IR has, and is refused")
+            message = "holds a document type (<!DOCTYPE>), which no IR has, and is refused"
+            FilePlace(place.path, line).fail(message, NOT_AN_IR)
     if not plain.lstrip(b"\xef\xbb\xff\xfe\xbf \t\r\n").startswith(b"<"):
-        place.fail("is not well-formed XML: does not begin with '<'")
+        place.fail("is not well-formed XML: does not begin with '<'", NOT_AN_IR)
 
 
 class FilePlace(NamedTuple):
@@ -124,8 +134,8 @@ class FilePlace(NamedTuple):
         """Return the same place, moved to `element` (and into a layer)."""
         return FilePlace(self.path, line_of(element), self.layer if layer is None else layer)
 
-    def fail(self, message: str) -> NoReturn:
-        """Raise a ModelError that says where."""
+    def fail(self, message: str, rule: str = "") -> NoReturn:
+        """Raise a ModelError that says where, and which `rule` of the format is broken."""
         where = f"{self.path}:{self.line}: " if self.line else f"{self.path}: "
         words = self.layer if isinstance(self.layer, str) else "layer {} '{}' ({})".format(*self.layer)
         layer = f"{excerpt(words, _LONGEST_PLACE)}: " if words else ""
@@ -133,7 +143,35 @@ class FilePlace(NamedTuple):
         file = str(self.path)
         known = None if isinstance(self.layer, str) else LayerPlace(*self.layer, file, self.line)
         error.place = ErrorPlace(file, self.line, known)
+        error.rule = rule
+        error.reason = message
         raise error
+
+
+Faults = list[ModelError] | None
+"""Faults of a file that is read to its end, for all of them; None where the first one ends the reading."""
+
+
+@contextmanager
+def tolerated(faults: Faults) -> Iterator[None]:
+    """Keep a fault that is met, and go on after it, where they are kept."""
+    try:
+        yield
+    except ModelError as error:
+        if faults is None:
+            raise
+        faults.append(error)
+
+
+def each(faults: Faults, function: Callable[[_Item], _Found], items: Iterable[_Item]) -> list[_Found]:
+    """Return what the function gives for each item; where faults are kept, without those that have one."""
+    if faults is None:
+        return [function(item) for item in items]
+    found = []
+    for item in items:
+        with tolerated(faults):
+            found.append(function(item))
+    return found
 
 
 def line_of(element: Element) -> int:
@@ -176,7 +214,7 @@ def text(place: FilePlace, element: Element, name: str) -> str:
     if value is None and name in FIRST_DRAFT_ATTRIBUTES:
         value = element.get(FIRST_DRAFT_ATTRIBUTES[name])
     if value is None:
-        place.at(element).fail(f"<{element.tag!s}> has no attribute '{name}', which is mandatory")
+        place.at(element).fail(f"<{element.tag!s}> has no attribute '{name}', which is mandatory", MALFORMED_ELEMENT)
     return value
 
 
@@ -198,6 +236,7 @@ def to_integer(place: FilePlace, element: Element, name: str, value: str) -> int
     """Return the 64-bit integer that `value`, the attribute `name` of `element`, is."""
     if not _INTEGER.fullmatch(value) or int(value) not in _INT64:
         place.at(element).fail(
-            f"the attribute '{name}' of <{element.tag!s}> is '{value[:80]}', expected a 64-bit integer"
+            f"the attribute '{name}' of <{element.tag!s}> is '{value[:80]}', expected a 64-bit integer",
+            MALFORMED_ELEMENT,
         )
     return int(value)
