@@ -304,6 +304,7 @@ def _add_export(export: Parser) -> None:
     )
     add("--title", metavar="TEXT", help="in place of the figure's own title ('': none)")
     add("--caption", metavar="TEXT", help="text for readers who do not see the figure, before its own description")
+    add("--legend", choices=("on", "off"), default="on", help="what the lines and boxes of the figure mean (on)")
     add("--scale", type=arguments.scale, default=1.0, metavar="N", help="pixels of a PNG for one of the figure (1)")
     add("--width", type=arguments.page_width, metavar="WIDTH", help="fit the page: pixels, or such as 84mm")
     add(

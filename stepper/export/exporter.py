@@ -16,6 +16,7 @@ from stepper.errors import OutputError, StepperError, UsageError
 from stepper.export.drawing.shapes import POINTS
 from stepper.export.drawing.story import story_drawing
 from stepper.export.figures.content import FigureContent
+from stepper.export.figures.legend import legend_of
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
 from stepper.export.figures.loop_trace import Tracer, split_activation
@@ -88,7 +89,8 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     texts = (found.figure.description,) if request.caption is None else (request.caption, found.figure.description)
     said = " ".join(texts)
     page = None if found.page is None else replace(found.page, title=title, description=said)
-    return replace(found, figure=replace(found.figure, title=title, description=said), page=page)
+    legend = legend_of(found.figure) if request.legend else ()
+    return replace(found, figure=replace(found.figure, title=title, description=said, legend=legend), page=page)
 
 
 def _picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
@@ -142,7 +144,7 @@ def _story(model: Model, machine: Callable[[], Machine] | None, request: FigureR
 
 def picture_of_story(story: Story, model: str, request: FigureRequest) -> Picture:
     """Return a story as a picture; `model` is the name of the model."""
-    page = story_drawing(story, model, request.width, request.title)
+    page = story_drawing(story, model, request.width, request.title, legend=request.legend)
     return Picture(story_figure(story, model), request, page=page, story=story)
 
 
@@ -187,6 +189,7 @@ def draw(
     constants: ConstantStyle | str = ConstantStyle.INLINE,
     direction: TimeDirection | str = TimeDirection.DOWN,
     width: int | None = None,
+    legend: bool = True,
     partner: Partner | None = None,
 ) -> Picture:
     """Return a figure of a model (or of a path), or of a run of it where there are inputs; a notebook shows it.
@@ -217,6 +220,7 @@ def draw(
         theme=_of(Theme, theme),
         width=width,
         direction=_of(TimeDirection, direction),
+        legend=legend,
     )
     if depth is None:
         depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None))

@@ -34,7 +34,8 @@ class FigureRequest(Struct, frozen=True):
     `0:3,-1` ("": all; None: all of a short run, the ends of a long one). `width` is that of the page in pixels, `scale`
     the pixels of a PNG for one of the figure. `direction` of iterations: RIGHT is the figure of textbooks, on a `slide`
     of 16 to 9 if wanted. `title` stands above ("": nothing, None: what is drawn), `caption` is
-    text for those who do not see the figure, before what it says itself. `warn` gets sentences that a user should read.
+    text for those who do not see the figure, before what it says itself; `legend`: lines and boxes are explained.
+    `warn` gets sentences that a user should read.
     """
 
     view: FigureView | None = None
@@ -49,6 +50,7 @@ class FigureRequest(Struct, frozen=True):
     scale: float = 1.0
     title: str | None = None
     caption: str | None = None
+    legend: bool = True
     layout: LayoutEngine = LayoutEngine.OWN
     rules: Rules = Rules.SPEC
     warn: Callable[[str], None] = _ignore

@@ -186,6 +186,7 @@ def _written(
         direction=TimeDirection(options.direction or TimeDirection.DOWN),
         slide=options.preset == Preset.SLIDE,
         caption=options.caption,
+        legend=options.legend == "on",
         layout=LayoutEngine(options.layout),
         rules=Rules(options.rules),
         warn=(lambda _text: None) if options.quiet else _warn,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from stepper.export.drawing.legend import legend_drawn, legend_width, samples_of
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import ROUNDED, classes_of
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, Thumbnail
@@ -21,6 +22,8 @@ _INSET: Final = 2
 _HEADING: Final = 30
 _BELOW: Final = 16
 """Height of a line below the figure."""
+_LEGEND: Final = 420
+"""Width that a legend gets where the figure is narrower."""
 
 
 def drawn(picture: Picture) -> PageDrawing:
@@ -29,27 +32,32 @@ def drawn(picture: Picture) -> PageDrawing:
 
 
 def composed(figure: Figure, layout: FigureLayout) -> PageDrawing:
-    """Return a figure with its title above and its facts and notes below."""
-    lines = figure.below
+    """Return a figure with its title above, its facts, notes and legend below."""
+    lines, samples = figure.below, samples_of(figure.legend)
     texts = (advance(figure.title, HEADING_SIZE, bold=True), *(advance(line, SMALL_SIZE) for line in lines))
-    width = round(max(layout.width * CELL, *texts)) + 2 * MARGIN
+    inner = round(max(layout.width * CELL, *texts, min(legend_width(samples), _LEGEND)))
     above = MARGIN + (_HEADING if figure.title else 0)
-    height = above + MARGIN + layout.height * ROW + (len(lines) * _BELOW + 8 if lines else 0)
     below = above + layout.height * ROW + ROW + 6
+    end = below + (len(lines) - 1) * _BELOW + 4 if lines else below - ROW - 6
+    legend, bottom = legend_drawn(samples, MARGIN, end + 10, inner)
+    width, height = inner + 2 * MARGIN, (bottom if legend else end) + MARGIN
     items: tuple[Shape, ...] = (
         Rectangle("page", 0, 0, width, height),
         *((TextLine("heading", MARGIN, MARGIN + 10, figure.title),) if figure.title else ()),
         *_shapes(layout, MARGIN, above),
         *(TextLine("small", MARGIN, below + _BELOW * index, line) for index, line in enumerate(lines)),
+        *legend,
     )
     return PageDrawing(width, height, figure.title, figure.description, items)
 
 
 def composed_alone(figure: Figure, layout: FigureLayout) -> PageDrawing:
-    """Return the shapes of a figure without title, facts and notes, for a page that has them itself."""
-    width, height = layout.width * CELL + 2 * MARGIN, layout.height * ROW + 2 * MARGIN
-    page = Rectangle("page", 0, 0, width, height)
-    items = (page, *_shapes(layout, MARGIN, MARGIN))
+    """Return the shapes and the legend of a figure without title, facts and notes, for a page that has them itself."""
+    samples = samples_of(figure.legend)
+    inner = max(layout.width * CELL, min(legend_width(samples), _LEGEND))
+    legend, bottom = legend_drawn(samples, MARGIN, layout.height * ROW + 2 * MARGIN, inner)
+    width, height = inner + 2 * MARGIN, bottom + (MARGIN if legend else 0)
+    items = (Rectangle("page", 0, 0, width, height), *_shapes(layout, MARGIN, MARGIN), *legend)
     return PageDrawing(width, height, figure.title, figure.description, items)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -11,15 +12,16 @@ from stepper.debug.causes.cause import Scalar
 from stepper.debug.story.facts import Story
 from stepper.debug.story.strip.layout import CHIP, Options, PlacedText, PlacedWire, Placement, Tone, place
 from stepper.debug.story.texts import extent, title, verdict
+from stepper.export.drawing.legend import Sample, legend_drawn
 from stepper.export.drawing.shapes import Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
-from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SMALL_SIZE, advance
+from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.figure_layout import CELL
-from stepper.export.views.story import LEGEND
 
 ROW: Final = 17
 MARGIN: Final = 16
-_ABOVE: Final = 30
 _BELOW: Final = 18
+_NARROWEST: Final = 480
+"""Pixels in which texts are wrapped where the strip is narrower."""
 _CORNER: Final = 5.0
 _CUT: Final = 4.0
 _STEPS: Final = 4
@@ -42,8 +44,10 @@ _IN_FONT: Final = str.maketrans({"↺": "", "⋮": "…"})
 _CHIPS: Final = {Tone.CHIP: ("chip", 0.22), Tone.BAD_CHIP: ("bad-chip", 0.2), Tone.BORN: ("bad-chip", None)}
 
 
-def story_drawing(story: Story, model: str, width: int | None = None, heading: str | None = None) -> PageDrawing:
-    """Return the strip of a story with its question, or another heading, above and its answer below.
+def story_drawing(
+    story: Story, model: str, width: int | None = None, heading: str | None = None, *, legend: bool = True
+) -> PageDrawing:
+    """Return the strip of a story with its question, or another heading, above, its answer and a legend below.
 
     `width` is that of the page in pixels: the columns beside the path and the reasons go first where it is narrow.
     """
@@ -51,34 +55,55 @@ def story_drawing(story: Story, model: str, width: int | None = None, heading: s
     placement = place(story, Options(width=room, now=False))
     told, more = verdict(story)
     heading = f"why {title(story)}" if heading is None else heading
-    note = " · ".join(part for part in (model, extent(story)) if part)
-    lines = _wrapped(f"{told}{more}", max(placement.width * CELL, 480))
-    wide = max(placement.width * CELL, advance(heading, HEADING_SIZE, bold=True), advance(note, SMALL_SIZE))
-    wide = max(wide, *(advance(line, LABEL_SIZE) for line in lines), advance(LEGEND, SMALL_SIZE))
-    page_width = round(wide) + 2 * MARGIN
-    top = MARGIN + _ABOVE + _BELOW
+    strip = max(placement.width * CELL, _NARROWEST if width is None else min(_NARROWEST, width - 2 * MARGIN))
+    above = wrapped(heading, strip, HEADING_SIZE, bold=True)
+    note = wrapped(" · ".join(part for part in (model, extent(story)) if part), strip, SMALL_SIZE)
+    lines = wrapped(f"{told}{more}", strip, LABEL_SIZE)
+    texts = (
+        *(advance(line, HEADING_SIZE, bold=True) for line in above),
+        *(advance(line, SMALL_SIZE) for line in note),
+        *(advance(line, LABEL_SIZE) for line in lines),
+    )
+    inner = round(max(strip, *texts))
+    top = MARGIN + 12 + _BELOW * (len(above) + len(note))
     under = top + placement.height * ROW + 12
-    height = under + len(lines) * _BELOW + _BELOW + MARGIN
+    samples = list(_samples(placement)) if legend else []
+    explained, bottom = legend_drawn(samples, MARGIN, under + _BELOW * len(lines) + 8, inner)
     items: list[Shape] = [
-        Rectangle("page", 0, 0, page_width, height),
-        TextLine("heading", MARGIN, MARGIN + 12, heading),
-        TextLine("small", MARGIN, MARGIN + 12 + _BELOW, note),
+        Rectangle("page", 0, 0, inner + 2 * MARGIN, bottom + MARGIN),
+        *(TextLine("heading", MARGIN, MARGIN + 12 + _BELOW * at, line) for at, line in enumerate(above)),
+        *(TextLine("small", MARGIN, MARGIN + 12 + _BELOW * (len(above) + at), line) for at, line in enumerate(note)),
         *_Strip(story, placement, MARGIN, top).shapes(),
         *(TextLine("label", MARGIN, under + _BELOW * (at + 1), line) for at, line in enumerate(lines)),
-        TextLine("small", MARGIN, under + _BELOW * (len(lines) + 1), LEGEND),
+        *explained,
     ]
-    return PageDrawing(page_width, height, heading, f"{told}{more}. {extent(story)}.", tuple(items))
+    return PageDrawing(inner + 2 * MARGIN, bottom + MARGIN, heading, f"{told}{more}. {extent(story)}.", tuple(items))
 
 
-def _wrapped(text: str, width: float) -> list[str]:
-    lines, line = [], ""
-    for word in text.split():
-        longer = f"{line} {word}".strip()
-        if line and advance(longer, LABEL_SIZE) > width:
-            lines.append(line)
-            longer = word
-        line = longer
-    return [*lines, line]
+def _samples(placement: Placement) -> Iterator[Sample]:
+    """Yield what a legend explains of the lines and numbers that occur."""
+    for dashed, words in ((False, "within an iteration"), (True, "back edge: from the iteration before")):
+        if any(wire.dashed is dashed for wire in placement.wires):
+            yield Sample(26, partial(_arrow, dashed=dashed), words)
+    if Tone.BORN in {*(chip.tone for chip in placement.chips), *(text.tone for text in placement.texts)}:
+        yield Sample(26, _filled, "born here")
+    if placement.histories or any(text.is_number for text in placement.texts):
+        yield Sample(advance("1.5", SMALL_SIZE), _number, "grey: the same element in other iterations")
+
+
+def _arrow(x: float, base: float, *, dashed: bool) -> list[Shape]:
+    y, tip = base - 4, x + 26
+    line = Path("wire", (((x, y), (tip - (7 if dashed else 0), y)),))
+    head = (Path("tip", (((tip, y), (tip - 6, y - 4), (tip - 6, y + 4)),), closed=True),) if dashed else ()
+    return [Group((line, *head), "story dashed" if dashed else "story")]
+
+
+def _filled(x: float, base: float) -> list[Shape]:
+    return [Rectangle("bad-chip", x + 2, base - 9, 22, 11, 3)]
+
+
+def _number(x: float, base: float) -> list[Shape]:
+    return [TextLine("small", x, base, "1.5")]
 
 
 class _Strip:

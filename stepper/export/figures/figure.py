@@ -60,6 +60,31 @@ class Arrangement(StrEnum):
     PORT_MAP = "port map"
 
 
+class LegendSign(StrEnum):
+    """Line or box that a legend explains; lines are named as the kinds of edges, in the order in which they stand."""
+
+    VALUE = "data"
+    SLICE = "slice"
+    BACK = "back"
+    CARRIED = "carried"
+    PIECE = "piece"
+    ENDS = "ends"
+    PARAMETER = "parameter"
+    RESULT = "result"
+    GROUP = "group"
+    ACCUMULATOR = "accumulator"
+    IDLE = "idle"
+    OPERAND = "operand"
+
+
+class LegendEntry(Struct, frozen=True):
+    """Meaning of a line or a box in `words`; `look` is how it looks, for formats of text."""
+
+    sign: LegendSign
+    look: str
+    words: str
+
+
 class Thumbnail(Struct, frozen=True):
     """A tensor as a small picture: rows of shades from 0 to 1 (None: not finite); one row alone is a sparkline."""
 
@@ -136,7 +161,7 @@ class Cluster(Struct, frozen=True):
 class Figure(Struct, frozen=True, dict=True):
     """Everything that is drawn; `description` says in sentences what a reader sees.
 
-    `notes` say what was left out, `facts` are lines to stand below.
+    `notes` say what was left out, `facts` are lines to stand below, `legend` explains lines and boxes.
     """
 
     title: str
@@ -147,6 +172,7 @@ class Figure(Struct, frozen=True, dict=True):
     arrangement: Arrangement = Arrangement.LAYERED
     notes: tuple[str, ...] = ()
     facts: tuple[str, ...] = field(default=())
+    legend: tuple[LegendEntry, ...] = ()
 
     @cached_property
     def legends(self) -> tuple[str, ...]:
@@ -157,6 +183,12 @@ class Figure(Struct, frozen=True, dict=True):
     def below(self) -> tuple[str, ...]:
         """All lines that stand below."""
         return (*self.facts, *self.notes, *self.legends)
+
+    @property
+    def below_in_text(self) -> tuple[str, ...]:
+        """All lines that stand below in formats of text: the legend is one of them."""
+        told = "; ".join(f"{entry.look}: {entry.words}" for entry in self.legend)
+        return (*self.below, told) if told else self.below
 
     @cached_property
     def by_id(self) -> Mapping[str, FigureNode]:

@@ -41,6 +41,18 @@ def advance(text: str, size: float, *, bold: bool = False) -> float:
     return total * size / _UNITS
 
 
+def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
+    """Return a text in lines of at most that width, broken between words; none for "". A longer word is not broken."""
+    lines, line = [], ""
+    for word in text.split():
+        longer = f"{line} {word}".strip()
+        if line and advance(longer, size, bold=bold) > width:
+            lines.append(line)
+            longer = word
+        line = longer
+    return [*lines, line] if line else lines
+
+
 def missing(text: str) -> str:
     """Return the letters of a text that the font does not have, each once."""
     return "".join(dict.fromkeys(letter for letter in text if ord(letter) not in _widths(False)))

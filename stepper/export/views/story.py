@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryColumn
 from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, title, verdict
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
-
-LEGEND: Final = (
-    "solid: within an iteration · dashed: back edge · filled: born here · grey: the same in other iterations"
-)
 
 
 def story_figure(story: Story, model: str) -> Figure:

@@ -12,6 +12,7 @@ from stepper.errors import UsageError
 from stepper.export.drawing.composing import line_class
 from stepper.export.drawing.styles import classes_of, style_sheet, variables
 from stepper.export.figures.figure import Figure, FigureNode, Thumbnail
+from stepper.export.figures.legend import legend_of
 from stepper.export.fonts import FAMILY
 from stepper.export.layout.compound import arrange_level, title_width
 from stepper.export.layout.figure_layout import FigureLayout, largest, size_of
@@ -92,6 +93,8 @@ h1 {{ font-size: 1.2em; }}
 .controls output {{ min-width: 18ch; }}
 button {{ font: inherit; }}
 svg {{ max-width: 100%; height: auto; }}
+figure {{ margin: 0; }}
+figcaption {{ max-width: 50em; margin: .7em 0; }}
 """
 
 
@@ -104,31 +107,35 @@ def write(picture: Picture) -> str:
     )
     if not figures:
         raise UsageError("the loop ran no iteration, so there is none for a slider to show")
-    first = figures[0]
+    first = replace(figures[0], legend=legend_of(figures[0]) if picture.request.legend else ())
     drawing = _padded(_arranged(figures), figures)
     data = {"iterations": [_state(figure) for figure in figures]}
     code = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
     facts = "".join(f"<p>{escape(fact)}</p>" for fact in (*first.facts, *first.legends))
-    title = escape(first.title)
+    title = escape(first.title if picture.request.title is None else picture.request.title)
+    caption = f"<figcaption>{escape(picture.request.caption)}</figcaption>" if picture.request.caption else ""
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="description" content="{escape(first.description)}">
+<meta name="description" content="{escape(picture.figure.description)}">
 <title>{title}</title>
 <style>
 {variables(theme, ":root")}{_PAGE}{style_sheet(theme)}</style>
 </head>
 <body>
-<h1>{title}</h1>
+{f"<h1>{title}</h1>" if title else ""}
 <div class="controls">
 <button id="before" aria-label="iteration before">&larr;</button>
 <input id="iteration" type="range" min="0" max="{len(figures) - 1}" value="0" step="1" aria-label="iteration">
 <button id="after" aria-label="next iteration">&rarr;</button>
 <output id="shown" for="iteration">{escape(_label(first))}</output>
 </div>
+<figure>
 {inline_svg(first, drawing)}
+{caption}
+</figure>
 {facts}
 <script>
 const DATA = {code};

@@ -19,7 +19,7 @@ def write(picture: Picture) -> str:
     figure, loop, trace = picture.figure, picture.loop, picture.trace
     lines = [f"# {_plain_text(figure.title)}", "", _plain_text(figure.description), ""]
     lines += ["```mermaid", flowchart(figure, below=False).rstrip("\n"), "```", ""]
-    lines += [f"- {_plain_text(fact)}" for fact in figure.below]
+    lines += [f"- {_plain_text(fact)}" for fact in figure.below_in_text]
     if loop is not None and loop.layer.is_loop:
         head = ("", "in the body", "role", "outside", "slicing")
         lines += ["", "## Port map", "", *_table(head, _port_rows(loop.layer))]

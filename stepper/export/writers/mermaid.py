@@ -24,7 +24,8 @@ _BRACKETS: Final = {
 }
 _DOTTED: Final = (EdgeKind.BACK, EdgeKind.ENDS)
 _WIRES: Final = {
-    **dict.fromkeys((EdgeKind.BACK, EdgeKind.CARRIED, EdgeKind.ENDS), "back"),
+    **dict.fromkeys((EdgeKind.BACK, EdgeKind.CARRIED), "back"),
+    EdgeKind.ENDS: "ink",
     EdgeKind.SLICE: "in-edge",
     EdgeKind.PIECE: "out-edge",
 }
@@ -53,8 +54,8 @@ def flowchart(figure: Figure, theme: Theme = Theme.AUTO, *, below: bool = True) 
         *(f"  {line}" for line in _edges(figure)),
         *(f"  {line}" for line in _styles(figure, theme)),
     ]
-    if below and figure.below:
-        lines += [f"  below[{_text(*figure.below)}]", "  style below fill:none,stroke:none,text-align:left"]
+    if below and figure.below_in_text:
+        lines += [f"  below[{_text(*figure.below_in_text)}]", "  style below fill:none,stroke:none,text-align:left"]
     return "\n".join([*lines, ""])
 
 

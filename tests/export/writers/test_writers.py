@@ -347,7 +347,7 @@ def test_thumbnails_are_drawn_as_lines_and_shades(tmp_path: Path) -> None:
 
 
 def test_a_back_edge_is_dashed_and_a_folded_iteration_too() -> None:
-    made = picture("while_loop", "rolled")
+    made = picture("while_loop", "rolled", legend=False)
     backs = [edge for edge in made.figure.edges if edge.kind is EdgeKind.BACK]
     assert len(re.findall(r'<g class="back">', made.text("svg"))) == len(backs) == 3
 

@@ -1,0 +1,102 @@
+"""Legends as drawings: samples of lines and boxes with words beside them, in rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from stepper.export.drawing.shapes import Group, Path, Rectangle, Shape, TextLine
+from stepper.export.figures.figure import LegendEntry, LegendSign
+from stepper.export.fonts import SMALL_SIZE, advance
+
+ROW: Final = 18
+_WIDE: Final = 26.0
+_GAP: Final = 6.0
+_BETWEEN: Final = 20.0
+_BOXES: Final = {
+    LegendSign.PARAMETER: ("parameter", 5),
+    LegendSign.RESULT: ("result", 5),
+    LegendSign.GROUP: ("group", 2),
+    LegendSign.ACCUMULATOR: ("accumulator", 2),
+    LegendSign.IDLE: ("idle", 2),
+}
+"""Classes and corners of boxes."""
+
+
+class Sample(NamedTuple):
+    """An entry as it is drawn: its width, what draws it from a point of the base line on, and its words."""
+
+    width: float
+    drawn: Callable[[float, float], Sequence[Shape]]
+    words: str
+
+
+class LegendForm(NamedTuple):
+    """Measures of a legend: style and size of its words, the height of a row, and the gaps."""
+
+    style: str = "small"
+    size: float = SMALL_SIZE
+    row: float = ROW
+    gap: float = _GAP
+    between: float = _BETWEEN
+
+
+def legend_drawn(
+    samples: Sequence[Sample], x: float, y: float, width: float, form: LegendForm | None = None
+) -> tuple[list[Shape], float]:
+    """Return a legend as a group, in rows of at most that width, and where the next thing below may begin."""
+    form = LegendForm() if form is None else form
+    items: list[Shape] = []
+    at, base = x, y + form.row * 0.75
+    for sample in samples:
+        words = advance(sample.words, form.size)
+        wide = sample.width + (form.gap if sample.width else 0) + words
+        if at > x and at + wide > x + width:
+            at, base = x, base + form.row
+        items += sample.drawn(at, base)
+        items.append(TextLine(form.style, at + wide - words, base, sample.words))
+        at += wide + form.between
+    return ([Group(tuple(items), "legend")], base + form.row * 0.25) if samples else ([], y)
+
+
+def legend_width(samples: Sequence[Sample]) -> float:
+    """Return the width of a legend in one row."""
+    texts = sum(sample.width + _GAP + advance(sample.words, SMALL_SIZE) for sample in samples)
+    return texts + _BETWEEN * max(len(samples) - 1, 0)
+
+
+def samples_of(entries: Sequence[LegendEntry]) -> list[Sample]:
+    """Return the entries of a figure's legend as samples of what is drawn."""
+    return [
+        Sample(
+            advance("·", SMALL_SIZE) if entry.sign is LegendSign.OPERAND else _WIDE, _drawer(entry.sign), entry.words
+        )
+        for entry in entries
+    ]
+
+
+def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
+    def draw(x: float, base: float) -> Sequence[Shape]:
+        middle = base - 4
+        if sign is LegendSign.OPERAND:
+            return [TextLine("small", x, base, "·")]
+        if sign in _BOXES:
+            classes, corner = _BOXES[sign]
+            return [Group((Rectangle("box", x + 1, base - 9, _WIDE - 2, 10, corner),), classes)]
+        if sign is LegendSign.ENDS:
+            line = Path("wire", (((x, middle), (x + _WIDE - 9, middle)),))
+            edges = [("thin", _WIDE - 6), ("bar", _WIDE - 2)]
+            marks = [Path(style, (((x + at, base - 10), (x + at, base + 2)),)) for style, at in edges]
+            return [Group((line,), sign), *marks]
+        tip = x + _WIDE
+        return [
+            Group(
+                (
+                    Path("wire", (((x, middle), (tip - 7, middle)),)),
+                    Path("tip", (((tip, middle), (tip - 8, middle - 4), (tip - 8, middle + 4)),), closed=True),
+                ),
+                sign,
+            )
+        ]
+
+    return draw

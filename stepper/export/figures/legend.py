@@ -1,0 +1,65 @@
+"""Legend of a figure: of its lines and boxes those that occur in it, with words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import Final
+
+from stepper.export.figures.figure import EdgeKind, Figure, LegendEntry, LegendSign, NodeKind
+
+_WORDS: Final = MappingProxyType({
+    LegendSign.VALUE: ("line", "value"),
+    LegendSign.SLICE: ("blue line", "slice of an input"),
+    LegendSign.BACK: ("dashed line", "back edge: the value in the next iteration"),
+    LegendSign.CARRIED: ("orange line", "carried from iteration to iteration"),
+    LegendSign.PIECE: ("green line", "piece of an output"),
+    LegendSign.ENDS: ("dotted line", "what ends the loop"),
+    LegendSign.PARAMETER: ("blue box", "input, Parameter"),
+    LegendSign.RESULT: ("green box", "Result, output"),
+    LegendSign.GROUP: ("dashed box", "several operations"),
+    LegendSign.ACCUMULATOR: ("orange box", "grows in each iteration"),
+    LegendSign.IDLE: ("pale box", "did not run"),
+    LegendSign.OPERAND: ("·", "an operand that comes by wire, left to right"),
+})  # fmt: skip
+"""How each sign looks, for formats of text, and what it means."""
+_BOXES: Final = MappingProxyType({
+    NodeKind.PARAMETER: LegendSign.PARAMETER,
+    NodeKind.INPUT: LegendSign.PARAMETER,
+    NodeKind.RESULT: LegendSign.RESULT,
+    NodeKind.OUTPUT: LegendSign.RESULT,
+    NodeKind.CONCATENATION: LegendSign.RESULT,
+    NodeKind.GROUP: LegendSign.GROUP,
+    NodeKind.SHAPES: LegendSign.GROUP,
+    NodeKind.ACCUMULATOR: LegendSign.ACCUMULATOR,
+})  # fmt: skip
+_LINES: Final = MappingProxyType({
+    EdgeKind.DATA: LegendSign.VALUE,
+    EdgeKind.PORT: LegendSign.VALUE,
+    EdgeKind.SLICE: LegendSign.SLICE,
+    EdgeKind.PIECE: LegendSign.PIECE,
+    EdgeKind.BACK: LegendSign.BACK,
+    EdgeKind.CARRIED: LegendSign.CARRIED,
+    EdgeKind.ENDS: LegendSign.ENDS,
+})  # fmt: skip
+
+
+def legend_of(figure: Figure) -> tuple[LegendEntry, ...]:
+    """Return the entries for what occurs in a figure, lines first."""
+    found = set(_signs(figure))
+    return tuple(LegendEntry(sign, *_WORDS[sign]) for sign in LegendSign if sign in found)
+
+
+def _signs(figure: Figure) -> Iterator[LegendSign]:
+    for edge in figure.edges:
+        if edge.source != edge.target:  # a loop on an accumulator is not drawn
+            yield _LINES[edge.kind]
+    for node in figure.nodes:
+        if node.idle:
+            yield LegendSign.IDLE
+        elif node.kind in _BOXES:
+            yield _BOXES[node.kind]
+        if node.name:  # then the label is a formula
+            yield LegendSign.OPERAND
+    if any(cluster.idle for cluster in figure.clusters):
+        yield LegendSign.IDLE
