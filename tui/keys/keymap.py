@@ -50,12 +50,14 @@ class Situation(Struct, frozen=True):
 NO_SITUATION: Final = Situation()
 _TAB_AT: Final = 3
 """Where the last line says to which pane Tab leads: behind so many keys of the pane."""
+_NARROW: Final = 90
+"""Cells below which the last line is narrow."""
 
 
 def footer(
     pane: str, keymap: Sequence[Key] = KEYS, room: int | None = None, situation: Situation = NO_SITUATION
 ) -> list[Shown]:
-    """Return the contents of the last line: keys and words; of them what has so much room, with three blanks between.
+    """Return the contents of the last line: keys and words; of them what has so much room, with `gap_of` between.
 
     Those of STAYING are at its end, whatever the room: the ones before them go first, and help never does.
     """
@@ -79,9 +81,16 @@ def _commands(pane: str, run: str) -> Sequence[str]:
     return FOOTERS.get(pane, FOOTERS[""])
 
 
+def gap_of(room: int | None) -> int:
+    """Return the blanks between two keys of the last line: fewer on a narrow screen, so that more of them are there."""
+    return 2 if room is not None and room < _NARROW else 3
+
+
 def _fitting(found: list[Shown], staying: list[Shown], room: int | None) -> list[Shown]:
+    gap = gap_of(room)
+
     def width() -> int:
-        return sum(cell_len(key) + cell_len(word) + 4 for key, word in [*found, *staying]) - 3
+        return sum(cell_len(key) + 1 + cell_len(word) + gap for key, word in [*found, *staying]) - gap
 
     while room is not None and width() > room and (found or len(staying) > 1):
         (found or staying).pop(-1 if found else 0)

@@ -244,9 +244,9 @@ class Pane(PaintedWidget, can_focus=True):
         return index if self.top <= index < self.count(width) else None
 
     def visible_lines(self, width: int, height: int) -> list[Row]:
-        """Return the heading, and those of the rows that are to be seen."""
-        heading = self.heading(width)
-        end = min(self.top + height - len(heading), self.count(width))
+        """Return the heading, and those of the rows that are to be seen, which may change what the heading says."""
+        count, heading = self.count(width), self.heading(width)
+        end = min(self.top + height - len(heading), count)
         lines = [*heading, *(self.row(index, width) for index in range(self.top, end))][:height]
         return lines + [[] for _ in range(height - len(lines))]
 

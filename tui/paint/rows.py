@@ -91,9 +91,16 @@ def number(value: float | bool | None, width: int = 6) -> str:
     return text
 
 
+def few_digits(value: float, digits: int) -> str:
+    """Return a number rounded to so many digits: with three as everywhere, with fewer where that is shorter."""
+    usual = number(value)
+    short = _short_exponent(f"{value:.{digits}g}") if digits < 3 and math.isfinite(value) else usual
+    return min(usual, short, key=len)
+
+
 def _short_exponent(text: str) -> str:
-    mantissa, _, exponent = text.partition("e")
-    return f"{mantissa}e{int(exponent)}"
+    mantissa, has_exponent, exponent = text.partition("e")
+    return f"{mantissa}e{int(exponent)}" if has_exponent else text
 
 
 def clip(name: str, width: int) -> str:

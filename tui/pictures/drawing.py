@@ -29,7 +29,7 @@ from stepper.tensors.pictures import (
     shades,
 )
 from stepper.tensors.surveys import CellStatistic
-from tui.paint.rows import Row, Token, cell_len, clip, number, printable
+from tui.paint.rows import Row, Token, cell_len, clip, few_digits, printable
 from tui.pictures.axis import ENTERED, Axis, Slot, ruler
 from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
@@ -356,36 +356,47 @@ class RowPicture:
             return [truth(verdicts_of(history, axis), rare=True), *blank]
         return [texts(self.labels, history, axis), *blank]
 
-    def note(self, *, small: bool) -> str:
-        """Return the scale in words; empty where there is none."""
+    def note(self, room: int) -> str:
+        """Return the scale in words, its numbers with as many digits as have room; empty where there is none."""
         if self.scale is not None:
-            return scale_text(self.scale, small=small)
+            return scale_text(self.scale, room)
         if isinstance(self.labels, dict):
             return " ".join(f"{letter}={value}" for value, letter in self.labels.items())
-        return "" if self.bar_scale is None else bar_scale_text(self.bar_scale, small=small)
+        return "" if self.bar_scale is None else bar_scale_text(self.bar_scale, room)
 
 
-def unit_text(history: ValueHistory, height: int, way: str, *, is_plain: bool, small: bool) -> str:
+def unit_text(history: ValueHistory, height: int, way: str, room: int, *, is_plain: bool) -> str:
     """Return how many elements stand in how many rows of a picture; empty where each has its own."""
     size = history.elements if history.shape_changes else int(np.prod(history.shape, dtype=np.int64))
     rows = height if is_plain or history.elements <= height else 2 * height
     if size <= rows:
         return ""
-    rows = min(rows, history.elements)
-    if way != WAYS[0]:
-        return f"{size} in {rows}" + (f" {way[:3]}" if small else f", {way}")
-    return f"{size} in {rows}" if small else f"{size} in {rows} rows"
+    short = f"{size} in {min(rows, history.elements)}"
+    is_usual = way == WAYS[0]
+    whole, less = (f"{short} rows", short) if is_usual else (f"{short}, {way}", f"{short} {way[:3]}")
+    return whole if len(whole) <= room else less
 
 
-def scale_text(scale: Scale, *, small: bool) -> str:
-    """Return the scale of a row for its label."""
-    sign = "±" if scale.signed else "0–" if small else "0 to "
-    return f"{sign}{number(scale.full)}{' log' if scale.kind is ScaleKind.LOG else ''}"
+def scale_text(scale: Scale, room: int) -> str:
+    """Return the scale of a row for its label, in so many letters if it can be."""
+    return _range_text(None if scale.signed else 0.0, scale.full, room, is_log=scale.kind is ScaleKind.LOG)
 
 
-def bar_scale_text(scale: BarScale, *, small: bool) -> str:
-    """Return the scale of bars for their label."""
-    return f"{number(scale.low)}{'–' if small else ' to '}{number(scale.high)}{' log' if scale.log else ''}"
+def bar_scale_text(scale: BarScale, room: int) -> str:
+    """Return the scale of bars for their label, in so many letters if it can be."""
+    return _range_text(scale.low, scale.high, room, is_log=scale.log)
+
+
+def _range_text(low: float | None, high: float, room: int, *, is_log: bool) -> str:
+    """Return the ends of a scale (without a low one on both sides of zero): whole words and digits where they fit."""
+    text = ""
+    for tail in (" log", "") if is_log else ("",):
+        for count in (3, 2, 1):
+            for joint in ("±",) if low is None else (" to ", "–"):
+                text = f"{'' if low is None else few_digits(low, count)}{joint}{few_digits(high, count)}{tail}"
+                if len(text) <= room:
+                    return text
+    return text
 
 
 def height_wanted(form: Form, histories: Sequence[ValueHistory], columns: int) -> int:

@@ -156,7 +156,7 @@ def _drawn(
 ) -> tuple[list[list[Strip]], list[str]]:
     """Return the strips of each line, and what is said of the scale and of how many numbers share a line."""
     way, values = looks.way(one.key), one.values
-    small, room = columns.name < 16, columns.picture
+    room = columns.picture
     lines: list[list[Strip]] = [[] for _ in range(height)]
     notes: list[str] = []
     if values is not None:
@@ -167,9 +167,10 @@ def _drawn(
         if words:
             return [words, *lines[1:]], []
         lines = drawn.lines(values, axis, height, palette)
-        notes = [drawn.note(small=small)]
+        letters = columns.name - width_of([one.glyph]) - 1
+        notes = [drawn.note(letters)]
         if drawn.form is Form.PICTURE:
-            notes.append(unit_text(values, height, way, is_plain=palette.look.plain, small=small))
+            notes.append(unit_text(values, height, way, letters, is_plain=palette.look.plain))
     lines[-1] = [*lines[-1], *gaps(values, axis, one.made)]
     return lines, [note for note in notes if note]
 

@@ -9,7 +9,7 @@ from stepper.debug.causes.texts import name_of, word_of
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.moments.views import MomentView
 from stepper.debug.stop import Reason
-from tui.keys.keymap import Keymap, Situation, footer
+from tui.keys.keymap import Keymap, Situation, footer, gap_of
 from tui.keys.keys import KEYS
 from tui.paint.links import Destination, LinkText, key_button
 from tui.paint.names import layer_name, operation_names
@@ -197,7 +197,7 @@ class KeysLine(BarPane):
         if known not in self._known:
             shown = footer(self._pane, self._keymap, room, self._situation)
             self._known[known] = [
-                cell for key, word in shown for cell in (*key_button(key, word, self._keymap), ("   ", ""))
+                cell for key, word in shown for cell in (*key_button(key, word, self._keymap), (" " * gap_of(room), ""))
             ]
         row = self._known[known]
         return [spread(row, [(self._pending, "accent")], width)] if self._pending else [row]

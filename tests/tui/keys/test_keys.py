@@ -10,7 +10,7 @@ from textual import events
 from stepper.commands.registry import command_called, commands
 from tests.tui.driven import DECODER, Driven, drive
 from tui.actions.main import actions
-from tui.keys.keymap import Dispatcher, footer
+from tui.keys.keymap import Dispatcher, footer, gap_of
 from tui.keys.keys import FOOTERS, KEYS, STAYING, Key
 from tui.registry import VIEWS
 
@@ -39,7 +39,7 @@ def test_the_footer_of_a_pane_has_all_that_was_asked_for(pane: str) -> None:
 def test_help_is_named_last_whatever_the_room_and_the_first_keys_come_first(pane: str, room: int) -> None:
     shown, whole = footer(pane, room=room), footer(pane)
     assert shown[-1] == whole[-1] == ("?", "help")
-    assert len("   ".join(f"{key} {word}" for key, word in shown)) <= room
+    assert len((" " * gap_of(room)).join(f"{key} {word}" for key, word in shown)) <= room
     staying = len([command for command in FOOTERS[pane] if command in STAYING])
     assert shown[:-staying] == whole[: len(shown) - staying] and shown[-staying:] == whole[-staying:]
     assert len(shown) > staying + 1

@@ -26,16 +26,20 @@ _BETWEEN: Final[Cell] = ("  ·  ", "faint")
 def before(overview: Overview, letters: Letters, room: int, *, short: bool) -> Row:
     """Return inputs, operations and sequences of the model's own graph; `short`: the outputs as well."""
     row: Row = [(" before  ", "dim")]
-    for place, port in enumerate(overview.inputs):
-        part = _port(port, letters.get(place, ()), max(min(60, room - 56), 12), short=short)
-        if place and width_of(row) + width_of(part) > room - 48:
-            more = len(overview.inputs) - place
-            row.append((f"{_BETWEEN[0]}{more} more {_plural('input', more)}", "dim"))
-            break
-        row += [*([_BETWEEN] if place else []), *part]
     loops = sum(one.parent is None for one in overview.loops)
     count = sum(overview.operations.values()) - loops
-    row += [_FLOW, (f"{count or 'no'} {_plural('operation', count)}", "")]
+    into: Row = [_FLOW, (f"{count or 'no'} {_plural('operation', count)}", "")]
+    for place, port in enumerate(overview.inputs):
+        more = len(overview.inputs) - place
+        rest: Row = [(f"{_BETWEEN[0]}{more} more {_plural('input', more)}", "dim")]
+        part = _port(port, letters.get(place, ()), max(min(60, room - 56), 12), short=short)
+        if place and width_of([*row, *part, *into, *rest]) > room:
+            row += rest
+            break
+        row += [*([_BETWEEN] if place else []), *part]
+    if width_of([*row, *into]) > room:
+        return row
+    row += into
     if not short:
         row += _sequences(overview, room - width_of(row))
     ends: Row = [("   after ", "dim"), (f"{len(overview.outputs)} {_plural('output', len(overview.outputs))}", "")]
@@ -195,8 +199,8 @@ def _settled(card: Card) -> Row:
         if history is not None and since is not None:
             last = number(float(history.numbers[0, -1, 0]))
             name = next(one.name for one in card.lines if one.row == line.row and one.part is LinePart.VALUE)
-            row += [("   ✓", "accent"), (f" {name} settles: less than 1 % of its change from {since:,} on", "")]
-            row.append((f", {last} at the end", "dim"))
+            row += [("   ✓", "accent"), (f" {name} settles from {since:,} on", "")]
+            row.append((f": less than 1 % of its change, {last} at the end", "dim"))
     return row
 
 

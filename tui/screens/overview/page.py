@@ -191,7 +191,7 @@ class Page:
         head: Row = [(GLYPHS["focus"] if is_on else " ", "accent"), (_pad(shown), "")]
         head.append((clip(card.name, max(width // 3, 12)), "title-on" if is_on else "title"))
         rest = width - width_of(head) - width_of(count) - 4
-        head.append((f"  {words.about(card.facts)}"[: max(rest, 0)], "dim"))
+        head.append((words.about(card.facts, rest - 2), "dim"))
         return PageLine(spread(head, [*count, (" ", "")], width), shown.place)
 
     def _ending(self, shown: Shown) -> PageLine:
@@ -209,8 +209,7 @@ class Page:
         row: Row = [(f"  {clip(card.name, label - 3)}".ljust(label), "title")]
         if shown.lines:
             line = card.lines[shown.lines[0]]
-            small = self._width < 100
-            drawn = self._pictures.of(shown, line, 1, self._wishes, self._palette, small=small)
+            drawn = self._pictures.of(shown, line, 1, self._wishes, self._palette, label)
             row += row_of(laid(drawn.lines[0], self._area))
         ending: Row = [("  ", ""), *words.count_of(card.facts, is_running=self._sight.is_running), ("  ", "")]
         ending += words.found_in(card) or words.ended_in_short(card)
@@ -283,9 +282,9 @@ class Page:
     def _line_rows(self, shown: Shown, place: int, height: int) -> list[PageLine]:
         line = shown.card.lines[place]
         is_on = (shown.place, place) == (self._at.card, self._at.line)
-        small = self._width < 100
-        drawn = self._pictures.of(shown, line, height, self._wishes, self._palette, small=small)
-        names = self._names(line, self._share.label - 4 - len(_pad(shown)), height, drawn.scale, drawn.unit)
+        letters = self._share.label - 4 - len(_pad(shown))
+        drawn = self._pictures.of(shown, line, height, self._wishes, self._palette, letters)
+        names = self._names(line, letters, height, drawn.scale, drawn.unit)
         beside = self._beside_picture(shown, line, height)
         found = []
         for y in range(height):
@@ -312,7 +311,7 @@ class Page:
         beside = " ".join(part for part in (line.shape, line.note) if part)
         if line.note and max(len(name), 9) + 1 + len(beside) > room:
             beside = line.note
-        if self._width < 100:
+        if self._width < 100 or (height == 1 and len(name) + len(beside) + 1 > room):
             rows: list[Row] = [[(name, bold)]]
         elif len(name) + len(beside) + 1 > room and height > 1:
             rows = [[(name, bold)], [(beside, "dim")]]

@@ -423,8 +423,7 @@ class OverviewPane(Pane):
 
     def _above(self, overview: Overview, width: int, *, is_low: bool) -> list[Row]:
         right = around.status(overview, short=is_low)
-        left = shortened(
-            around.before(overview, self._letters, width - width_of(right), short=is_low), width - width_of(right) - 2
-        )
+        room = width - width_of(right) - 2
+        left = shortened(around.before(overview, self._letters, room, short=is_low), room)
         row = spread(left, right, width)
         return [row] if is_low else [[], row, []]

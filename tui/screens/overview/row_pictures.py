@@ -35,14 +35,14 @@ class RowPictures:
         """Draw all anew."""
         self._drawn.clear()
 
-    def of(self, shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palette, *, small: bool) -> Drawn:
+    def of(self, shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palette, letters: int) -> Drawn:
         """Return the picture of a row."""
         if line.form is Form.WORDS:
             return _said(line, shown.axes[0], height)
         key = shown.card.key(line)
-        kept = (key, height, way_of(wishes, shown.card, line), wishes.scales.get(key), shown.axes, shown.runs, small)
+        kept = (key, height, way_of(wishes, shown.card, line), wishes.scales.get(key), shown.axes, shown.runs, letters)
         if kept not in self._drawn:
-            self._drawn[kept] = _draw(shown, line, height, wishes, palette, small=small)
+            self._drawn[kept] = _draw(shown, line, height, wishes, palette, letters)
         return self._drawn[kept]
 
 
@@ -67,7 +67,7 @@ def _said(line: Line, axis: Axis, height: int) -> Drawn:
     return Drawn([strips, *([[]] * (height - 1))])
 
 
-def _draw(shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palette, *, small: bool) -> Drawn:
+def _draw(shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palette, letters: int) -> Drawn:
     card, way = shown.card, way_of(wishes, shown.card, line)
     histories = card.histories(line)
     scale = wishes.scales.get(card.key(line))
@@ -95,12 +95,12 @@ def _draw(shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palett
             parts = [[*truth(verdicts, rare=False), *dots]]
         for y, part in enumerate(parts[:height]):
             found[y] += part
-    note = drawn.note(small=small) if height > 1 else ""
+    note = drawn.note(letters) if height > 1 else ""
     is_picture = height > 1 and drawn.form is Form.PICTURE
     return Drawn(
         found,
         note,
-        unit_text(histories[0], height, way, is_plain=palette.look.plain, small=small) if is_picture else "",
+        unit_text(histories[0], height, way, letters, is_plain=palette.look.plain) if is_picture else "",
     )
 
 

@@ -38,12 +38,14 @@ LARGEST_LIMIT: Final = 10**12
 # --- a card ---------------------------------------------------------------------------------------------------------
 
 
-def about(facts: LoopFacts) -> str:
-    """Return the type of a loop, what it was opened from, and its operations."""
+def about(facts: LoopFacts, room: int) -> str:
+    """Return the type of a loop, what it was opened from, and its operations; as much of that as has room."""
     opened = f" opened from {facts.opened_from}" if facts.opened_from else ""
     inner = "".join(f", {count} {name}" for name, count in facts.inner.items())
     operations = f"{facts.operations} {_plural('operation', facts.operations)}"
-    return f"{facts.layer.type} {facts.layer.id}{opened} · {operations}{inner}"
+    kind = f"{facts.layer.type} {facts.layer.id}"
+    texts = (f"{kind}{opened} · {operations}{inner}", f"{kind} · {operations}{inner}", f"{kind} · {operations}", kind)
+    return next((f"  {text}" for text in texts if len(text) <= room), "")
 
 
 def count_of(facts: LoopFacts, *, is_running: bool) -> Row:

@@ -154,7 +154,7 @@ class OverIterations(FactsPane):
             )
             return [(f"{ends.get(y, ''):>7} ", "dim") for y in range(tall)]
         if not is_whole or values.elements == 1:
-            note = drawn.note(small=True)
+            note = drawn.note(_LABEL - 2)
             return [(f" {clip(note if not y else '', _LABEL - 2):<{_LABEL - 1}}", "dim") for y in range(tall)]
         chosen = int(np.ravel_multi_index(self.inspected.cursor, values.shape)) if values.shape else 0
         names = [",".join(map(str, index)) for index in np.ndindex(values.shape)]

@@ -71,6 +71,10 @@ def test_below_a_short_list_of_a_large_screen_is_the_selected_value_over_the_ite
         assert driven.text("spare").splitlines()[0].split() == ["wkv", "over", "iterations"]
         await driven.press("K", "K")
         await _until(driven, "numerator_now over", "[0,7]")
+        pane = driven.pane("spare")
+        pane.title = "that of the value before"
+        pane.changed()
+        assert "numerator_now over" in "".join(text for text, _ in pane.visible_lines(*pane.size)[0])
         await driven.press("u")
         assert not driven.pane("spare").display or driven.pane("spare").size.height >= 11
 

@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from stepper.tensors.pictures import BarScale, Scale, ScaleKind
 from tui.pictures.axis import ENTERED, nested, plain, ruler
-from tui.pictures.drawing import Strip, fitting_number, laid, reduced
+from tui.pictures.drawing import Strip, bar_scale_text, fitting_number, laid, reduced, scale_text
 from tui.pictures.heights import Want, heights
 
 ROOMS = (40, 60, 101, 140)
@@ -127,3 +128,20 @@ def test_several_numbers_become_one_nan_first() -> None:
 def test_of_overlapping_strips_the_later_wins() -> None:
     strips: list[Strip] = [(1, "aaaa", "dim"), (3, "bb", "strong"), (9, "cc", "")]
     assert "".join(letter for letter, _ in laid(strips, 10)) == " aabb    c"
+
+
+@pytest.mark.parametrize("room", [11, 15, 21])
+@pytest.mark.parametrize("low", [0.0, 0.988, 11.0004])
+@pytest.mark.parametrize("high", [12.0, 97.534, 72528.0, 456703.0, 3.4e38])
+def test_numbers_of_a_scale_are_whole_in_any_room(low: float, high: float, room: int) -> None:
+    text = bar_scale_text(BarScale(low, high, log=False), room)
+    begin, end = text.replace(" to ", "–").split("–")
+    assert len(text) <= room
+    assert math.isclose(float(begin), low, rel_tol=0.06) and math.isclose(float(end), high, rel_tol=0.06)
+
+
+def test_a_scale_says_that_it_is_logarithmic_before_it_has_all_its_digits() -> None:
+    signed = Scale(full=4.954e6, kind=ScaleKind.LOG, low=1.0, signed=True)
+    assert scale_text(signed, 11) == "±4.95e6 log" and scale_text(signed, 10) == "±5e6 log"
+    bars = BarScale(9.0, 265727.0, log=True)
+    assert [bar_scale_text(bars, room) for room in (17, 13, 11)] == ["9 to 265727 log", "9–265727 log", "9–2.7e5 log"]

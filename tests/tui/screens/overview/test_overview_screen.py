@@ -458,7 +458,7 @@ def test_a_value_that_settles_has_its_changes_and_one_that_grows_what_it_grows_b
     async def script(driven: Driven) -> None:
         pane = await opened(driven)
         shown = driven.text("overview")
-        assert "x settles: less than 1 % of its change from 4 on" in shown and "Δ x change" in shown
+        assert "x settles from 4 on: less than 1 % of its change" in shown and "Δ x change" in shown
         (grown,) = [line for line in shown.splitlines() if line.strip().startswith("~ toks")]
         assert grown.split()[2] == "3–15" and grown.count("+8") == 12 + 1  # with the value at the cursor
         line = next(one for one in pane.cards[0].lines if one.name == "x change")
