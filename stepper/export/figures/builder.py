@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from stepper.engine.loops import is_backward, whole_axis
-from stepper.engine.roles import RoleError, output_role, roles_of
+from stepper.engine.roles import Role, RoleError, output_role, roles_of
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, NodeKind
@@ -138,9 +138,10 @@ class FigureBuilder(Struct):
                 continue
             for source, kind, label in self._sources(edge.source, edge.output, opened, prefix):
                 self._add_edge(FigureEdge(source, f"{prefix}n{edge.target}", kind, label, edge.output))
+        folded = {constant for node in drawn.nodes for constant in node.constants}
         for layer in opened.values():
             for index, tensor in enumerate(graph.sources[layer.id]):
-                if tensor is None or (drawn.box_of[tensor.layer] == layer.id and tensor.layer != layer.id):
+                if tensor is None or tensor.layer in folded:
                     continue
                 found = self._sources(drawn.box_of[tensor.layer], tensor.output, opened, prefix)
                 for source, _, _ in found:
@@ -212,6 +213,14 @@ def input_role(layer: Layer, entry: InputMapping) -> str:
         return "cannot be played"
 
 
+def _iteration_numbers(layer: Layer) -> tuple[int, ...]:
+    """Return the Parameters that get the iteration number, also those that the port map does not mention."""
+    try:
+        return roles_of(layer).current_iteration
+    except RoleError:
+        return ()
+
+
 def port_lines(layer: Layer | None, body: Body | None, outer: Graph | None) -> dict[int, tuple[str, ...]]:
     """Return for each Parameter and Result of a loop's body a line for each of its entries in the port map."""
     lines: dict[int, tuple[str, ...]] = {}
@@ -220,6 +229,8 @@ def port_lines(layer: Layer | None, body: Body | None, outer: Graph | None) -> d
     for entry in body.inputs:
         text = _port_text(input_role(layer, entry), entry.slicing) + _from(layer, entry, outer)
         lines[entry.parameter] = (*lines.get(entry.parameter, ()), text)
+    for parameter in _iteration_numbers(layer):
+        lines.setdefault(parameter, (str(Role.CURRENT_ITERATION),))
     for output in body.outputs:
         text = _port_text(output_role(output), output.slicing) + _to(output, layer, outer)
         lines[output.result] = (*lines.get(output.result, ()), text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepper.engine.roles import Role, output_role, roles_of
+from stepper.engine.roles import OutputRole, Role, output_role, roles_of
 from stepper.export.figures.builder import SIDES, declared_text, input_role
 from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.figures.labels import labels_of, shortened
@@ -170,6 +170,8 @@ class _LoopPorts(_Ports):
                 if entry.result != result.id:
                     continue
                 text = str(output_role(entry))
+                if output_role(entry) is OutputRole.NOT_CONNECTED:
+                    continue
                 if entry.output is None:
                     self.nodes.append(FigureNode(f"condition{result.id}", NodeKind.END, "runs on while true"))
                     self.edges.append(FigureEdge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))

@@ -1,0 +1,326 @@
+"""An SVG of a figure read as a reader of the page sees it: boxes, frames, texts, and wires with what they join.
+
+What a wire joins is taken from where its lines begin and where its arrow heads stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from lxml import etree
+
+from stepper.export.fonts import advance
+
+SVG = "{http://www.w3.org/2000/svg}"
+WIRES = ("data", "port", "back", "carried", "slice", "piece", "ends")
+_NEAR = 4.0
+_HEAD = 9.0
+Point = tuple[float, float]
+Segment = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Area:
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+    def holds(self, x: float, y: float, slack: float = 0.0) -> bool:
+        return self.x - slack <= x <= self.right + slack and self.y - slack <= y <= self.bottom + slack
+
+    def within(self, other: Area, slack: float = 0.5) -> bool:
+        return (
+            other.x - slack <= self.x
+            and other.y - slack <= self.y
+            and self.right <= other.right + slack
+            and self.bottom <= other.bottom + slack
+        )
+
+    def overlap(self, other: Area) -> tuple[float, float]:
+        """How far the two reach into each other, across and down; not positive where they do not."""
+        return (
+            min(self.right, other.right) - max(self.x, other.x),
+            min(self.bottom, other.bottom) - max(self.y, other.y),
+        )
+
+
+@dataclass(frozen=True)
+class Words:
+    """A line of text; its area is that of its letters."""
+
+    text: str
+    style: str
+    x: float
+    y: float
+    size: float
+    bold: bool
+    anchor: str
+    hidden: bool
+
+    @cached_property
+    def area(self) -> Area:
+        width = advance(self.text, self.size, bold=self.bold)
+        left = self.x - {"start": 0.0, "middle": width / 2, "end": width}[self.anchor]
+        return Area(left, self.y - 0.73 * self.size, width, 0.94 * self.size)
+
+
+@dataclass
+class Item:
+    """A box or a frame: its id without the name of the figure, its classes, its texts in order."""
+
+    id: str
+    classes: list[str]
+    area: Area
+    words: list[Words]
+    title: str
+
+    @property
+    def lines(self) -> list[str]:
+        return [one.text for one in self.words]
+
+    @property
+    def layers(self) -> list[int]:
+        """The ids of the layers that a box stands for, as its title lists them (of many the first twelve)."""
+        return [int(number) for number in re.findall(r"(?:^|; )layer (\d+) '", self.title)]
+
+
+@dataclass
+class Wire:
+    kind: str
+    title: str
+    segments: list[Segment]
+    tips: list[Point]
+    dots: list[Point]
+    classes: list[str] = field(default_factory=list)
+
+    def touches(self, x: float, y: float) -> bool:
+        return any(
+            min(a, c) - 1 <= x <= max(a, c) + 1 and min(b, d) - 1 <= y <= max(b, d) + 1 for a, b, c, d in self.segments
+        )
+
+    @property
+    def tails(self) -> list[Point]:
+        """The ends at which no arrow head stands."""
+        return [
+            (x, y)
+            for x, y in self.ends
+            if not any(
+                (abs(x - a) < 1 and abs(y - b) <= _HEAD) or (abs(y - b) < 1 and abs(x - a) <= _HEAD)
+                for a, b in self.tips
+            )
+        ]
+
+    @cached_property
+    def ends(self) -> list[Point]:
+        """The points where one line of the wire ends and no other goes on."""
+        points = [point for a, b, c, d in self.segments if (a, b) != (c, d) for point in ((a, b), (c, d))]
+        return [
+            point for point in dict.fromkeys(points)
+            if points.count(point) == 1
+            and not any(_strictly_on(point, segment) for segment in self.segments)
+        ]  # fmt: skip
+
+
+def _strictly_on(point: Point, segment: Segment) -> bool:
+    (x, y), (a, b, c, d) = point, segment
+    if (x, y) in ((a, b), (c, d)):
+        return False
+    return min(a, c) <= x <= max(a, c) and min(b, d) <= y <= max(b, d)
+
+
+@dataclass(frozen=True)
+class Join:
+    """A wire from a box or frame to another one."""
+
+    source: str
+    target: str
+    kind: str
+
+
+class _Nets:
+    """Wires that run into each other, by their places."""
+
+    def __init__(self, count: int) -> None:
+        self.above = list(range(count))
+
+    def root(self, index: int) -> int:
+        while self.above[index] != index:
+            index = self.above[index]
+        return index
+
+    def join(self, one: int, other: int) -> None:
+        self.above[self.root(other)] = self.root(one)
+
+    def members(self) -> list[list[int]]:
+        found: dict[int, list[int]] = {}
+        for index in range(len(self.above)):
+            found.setdefault(self.root(index), []).append(index)
+        return list(found.values())
+
+
+class Drawing:
+    """All that an SVG draws. `text` is the SVG."""
+
+    def __init__(self, text: str) -> None:
+        self.root = etree.fromstring(text.encode(), etree.XMLParser(resolve_entities=False, huge_tree=True))
+        self.page = Area(*map(float, str(self.root.get("viewBox")).split()))
+        self.boxes: dict[str, Item] = {}
+        self.frames: dict[str, Item] = {}
+        self.wires: list[Wire] = []
+        self.free: list[Words] = []
+        self.loose: list[str] = []
+        for element in self.root:
+            if element.tag == f"{SVG}text":
+                self.free.append(_words(element))
+            elif element.tag == f"{SVG}g":
+                self._group(element)
+
+    def _group(self, group: etree._Element) -> None:
+        classes = str(group.get("class", "")).split()
+        title = group.findtext(f"{SVG}title") or ""
+        if group.get("id") is None:
+            if classes and classes[0] in WIRES:
+                self.wires.append(_wire(group, classes, title))
+            return
+        words = [_words(one) for one in group.iter(f"{SVG}text")]
+        rectangle = group.find(f"{SVG}rect")
+        area = _end_area(group, words) if rectangle is None else _area(rectangle)
+        item = Item(str(group.get("id")).partition(".")[2], classes, area, words, title)
+        is_frame = rectangle is not None and rectangle.get("class") == "frame"
+        (self.frames if is_frame else self.boxes)[item.id] = item
+
+    @property
+    def words(self) -> list[Words]:
+        return [*self.free, *(one for item in (*self.frames.values(), *self.boxes.values()) for one in item.words)]
+
+    @property
+    def title(self) -> str:
+        return self.root.findtext(f"{SVG}title") or ""
+
+    @property
+    def description(self) -> str:
+        return self.root.findtext(f"{SVG}desc") or ""
+
+    @cached_property
+    def joins(self) -> list[Join]:
+        """What the wires join, each pair once; ends that lead nowhere are put into `loose`."""
+        targets = [[self._entered(tip, wire) for tip in wire.tips] for wire in self.wires]
+        sources: list[list[str]] = [[] for _ in self.wires]
+        nets = _Nets(len(self.wires))
+        for index, wire in enumerate(self.wires):
+            for x, y in wire.tails:
+                begun = self._left(x, y)
+                if begun is not None:
+                    sources[index].append(begun)
+                    continue
+                others = self._touched(wire, x, y)
+                if not others:
+                    self.loose.append(f"a wire ({wire.kind} {wire.title!r}) ends in nothing at {x:g},{y:g}")
+                for other in others:
+                    nets.join(index, other)
+        found: dict[Join, None] = {}
+        for mine in nets.members():
+            begins = [one for k in mine for one in sources[k]]
+            named = f"{self.wires[mine[0]].kind} {self.wires[mine[0]].title!r}"
+            if not begins:
+                self.loose.append(f"a wire ({named}) begins nowhere")
+            if not any(targets[k] for k in mine):
+                self.loose.append(f"a wire ({named}) leads nowhere")
+            for k in mine:
+                found |= {Join(one, to, self.wires[k].kind): None for one in begins for to in targets[k] if to}
+        return list(found)
+
+    def _touched(self, wire: Wire, x: float, y: float) -> list[int]:
+        """The other wires of its kind that a wire runs into at a point."""
+        others = enumerate(self.wires)
+        return [k for k, other in others if other is not wire and other.kind == wire.kind and other.touches(x, y)]
+
+    def _entered(self, tip: Point, wire: Wire) -> str:
+        """The box (or frame) at whose edge an arrow head stands."""
+        x, y = tip
+        for items in (self.boxes, self.frames):
+            for item in items.values():
+                area = item.area
+                above = abs(y - area.y) <= _NEAR and area.x <= x <= area.right
+                beside = abs(x - area.x) <= _NEAR and area.y <= y <= area.bottom
+                if above or beside:
+                    return item.id
+        self.loose.append(f"an arrow head ({wire.kind} {wire.title!r}) at {x:g},{y:g} stands at nothing")
+        return ""
+
+    def _left(self, x: float, y: float) -> str | None:
+        """The box in which a line begins, or the frame at whose lower edge."""
+        for item in self.boxes.values():
+            if item.area.holds(x, y, 1):
+                return item.id
+        for item in self.frames.values():
+            if abs(y - item.area.bottom) <= 9 and item.area.x <= x <= item.area.right:
+                return item.id
+        return None
+
+
+def _number(element: etree._Element, name: str) -> float:
+    return float(element.get(name, "0").removesuffix("px"))
+
+
+def _area(element: etree._Element) -> Area:
+    return Area(*(_number(element, name) for name in ("x", "y", "width", "height")))
+
+
+def _words(element: etree._Element) -> Words:
+    return Words(
+        text=element.text or "",
+        style=str(element.get("class")),
+        x=_number(element, "x"),
+        y=_number(element, "y"),
+        size=_number(element, "font-size"),
+        bold=element.get("font-weight") == "bold",
+        anchor=element.get("text-anchor", "start"),
+        hidden=element.get("aria-hidden") == "true",
+    )
+
+
+def points(element: etree._Element) -> list[list[Point]]:
+    """The points of each part of a path."""
+    parts = str(element.get("d")).replace("z", "").split("M")[1:]
+    return [[(float(x), float(y)) for x, y in (pair.split() for pair in part.split("L"))] for part in parts]
+
+
+def _wire(group: etree._Element, classes: list[str], title: str) -> Wire:
+    segments: list[Segment] = []
+    tips: list[Point] = []
+    for path in group.iter(f"{SVG}path"):
+        for part in points(path):
+            if path.get("class") == "tip":
+                tips.append(part[0])
+            else:
+                segments += [(*a, *b) for a, b in pairwise(part)]
+    dots = [(_number(one, "cx"), _number(one, "cy")) for one in group.iter(f"{SVG}circle")]
+    return Wire(classes[0], title, segments, tips, dots, classes)
+
+
+def _end_area(group: etree._Element, words: list[Words]) -> Area:
+    """The area of an end mark: from its bar, and as far to the other side of its words."""
+    marks = [point for path in group.iter(f"{SVG}path") for part in points(path) for point in part]
+    right = max(x for x, _ in marks) + 2
+    left = 2 * words[0].x - right if words else right - 8
+    top, bottom = min(y for _, y in marks), max(y for _, y in marks)
+    return Area(left, top, right - left, bottom - top)
+
+
+def segments_of(wire: Wire) -> Iterator[Area]:
+    for a, b, c, d in wire.segments:
+        yield Area(min(a, c), min(b, d), abs(a - c), abs(b - d))

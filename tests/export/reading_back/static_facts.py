@@ -1,0 +1,434 @@
+"""What a figure without a run says, held against the file: boxes, operands, wires, roles, what ends a loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.export.reading_back.drawing import Drawing, Item
+from tests.export.reading_back.model_file import NO_LIMIT, Body, Cut, Entry, Graph, Layer, ModelFile
+
+TYPES = {"ReLU": "Relu"}
+"""Types whose name in old files is not that of today."""
+FORM = re.compile(r"^(?:[a-z]+[0-9]*|\?)\[[0-9,?.-]*\]$")
+
+
+def faults(drawing: Drawing, model: ModelFile) -> Iterator[str]:
+    """What is wrong in the view of a model, with the bodies that are drawn in it."""
+    yield from _Level(drawing, model, model.graph, None, None, "").faults()
+
+
+def rolled_faults(drawing: Drawing, model: ModelFile, path: tuple[int, ...]) -> Iterator[str]:
+    """What is wrong in the view of a loop's body (of an If's sides)."""
+    graph, layer = next((graph, layer) for ids, graph, layer in model.loops() if ids == path)
+    frame = drawing.frames.get(f"c{layer.id}")
+    if frame is None:
+        yield f"there is no frame for {layer.name}"
+        return
+    yield from _lines_on_the_end(frame.lines, model, graph, layer)
+    for body in layer.bodies:
+        yield from _Level(drawing, model, body.graph, layer, body, inner_prefix("", layer, body), graph).faults()
+
+
+def inner_prefix(prefix: str, layer: Layer, body: Body) -> str:
+    return f"{prefix}{layer.id}{body.role[0] if len(layer.bodies) > 1 else ''}."
+
+
+def names(text: str, layer: Layer, graph: Graph | None = None) -> bool:
+    """Whether a text that may be shortened names a layer, and perhaps Constants that it reads in its graph."""
+    whole = f"{layer.type} {layer.name}"
+    for source in layer.sources if graph is not None else ():
+        read = None if source is None or graph is None else graph.layers[source[0]]
+        whole += f" {read.name}" if read is not None and read.type == "Constant" else ""
+    return all(piece.strip() in whole for piece in re.split(r"[…/ (),]", re.sub(r" #\d+$", "", text)))
+
+
+class _Level:
+    """One graph of the model, drawn in boxes whose ids begin with `prefix`; `layer` is the loop or If around it."""
+
+    def __init__(
+        self,
+        drawing: Drawing,
+        model: ModelFile,
+        graph: Graph,
+        layer: Layer | None,
+        body: Body | None,
+        prefix: str,
+        outer: Graph | None = None,
+    ) -> None:
+        self.drawing, self.model, self.graph, self.layer, self.body = drawing, model, graph, layer, body
+        self.prefix, self.outer = prefix, outer
+        own = re.compile(rf"{re.escape(prefix)}n(\d+)")
+        self.boxes = {int(found[1]): box for id, box in drawing.boxes.items() if (found := own.fullmatch(id))}
+        opened = re.compile(rf"{re.escape(prefix)}c(\d+)")
+        self.opened = {int(found[1]): frame for id, frame in drawing.frames.items() if (found := opened.fullmatch(id))}
+        self.box_of = {key: frame.id for key, frame in self.opened.items()}
+        for box in self.boxes.values():
+            self.box_of |= dict.fromkeys(box.layers, box.id)
+
+    def faults(self) -> Iterator[str]:
+        yield from self._completeness()
+        yield from self._boxes()
+        yield from self._joins()
+        yield from self._back_edges()
+        yield from self._ends()
+        for key, frame in self.opened.items():
+            inner = self.graph.layers[key]
+            if inner.type not in frame.lines[0] or not frame.lines[0].strip("'").endswith(inner.name[-8:]):
+                yield f"the frame of {inner.name} is called {frame.lines[0]!r}"
+            yield from _lines_on_the_end(frame.lines, self.model, self.graph, inner)
+            for body in inner.bodies:
+                prefix = inner_prefix(self.prefix, inner, body)
+                yield from _Level(self.drawing, self.model, body.graph, inner, body, prefix, self.graph).faults()
+
+    def _completeness(self) -> Iterator[str]:
+        more = sum(int(count) for box in self.boxes.values() for count in re.findall(r"; and (\d+) more", box.title))
+        missing = [one for one in self.graph.layers.values() if one.id not in self.box_of and one.type != "Constant"]
+        if len(missing) > more:
+            yield f"not drawn: {', '.join(one.name for one in missing)}"
+        for key in self.boxes:
+            if key not in self.graph.layers:
+                yield f"the box {self.prefix}n{key} stands for no layer"
+
+    def _boxes(self) -> Iterator[str]:
+        for key, box in self.boxes.items():
+            if len(box.layers) != 1 or key not in self.graph.layers:
+                continue
+            layer = self.graph.layers[key]
+            if layer.type in ("Parameter", "Result") and not names(box.lines[0], layer):
+                yield f"the box of {layer.name} is called {box.lines[0]!r}"
+            yield from self._operands(box, layer)
+            yield from self._port(box, layer)
+
+    def _operands(self, box: Item, layer: Layer) -> Iterator[str]:
+        label = box.lines[0].partition(" · ")[0]
+        if layer.type == "Constant":
+            value = self.model.constant(layer)
+            if value is not None and not _is_operand(label, layer, value):
+                yield f"the Constant {layer.name} is written {label!r}"
+            return
+        found = re.fullmatch(r"([\w.]+)\((.*)\)", label)
+        if found is None or found[1] != layer.type or "…" in found[2]:
+            return
+        written = re.split(r", (?![^\[]*\])", found[2])
+        sources = [None if one is None else self.graph.layers[one[0]] for one in layer.sources]
+        for text, source in zip(written, sources, strict=False):
+            if source is None:
+                if text:
+                    yield f"{layer.name}: an operand {text!r} is not connected"
+            elif source.type != "Constant":
+                if text != "·":
+                    yield f"{layer.name}: the operand {text!r} comes from {source.name}"
+            else:
+                value = self.model.constant(source)
+                if value is not None and not _is_operand(text, source, value):
+                    yield f"{layer.name}: the operand {text!r} is the Constant {source.name}"
+
+    def _port(self, box: Item, layer: Layer) -> Iterator[str]:
+        """The role of a Parameter or Result, and what it is connected with outside."""
+        if self.layer is None or self.body is None or not self.layer.is_loop:
+            return
+        lines = " | ".join(box.lines[1:])
+        if layer.type == "Parameter":
+            role = self.layer.role(layer.id)
+            if not says_role(lines, role) and role != "not connected":
+                yield f"{layer.name} is {role}: {lines!r}"
+            entry = self.layer.entry_of(layer.id)
+            if entry is not None and role != "current iteration":
+                yield from self._outside(layer, entry, lines)
+        if layer.type == "Result":
+            yield from self._result(layer, lines)
+
+    def _outside(self, layer: Layer, entry: Entry, lines: str) -> Iterator[str]:
+        if entry.cut is not None and not says_cut(lines, entry.cut):
+            yield f"{layer.name} is cut {entry.cut}: {lines!r}"
+        assert self.layer is not None and entry.port is not None
+        source = None if self.outer is None else self.outer.source(self.layer.id, entry.port)
+        named = lines.rpartition("← ")[2].partition(" | ")[0]
+        if source is not None and ("←" not in lines or not self._named(named, source)):
+            yield f"{layer.name} comes from {source.name}: {lines!r}"
+
+    def _named(self, text: str, source: Layer) -> bool:
+        return self.outer is not None and names(text, source, self.outer)
+
+    def _result(self, layer: Layer, lines: str) -> Iterator[str]:
+        assert self.body is not None and self.layer is not None
+        for entry in self.body.outputs:
+            if entry.inner != layer.id:
+                continue
+            if entry.purpose == "execution_condition" and "condition" not in lines:
+                yield f"{layer.name} is the condition: {lines!r}"
+            if entry.port is None:
+                continue
+            line = next((one for one in lines.split(" | ") if f"→ output {entry.port}" in one), None)
+            if line is None:
+                yield f"{layer.name} is output {entry.port}: {lines!r}"
+            if line is None or entry.purpose:
+                continue
+            if entry.cut is not None and not (says_cut(line, entry.cut) and "concatenated" in line):
+                yield f"{layer.name} is joined {entry.cut}: {lines!r}"
+            if entry.cut is None and "last value" not in line:
+                yield f"{layer.name} is a last value: {lines!r}"
+
+    # --- wires -----------------------------------------------------------------------------------------------------
+
+    def _item(self, id: str) -> str | None:
+        """The box or frame of this level in which an end of a wire stands."""
+        if re.fullmatch(rf"{re.escape(self.prefix)}[nc]\d+", id):
+            return id
+        found = re.match(rf"{re.escape(self.prefix)}c?(\d+)[te]?\.", id)
+        return f"{self.prefix}c{found[1]}" if found and int(found[1]) in self.opened else None
+
+    def _joins(self) -> Iterator[str]:
+        wanted: set[tuple[str, str]] = set()
+        whole = all(len(box.layers) < 12 for box in self.boxes.values())
+        for layer in self.graph.layers.values():
+            for source in layer.sources:
+                ends = None if source is None else (self.box_of.get(source[0]), self.box_of.get(layer.id))
+                if ends is not None and ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
+                    wanted.add((ends[0], ends[1]))
+        got = {
+            (source, target)
+            for join in self.drawing.joins
+            if join.kind in ("data", "port")
+            and (source := self._item(join.source)) is not None
+            and (target := self._item(join.target)) is not None
+            and source != target
+        }
+        for source, target in sorted(wanted - got):
+            yield f"no wire from {source} to {target}"
+        for source, target in sorted(got - wanted) if whole else ():
+            yield f"the wire from {source} to {target} stands for nothing"
+
+    def _back_edges(self) -> Iterator[str]:
+        loop = self.layer if self.layer is not None and self.layer.is_loop and self.body is not None else None
+        wanted = set()
+        for tail, head in [] if loop is None or self.body is None else self.body.back:
+            ends = self.box_of.get(tail), self.box_of.get(head)
+            if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
+                wanted.add(ends)
+        own = re.compile(rf"{re.escape(self.prefix)}n\d+")
+        got = {(one.source, one.target) for one in self.drawing.joins if one.kind == "back" and
+               own.fullmatch(one.source) and own.fullmatch(one.target)}  # fmt: skip
+        if wanted != got:
+            yield f"back edges {sorted(got)}, the file has {sorted(wanted)}"
+
+    def _ends(self) -> Iterator[str]:
+        """The condition Result that can become false leads to an end mark."""
+        marks = {box.id for box in self.drawing.boxes.values() if box.id == f"{self.prefix}end"}
+        if self.layer is None or not self.layer.is_loop or self.layer.type != "Loop":
+            if marks:
+                yield f"{self.prefix}end marks the end of no Loop"
+            return
+        result = self.layer.condition
+        source = None if result is None else self.graph.source(result)
+        expected = source is not None and source.type != "Constant"
+        joined = {(one.source, one.target) for one in self.drawing.joins if one.kind == "ends"}
+        if expected and result is not None:
+            box = self.box_of[result]
+            left = any(tail == result for tail, _ in self.body.back) if self.body is not None else False
+            if not left and (box, f"{self.prefix}end") not in joined:
+                yield f"no dotted wire from {box} to an end mark"
+        if marks and not expected:
+            yield f"{self.prefix}end marks the end of a loop that its condition never ends"
+
+
+def says_role(lines: str, role: str) -> bool:
+    return role in lines or (role == "merged" and "carried" in lines)
+
+
+def says_cut(lines: str, cut: Cut) -> bool:
+    """Whether axis, direction and all that is not usual is said; `start S, end E` in full or `S to E` in short."""
+    if not re.search(rf"axis {cut.axis}\b", lines) or ("reversed" in lines and cut.stride > 0):
+        return False
+    if cut.stride < 0 and "reversed" not in lines and f"stride {cut.stride}" not in lines:
+        return False
+    usual = (0, -1) if cut.stride > 0 else (-1, 0)
+    if (cut.start, cut.end) != usual and not re.search(
+        rf"{cut.start} to {cut.end}\b|start {cut.start}, end {cut.end}\b", lines
+    ):
+        return False
+    return abs(cut.stride) == 1 or (f"stride {cut.stride}" in lines and f"part_size {cut.part}" in lines)
+
+
+def _is_operand(text: str, constant: Layer, value: np.ndarray) -> bool:
+    """Whether a text is the numbers of a Constant, or its type and shape after its name."""
+    form = text.rpartition(" ")[2]
+    if FORM.fullmatch(form):
+        shape = ",".join(map(str, value.shape))
+        return form == f"{constant.data['element_type']}[{shape}]"
+    return same_numbers(text, value)
+
+
+def same_numbers(text: str, value: np.ndarray) -> bool:
+    """Whether all numbers of an array are written, each to four digits."""
+    written = text.replace("[", " ").replace("]", " ").split()
+    flat = value.reshape(-1)
+    return len(written) == flat.size and all(map(same_number, written, flat.tolist()))
+
+
+def same_number(text: str, value: object) -> bool:
+    if isinstance(value, bool) or text in ("true", "false"):
+        return text == str(bool(value)).lower()
+    try:
+        number = float(text.replace("−", "-"))
+    except ValueError:
+        return False
+    wanted = float(value) if isinstance(value, int) else float(f"{value:.4g}")
+    return number == wanted or (np.isnan(number) and np.isnan(wanted))
+
+
+# --- what begins and ends a loop -----------------------------------------------------------------------------------
+
+
+def _lines_on_the_end(lines: list[str], model: ModelFile, graph: Graph, layer: Layer) -> Iterator[str]:
+    for words in sentences(model, graph, layer):
+        if not any(all(part in line for part in words) for line in lines):
+            yield f"{layer.name}: none of {lines} says {' '.join(words)!r}"
+
+
+def sentences(model: ModelFile, graph: Graph, layer: Layer) -> list[tuple[str, ...]]:
+    """What has to be said on the beginning and the end of a loop (of an If on its condition), each in its parts."""
+    if layer.type == "If":
+        return [("then runs if", *_origin(graph, layer.id, 0))]
+    if layer.type == "TensorIterator":
+        ports = dict.fromkeys(one.port for one in layer.bodies[0].inputs if one.cut is not None)
+        return [(f"input {' and '.join(map(str, ports))} has slices",)] if ports else [("as its outputs say",)]
+    starts, count = _value(model, graph.source(layer.id, 1)), _value(model, graph.source(layer.id, 0))
+    found: list[tuple[str, ...]] = []
+    if starts is None:
+        found.append(("starts if", *_origin(graph, layer.id, 1)))
+    else:
+        found.append(("starts always",) if starts else ("never starts",))
+    result = layer.condition
+    goes_on = None if result is None else _value(model, layer.bodies[0].graph.source(result))
+    if result is not None and goes_on is None:
+        found.append(("goes on while", *_origin(layer.bodies[0].graph, result, 0)))
+    elif result is not None:
+        found.append(("no condition ends it",) if goes_on else ("ends after the first iteration",))
+    if count is None:
+        found.append(("as many iterations as", *_origin(graph, layer.id, 0)))
+    elif count < 0 or count == NO_LIMIT:
+        found.append(("no limit",))
+    else:
+        found.append((f"{count:,} iteration",))
+    return found
+
+
+def _origin(graph: Graph, layer: int, index: int) -> tuple[str, ...]:
+    source = graph.source(layer, index)
+    return () if source is None else (source.name[:20], f"({TYPES.get(source.type, source.type)}")
+
+
+def _value(model: ModelFile, source: Layer | None) -> int | None:
+    if source is None or source.type != "Constant":
+        return None
+    found = model.constant(source)
+    return None if found is None or found.size != 1 else int(found.reshape(-1)[0])
+
+
+# --- port maps -----------------------------------------------------------------------------------------------------
+
+
+def port_map_faults(drawing: Drawing, model: ModelFile, path: tuple[int, ...]) -> Iterator[str]:
+    """What is wrong in the view of a port map."""
+    graph, layer = next((graph, layer) for ids, graph, layer in model.loops() if ids == path)
+    if layer.type == "If":
+        yield from _branch_ports(drawing, graph, layer)
+        return
+    yield from _lines_on_the_end([one.text for one in drawing.free], model, graph, layer)
+    body = layer.bodies[0]
+    yield from _port_wires(drawing, _entries(layer))
+    yield from _port_boxes(drawing, graph, layer)
+    for parameter in body.graph.of("Parameter"):
+        box = drawing.boxes.get(f"n{parameter.id}")
+        if box is not None and (layer.role(parameter.id) == "current iteration") != ("current iteration" in box.lines):
+            yield f"{parameter.name} is {layer.role(parameter.id)}: {box.lines}"
+
+
+def _entries(layer: Layer) -> dict[tuple[str, str], tuple[str, Cut | None]]:
+    """The entries of a loop's port map by the boxes that they join: role, and how they cut."""
+    body = layer.bodies[0]
+    wanted: dict[tuple[str, str], tuple[str, Cut | None]] = {}
+    for entry in body.inputs:
+        if entry.port is not None:
+            role = "current iteration" if entry.purpose else layer.role(entry.inner)
+            wanted[f"in{entry.port}", f"n{entry.inner}"] = (role, entry.cut)
+    for entry in body.outputs:
+        if entry.port is not None:
+            word = "condition" if entry.purpose else "concatenated" if entry.cut is not None else "last value"
+            wanted[f"n{entry.inner}", f"out{entry.port}"] = (word, entry.cut)
+        elif entry.purpose:
+            wanted[f"n{entry.inner}", f"condition{entry.inner}"] = ("condition", None)
+    for parameter in body.graph.of("Parameter"):
+        tail = layer.carried_from(parameter.id)
+        if tail is not None:
+            wanted[f"n{tail}", f"next{parameter.id}"] = ("back edge", None)
+    return wanted
+
+
+def _port_wires(drawing: Drawing, wanted: dict[tuple[str, str], tuple[str, Cut | None]]) -> Iterator[str]:
+    got = {(one.source, one.target) for one in drawing.joins}
+    for source, target in sorted(set(wanted) ^ got):
+        yield f"{'no' if (source, target) in wanted else 'a needless'} wire from {source} to {target}"
+    by_ends = {}
+    for wire in drawing.wires:
+        tip = wire.tips[0] if wire.tips else (0.0, 0.0)
+        near = [one.text for one in drawing.free if abs(one.y - tip[1]) < 24 or
+                any(abs(one.y - y) < 24 for _, y in wire.ends)]  # fmt: skip
+        by_ends[wire.title] = near
+        if wire.title and not any(one == wire.title.partition(": ")[0] for one in near):
+            yield f"beside the wire {wire.title!r} stands {near}"
+    joined = _titles(drawing)
+    for ends, (role, cut) in wanted.items():
+        title = joined.get(ends, "")
+        if not says_role(title, role):
+            yield f"the wire from {ends[0]} to {ends[1]} is {role}: {title!r}"
+        if cut is not None and not says_cut(title, cut):
+            yield f"the wire from {ends[0]} to {ends[1]} is cut {cut}: {title!r}"
+
+
+def _titles(drawing: Drawing) -> dict[tuple[str, str], str]:
+    """The title of the wire between two boxes; each wire of a port map is one alone."""
+    found = {}
+    for wire in drawing.wires:
+        tips = [item.id for tip in wire.tips for item in drawing.boxes.values()
+                if abs(item.area.x - tip[0]) < 5 and item.area.y <= tip[1] <= item.area.bottom]  # fmt: skip
+        begins = [item.id for x, y in wire.ends for item in drawing.boxes.values() if item.area.holds(x, y, 1)]
+        found.update({(begin, tip): wire.title for begin in begins for tip in tips})
+    return found
+
+
+def _port_boxes(drawing: Drawing, graph: Graph, layer: Layer) -> Iterator[str]:
+    """Names, types and shapes of what is outside."""
+    for id, box in drawing.boxes.items():
+        if id.startswith("in") and id[2:].isdigit():
+            source = graph.source(layer.id, int(id[2:]))
+            if source is not None:
+                given = graph.layers[layer.id].sources[int(id[2:])]
+                assert given is not None
+                if not names(box.lines[0], source, graph) or _form(*source.forms[given[1]]) not in " ".join(box.lines):
+                    yield f"input {id[2:]} is {source.name} {_form(*source.forms[given[1]])}: {box.lines}"
+        if id.startswith("out") and id[3:].isdigit() and _form(*layer.forms[int(id[3:])]) not in " ".join(box.lines):
+            yield f"output {id[3:]} is {_form(*layer.forms[int(id[3:])])}: {box.lines}"
+
+
+def _form(element_type: str, dims: tuple[int, ...]) -> str:
+    return f"{element_type}[{','.join('?' if size < 0 else str(size) for size in dims)}]"
+
+
+def _branch_ports(drawing: Drawing, graph: Graph, layer: Layer) -> Iterator[str]:
+    wanted = {}
+    for body in layer.bodies:
+        for entry in body.inputs:
+            wanted[f"in{entry.port}", f"{body.role}.n{entry.inner}"] = ("", None)
+        for entry in body.outputs:
+            if entry.port is not None:
+                wanted[f"{body.role}.n{entry.inner}", f"out{entry.port}"] = (f"if {body.role} ran", None)
+    yield from _port_wires(drawing, wanted)
+    yield from _port_boxes(drawing, graph, layer)
+    source = graph.source(layer.id, 0)
+    if source is not None and not any(source.name[:20] in one.text for one in drawing.free):
+        yield f"nothing says that {source.name} is the condition"
