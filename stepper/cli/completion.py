@@ -159,7 +159,7 @@ _COMPLETERS: Final[Mapping[str, Completer]] = MappingProxyType({
     "loop": lambda parsed_args, **_: _in_model(parsed_args, _loops),
     "addresses": _addresses,
     "at": _addresses,
-    "highlight": _addresses,
+    **dict.fromkeys(("highlight", "around", "begin", "end", "detail", "why"), _addresses),
     "breaks": _breaks,
     "topic": _topics,
     "npy": _files(".npy"),

@@ -296,6 +296,13 @@ def _add_export(export: Parser) -> None:
     )
     export.add_flag("--carried", help="of bodies draw only what goes in, is carried and comes out")
     add("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")
+    add("--around", metavar="OP", help="draw the neighbourhood of an operation alone")
+    add("--hops", type=arguments.count, metavar="N", help="how far the neighbourhood reaches (2)")
+    add(
+        "--from", dest="begin", metavar="OP", help="with --to: draw the operations on all ways from here to there alone"
+    )
+    add("--to", dest="end", metavar="OP", help="where these ways end")
+    add("--detail", metavar="OP", help="draw the whole small, and the neighbourhood of an operation large beside it")
     add("--preset", choices=tuple(Preset), help="paper: 84 mm to the right; slide: 1280 x 720; docs: 820 pixels")
     add(
         "--direction",

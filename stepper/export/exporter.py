@@ -28,6 +28,8 @@ from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import model_figure, rolled_figure
 from stepper.export.views.story import story_figure
 from stepper.export.views.unrolled import unrolled_figure
+from stepper.export.zooms.places import USUAL_HOPS, zoom_named
+from stepper.export.zooms.zoomed import prepared, usual_view, zoomed
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
 from stepper.ir.model import Model
@@ -49,6 +51,10 @@ def export(
     `machine` makes a run of this model at its beginning (None: there are no inputs). Raise UsageError where the request
     and the format do not fit.
     """
+    if request.zoom is not None and format.subject is not FormatSubject.FIGURE:
+        raise UsageError(
+            f"--as {format.name} has all operations; --around, --from and --detail draw a part of a figure"
+        )
     if format.subject is FormatSubject.MODEL:
         written: FileContent = writer_of(format)(model, request)
         return written
@@ -84,7 +90,12 @@ def save(written: FileContent, target: OutputFile) -> None:
 def picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
     """Return the figure of a request; `machine` makes a run of this model at its beginning (None: without inputs)."""
     request = replace(request, content=replace(request.content, model=model))
-    found = _picture(model, machine, request)
+    zoom = request.zoom
+    if zoom is None:
+        found = _picture(model, machine, request)
+    else:
+        view = request.view or usual_view(zoom, has_inputs=machine is not None)
+        found = zoomed(model, _picture(model, machine, prepared(model, request, zoom, view)), zoom)
     title = found.figure.title if request.title is None else request.title
     texts = (found.figure.description,) if request.caption is None else (request.caption, found.figure.description)
     said = " ".join(texts)
@@ -190,17 +201,27 @@ def draw(
     direction: TimeDirection | str = TimeDirection.DOWN,
     width: int | None = None,
     legend: bool = True,
+    around: str | None = None,
+    ways: tuple[str, str] | None = None,
+    detail: str | None = None,
+    hops: int = USUAL_HOPS,
     partner: Partner | None = None,
 ) -> Picture:
     """Return a figure of a model (or of a path), or of a run of it where there are inputs; a notebook shows it.
 
-    `why` is what a story is of: an address, or `end`. `partner` computes the operations that it claims.
+    `around` is the address of an operation of which the neighbourhood alone is drawn, `ways` are two between which all
+    ways are; with `detail` the whole stands small beside the neighbourhood. `why` is what a story is of: an address, or
+    `end`. `partner` computes the operations that it claims.
     `written("svg")` and the other formats give the content of a file. Raise the errors of stepper.errors.
     """
     from stepper.engine.compiler import compile_model, given_away
     from stepper.engine.inputs import bind_inputs
 
     model = opened(model)
+    zoom = None
+    if any(asked is not None for asked in (around, ways, detail)):
+        compiled = compile_model(model, partner=partner)
+        zoom = zoom_named(compiled, around=around, ways=ways, detail=detail, hops=hops, depth=depth)
 
     def machine() -> Machine:
         return Machine(compile_model(model, partner=partner), bind_inputs(model, inputs or {}))
@@ -221,6 +242,7 @@ def draw(
         width=width,
         direction=_of(TimeDirection, direction),
         legend=legend,
+        zoom=zoom,
     )
     if depth is None:
         depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None))

@@ -19,6 +19,7 @@ from stepper.export.figures.figure import Figure
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.options import FigureView, LayoutEngine, Theme, TimeDirection
+from stepper.export.zooms.places import Zoom
 from stepper.files.kinds import FigureFormat, FormatSubject, figure_format
 from stepper.wording import excerpt
 
@@ -35,7 +36,7 @@ class FigureRequest(Struct, frozen=True):
     the pixels of a PNG for one of the figure. `direction` of iterations: RIGHT is the figure of textbooks, on a `slide`
     of 16 to 9 if wanted. `title` stands above ("": nothing, None: what is drawn), `caption` is
     text for those who do not see the figure, before what it says itself; `legend`: lines and boxes are explained.
-    `warn` gets sentences that a user should read.
+    `zoom` is the part that is drawn. `warn` gets sentences that a user should read.
     """
 
     view: FigureView | None = None
@@ -52,6 +53,7 @@ class FigureRequest(Struct, frozen=True):
     caption: str | None = None
     legend: bool = True
     layout: LayoutEngine = LayoutEngine.OWN
+    zoom: Zoom | None = None
     rules: Rules = Rules.SPEC
     warn: Callable[[str], None] = _ignore
 

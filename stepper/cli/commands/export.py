@@ -26,6 +26,8 @@ from stepper.export.exporter import default_depth, default_view, export, save
 from stepper.export.figures.content import FigureContent, Highlight, patterns
 from stepper.export.options import ConstantStyle, FigureView, LayoutEngine, Preset, Theme, TimeDirection, ValueDetail
 from stepper.export.picture import FigureRequest, FileContent
+from stepper.export.zooms.places import USUAL_HOPS, Zoom, zoom_named
+from stepper.export.zooms.zoomed import usual_view
 from stepper.files.kinds import (
     ARRAYS,
     FORMATS,
@@ -148,7 +150,10 @@ def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:
 def _written(
     options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
 ) -> FileContent:
+    zoom = _zoom(model, options)
     usual = default_view(model, has_inputs=machine is not None)
+    if zoom is not None:
+        usual = usual_view(zoom, has_inputs=machine is not None)
     if format.subject is FormatSubject.RUN:
         usual = FigureView.UNROLLED
     view = FigureView(options.view or (usual if options.why is None else FigureView.STORY))
@@ -185,6 +190,7 @@ def _written(
         title=options.title,
         direction=TimeDirection(options.direction or TimeDirection.DOWN),
         slide=options.preset == Preset.SLIDE,
+        zoom=zoom,
         caption=options.caption,
         legend=options.legend == "on",
         layout=LayoutEngine(options.layout),
@@ -208,6 +214,20 @@ def _with_preset(options: argparse.Namespace) -> argparse.Namespace:
     if options.theme == Theme.AUTO and options.preset != Preset.DOCS:
         chosen.theme = Theme.LIGHT
     return chosen
+
+
+def _zoom(model: Model, options: argparse.Namespace) -> Zoom | None:
+    """Return the part of the figure that the options ask for; None: all of it."""
+    if (options.begin is None) is not (options.end is None):
+        raise UsageError("--from A and --to B belong together: all ways from A to B")
+    if options.hops is not None and options.around is None and options.detail is None:
+        raise UsageError(f"--hops {options.hops} is for --around OP or --detail OP")
+    if options.around is options.begin is options.detail is None:
+        return None
+    ways = None if options.begin is None else (options.begin, options.end)
+    hops = USUAL_HOPS if options.hops is None else options.hops
+    compiled = _compiled(model, options)
+    return zoom_named(compiled, around=options.around, ways=ways, detail=options.detail, hops=hops, depth=options.depth)
 
 
 def _highlight(model: Model, options: argparse.Namespace) -> Highlight:

@@ -44,7 +44,7 @@ def composed(figure: Figure, layout: FigureLayout) -> PageDrawing:
     items: tuple[Shape, ...] = (
         Rectangle("page", 0, 0, width, height),
         *((TextLine("heading", MARGIN, MARGIN + 10, figure.title),) if figure.title else ()),
-        *_shapes(layout, MARGIN, above),
+        *shapes_of(layout, MARGIN, above),
         *(TextLine("small", MARGIN, below + _BELOW * index, line) for index, line in enumerate(lines)),
         *legend,
     )
@@ -57,7 +57,7 @@ def composed_alone(figure: Figure, layout: FigureLayout) -> PageDrawing:
     inner = max(layout.width * CELL, min(legend_width(samples), _LEGEND))
     legend, bottom = legend_drawn(samples, MARGIN, layout.height * ROW + 2 * MARGIN, inner)
     width, height = inner + 2 * MARGIN, bottom + (MARGIN if legend else 0)
-    items = (Rectangle("page", 0, 0, width, height), *_shapes(layout, MARGIN, MARGIN), *legend)
+    items = (Rectangle("page", 0, 0, width, height), *shapes_of(layout, MARGIN, MARGIN), *legend)
     return PageDrawing(width, height, figure.title, figure.description, items)
 
 
@@ -66,7 +66,7 @@ def line_class(node: FigureNode, index: int) -> str:
     return "label" if index == 0 else "mark" if node.marks and index == len(node.texts) - 1 else "small"
 
 
-def _shapes(layout: FigureLayout, dx: float, dy: float) -> Iterator[Shape]:
+def shapes_of(layout: FigureLayout, dx: float, dy: float) -> Iterator[Shape]:
     """Yield the shapes of a layout in the order of painting, moved."""
     place = _PagePlace(dx, dy)
     for frame in layout.frames:
@@ -100,13 +100,18 @@ class _PagePlace:
         x, y = self.dx + box.x * CELL, self.dy + box.y * ROW + _INSET
         width, height = box.width * CELL, box.height * ROW - 2 * _INSET
         items: list[Shape] = [Rectangle("box", x, y, width, height, 13 if node.kind in ROUNDED else 4)]
+        aside = 0
+        if node.kind in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW):
+            is_above = node.kind is NodeKind.CUT_ABOVE
+            aside = -4 if is_above else 6
+            items = [_tear(x, width, y + height - 6 if is_above else y + 3)]
         if node.kind is NodeKind.END:  # the final bar of music: thin, thick
             edge = x + width
             items = [
                 Path(style, (((at, y), (at, y + height)),)) for style, at in (("thin", edge - 6), ("bar", edge - 2))
             ]
         pictured = node.thumbnail.height if node.thumbnail is not None else 0
-        top = y + (height - (len(node.texts) + pictured) * ROW) / 2
+        top = y + (height - (len(node.texts) + pictured) * ROW) / 2 + aside
         for index, text in enumerate(node.texts):
             items.append(TextLine(line_class(node, index), x + width / 2, top + ROW * index + 12, text, "middle"))
         if node.thumbnail is not None:
@@ -146,6 +151,13 @@ class _PagePlace:
 
     def _y(self, row: int) -> float:
         return self.dy + row * ROW + ROW / 2
+
+
+def _tear(x: float, width: float, y: float) -> Path:
+    """Return a torn edge: a zigzag line of as many teeth as there is room for."""
+    teeth = max(2, round(width / 12))
+    step = width / (2 * teeth)
+    return Path("tear", (tuple((x + step * at, y + (2.5 if at % 2 else -2.5)) for at in range(2 * teeth + 1)),))
 
 
 def _thumbnail(picture: Thumbnail, x: float, y: float, width: float, height: float) -> Iterator[Shape]:

@@ -149,8 +149,12 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("wire", "dashed", stroke_dasharray="5 4", stroke_linecap="butt"),
     _rule("wire", "bad", stroke="mark"),
     _rule("tip", "bad", fill="mark"),
+    _rule("panel", fill="page"),
+    _rule("region sight", fill="none", stroke="now-edge", stroke_width="1.6"),
+    _rule("sight", stroke_width="0.8"),
     _rule("box", "highlighted", fill="now", stroke="now-edge", stroke_width="3"),
     _rule("frame", "highlighted", stroke="now-edge", stroke_width="3"),
+    _rule("box frame wire", "far", stroke_width="0.6"),  # the overview beside a detail
     _rule("box frame", "idle", fill="body", stroke="body-edge", stroke_dasharray="2 3"),
     _rule(_TEXTS, "idle", fill="quiet", font_weight="normal"),
     _rule("wire", "idle", stroke="body-edge", stroke_dasharray="2 3"),

@@ -30,6 +30,8 @@ class NodeKind(StrEnum):
     OUTPUT = "output"
     CONCATENATION = "concatenation"
     ELLIPSIS = "ellipsis"
+    CUT_ABOVE = "cut-above"
+    CUT_BELOW = "cut-below"
     END = "end"
     SIDE = "side"
     ITERATION = "iteration"
@@ -219,3 +221,8 @@ class Figure(Struct, frozen=True, dict=True):
     def parent(self, id: str) -> str:
         """Return the cluster that a node or a cluster stands in."""
         return self.by_id[id].cluster if id in self.by_id else self.clusters_by_id[id].parent
+
+    def name_of(self, id: str) -> str:
+        """Return what a box or a frame is called: of a formula the name below it."""
+        node = self.by_id.get(id)
+        return self.clusters_by_id[id].label if node is None else node.name or node.label

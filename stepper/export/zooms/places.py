@@ -1,0 +1,159 @@
+"""Operations that a zoom is about: where they stand in the model, and which box of a figure shows them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from stepper.engine.program import CompiledModel
+from stepper.errors import UsageError
+from stepper.export.figures.builder import body_prefix
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.drawn_graph import drawn_graph
+from stepper.export.figures.loop_paths import LoopPath
+from stepper.ir.model import Body, Graph, Layer
+from stepper.query.address_resolution import Target, resolve
+from stepper.query.address_syntax import parse_address
+from stepper.query.atlas import Atlas
+
+USUAL_HOPS: Final = 2
+
+
+class BodyStep(NamedTuple):
+    """A step into a body: the loop or If, the graph in which it stands, and which of its bodies."""
+
+    layer: Layer
+    outer: Graph
+    body: Body
+
+
+class FigurePlace(Struct, frozen=True, eq=False):
+    """An operation that a user has named with `address`; `iteration` is that of the loop around it (None: not said)."""
+
+    address: str
+    steps: tuple[BodyStep, ...]
+    graph: Graph
+    layer: Layer
+    iteration: int | None = None
+
+    @property
+    def loop(self) -> LoopPath | None:
+        """The innermost loop around it."""
+        return next((loop for loop in reversed(self.around) if loop.layer.is_loop), None)
+
+    @property
+    def around(self) -> tuple[LoopPath, ...]:
+        """All loops and Ifs around it, outer before inner."""
+        layers = [step.layer for step in self.steps]
+        return tuple(LoopPath(tuple(layers[:at]), step.layer, step.outer) for at, step in enumerate(self.steps))
+
+    def depth_in(self, root: LoopPath | None) -> int:
+        """Return how many levels below a figure of `root` (None: of the model) it stands.
+
+        Raise UsageError where it is not inside.
+        """
+        if root is None:
+            return len(self.steps)
+        depth = next((at for at, step in enumerate(self.steps) if step.layer is root.layer), None)
+        if depth is None:
+            raise UsageError(
+                f"'{self.address}' is not inside of {root.title}; --loop names another one, or use --view model"
+            )
+        return len(self.steps) - depth - 1
+
+    def shapes_in(self, root: LoopPath | None, content: FigureContent) -> tuple[str, str]:
+        """Return the ids of its box and of its open frame in the model's figure, or in the rolled one of `root`."""
+        begin = len(self.steps) - self.depth_in(root) - (root is not None)
+        prefix = ""
+        for step in self.steps[begin:]:
+            prefix = body_prefix(prefix, step.layer, step.body)
+        body = self.steps[-1].body if self.steps and self.steps[-1].layer.is_loop else None
+        drawn = drawn_graph(self.graph, body, content.folding(self.graph))
+        return f"{prefix}n{drawn.box_of[self.layer.id]}", f"{prefix}c{self.layer.id}"
+
+
+def place_named(address: str, compiled: CompiledModel) -> FigurePlace:
+    """Return the place that an address names. Raise UsageError for one that names none, or several."""
+    return _place(address, resolve(parse_address(address), compiled), compiled)
+
+
+def _place(address: str, target: Target, compiled: CompiledModel) -> FigurePlace:
+    atlas = Atlas(compiled)
+    steps = []
+    for depth, layer in enumerate(target.program.path):
+        inside = atlas.ancestor(target.program, depth + 1).graph
+        body = next(body for body in layer.bodies if body.graph is inside)
+        steps.append(BodyStep(layer, atlas.ancestor(target.program, depth).graph, body))
+    asked = target.iterations[-1] if target.iterations else None
+    return FigurePlace(
+        address=address,
+        steps=tuple(steps),
+        graph=target.program.graph,
+        layer=target.named,
+        iteration=asked if isinstance(asked, int) else None,
+    )
+
+
+class ZoomKind(StrEnum):
+    """Kind of a zoom: one operation with its neighbours, what lies between two, or the first inside of the whole."""
+
+    AROUND = "around"
+    BETWEEN = "between"
+    DETAIL = "detail"
+
+
+OPTIONS: Final = {
+    ZoomKind.AROUND: "--around",
+    ZoomKind.BETWEEN: "--from and --to",
+    ZoomKind.DETAIL: "--detail",
+}
+"""Options of the command line by what they ask for."""
+
+
+class Zoom(Struct, frozen=True, eq=False):
+    """The part of a figure that is drawn: what is round `place` within so many `hops`, or between it and `end`.
+
+    `depth` is how many levels of bodies are drawn inside of their layers (None: as many as it takes).
+    """
+
+    kind: ZoomKind
+    place: FigurePlace
+    end: FigurePlace | None = None
+    hops: int = USUAL_HOPS
+    depth: int | None = None
+
+    @property
+    def places(self) -> tuple[FigurePlace, ...]:
+        """The operations that it names."""
+        return (self.place,) if self.end is None else (self.place, self.end)
+
+    @property
+    def loop(self) -> LoopPath | None:
+        """The innermost loop around all of them."""
+        if self.end is None:
+            return self.place.loop
+        shared = [loop for loop in self.place.around if any(loop.layer is one.layer for one in self.end.around)]
+        return next((loop for loop in reversed(shared) if loop.layer.is_loop), None)
+
+
+def zoom_named(
+    compiled: CompiledModel,
+    *,
+    around: str | None = None,
+    ways: tuple[str, str] | None = None,
+    detail: str | None = None,
+    hops: int = USUAL_HOPS,
+    depth: int | None = None,
+) -> Zoom | None:
+    """Return the part of a figure that one of these addresses asks for; None for none. Raise UsageError for several."""
+    asked = {ZoomKind.AROUND: (around,), ZoomKind.BETWEEN: ways or (None,), ZoomKind.DETAIL: (detail,)}
+    given = {kind: addresses for kind, addresses in asked.items() if addresses[0] is not None}
+    if len(given) > 1:
+        names = " and ".join(OPTIONS[kind] for kind in given)
+        raise UsageError(f"{names} are parts of their own; name one of them")
+    for kind, addresses in given.items():
+        place, *end = (place_named(address, compiled) for address in addresses if address is not None)
+        return Zoom(kind, place, end[0] if end else None, hops, depth)
+    return None

@@ -1,0 +1,129 @@
+"""A part of a figure: the boxes that stay with the frames around them, and marks where the rest was cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.labels import shortened
+from stepper.wording import counted
+
+
+class Cut(Struct, frozen=True):
+    """Boxes that were left out beside some others: their inputs, or their readers, in the frame `cluster`."""
+
+    boxes: tuple[str, ...]
+    beyond: tuple[str, ...]
+    cluster: str
+    is_above: bool
+    more: bool
+
+
+def selected(figure: Figure, kept: Collection[str], *, marked: bool, bright: Collection[str] = ()) -> Figure:
+    """Return the figure with the kept boxes alone, in their frames; with marks for what was cut off, if wanted.
+
+    What stands in a frame that is kept as a whole stays. `bright` are the boxes and frames to be highlighted.
+    """
+    frames = _frames(figure, kept)
+    nodes = [node for node in figure.nodes if node.id in kept]
+    edges = [edge for edge in figure.edges if _stays(edge.source, kept, frames) and _stays(edge.target, kept, frames)]
+    found = [replace(node, highlighted=True) if node.id in bright else node for node in nodes]
+    if marked:
+        found = _with_back_edges(figure, found)
+        for number, cut in enumerate(_cuts(figure, kept, frames)):
+            node = _mark(figure, cut, f"cut{number}")
+            found.append(node)
+            ends = [(node.id, box) if cut.is_above else (box, node.id) for box in cut.boxes]
+            edges += [FigureEdge(source, target, EdgeKind.DATA) for source, target in ends]
+    return replace(
+        figure,
+        nodes=tuple(found),
+        edges=tuple(edges),
+        clusters=tuple(
+            replace(frame, highlighted=True) if frame.id in bright else frame
+            for frame in figure.clusters
+            if frame.id in frames
+        ),
+    )
+
+
+def frames_around(figure: Figure, id: str) -> Iterator[str]:
+    """Yield the frames around a box or a frame, from the inside outwards."""
+    parent = figure.parent(id)
+    while parent:
+        yield parent
+        parent = figure.parent(parent)
+
+
+def within(figure: Figure, id: str) -> frozenset[str]:
+    """Return a box, or the boxes inside of a frame."""
+    if id in figure.by_id:
+        return frozenset((id,))
+    return frozenset(node.id for node in figure.nodes if id in frames_around(figure, node.id))
+
+
+def _frames(figure: Figure, kept: Collection[str]) -> Mapping[str, Cluster]:
+    ids = {frame for id in kept for frame in frames_around(figure, id)}
+    return {cluster.id: cluster for cluster in figure.clusters if cluster.id in ids}
+
+
+def _stays(end: str, kept: Collection[str], frames: Collection[str]) -> bool:
+    return end in kept or end in frames
+
+
+def _cuts(figure: Figure, kept: Collection[str], frames: Collection[str]) -> Iterator[Cut]:
+    """Yield what was cut off; boxes that lost the same have one mark."""
+    lost: dict[tuple[str, bool], dict[str, None]] = {}
+    left: set[tuple[str, bool]] = set()
+    for edge in figure.edges:
+        if edge.kind in (EdgeKind.BACK, EdgeKind.ENDS):
+            continue
+        for mine, other, is_above in ((edge.target, edge.source, True), (edge.source, edge.target, False)):
+            if mine not in kept:
+                continue
+            if other in kept or other in frames:
+                left.add((mine, is_above))
+            else:
+                lost.setdefault((mine, is_above), {})[other] = None
+    alike: dict[tuple[tuple[str, ...], str, bool, bool], list[str]] = {}
+    for (mine, is_above), others in lost.items():
+        cluster = _shared_frame(figure, mine, next(iter(others)))
+        key = tuple(others), cluster, is_above, (mine, is_above) in left
+        alike.setdefault(key, []).append(mine)
+    for (others_, cluster, is_above, more), boxes in alike.items():
+        yield Cut(tuple(boxes), others_, cluster, is_above, more)
+
+
+def _shared_frame(figure: Figure, mine: str, other: str) -> str:
+    around = {*frames_around(figure, other), ""}
+    return next((frame for frame in frames_around(figure, mine) if frame in around), "")
+
+
+def _mark(figure: Figure, cut: Cut, tail: str) -> FigureNode:
+    names = [figure.name_of(id) for id in cut.beyond]
+    if len(names) == 1:
+        label = f"… {shortened(names[0], 24)}"
+    else:
+        word = "input" if cut.is_above else "reader"
+        label = f"… {counted(len(names), f'more {word}' if cut.more else word)}"
+    before, dot, _ = cut.boxes[0].rpartition(".")
+    prefix = before + dot if cut.cluster == figure.parent(cut.boxes[0]) else ""
+    kind = NodeKind.CUT_ABOVE if cut.is_above else NodeKind.CUT_BELOW
+    return FigureNode(f"{prefix}{tail}", kind, label, title=", ".join(names), cluster=cut.cluster)
+
+
+def _with_back_edges(figure: Figure, nodes: Sequence[FigureNode]) -> list[FigureNode]:
+    """Return the boxes, those that lost the other end of a back edge with a line that names it."""
+    kept = {node.id for node in nodes}
+    lines: dict[str, list[str]] = {}
+    for edge in figure.edges:
+        if edge.kind is not EdgeKind.BACK or (edge.source in kept) == (edge.target in kept):
+            continue
+        if edge.source in kept:
+            lines.setdefault(edge.source, []).append(f"… then {shortened(figure.name_of(edge.target), 24)}")
+        else:
+            lines.setdefault(edge.target, []).append(f"… after {shortened(figure.name_of(edge.source), 24)}")
+    return [replace(node, lines=(*node.lines, *lines[node.id])) if node.id in lines else node for node in nodes]

@@ -1,0 +1,91 @@
+"""All ways that values take from one box of a figure to another: through frames, and over back edges."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from stepper.errors import UsageError
+from stepper.export.figures.figure import EdgeKind, Figure
+from stepper.export.zooms.selection import within
+from stepper.wording import enumerated
+
+_MOST_NAMED: Final = 8
+"""Boxes that a message lists."""
+
+_Links = Mapping[str, Collection[str]]
+
+
+def between(figure: Figure, begin: str, end: str) -> Collection[str]:
+    """Return the boxes on all ways from one box or frame to another, both among them; from itself to itself: cycles.
+
+    Raise UsageError, with what can be reached, where there is none.
+    """
+    forward, backward = _links(figure)
+    first, last = within(figure, begin), within(figure, end)
+    if begin != end:  # a way begins where it last leaves the one, and ends where it first comes to the other
+        forward.update(dict.fromkeys(last, ()))
+        backward.update(dict.fromkeys(first, ()))
+    below, above = _reached(forward, first), _reached(backward, last)
+    if below.keys().isdisjoint(last):
+        raise UsageError(_no_way(figure, begin, end))
+    return {*first, *last, *(box for box in below if box in above)}
+
+
+def _links(figure: Figure) -> tuple[dict[str, Collection[str]], dict[str, Collection[str]]]:
+    forward: dict[str, dict[str, None]] = {}
+    backward: dict[str, dict[str, None]] = {}
+    for edge in figure.edges:
+        if edge.kind is not EdgeKind.ENDS and edge.source in figure.by_id and edge.target in figure.by_id:
+            forward.setdefault(edge.source, {})[edge.target] = None
+            backward.setdefault(edge.target, {})[edge.source] = None
+    return dict(forward), dict(backward)
+
+
+def _reached(links: _Links, begin: Collection[str]) -> dict[str, None]:
+    """Return what can be reached over at least one edge, the nearest first."""
+    found: dict[str, None] = {}
+    waiting = [box for one in begin for box in links.get(one, ())]
+    for box in waiting:
+        if box not in found:
+            found[box] = None
+            waiting += links.get(box, ())
+    return found
+
+
+def _no_way(figure: Figure, begin: str, end: str) -> str:
+    """Return that there is none, what there is in its place, and whether a loop's control depends on it."""
+    forward, _ = _links(figure)
+    first, last = within(figure, begin), within(figure, end)
+    one, other = _quoted(figure, begin), _quoted(figure, end)
+    below = _reached(forward, first)
+    sentences = [f"there is no way from {one} to {other}"]
+    if begin == end:
+        sentences = [f"there is no way from {one} back to itself: no back edge carries what follows from it"]
+    elif not _reached(forward, last).keys().isdisjoint(first):
+        sentences.append(f"but there is one from {other} to {one}")
+    controls = _controlled(figure, {*first, *below}, end)
+    if controls:
+        sentences.append(f"but it decides how {enumerated(controls)} runs, which is around {other}")
+    names = [_quoted(figure, box) for box in below if box not in first]
+    if names:
+        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        sentences.append(f"from {one} the ways lead to {', '.join(names[:_MOST_NAMED])}{more}")
+    else:
+        sentences.append(f"nothing that is drawn reads {one}")
+    return "; ".join(sentences)
+
+
+def _quoted(figure: Figure, id: str) -> str:
+    return f"'{figure.name_of(id)}'" if id in figure.by_id else figure.name_of(id)
+
+
+def _controlled(figure: Figure, sources: Collection[str], end: str) -> list[str]:
+    """Return the frames around a box whose trip count or condition comes from one of these."""
+    frames = set()
+    frame = figure.parent(end)
+    while frame:
+        frames.add(frame)
+        frame = figure.parent(frame)
+    found = (edge.target for edge in figure.edges if edge.target in frames and edge.source in sources)
+    return [figure.clusters_by_id[id].label for id in dict.fromkeys(found)]
