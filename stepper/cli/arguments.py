@@ -184,6 +184,14 @@ def scale(text: str) -> float:
     return value
 
 
+def pace(text: str) -> float:
+    """Return seconds from 0.1 to 60."""
+    value = _float(text)
+    if not 0.1 <= value <= 60:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a pace; write seconds from 0.1 to 60")
+    return value
+
+
 def tolerance(text: str) -> float:
     """Return a number that is finite and not negative."""
     value = _float(text)

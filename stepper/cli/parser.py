@@ -320,7 +320,14 @@ def _add_export(export: Parser) -> None:
         default="own",
         help="who lays SVG, PDF and PNG out (own: the same bytes everywhere)",
     )
-    add("--check", metavar="FILE", help="write nothing; exit with 1 where FILE is not what would be written")
+    add("--frames", metavar="DIR", help="a drawing for each iteration, all of one size, as DIR/0000.svg, ...")
+    export.add_flag("--animate", help="an SVG that plays the iterations, in an <img> as well, without a script")
+    add("--pace", type=arguments.pace, metavar="SECONDS", help="how long it shows each iteration (1.2)")
+    add(
+        "--check",
+        metavar="FILE",
+        help="write nothing; exit with 1 where FILE (with --frames the folder DIR) is not what would be written",
+    )
     add("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")
     arguments.add_inputs(export)
     arguments.add_states(export)

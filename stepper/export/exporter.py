@@ -19,7 +19,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.legend import legend_of
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
-from stepper.export.figures.loop_trace import Tracer, split_activation
+from stepper.export.figures.loop_trace import WHOLE, LoopTrace, Tracer, split_activation
 from stepper.export.options import ConstantStyle, FigureView, Theme, TimeDirection, ValueDetail
 from stepper.export.picture import FigureRequest, FileContent, Picture, writer_of
 from stepper.export.textbook.lanes import textbook
@@ -39,6 +39,10 @@ from stepper.recording.options import Iterations
 
 S = TypeVar("S", bound=StrEnum)
 
+MOST_STEPS: Final = 500
+"""Iterations of which a body is drawn step by step at most."""
+MOST_BELOW: Final = 100
+"""Iterations below each other in steps at most: every frame has all of them."""
 MANY: Final = 200
 """Iterations above which a drawing is warned about."""
 
@@ -68,7 +72,8 @@ def with_defaults(request: FigureRequest, format: FigureFormat) -> FigureRequest
     if request.iterations is None:
         request = replace(request, iterations=format.iterations)
     if request.content.values is ValueDetail.NONE:
-        request = replace(request, content=replace(request.content, values=ValueDetail(format.values)))
+        values = ValueDetail.FULL if request.in_steps else ValueDetail(format.values)
+        request = replace(request, content=replace(request.content, values=values))
     return request
 
 
@@ -113,8 +118,13 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         return _story(model, machine, request)
     name, around = split_activation(request.loop)
     loop = find_loop(model, name)
+    request = replace(request, view=view)
     if view is FigureView.ROLLED:
-        return Picture(rolled_figure(model, loop, request.content), request, loop)
+        figure = rolled_figure(model, loop, request.content)
+        if not request.in_steps or machine is None:
+            return Picture(figure, request, loop)
+        trace = _trace(machine(), loop, around, request, whole=MOST_STEPS, most=MOST_STEPS)
+        return Picture(figure, request, loop, trace, loop_facts(model, loop.outer, loop.layer))
     if view is FigureView.PORTS:
         return Picture(ports_figure(model, loop), request, loop)
     if machine is None:
@@ -123,17 +133,30 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         )
     if request.direction is TimeDirection.RIGHT:
         return _textbook(model, machine(), loop, around, request)
-    wanted = None if request.iterations is None else Iterations.parse(request.iterations)
-    tracer = Tracer(machine(), loop, around, wanted, request.content.values, measured=True)
-    trace = tracer.trace()
-    if trace.failed:
-        request.warn(trace.ended)
+    trace = _trace(machine(), loop, around, request, most=MOST_BELOW if request.in_steps else None)
     if len(trace.iterations) > MANY:
         request.warn(f"drawing {len(trace.iterations):,} iterations; --iters 0:3,-1 shows the first and the last")
-    if wanted is None and trace.left_out:
-        request.warn(f"showing {len(trace.iterations)} of {trace.count:,} iterations; --iters : shows all")
     facts = loop_facts(model, loop.outer, loop.layer)
     return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace, facts)
+
+
+def _trace(
+    machine: Machine,
+    loop: LoopPath,
+    around: tuple[int, ...],
+    request: FigureRequest,
+    *,
+    whole: int = WHOLE,
+    most: int | None = None,
+) -> LoopTrace:
+    """Return the run of a loop with the iterations that are to be shown: of more than `whole` the ends alone."""
+    wanted = None if request.iterations is None else Iterations.parse(request.iterations)
+    trace = Tracer(machine, loop, around, wanted, request.content.values, measured=True, whole=whole, most=most).trace()
+    if trace.failed:
+        request.warn(trace.ended)
+    if wanted is None and trace.left_out:
+        request.warn(f"showing {len(trace.iterations)} of {trace.count:,} iterations; --iters : shows all")
+    return trace
 
 
 def _story(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
@@ -176,7 +199,7 @@ def _textbook(
     made = textbook_page(book, width, title, text, is_slide=request.slide)
     if made.left_out:
         request.warn(f"not drawn: {'; '.join(made.left_out)}")
-    return Picture(figure, request, loop, trace, facts, made.drawing)
+    return Picture(figure, request, loop, trace, facts, made.drawing, made.times)
 
 
 def default_view(model: Model, *, has_inputs: bool) -> FigureView:

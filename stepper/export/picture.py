@@ -14,6 +14,7 @@ from stepper.element_types import Array
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.export.drawing.shapes import PageDrawing
+from stepper.export.drawing.timing import StepTimes
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure
 from stepper.export.figures.loop_paths import LoopPath
@@ -36,7 +37,8 @@ class FigureRequest(Struct, frozen=True):
     the pixels of a PNG for one of the figure. `direction` of iterations: RIGHT is the figure of textbooks, on a `slide`
     of 16 to 9 if wanted. `title` stands above ("": nothing, None: what is drawn), `caption` is
     text for those who do not see the figure, before what it says itself; `legend`: lines and boxes are explained.
-    `zoom` is the part that is drawn. `warn` gets sentences that a user should read.
+    `zoom` is the part that is drawn. `in_steps`: a run is wanted iteration by iteration; `pace` has an SVG play the
+    steps, each for so many seconds. `warn` gets sentences that a user should read.
     """
 
     view: FigureView | None = None
@@ -54,6 +56,8 @@ class FigureRequest(Struct, frozen=True):
     legend: bool = True
     layout: LayoutEngine = LayoutEngine.OWN
     zoom: Zoom | None = None
+    in_steps: bool = False
+    pace: float | None = None
     rules: Rules = Rules.SPEC
     warn: Callable[[str], None] = _ignore
 
@@ -69,7 +73,8 @@ class Picture(Struct, frozen=True):
     """A figure that can be written in every format, and that shows itself in a notebook.
 
     `loop_facts` are the sentences of the file on the beginning and the end of a loop that was run. `page` is what is
-    drawn where the figure alone does not say it (None: the figure, laid out); `story` is the data of a story.
+    drawn where the figure alone does not say it (None: the figure, laid out), `times` when its parts come to be;
+    `story` is the data of a story.
     """
 
     figure: Figure
@@ -78,6 +83,7 @@ class Picture(Struct, frozen=True):
     trace: LoopTrace | None = None
     loop_facts: tuple[str, ...] = ()
     page: PageDrawing | None = None
+    times: StepTimes | None = None
     story: Story | None = None
 
     def __str__(self) -> str:

@@ -73,6 +73,11 @@ class FigureFormat(NamedTuple):
     has_thumbnails: bool = False
 
     @property
+    def is_drawing(self) -> bool:
+        """True if it is a drawing of any figure, not a text from which another program makes one."""
+        return self.subject is FormatSubject.FIGURE and self.has_thumbnails
+
+    @property
     def kind(self) -> FileKind:
         """The kind of its files."""
         return FileKind(self.title, self.suffixes)

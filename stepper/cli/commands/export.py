@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from stepper.cli.arguments import page_width
 from stepper.cli.options.engine import is_usual, opened_model, partner_of
@@ -22,10 +22,11 @@ from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
-from stepper.export.exporter import default_depth, default_view, export, save
+from stepper.export.exporter import default_depth, default_view, export, picture, save, with_defaults
 from stepper.export.figures.content import FigureContent, Highlight, patterns
 from stepper.export.options import ConstantStyle, FigureView, LayoutEngine, Preset, Theme, TimeDirection, ValueDetail
 from stepper.export.picture import FigureRequest, FileContent
+from stepper.export.steps.frames import check_format, frames, made_folder, other_frames
 from stepper.export.zooms.places import USUAL_HOPS, Zoom, zoom_named
 from stepper.export.zooms.zoomed import usual_view
 from stepper.files.kinds import (
@@ -49,13 +50,19 @@ from stepper.query.address_syntax import parse_address
 from stepper.recording import open_recording
 from stepper.wording import enumerated, excerpt
 
+_PACE: Final = 1.2
+"""Seconds for which a picture that plays shows an iteration, unless it is said."""
+
 
 def execute(options: argparse.Namespace) -> int:
     """Draw and write, or check. Return 0 if all went well, FINDING for a file that is out of date."""
     options.protected = protected_files(options)
     format = _format(options)
+    _check_steps(options, format)
     target = _target(options, format)
     model, machine = _subject(options)
+    if options.frames is not None:
+        return _frames(options, model, machine, format)
     written = _written(options, model, machine, format)
     if options.check is not None:
         return _check(Path(options.check), written)
@@ -74,7 +81,7 @@ def _format(options: argparse.Namespace) -> FigureFormat:
     """Return the format of --as, else of the file's suffix; SVG without any. UsageError for a suffix of no format."""
     if options.format:
         return figure_format(options.format)
-    path = options.check or options.output
+    path = (options.check or options.output) if options.frames is None else None
     suffix = "" if path is None else Path(path).suffix
     if not suffix:
         return figure_format("svg")
@@ -89,9 +96,28 @@ def _format(options: argparse.Namespace) -> FigureFormat:
         raise UsageError(f"{option} {path}: {error}, or say with --as which") from None
 
 
+def _check_steps(options: argparse.Namespace, format: FigureFormat) -> None:
+    """Raise UsageError for options of steps that do not fit together."""
+    if options.pace is not None and not options.animate:
+        raise UsageError("--pace is for --animate: how long the picture shows each iteration")
+    if options.animate and (format.name != "svg" or options.frames is not None):
+        raise UsageError("--animate makes one SVG that plays; for files of any drawing, step by step, use --frames DIR")
+    if options.animate and options.layout == LayoutEngine.DOT:
+        raise UsageError("--animate needs --layout own")
+    if options.frames is None:
+        return
+    check_format(format)
+    if options.layout == LayoutEngine.DOT:
+        raise UsageError("--frames needs --layout own")
+    if options.output is not None:
+        raise UsageError("--frames DIR says where the files go; leave out -o")
+    if options.check is not None and Path(options.check).resolve() != Path(options.frames).resolve():
+        raise UsageError("with --frames DIR, --check is of the same DIR")
+
+
 def _target(options: argparse.Namespace, format: FigureFormat) -> OutputFile | None:
     """Return the file to write; None for stdout and with --check. OutputError where it may not be written."""
-    if options.check is not None or options.output in (None, "-"):
+    if options.check is not None or options.output in (None, "-") or options.frames is not None:
         return None
     target = OutputFile(Path(options.output), format.kind, options.protected, "-o")
     target.check()
@@ -150,7 +176,35 @@ def _compiled(model: Model, options: argparse.Namespace) -> CompiledModel:
 def _written(
     options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
 ) -> FileContent:
+    return export(model, machine, _request(options, model, machine, format), format)
+
+
+def _frames(
+    options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
+) -> int:
+    """Write or check a file for each step. Return FINDING where one is out of date."""
+    request = with_defaults(_request(options, model, machine, format), format)
+    files = frames(picture(model, machine, request), format)
+    folder, names, found = Path(options.frames), [], 0
+    for name, content in files:
+        if options.check is not None:
+            found = max(found, check_file(folder / name, content, "write it with --frames"))
+        else:
+            OutputFile(made_folder(folder) / name, format.kind, options.protected, "--frames").write(content)
+        names.append(name)
+    for name in other_frames(folder, names) if folder.is_dir() else ():
+        say(f"stepper: {folder / name} is no frame of this run; it was left as it is", file=sys.stderr)
+        found = FINDING if options.check is not None else 0
+    return found
+
+
+def _request(
+    options: argparse.Namespace, model: Model, machine: Callable[[], Machine] | None, format: FigureFormat
+) -> FigureRequest:
+    in_steps = options.frames is not None or options.animate
     zoom = _zoom(model, options)
+    if in_steps and zoom is not None:
+        raise UsageError("a part of a figure has no steps; leave out --around, --from, --to and --detail")
     usual = default_view(model, has_inputs=machine is not None)
     if zoom is not None:
         usual = usual_view(zoom, has_inputs=machine is not None)
@@ -159,9 +213,12 @@ def _written(
     view = FigureView(options.view or (usual if options.why is None else FigureView.STORY))
     if (view is FigureView.STORY) is not (options.why is not None):
         raise UsageError("--view story and --why belong together: --why ADDRESS, or --why end")
-    if view is not FigureView.UNROLLED and options.values not in ("none", "shape"):
+    if in_steps:
+        _check_run(view, machine)
+    is_run = view is FigureView.UNROLLED or (in_steps and view is FigureView.ROLLED)
+    if not is_run and options.values not in ("none", "shape"):
         raise UsageError(f"--values {options.values} needs a run: --view unrolled, with inputs")
-    if view is not FigureView.UNROLLED and options.iters is not None:
+    if not is_run and options.iters is not None:
         raise UsageError(f"--iters {options.iters} needs the iterations of a run: --view unrolled, with inputs")
     asked = options
     options = _with_preset(asked)
@@ -194,13 +251,23 @@ def _written(
         caption=options.caption,
         legend=options.legend == "on",
         layout=LayoutEngine(options.layout),
+        in_steps=in_steps,
+        pace=(options.pace or _PACE) if options.animate else None,
         rules=Rules(options.rules),
         warn=(lambda _text: None) if options.quiet else _warn,
     )
     if options.values == ValueDetail.THUMBNAILS and not format.has_thumbnails:
         having = enumerated([one.name for one in FORMATS.values() if one.has_thumbnails])
         request.warn(f"thumbnails are drawn in {having} alone; {format.name} says the shapes instead")
-    return export(model, machine, request, format)
+    return request
+
+
+def _check_run(view: FigureView, machine: Callable[[], Machine] | None) -> None:
+    """Raise UsageError where a view has no steps."""
+    if view not in (FigureView.UNROLLED, FigureView.ROLLED):
+        raise UsageError(f"--view {view} has no steps; they are those of --view unrolled or rolled")
+    if machine is None:
+        raise UsageError("steps are those of a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
 
 
 def _with_preset(options: argparse.Namespace) -> argparse.Namespace:

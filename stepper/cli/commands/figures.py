@@ -29,16 +29,22 @@ _KEYS: Final = ("defaults", "figure", "page", "title", "text")
 _OWN: Final = ("name", "model", "file")
 _DENIED: Final = ("check", "output", "help")
 """Options of export that a figure of the file cannot have: it has a file, and --check is for all."""
+_MOST_SHOWN: Final = 6
+"""Frames of one figure that the page shows, the first ones."""
 _NAME: Final = re.compile(r"[\w./ -]+")
 
 
 class ListedFigure(Struct, frozen=True):
-    """A figure of the file: the files to be written, relative to that, and the words of its `export` command."""
+    """A figure of the file: the files to be written, relative to that, and the words of its `export` command.
+
+    `in_frames`: what is written is a folder of frames, and the words name it.
+    """
 
     name: str
     files: tuple[str, ...]
     words: tuple[str, ...]
     caption: str = ""
+    in_frames: bool = False
 
 
 class FigureList(Struct, frozen=True):
@@ -105,8 +111,11 @@ def figure_list(path: Path) -> FigureList:
     return FigureList(tuple(found), page, title or "Figures", text)
 
 
-def page_of(listed: FigureList) -> str:
-    """Return a page of Markdown with all figures, each with its caption and the command that writes it."""
+def page_of(listed: FigureList, place: Path) -> str:
+    """Return a page of Markdown with all figures, each with its caption and the command that writes it.
+
+    Of frames it shows those that are in their folder, which is relative to `place`.
+    """
     lines = [f"# {listed.title}", *(["", listed.text.strip()] if listed.text.strip() else [])]
     group = ""
     for figure in listed.figures:
@@ -115,10 +124,17 @@ def page_of(listed: FigureList) -> str:
             lines += ["", f"## {folder}"]
             group = folder
         words = shlex.join(word for word in figure.words if word != "--quiet" and not word.startswith("--caption="))
-        command = f"`stepper export {words} -o {figure.files[0]}`"
+        command = f"`stepper export {words}`" if figure.in_frames else f"`stepper export {words} -o {figure.files[0]}`"
         lines += ["", f"{figure.caption}: {command}" if figure.caption else command]
-        lines += ["", f"![{figure.caption or figure.name}]({figure.files[0]})"]
+        lines += ["", *(f"![{figure.caption or figure.name}]({file})" for file in _pictures(figure, place))]
     return "\n".join([*lines, ""])
+
+
+def _pictures(figure: ListedFigure, place: Path) -> list[str]:
+    if not figure.in_frames:
+        return [figure.files[0]]
+    folder = figure.files[0]
+    return [f"{folder}/{one.name}" for one in sorted((place / folder).glob("[0-9]*.*"))[:_MOST_SHOWN]]
 
 
 def _figure(entry: Mapping[str, Any], where: str, folder: Path) -> ListedFigure:
@@ -128,6 +144,10 @@ def _figure(entry: Mapping[str, Any], where: str, folder: Path) -> ListedFigure:
     where = f"{where}, '{name}'"
     if not isinstance(model, str) or not model:
         raise UsageError(f'{where}: needs a model, such as model = "model.xml"')
+    frames = entry.get("frames")
+    if frames is not None and file is not None:
+        raise UsageError(f"{where}: frames is the folder that is written; leave out file")
+    file = frames if frames is not None else file
     files = [f"{name}.svg"] if file is None else [file] if isinstance(file, str) else file
     if not isinstance(files, list) or not files or not all(isinstance(one, str) and one for one in files):
         raise UsageError(f'{where}: file is a path or a list of paths, such as file = ["a.svg", "a.pdf"]')
@@ -140,10 +160,10 @@ def _figure(entry: Mapping[str, Any], where: str, folder: Path) -> ListedFigure:
         if key not in _OWN:
             words += _words(key, value, parser, where)
     try:
-        parsed(["export", *words, "-o", files[0]])
+        parsed(["export", *words, *(["-o", files[0]] if frames is None else [])])
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
-    return ListedFigure(name, tuple(files), tuple(words), str(entry.get("caption", "")))
+    return ListedFigure(name, tuple(files), tuple(words), str(entry.get("caption", "")), frames is not None)
 
 
 def _words(key: str, value: object, parser: Parser, where: str) -> Iterator[str]:
@@ -174,7 +194,7 @@ def _chosen(listed: Sequence[ListedFigure], names: Sequence[str], path: Path) ->
 
 def _page(listed: FigureList, options: argparse.Namespace) -> int:
     """Write or check the page."""
-    path, text = Path(listed.page), page_of(listed)
+    path, text = Path(listed.page), page_of(listed, Path())
     if options.check:
         return check_file(path, text.encode(), "stepper figures writes it")
     files = [ProtectedFiles.of_file(file, f"figure '{one.name}'") for one in listed.figures for file in one.files]
@@ -188,7 +208,8 @@ def _carry_out(figure: ListedFigure, file: str, options: argparse.Namespace) -> 
     if not options.check:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
     try:
-        return export(parsed(["export", *figure.words, "--check" if options.check else "-o", file]))
+        target = ["--check", file] if options.check else [] if figure.in_frames else ["-o", file]
+        return export(parsed(["export", *figure.words, *target]))
     except StepperError as error:
         print(f"stepper: figure '{figure.name}':", file=sys.stderr)
         raise error from None

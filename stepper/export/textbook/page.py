@@ -6,13 +6,15 @@ A page that is too narrow is met by leaving out, never by smaller letters: decim
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from stepper.errors import UsageError
 from stepper.export.drawing.shapes import POINTS, PageDrawing, Path, Point, Rectangle, Shape, TextLine
+from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.fonts import advance
 from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
@@ -48,10 +50,11 @@ class _Plan(NamedTuple):
 
 
 class TextbookPage(Struct, frozen=True):
-    """A drawing, and what was left out of it in words."""
+    """A drawing, what was left out of it in words, and when its parts come to be."""
 
     drawing: PageDrawing
     left_out: tuple[str, ...]
+    times: StepTimes
 
 
 def textbook_page(
@@ -63,7 +66,8 @@ def textbook_page(
     for plan in _plans(book.count):
         page = _PageLayout(book, outputs, plan, width, is_wide=wide)
         if page.used <= width:
-            return TextbookPage(page.drawing(title, description, is_slide=is_slide), page.left_out)
+            drawing = page.drawing(title, description, is_slide=is_slide)
+            return TextbookPage(drawing, page.left_out, page.times)
     least = _PageLayout(book, outputs, _plans(book.count)[-1], width, is_wide=wide).used
     raise UsageError(
         f"the figure does not fit into {width * 25.4 / 72:.0f} mm at {SMALL:g} points; "
@@ -129,6 +133,23 @@ class _PageLayout:
         self.used = self.label + self.end + _END + _MARGIN
         self.room = self.end + _END
         self.items: list[Shape] = []
+        self.steps = _steps(plan)
+        self.made: list[MadeShapes] = []
+        self.bands: tuple[Rectangle, ...] = ()
+
+    @property
+    def times(self) -> StepTimes:
+        """When the items of the drawing come to be; its first one is the page."""
+        made = tuple(MadeShapes(one.first + 1, one.behind + 1, one.step, one.known) for one in self.made)
+        return StepTimes(self.steps, made, self.bands)
+
+    @contextmanager
+    def _made_in(self, iteration: int, *, known: bool = False) -> Iterator[None]:
+        """Have what is drawn come to be in the step of an iteration; `known`: its texts are known before."""
+        first = len(self.items)
+        yield
+        step = next((at for at, one in enumerate(self.steps) if iteration < one.end), max(len(self.steps) - 1, 0))
+        self.made.append(MadeShapes(first, len(self.items), step, known))
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -151,8 +172,10 @@ class _PageLayout:
         if title:
             self.items.append(TextLine("slide" if is_slide else "number", _MARGIN, y + 10, title))
             y += 22 if is_slide else 14
-        y = self._headline(y)
+        with self._made_in(self.book.count, known=True):
+            y = self._headline(y)
         y = self._invariants(y)
+        above = y
         for lane in self.book.sliced:
             y = self._strip(lane, y, above=True)
         y = self._numbers(y)
@@ -172,12 +195,20 @@ class _PageLayout:
             first = False
         if self.plan.last:
             self._torn(top - 2, y - 3)
+        self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
         y = self._legend(y + 3)
         height = max(y, self.width * 9 / 16) if is_slide else y
         page = Rectangle("page", 0, 0, self.width, height)
         points = 1280 * POINTS / self.width if is_slide else 1.0
         name = title or self.book.title
         return PageDrawing(self.width, height, name, description, (page, *self.items), points=points)
+
+    def _band(self, step: DrawnStep, top: float, bottom: float) -> Rectangle:
+        """Return the band of a step: through slice, iteration and piece."""
+        begin, end = self.torn if step.is_gap else (self.places[step.begin], self.places[step.begin] + self.cell)
+        beside = 0.0 if step.is_gap else min(self.gap / 2 - 0.6, 4.0)  # clear of the values that are carried
+        x0, x1 = sorted((self._x(begin - beside), self._x(end + beside)))
+        return Rectangle("band", x0, top, x1 - x0, bottom - top, 2)
 
     def _x(self, u: float) -> float:
         """Return where a place of time is on the page."""
@@ -233,16 +264,17 @@ class _PageLayout:
 
     def _cells(self, top: float, bottom: float) -> None:
         words = self._operations()
-        for u in self.places.values():
-            middle = (top + bottom) / 2 - 4 * (len(words) - 1)
-            self._box("cell", u, u + self.cell, top, bottom - top, 3)
-            self._words("number", u + self.cell / 2, middle, "body")
-            for index, word in enumerate(words):
-                self._words("aside", u + self.cell / 2, middle + 8.5 * (index + 1), word)
-            if self._bus is not None:
-                x = u + self.cell - 7
-                self.items.append(Path("input-wire", (((self._x(x), self._bus), (self._x(x), top - 4)),)))
-                self._head("input-wire", self._x(x), top)
+        for k, u in self.places.items():
+            with self._made_in(k, known=True):
+                middle = (top + bottom) / 2 - 4 * (len(words) - 1)
+                self._box("cell", u, u + self.cell, top, bottom - top, 3)
+                self._words("number", u + self.cell / 2, middle, "body")
+                for index, word in enumerate(words):
+                    self._words("aside", u + self.cell / 2, middle + 8.5 * (index + 1), word)
+                if self._bus is not None:
+                    x = u + self.cell - 7
+                    self.items.append(Path("input-wire", (((self._x(x), self._bus), (self._x(x), top - 4)),)))
+                    self._head("input-wire", self._x(x), top)
         if self._bus is not None:
             self._line("input-wire", (0, self._bus), (max(self.places.values()) + self.cell - 7, self._bus))
         if self.plan.last:
@@ -272,26 +304,29 @@ class _PageLayout:
     def _carried(self, lane: ValueLane, y: float) -> None:
         self.items.append(TextLine("of-carried", _MARGIN, y + 2.4, _name(lane)))
         for begin, end, k, has_cell in self._spans():
-            if has_cell:
-                self._arrow("lane", begin, end, y)
-            else:
-                self._line("lane", (begin, y), (end, y))
-            if k in lane.values:
-                style = "broken" if _is_broken(lane.values[k]) else "plain"
-                self._words(style, (begin + end) / 2 - 1.5, y - 2.2, self._text(lane, k))
+            with self._made_in(k):
+                if has_cell:
+                    self._arrow("lane", begin, end, y)
+                else:
+                    self._line("lane", (begin, y), (end, y))
+                if k in lane.values:
+                    style = "broken" if _is_broken(lane.values[k]) else "plain"
+                    self._words(style, (begin + end) / 2 - 1.5, y - 2.2, self._text(lane, k))
 
     def _condition(self, y: float) -> None:
         self.items.append(TextLine("strong", _MARGIN, y + 2.4, "goes on"))
         for begin, end, k, _ in self._spans():
-            self._line("dots", (begin, y), (end, y))
-            verdict = self.book.starts if k == 0 else self.book.conditions.get(k - 1, True)
-            if verdict is not None:
-                self._words("plain", (begin + end) / 2 - 0.8, y - 2.2, str(bool(verdict)).lower())
+            with self._made_in(k):
+                self._line("dots", (begin, y), (end, y))
+                verdict = self.book.starts if k == 0 else self.book.conditions.get(k - 1, True)
+                if verdict is not None:
+                    self._words("plain", (begin + end) / 2 - 0.8, y - 2.2, str(bool(verdict)).lower())
         if self.plan.shown:
             k, u = self.plan.shown[-1], self.end
-            self._line("dots", (u, y), (u + 17, y))
-            if k in self.book.conditions:
-                self._words("plain", u + 9, y - 2.2, str(self.book.conditions[k]).lower())
+            with self._made_in(k):
+                self._line("dots", (u, y), (u + 17, y))
+                if k in self.book.conditions:
+                    self._words("plain", u + 9, y - 2.2, str(self.book.conditions[k]).lower())
 
     def _end_mark(self, top: float, bottom: float) -> None:
         for style, u in (("thin", self.end + 18.5), ("bar", self.end + 22)):
@@ -324,17 +359,18 @@ class _PageLayout:
                 middle = u + self.cell / 2
                 begin = self.torn[1] - 2 if self.plan.last and k == self.plan.last[0] else middle - half
                 end = self.torn[0] + 2 if self.plan.last and k == self.plan.first[-1] else middle + half
-                self._box(f"{kind}-strip", begin, end, y, high)
-                self._value(lane, k, middle, y, high, pictured=pictured)
-                if above:
+                with self._made_in(k, known=above):
+                    self._box(f"{kind}-strip", begin, end, y, high)
+                    self._value(lane, k, middle, y, high, pictured=pictured)
                     x = self._x(middle)
-                    self.items.append(Path("input-wire", (((x, y + high), (x, y + high + 5)),)))
-                    self._head("input-wire", x, y + high + 9)
-                elif wires is not None:
-                    x = self._x(middle)
-                    self.items.append(Path("output-wire", (((x, wires), (x, y - 4)),)))
-                    self._head("output-wire", x, y)
-            self._between(lane, y, high)
+                    if above:
+                        self.items.append(Path("input-wire", (((x, y + high), (x, y + high + 5)),)))
+                        self._head("input-wire", x, y + high + 9)
+                    elif wires is not None:
+                        self.items.append(Path("output-wire", (((x, wires), (x, y - 4)),)))
+                        self._head("output-wire", x, y)
+            with self._made_in(self.plan.first[-1] + 1 if self.plan.last else 0, known=above):
+                self._between(lane, y, high)
         return y + high + (10 if above else 4)
 
     def _last(self, lane: ValueLane, y: float, high: float) -> None:
@@ -343,8 +379,9 @@ class _PageLayout:
             return
         k = self.plan.shown[-1]
         middle, half = self.places[k] + self.cell / 2, (self.cell + self.gap) / 2
-        self._box("output-strip", middle - half, middle + half, y, high)
-        self._value(lane, k, middle, y, high, pictured=self.is_wide and lane.is_vector)
+        with self._made_in(k):
+            self._box("output-strip", middle - half, middle + half, y, high)
+            self._value(lane, k, middle, y, high, pictured=self.is_wide and lane.is_vector)
 
     def _value(self, lane: ValueLane, k: int, u: float, y: float, high: float, *, pictured: bool) -> None:
         value = lane.values.get(k)
@@ -438,6 +475,14 @@ class _PageLayout:
             if len({value_text(value, decimals, is_piece=True) for value in values}) == len(numbers):
                 return decimals
         return 5
+
+
+def _steps(plan: _Plan) -> tuple[DrawnStep, ...]:
+    """Return the iterations drawn and, where some are not, the gap."""
+    drawn = [DrawnStep(k, k + 1) for k in plan.shown]
+    if plan.last:
+        drawn.insert(len(plan.first), DrawnStep(plan.first[-1] + 1, plan.last[0], is_gap=True))
+    return tuple(drawn)
 
 
 def _is_broken(value: ValueSummary) -> bool:

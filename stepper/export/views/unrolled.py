@@ -108,7 +108,7 @@ class _Unrolled:
             nodes=tuple(nodes),
             edges=tuple(parts.edges),
             clusters=(outermost, *frames),
-            facts=self.facts,
+            facts=(self.trace.ended,),
             notes=(f"iteration {stage.begin} of {self.trace.count:,}",),
         )
 

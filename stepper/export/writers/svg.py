@@ -1,25 +1,35 @@
-"""SVG from our own layout: text stays text, ids and order are stable, and the same figure gives the same bytes."""
+"""SVG from our own layout: text stays text, ids and order are stable, and the same figure gives the same bytes.
+
+A run in steps is one SVG that plays them without a script; what several steps share is in it once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from html import escape
 from typing import Final
+
+from msgspec.structs import replace
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import composed_alone, drawn
 from stepper.export.drawing.shapes import POINTS, Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import Paint, overrides, painted, unpainted
+from stepper.export.drawing.timing import SteppedDrawing
 from stepper.export.figures.figure import Figure
 from stepper.export.fonts import FAMILY, LABEL_SIZE
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.options import LayoutEngine, Theme
 from stepper.export.picture import FigureRequest, Picture
+from stepper.export.steps.motion import motion_rules, visible_times
+from stepper.export.steps.stepping import steps_of
 from stepper.export.writers.graphviz import laid_out_by_dot
 
 SMALLEST_TEXT: Final = 6.0
 """Pixels; a figure whose text would be smaller on the page is not readable there."""
+_HOLD: Final = 2
+"""Steps for which a picture that plays shows the whole at its end."""
 
 
 def write(picture: Picture) -> str | bytes:
@@ -28,8 +38,11 @@ def write(picture: Picture) -> str | bytes:
     request.warn(f"laid out by {'Graphviz' if request.layout is LayoutEngine.DOT else 'the program itself'}")
     if request.layout is LayoutEngine.DOT:
         return laid_out_by_dot(picture, "svg")
-    drawing = drawn(picture)
+    steps = None if request.pace is None else steps_of(picture)
+    drawing = drawn(picture) if steps is None else steps.page
     _check_width(drawing.width * drawing.points / POINTS, request)
+    if steps is not None and request.pace is not None:
+        return animated_svg(steps, request.pace, request.theme, request.width)
     return svg(drawing, request.theme, request.width)
 
 
@@ -53,11 +66,63 @@ def svg(drawing: PageDrawing, theme: Theme = Theme.AUTO, width: int | None = Non
     can stand in one page.
     """
     shapes = "\n".join(_elements(drawing.items, painted(theme), "ID."))
+    return _document(drawing, shapes, set(_styles(drawing.items)), theme, width)
+
+
+def animated_svg(steps: SteppedDrawing, pace: float, theme: Theme = Theme.AUTO, width: int | None = None) -> str:
+    """Return a run as SVG that plays its steps, each for `pace` seconds, and then holds the whole, again and again.
+
+    Where nothing moves it is the whole.
+    """
+    seconds = [pace] * len(steps.steps) + [pace * _HOLD]
+    spans = sorted({(one.begin, one.end) for one in steps.shapes if one.end - one.begin <= len(steps.steps)})
+    times = [visible_times(_span_class(*span), range(*span), seconds) for span in spans]
+    shapes = "\n".join(timed_elements(steps, painted(theme), "ID.", lambda one: f'class="{_span_class(*one)}"'))
+    styles = set(_styles(one.shape for one in steps.shapes))
+    return _document(steps.page, shapes, styles, theme, width, lambda name: motion_rules(times, sum(seconds), name))
+
+
+def _span_class(begin: int, end: int) -> str:
+    return f"at{begin}-{end}"
+
+
+def timed_elements(
+    steps: SteppedDrawing, paint: Paint, prefix: str, attributes: Callable[[tuple[int, int]], str]
+) -> Iterator[str]:
+    """Yield the elements of all steps, those that change in groups; the still picture is the whole."""
+    whole = len(steps.steps)
+    for one in steps.shapes:
+        if one.begin == 0 and one.end > whole:
+            yield from _elements((one.shape,), paint, prefix)
+            continue
+        is_still = one.begin <= whole < one.end
+        hidden = "" if is_still else ' visibility="hidden"'
+        yield f"<g {attributes((one.begin, one.end))}{hidden}>"
+        yield from _elements((one.shape if is_still else _unnamed(one.shape),), paint, prefix)
+        yield "</g>"
+
+
+def _unnamed(shape: Shape) -> Shape:
+    """Return a shape without ids: the one of the still picture has them."""
+    if not isinstance(shape, Group):
+        return shape
+    return replace(shape, id="", items=tuple(map(_unnamed, shape.items)))
+
+
+def _document(
+    drawing: PageDrawing,
+    shapes: str,
+    styles: set[str],
+    theme: Theme,
+    width: int | None,
+    motion: Callable[[str], str] = lambda _name: "",
+) -> str:
+    """Return the SVG of these elements; `motion` gives the rules of a figure of this name that plays."""
     name = f"s{sha256(f'{drawing.title}{drawing.description}{shapes}'.encode()).hexdigest()[:8]}"
     wide = drawing.width * drawing.points / POINTS
     shown = wide if width is None else min(width, wide)
     high = drawing.height * shown / drawing.width
-    sheet = overrides(theme, f".{name}", set(_styles(drawing.items)))
+    sheet = overrides(theme, f".{name}", styles) + motion(name)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="stepper {name}" viewBox="0 0 {_n(drawing.width)} '
         f'{_n(drawing.height)}" width="{_n(shown)}" height="{_n(high)}" font-family="{FAMILY}" role="img" '
