@@ -57,19 +57,20 @@ class KnownValues:
             self._entered = numbers_of(value)
             self._shown = None
 
-    def see(self, iteration: int, value: Any) -> None:
-        """Take the value of an iteration."""
+    def see(self, iteration: int, value: Any) -> bool:
+        """Take the value of an iteration; True if it was not known, and has numbers."""
         if self.knows(iteration):
-            return
+            return False
         numbers = self._last[1] if value is self._last[0] else numbers_of(value)
         self._last = value, numbers
         if numbers is None:
-            return
+            return False
         array = np.asarray(value)
         if self._form is not None and array.shape != self._shape:
             self._changes += 1
         self._type, self._shape = element_types.name_of(array.dtype), array.shape
         self._put(iteration, numbers)
+        return True
 
     def view(self) -> ValueHistory | None:
         """Return what is known; None where nothing is."""

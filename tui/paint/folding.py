@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
+from typing import Final
 
 from msgspec import Struct
 
 from stepper.engine.program import Program
 from stepper.export.figures.folding import shape_groups
 from tui.paint.rows import printable
+
+_STEP: Final = 32
+"""Rows by which it changes which operations are near."""
 
 
 class OperationEntry(Struct, frozen=True):
@@ -34,6 +38,11 @@ class Listing(Struct, frozen=True, eq=False):
     def group_of(self, index: int) -> int | None:
         """Return the group that an operation belongs to, folded or not."""
         return next((number for number, group in enumerate(self.groups) if index in group), None)
+
+    def operations_near(self, top: int, room: int) -> tuple[int, ...]:
+        """Return the operations with a row of their own among `room` rows from `top` on, and some around these."""
+        begin, end = top // _STEP * _STEP, -(-(top + room) // _STEP) * _STEP
+        return tuple(entry.indices[0] for entry in self.entries[begin:end] if not entry.is_folded)
 
 
 class Folding:

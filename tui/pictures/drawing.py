@@ -37,8 +37,8 @@ from tui.theme import GLYPHS
 Strip = tuple[int, str, Token]
 Cells = list[tuple[str, Token]]
 
-_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-_COVERED: Final = f"▀{_EIGHTHS}╌{GLYPHS['free']}"
+EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+_COVERED: Final = f"▀{EIGHTHS}╌{GLYPHS['free']}"
 """Characters that a rail may cover."""
 _NUMBERED: Final = 6
 """Cells of a slot from which on whole lines have the number itself."""
@@ -74,6 +74,15 @@ def columns_on(history: ValueHistory, axis: Axis, way: str) -> list[Array | None
     is_known = (places < len(history.spans)) & (begins <= firsts)
     numbers = history.numbers[0 if history.is_whole else _STATISTICS[way]]
     return [numbers[at] if known else None for at, known in zip(places.tolist(), is_known.tolist(), strict=True)]
+
+
+def numbers_in(history: ValueHistory, first: int, count: int, way: str) -> tuple[Array, list[int]]:
+    """Return the numbers [iteration, element] of those of `count` iterations that are known, and which these are."""
+    wanted = np.arange(first, first + count, dtype=np.int64)
+    places = np.minimum(np.searchsorted(history.spans[:, 0], wanted), len(history.spans) - 1)
+    known = np.flatnonzero((history.spans[places, 0] == wanted) & (history.spans[places, 1] == wanted + 1))
+    numbers = history.numbers[0 if history.is_whole else _STATISTICS[way]]
+    return numbers[places[known]], known.tolist()
 
 
 def entered(history: ValueHistory, way: str) -> Array | None:
@@ -231,7 +240,7 @@ def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> lis
         for y in range(height):
             eighths = max(0, min(level - 8 * (height - 1 - y), 8))
             if eighths:
-                lines[y].append((slot.start, _EIGHTHS[eighths] * width, "bar"))
+                lines[y].append((slot.start, EIGHTHS[eighths] * width, "bar"))
     return lines
 
 

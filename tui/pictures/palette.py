@@ -6,12 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+from rich.color import Color as RichColor
 from rich.style import Style
 from textual.color import Color
 
 from tui.theme import Look
 
 _GRAIN: Final = 64
+
+
+def _parts(style: Style) -> tuple[RichColor | None, RichColor | None]:
+    return style.color, style.bgcolor
 
 
 class Palette:
@@ -48,6 +53,25 @@ class Palette:
         if key not in self._styles:
             self._styles[key] = Style(color=top.rich_color, bgcolor=bottom.rich_color)
         return self._styles[key]
+
+    def halves(self, top: float, low: float, *, is_signed: bool) -> Style:
+        """Return the style of an upper half block with these two shades, which are finite."""
+        key = round(top * _GRAIN), round(low * _GRAIN), is_signed
+        found = self._styles.get(key)
+        if found is None:
+            colours = [self.shade(one / _GRAIN, is_signed=is_signed) for one in key[:2]]
+            found = self._styles[key] = self.pair(*colours)
+        return found
+
+    def faded(self, style: Style) -> Style:
+        """Return the style of a shade, half as strong."""
+        key = "faded", style
+        found = self._styles.get(key)
+        if found is None:
+            parts = (one and Color.from_rich_color(one).blend(self.background, 0.5) for one in _parts(style))
+            ink, ground = (one and one.rich_color for one in parts)
+            found = self._styles[key] = Style(color=ink, bgcolor=ground, bold=style.bold)
+        return found
 
     def on(self, ground: Color, *, bold: bool = False) -> Style:
         """Return the style of text on a shade."""

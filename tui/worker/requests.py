@@ -10,6 +10,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.debug.iterations.far_runs import LoopOfRun
+    from stepper.engine.program import Program
     from stepper.tensors.tolerances import Tolerances
 
 Answer_co = TypeVar("Answer_co", covariant=True)
@@ -57,6 +58,14 @@ class ShowCells(Struct, frozen=True):
     window: tuple[int, int] | None
 
 
+class ShowValues(Struct, frozen=True, eq=False):
+    """Have `HistoryView.values` and `CellsView.values` show these operations of a graph, for one of those who look."""
+
+    who: str
+    program: Program | None
+    operations: tuple[int, ...] = ()
+
+
 class ShowTime(Struct, frozen=True):
     """Have `State.sweep` show all iterations, and these ones closely; None: no longer."""
 
@@ -94,7 +103,15 @@ class CompareWithin(Struct, frozen=True):
 
 
 Adjustment = (
-    ShowRun | ShowStatistic | ShowCells | ShowTime | ShowOverview | GoOnWithOverview | ShowAgain | CompareWithin
+    ShowRun
+    | ShowStatistic
+    | ShowCells
+    | ShowValues
+    | ShowTime
+    | ShowOverview
+    | GoOnWithOverview
+    | ShowAgain
+    | CompareWithin
 )
 Request = ExecuteLine | Asked | Adjustment
 

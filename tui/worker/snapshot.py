@@ -36,6 +36,7 @@ from tui.worker.requests import (
     ShowRun,
     ShowStatistic,
     ShowTime,
+    ShowValues,
 )
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class Snapshots:
                 self.statistics.choose(name)
             case ShowCells(window):
                 self._cells = window
+            case ShowValues(who, program, operations):
+                self.statistics.want(who, program, operations)
             case ShowTime(span):
                 self._span = span
             case ShowRun(loop):
@@ -298,7 +301,7 @@ class Snapshots:
         """Fetch what the histories of the present loop lack; True if there is more to see."""
         stack = self._debugger.machine.stack
         looked_at = max(len(stack) - self._session.level, 1)
-        if self._fill_moment(looked_at - 1, enough):
+        if self._fill_moment(looked_at - 1, enough) or self.statistics.fill_values(looked_at - 1, enough):
             return True
         depth = innermost_loop(stack[:looked_at])
         if self._shows_far and self._fill_far(looked_at - 1, depth, enough):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, pairwise
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
 
+from stepper.debug.iterations.operation_values import LARGEST_AT_A_STOP, OperationValues
 from stepper.debug.iterations.slots import is_current
 from stepper.debug.iterations.tiles import MOST_CELLS, CellsView, Tile, TileStore
 from stepper.debug.overview.facts import Row
@@ -33,6 +34,8 @@ from stepper.tensors.statistics import FITTING, OVER_ITERATIONS, quiet_number_of
 MOST_ITERATIONS: Final = 64
 _AHEAD: Final = 8
 """Iterations after the present that a history has, too, where one has been there."""
+_NEAR: Final = 16
+"""Iterations before the present of which values are fetched for whoever lists operations."""
 _PIECES: Final = 256
 """Of an output that grows all pieces are there: so many of the last ones are looked at."""
 MOST_RUNS: Final = 32
@@ -78,7 +81,8 @@ class HistoryView(Struct, frozen=True, eq=False):
     """The operations of one run of a graph over its last iterations.
 
     `numbers[k, index]` is the statistic of operation `index` in iteration `first + k`, where `known[k, index]`;
-    `shapes[k, index]` is equal where its shape is, -1 where that was not seen. `rows` are those of a loop.
+    `shapes[k, index]` is equal where its shape is, -1 where that was not seen. `rows` are those of a loop. `values` are
+    the operations that somebody looks at, by index.
     """
 
     statistic: str
@@ -87,6 +91,7 @@ class HistoryView(Struct, frozen=True, eq=False):
     known: Array
     shapes: Array
     rows: tuple[RowValues, ...]
+    values: Mapping[int, ValueHistory]
 
     def has_other_shape(self, index: int, iteration: int) -> bool:
         """Return True if an operation gives another shape in an iteration than in the one before."""
@@ -119,6 +124,7 @@ class _ActivationStatistics:
         self.values = {slot: KnownValues() for slot in rows.slots}
         self.slots = [operation.outputs[0] if operation.outputs else -1 for operation in program.operations]
         self.tiles = TileStore(len(self.slots))
+        self.operations = OperationValues(self.slots)
         self.ended: int | None = None
         self.held: list[Value] = [None] * len(self.slots)
         self.row = Tile.empty(1, len(self.slots))
@@ -130,6 +136,7 @@ class _ActivationStatistics:
         if iteration is None:
             return
         self._see_rows(frame, iteration)
+        self.see_operations(frame)
         if not (self.tiles.lacks(iteration) or (iteration and self.tiles.lacks(iteration - 1))):
             return  # all else that it can tell is known
         if frame.phase is not Phase.RUNNING:
@@ -143,9 +150,27 @@ class _ActivationStatistics:
         """All operations of the iteration have run, and their values are there."""
         self._take(frame.values, iteration, 0, len(self.slots), statistic)
         self.tiles.close(iteration)
+        self.operations.take(frame.values, iteration, 0, len(self.slots))
+        self.operations.close(iteration)
         for slot, known in self.values.items():
             known.see(iteration, frame.values[slot])
         self._see_entered(frame, iteration)
+
+    def lacks(self, iteration: int, *, with_values: bool) -> bool:
+        """True if the iteration was not seen when it was closed."""
+        return self.tiles.lacks(iteration) or (with_values and self.operations.lacks(iteration))
+
+    def see_operations(
+        self, frame: Frame, most: int | None = LARGEST_AT_A_STOP, enough: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Take what this iteration has made, and what the one before left, of values of at most so many elements."""
+        iteration = _iteration(frame)
+        if iteration is None:
+            return False
+        count, values = len(self.slots), frame.values
+        done = frame.pc if frame.phase is Phase.RUNNING else count
+        is_new = self.operations.take(values, iteration, 0, done, most, enough)
+        return (bool(iteration) and self.operations.take(values, iteration - 1, done, count, most, enough)) or is_new
 
     def _see_rows(self, frame: Frame, iteration: int) -> None:
         """Take what this iteration has made of the rows, and what the one before left in the slots."""
@@ -204,6 +229,7 @@ class IterationStatistics:
         self._file = str(timeline.machine.compiled.model.path)
         self.statistic = statistic
         self._runs: OrderedDict[tuple[int, int], _ActivationStatistics] = OrderedDict()
+        self._wanted: dict[str, tuple[Program | None, tuple[int, ...]]] = {}
 
     def choose(self, statistic: str) -> None:
         """Another number for each tensor; what was known is forgotten. UsageError for one that there is not."""
@@ -216,6 +242,16 @@ class IterationStatistics:
         """The run takes another course."""
         self._runs.clear()
 
+    def want(self, who: str, program: Program | None, operations: Sequence[int]) -> None:
+        """Keep the values of these operations of a graph, in place of those that the same one wanted before."""
+        self._wanted[who] = program, tuple(operations)
+        for run in self._runs.values():
+            run.operations.want(self._wanted_of(run.program))
+
+    def _wanted_of(self, program: Program) -> tuple[int, ...]:
+        wanted = (operations for where, operations in self._wanted.values() if where is program)
+        return tuple(dict.fromkeys(chain.from_iterable(wanted)))
+
     def see(self) -> None:
         """Take in the present moment."""
         for frame in self._timeline.machine.stack:
@@ -227,7 +263,8 @@ class IterationStatistics:
         run, present = self._run(frame), _iteration(frame) or 0
         first, last = max(present - MOST_ITERATIONS + 1, 0), present + _AHEAD
         part = self._cells(run, first, last).window(first, last - first + 1)
-        return HistoryView(self.statistic, first, part.numbers, part.known, part.shapes, self._rows(run))
+        values = run.operations.view()
+        return HistoryView(self.statistic, first, part.numbers, part.known, part.shapes, self._rows(run), values)
 
     def _rows(self, run: _ActivationStatistics) -> tuple[RowValues, ...]:
         slots = (None if place is None else run.rows.slots[place] for place in run.rows.taken)
@@ -239,14 +276,28 @@ class IterationStatistics:
         return self._cells(self._run(self._timeline.machine.stack[depth]), first, last)
 
     def _cells(self, run: _ActivationStatistics, first: int, last: int) -> CellsView:
-        return CellsView(run.program, self.statistic, run.tiles.view(first, last), dict(run.tiles.firsts), run.ended)
+        tiles, firsts = run.tiles.view(first, last), dict(run.tiles.firsts)
+        return CellsView(run.program, self.statistic, tiles, firsts, run.ended, run.operations.view())
 
     def fill(self, depth: int, back: int, enough: Callable[[], bool]) -> bool:
-        """Fetch the last `back` iterations of the loop at this depth where they are not known; whether any was not."""
-        present = self._present(depth)
-        return present is not None and self.fill_between(depth, present - back, present - 1, enough)
+        """Fetch the last `back` iterations of the loop at this depth where they are not known; whether any was not.
 
-    def fill_between(self, depth: int, first: int, last: int, enough: Callable[[], bool]) -> bool:
+        Of the operations that are looked at values are fetched for the last ones alone.
+        """
+        present = self._present(depth)
+        if present is None:
+            return False
+        is_near = back <= _NEAR
+        return self.fill_between(depth, present - back, present - 1, enough, with_values=is_near)
+
+    def fill_values(self, depth: int, enough: Callable[[], bool]) -> bool:
+        """Read the large values of the present, for which nobody waits; whether any was not known."""
+        stack = self._timeline.machine.stack
+        return depth < len(stack) and self._run(stack[depth]).see_operations(stack[depth], None, enough)
+
+    def fill_between(
+        self, depth: int, first: int, last: int, enough: Callable[[], bool], *, with_values: bool = True
+    ) -> bool:
         """Fetch these iterations of the loop at this depth, where they are not known; whether any was not.
 
         One excursion, which ends early where `enough` says so, or a pause was asked for. Iterations that are still to
@@ -257,7 +308,7 @@ class IterationStatistics:
             return False
         run = self._run(machine.stack[depth])
         end = last + 1 if run.ended is None else min(last + 1, run.ended)
-        wanted = [iteration for iteration in range(max(first, 0), end) if run.tiles.lacks(iteration)]
+        wanted = [iteration for iteration in range(max(first, 0), end) if run.lacks(iteration, with_values=with_values)]
         if wanted:
             with excursion(self._timeline):
                 self._fetch(run, depth, wanted[0], wanted[-1], enough)
@@ -297,6 +348,7 @@ class IterationStatistics:
             if frame.activation is not None and isinstance(plan, LoopPlan):
                 rows = loop_rows(frame.activation.operation.layer, plan, self._file)
             run = self._runs[key] = _ActivationStatistics(frame.program, rows)
+            run.operations.want(self._wanted_of(frame.program))
         self._runs.move_to_end(key)
         while len(self._runs) > MOST_RUNS or (len(self._runs) > 1 and self._size() > MOST_CELLS):
             self._runs.popitem(last=False)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from stepper.element_types import Array
 from stepper.engine.program import Program
 from stepper.records import Brief
+from stepper.tensors.histories import ValueHistory
 
 BLOCK: Final = 64
 """Iterations in a tile."""
@@ -133,16 +134,18 @@ class CellsView(Brief, Struct, frozen=True, eq=False):
     """The operations of one run of a graph over a window of its iterations.
 
     `tiles` by block. `firsts`: of what is known of the whole run, the first cells with NaN and with Inf. `ended` is the
-    number of the first iteration that there is not, where that is known.
+    number of the first iteration that there is not, where that is known. `values` are the operations that somebody
+    looks at, by index.
     """
 
-    unshown: ClassVar = ("program", "tiles")
+    unshown: ClassVar = ("program", "tiles", "values")
 
     program: Program
     statistic: str
     tiles: Mapping[int, Tile]
     firsts: Mapping[str, Cell]
     ended: int | None
+    values: Mapping[int, ValueHistory]
 
     def window(self, first: int, iterations: int, operations: Array | None = None) -> Tile:
         """Return a part of it: arrays of shape [iterations, operations]; before iteration 0 nothing is known.

@@ -1,19 +1,22 @@
-"""The operations in the order of execution: gutter, name, one bar an iteration, one statistic, one mark."""
+"""The operations in the order of execution: gutter, name, the elements of the value, a statistic, a mark."""
 
 from __future__ import annotations
 
 import math
 from typing import ClassVar, Final
 
+from rich.style import Style
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
+from stepper.debug.iterations.statistics import HistoryView
 from stepper.debug.moments.difference import Change, Difference
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.links import key_words
 from tui.paint.names import layer_name, marked_name, operation_names, partner_mark
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import (
+    Cell,
     Row,
     Token,
     cell_len,
@@ -28,8 +31,10 @@ from tui.paint.rows import (
     spread,
     width_of,
 )
+from tui.pictures.one_line import LinePictures, way_of
 from tui.state import State
 from tui.theme import GLYPHS, break_glyph
+from tui.worker.requests import ShowValues
 
 _NUMBER: Final = 7
 """Cells of the number of A, and of that of now, with a blank before."""
@@ -47,15 +52,18 @@ class Operations(Pane):
     kind: ClassVar[str] = "operations"
     title = "operations"
     help_text: ClassVar[str] = (
-        "The operations of the body in their order. ▸ is the moment: its value is there. Each row: the last\n"
-        "iterations as bars, the statistic of this iteration (of the one before where it is still to come), and\n"
-        "what is remarkable. * behind a name: its value was changed by hand (# in ASCII). Behind the name of what\n"
-        "OpenVINO computes stands ov."
+        "The operations of the body in their order. ▸ is the moment: its value is there. Each row: the elements\n"
+        "of the value (neighbours share a cell where they are many), of a single number the last iterations as bars;\n"
+        "the statistic of this iteration (of the one before where it is still to come); what is remarkable. With min,\n"
+        "max or last as the statistic, bars of that. * behind a name: its value was changed by hand (# in\n"
+        "ASCII). Behind the name of what OpenVINO computes stands ov."
     )
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self._named: tuple[Listing, int] | None = None
+        self._pictures = LinePictures()
+        self._wanted: tuple[Listing, tuple[int, ...]] | None = None
 
     def listing(self) -> Listing | None:
         """Return the rows of the frame that is looked at."""
@@ -77,6 +85,22 @@ class Operations(Pane):
         if _moment(before) != _moment(state) or not self._is_seen():
             self._centre()
         self.changed()
+
+    def changed(self) -> None:
+        """Ask for the values of the operations that are to be seen."""
+        super().changed()
+        frame, listing = self.state.frame, self.listing()
+        if frame is None or listing is None or not self.is_mounted or not self.size.height:
+            return
+        wanted = listing.operations_near(self.top, self.size.height)
+        if self._wanted is None or self._wanted[0].program is not frame.program or self._wanted[1] != wanted:
+            self._wanted = listing, wanted
+            self.host.driver.adjust(ShowValues("list", frame.program, wanted))
+
+    def notify_style_update(self) -> None:
+        """Another theme."""
+        self._pictures.forget()
+        super().notify_style_update()
 
     def heading(self, width: int) -> list[Row]:
         """Return the title, beside A those of the columns."""
@@ -291,14 +315,38 @@ class Operations(Pane):
         mark = self._mark(frame, index, latest) if frame.is_done(index) else ""
         bad = tone != "now" and mark[:1] in ("N", "I") and bool(mark)
         under = " cursor" if "cursor" in tone else ""
-        shown = spark(values) if len(values) > 1 else " " * len(values)
+        picture = self._picture(history, index, last, bars, fade)
+        if picture is None:
+            shown = spark(values) if len(values) > 1 else " " * len(values)
+            picture = [(shown.rjust(bars), f"bad{under}" if bad else fade)]
         return [
             (" ", tone),
-            (shown.rjust(bars), f"bad{under}" if bad else fade),
+            *picture,
             (" ", tone),
             (number(latest).rjust(6), f"bad{under}" if bad else tone),
             (f" {mark:<{mark_width - 1}}"[:mark_width], "now" if tone == "now" else "bad" if bad else "edit"),
         ]
+
+    def _picture(self, history: HistoryView, index: int, last: int, room: int, fade: str) -> Row | None:
+        """Return the elements of the value, of a single number the last iterations; None where bars are to be shown."""
+        values, way = history.values.get(index), way_of(history.statistic)
+        if values is None or way is None or last < 0:
+            return None
+        cells: list[Cell | None] = [*self._pictures.elements(values, last, room, way, self.palette)]
+        if not cells:
+            first = max(last - room + 1, 0)
+            cells = self._pictures.cells(values, first, last - first + 1, 1, way, self.palette)
+            cells = [*[None] * (room - len(cells)), *cells]
+        row: Row = []
+        for cell in cells:
+            text, token = (" ", fade) if cell is None else cell
+            if isinstance(token, Style):
+                token = self.palette.faded(token) if fade.startswith("faint") else token
+            else:
+                token = f"{token} cursor" if token.startswith("bad") and "cursor" in fade else token
+                token = fade if token in ("bar", "strong", "") else token
+            row.append((text, token))
+        return [*row, (" " * (room - width_of(row)), fade)]
 
     def _mark(self, frame: FrameView, index: int, latest: float | None) -> str:
         if latest is None or math.isfinite(latest):

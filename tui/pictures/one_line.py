@@ -1,0 +1,188 @@
+"""Values in one line each, as in lists and grids, by the scales of larger pictures.
+
+Over iterations a cell each: of several numbers its upper half stands for the first half of them, the lower one for the
+second. Of one iteration the elements from left to right, half a cell each where they are many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from rich.style import Style
+
+from stepper.element_types import Array
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.pictures import Form, digits, form_of, heights, letters, shades
+from stepper.tensors.statistics import FITTING
+from stepper.tensors.surveys import CellStatistic
+from tui.paint.rows import Cell, Token
+from tui.pictures.drawing import EIGHTHS, bar_row_scale, first_bad, numbers_in, reduced, row_scale
+from tui.pictures.palette import Palette
+from tui.theme import GLYPHS
+
+_WAYS: Final[Mapping[str, str]] = {
+    FITTING: CellStatistic.MEAN.value,
+    "mean": CellStatistic.MEAN.value,
+    "rms": CellStatistic.RMS.value,
+    "peak": CellStatistic.LARGEST.value,
+}
+_KEPT: Final = 512
+"""Rows of a pane that are drawn once."""
+_WIDEST: Final = 2
+"""Cells of an element where there is room for more."""
+_TOP: Final = 6
+"""Of the eight heights of a bar so many are used, or rows would melt into one another."""
+
+
+def way_of(statistic: str) -> str | None:
+    """Return how several elements become one where a statistic was chosen; None where it is for whole values alone."""
+    return _WAYS.get(statistic)
+
+
+class LinePictures:
+    """Rows of a pane; what was drawn once is kept."""
+
+    def __init__(self) -> None:
+        self._drawn: OrderedDict[object, tuple[ValueHistory, list[Cell | None]]] = OrderedDict()
+
+    def forget(self) -> None:
+        """Another theme."""
+        self._drawn.clear()
+
+    def cells(
+        self, history: ValueHistory, first: int, count: int, width: int, way: str, palette: Palette
+    ) -> list[Cell | None]:
+        """Return a cell for each of so many iterations; None where it is not known."""
+        key = id(history), first, count, width, way
+        kept = self._drawn.get(key)
+        if kept is not None:
+            return kept[1]
+        found = _cells(history, first, count, width, way, palette)
+        self._drawn[key] = history, found
+        while len(self._drawn) > _KEPT:
+            self._drawn.popitem(last=False)
+        return found
+
+    def elements(self, history: ValueHistory, iteration: int, room: int, way: str, palette: Palette) -> list[Cell]:
+        """Return the elements in an iteration in at most so many cells; empty where it is not known, or is one number.
+
+        Where there is no room for all, neighbours are one.
+        """
+        if form_of(history.type, history.elements) is not Form.PICTURE:
+            return []
+        key = id(history), iteration, room, way
+        kept = self._drawn.get(key)
+        found = [cell for cell in kept[1] if cell is not None] if kept is not None else None
+        if found is None:
+            found = _elements(history, iteration, room, way, palette)
+            self._keep(key, history, list(found))
+        return found
+
+    def _keep(self, key: object, history: ValueHistory, cells: list[Cell | None]) -> None:
+        self._drawn[key] = history, cells
+        while len(self._drawn) > _KEPT:
+            self._drawn.popitem(last=False)
+
+
+def _elements(history: ValueHistory, iteration: int, room: int, way: str, palette: Palette) -> list[Cell]:
+    column, _ = numbers_in(history, iteration, 1, way)
+    if not len(column):
+        return []
+    plain = palette.look.plain
+    scale = row_scale([history], way, None)
+    numbers = reduced(column[0], room if plain else 2 * room, way)
+    halves = numbers.size > room
+    width = 1 if halves else min(max(room // numbers.size, 1), _WIDEST)
+    levels = shades(numbers, scale).tolist()
+    is_loud = first_bad(history) == iteration
+    found: list[Cell] = []
+    each = 2 if halves else 1
+    for place in range(0, len(levels), each):
+        part = levels[place : place + each]
+        bad = [one for one in part if not math.isfinite(one)]
+        letter = "" if not bad else "N" if any(math.isnan(one) for one in bad) else "I"
+        if plain:
+            found.append(_figure(part[0], letter, width, palette, is_signed=scale.signed, is_loud=is_loud))
+        elif letter:
+            found.append((f"{letter:^{width}}", palette.letter(is_first=is_loud)))
+        elif len(part) == 1 and halves:
+            found.append(("▌", Style(color=palette.shade(part[0], is_signed=scale.signed).rich_color)))
+        else:
+            text = "▌" if halves and part[0] != part[-1] else " " * width
+            found.append((text, palette.halves(part[0], part[-1], is_signed=scale.signed)))
+    return found
+
+
+def _figure(level: float, letter: str, width: int, palette: Palette, *, is_signed: bool, is_loud: bool) -> Cell:
+    """Return a shade without colours: a figure, or a letter where there is NaN or Inf."""
+    figure = int(digits(np.array([level]))[0])
+    text = letter or ("·" if not figure else f"{figure if width > 1 else abs(figure)}")
+    shade = palette.shade(level, is_signed=is_signed, is_first=is_loud)
+    token: Token = ("bad" if letter else "") if palette.look.ascii else palette.on(shade, bold=bool(letter))
+    return f"{text:>{(width + 2) // 2}}".ljust(width)[:width], token
+
+
+def _cells(history: ValueHistory, first: int, count: int, width: int, way: str, palette: Palette) -> list[Cell | None]:
+    numbers, places = numbers_in(history, first, count, way)
+    found: list[Cell | None] = [None] * count
+    if not len(places):
+        return found
+    bad = first_bad(history)
+    loud = -1 if bad is None else bad - first
+    form = form_of(history.type, history.elements)
+    if form is Form.PICTURE:
+        drawn = _shaded(history, numbers, [place == loud for place in places], width, way, palette)
+    elif form is Form.TRUTH:
+        drawn = [_centred(GLYPHS["true" if one else "false"], width, "strong") for one in numbers[:, 0]]
+    else:
+        drawn = _single(history, numbers[:, 0], [place == loud for place in places], width)
+    for place, cell in zip(places, drawn, strict=True):
+        found[place] = cell
+    return found
+
+
+def _centred(text: str, width: int, token: str) -> Cell:
+    return f"{text:^{width}}"[:width], token
+
+
+def _shaded(
+    history: ValueHistory, numbers: Array, is_loud: list[bool], width: int, way: str, palette: Palette
+) -> list[Cell]:
+    """Return half blocks; without colours a figure, and a letter where there is NaN or Inf."""
+    scale = row_scale([history], way, None)
+    few = reduced(numbers, 1 if palette.look.plain else 2, way)
+    levels = shades(few, scale)
+    worst = np.where(np.isfinite(few).all(axis=1), "", np.where(np.isnan(few).any(axis=1), "N", "I")).tolist()
+    found: list[Cell] = []
+    if palette.look.plain:
+        return [
+            _figure(level, letter, width, palette, is_signed=scale.signed, is_loud=loud)
+            for letter, level, loud in zip(worst, levels[:, 0].tolist(), is_loud, strict=True)
+        ]
+    for (top, low), letter, loud in zip(levels.tolist(), worst, is_loud, strict=True):
+        if letter:
+            found.append((f"{letter:^{width}}", palette.letter(is_first=loud)))
+        else:
+            found.append(("▀" * width, palette.halves(top, low, is_signed=scale.signed)))
+    return found
+
+
+def _single(history: ValueHistory, numbers: Array, is_loud: list[bool], width: int) -> list[Cell]:
+    """Return single numbers: whole ones as they are where all fit, else bars."""
+    finite = np.isfinite(numbers)
+    if history.type[0] in "iu" and finite.all():
+        texts = [str(int(one)) for one in history.numbers[0, :, 0].tolist()]
+        if max(map(len, texts), default=0) <= width - (width > 1):
+            return [_centred(str(int(one)), width, "") for one in numbers.tolist()]
+    levels = heights(np.where(finite, numbers, 0.0), bar_row_scale([history], None)).tolist()
+    found: list[Cell] = []
+    for level, letter, loud in zip(levels, letters(numbers).tolist(), is_loud, strict=True):
+        if letter:
+            found.append(_centred(letter, width, "badbg" if loud else "bad"))
+        else:
+            found.append((EIGHTHS[1 + round(level * (_TOP - 1))] * width, "bar"))
+    return found
