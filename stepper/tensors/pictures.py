@@ -95,8 +95,8 @@ def scale_of(numbers: Array, kind: ScaleKind | None = None) -> Scale:
     if not magnitudes.size:
         return Scale(kind or ScaleKind.LINEAR, 1.0, 1.0, signed=False)
     signed, largest = bool((finite < 0).any()), float(magnitudes.max())
-    magnitudes = _some(magnitudes)
-    median, low = (float(np.percentile(magnitudes, part)) for part in (50, LOW))
+    magnitudes = np.sort(_some(magnitudes))
+    median, low = (_percentile(magnitudes, part) for part in (50, LOW))
     if kind is ScaleKind.UNIT or (kind is None and not signed and largest <= 1):
         return Scale(ScaleKind.UNIT, 1.0 if largest > 0.5 else largest, low, signed)
     full = _robust(magnitudes)
@@ -212,6 +212,15 @@ def _some(numbers: Array) -> Array:
     places = np.arange(_MOST, dtype=np.uint64) * np.uint64(2654435761) % np.uint64(numbers.size)
     found: Array = numbers[places.astype(np.intp)]
     return found
+
+
+def _percentile(ordered: Array, part: float) -> float:
+    """Return a percentile of numbers in their order as numpy does, which takes ten times as long for few."""
+    place = part / 100 * (len(ordered) - 1)
+    below = int(place)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+    share, span = place - below, high - low
+    return high - span * (1 - share) if share >= 0.5 else low + span * share
 
 
 def _finite(numbers: Array) -> Array:

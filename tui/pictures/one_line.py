@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from rich.style import Style
 
 from stepper.element_types import Array
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form, digits, form_of, heights, letters, shades
-from stepper.tensors.statistics import FITTING
-from stepper.tensors.surveys import CellStatistic
-from tui.paint.rows import Cell, Token
+from tui.paint.rows import Cell, Row, Token
 from tui.pictures.drawing import EIGHTHS, bar_row_scale, first_bad, numbers_in, reduced, row_scale
 from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
 
-_WAYS: Final[Mapping[str, str]] = {
-    FITTING: CellStatistic.MEAN.value,
-    "mean": CellStatistic.MEAN.value,
-    "rms": CellStatistic.RMS.value,
-    "peak": CellStatistic.LARGEST.value,
-}
+LineCell = Cell | None
+"""An iteration of a value in a line; None where it is not known."""
+
 _KEPT: Final = 512
 """Rows of a pane that are drawn once."""
 _WIDEST: Final = 2
@@ -38,24 +32,21 @@ _TOP: Final = 6
 """Of the eight heights of a bar so many are used, or rows would melt into one another."""
 
 
-def way_of(statistic: str) -> str | None:
-    """Return how several elements become one where a statistic was chosen; None where it is for whole values alone."""
-    return _WAYS.get(statistic)
-
-
 class LinePictures:
     """Rows of a pane; what was drawn once is kept."""
 
     def __init__(self) -> None:
-        self._drawn: OrderedDict[object, tuple[ValueHistory, list[Cell | None]]] = OrderedDict()
+        self._drawn: OrderedDict[object, tuple[ValueHistory, list[LineCell]]] = OrderedDict()
+        self._boxes: OrderedDict[object, tuple[ValueHistory, list[Row]]] = OrderedDict()
 
     def forget(self) -> None:
         """Another theme."""
         self._drawn.clear()
+        self._boxes.clear()
 
     def cells(
         self, history: ValueHistory, first: int, count: int, width: int, way: str, palette: Palette
-    ) -> list[Cell | None]:
+    ) -> list[LineCell]:
         """Return a cell for each of so many iterations; None where it is not known."""
         key = id(history), first, count, width, way
         kept = self._drawn.get(key)
@@ -67,53 +58,53 @@ class LinePictures:
             self._drawn.popitem(last=False)
         return found
 
-    def elements(self, history: ValueHistory, iteration: int, room: int, way: str, palette: Palette) -> list[Cell]:
-        """Return the elements in an iteration in at most so many cells; empty where it is not known, or is one number.
+    def elements(
+        self, history: ValueHistory, first: int, count: int, room: int, way: str, palette: Palette
+    ) -> list[Row]:
+        """Return the elements in each of so many iterations, from left to right in at most so many cells.
 
-        Where there is no room for all, neighbours are one.
+        Where there is no room for all, neighbours are one. Empty where they are not known, and of single numbers.
         """
         if form_of(history.type, history.elements) is not Form.PICTURE:
-            return []
-        key = id(history), iteration, room, way
-        kept = self._drawn.get(key)
-        found = [cell for cell in kept[1] if cell is not None] if kept is not None else None
-        if found is None:
-            found = _elements(history, iteration, room, way, palette)
-            self._keep(key, history, list(found))
+            return [[] for _ in range(count)]
+        key = "elements", id(history), first, count, room, way
+        kept = self._boxes.get(key)
+        if kept is not None:
+            return kept[1]
+        found = _elements(history, first, count, room, way, palette)
+        self._boxes[key] = history, found
+        while len(self._boxes) > _KEPT:
+            self._boxes.popitem(last=False)
         return found
 
-    def _keep(self, key: object, history: ValueHistory, cells: list[Cell | None]) -> None:
-        self._drawn[key] = history, cells
-        while len(self._drawn) > _KEPT:
-            self._drawn.popitem(last=False)
+
+def _elements(history: ValueHistory, first: int, count: int, room: int, way: str, palette: Palette) -> list[Row]:
+    numbers, places = numbers_in(history, first, count, way)
+    found: list[Row] = [[] for _ in range(count)]
+    if not len(places):
+        return found
+    scale, bad = row_scale([history], way, None), first_bad(history)
+    few = reduced(numbers, room if palette.look.plain else 2 * room, way)
+    levels = shades(few, scale).tolist()
+    for place, column in zip(places, levels, strict=True):
+        found[place] = _box(column, room, palette, is_signed=scale.signed, is_loud=bad == first + place)
+    return found
 
 
-def _elements(history: ValueHistory, iteration: int, room: int, way: str, palette: Palette) -> list[Cell]:
-    column, _ = numbers_in(history, iteration, 1, way)
-    if not len(column):
-        return []
-    plain = palette.look.plain
-    scale = row_scale([history], way, None)
-    numbers = reduced(column[0], room if plain else 2 * room, way)
-    halves = numbers.size > room
-    width = 1 if halves else min(max(room // numbers.size, 1), _WIDEST)
-    levels = shades(numbers, scale).tolist()
-    is_loud = first_bad(history) == iteration
-    found: list[Cell] = []
-    each = 2 if halves else 1
+def _box(levels: Sequence[float], room: int, palette: Palette, *, is_signed: bool, is_loud: bool) -> Row:
+    """Return shades from left to right; half a cell each where they are more than cells."""
+    each = 2 if len(levels) > room else 1
+    width = min(max(room // len(levels), 1), _WIDEST)
+    found: Row = []
     for place in range(0, len(levels), each):
-        part = levels[place : place + each]
-        bad = [one for one in part if not math.isfinite(one)]
-        letter = "" if not bad else "N" if any(math.isnan(one) for one in bad) else "I"
-        if plain:
-            found.append(_figure(part[0], letter, width, palette, is_signed=scale.signed, is_loud=is_loud))
+        left, right = levels[place], levels[min(place + each, len(levels)) - 1]
+        letter = "" if math.isfinite(left + right) else "N" if math.isnan(left) or math.isnan(right) else "I"
+        if palette.look.plain:
+            found.append(_figure(left, letter, width, palette, is_signed=is_signed, is_loud=is_loud))
         elif letter:
             found.append((f"{letter:^{width}}", palette.letter(is_first=is_loud)))
-        elif len(part) == 1 and halves:
-            found.append(("▌", Style(color=palette.shade(part[0], is_signed=scale.signed).rich_color)))
         else:
-            text = "▌" if halves and part[0] != part[-1] else " " * width
-            found.append((text, palette.halves(part[0], part[-1], is_signed=scale.signed)))
+            found.append(("▌" if left != right else " " * width, palette.halves(left, right, is_signed=is_signed)))
     return found
 
 
@@ -126,9 +117,9 @@ def _figure(level: float, letter: str, width: int, palette: Palette, *, is_signe
     return f"{text:>{(width + 2) // 2}}".ljust(width)[:width], token
 
 
-def _cells(history: ValueHistory, first: int, count: int, width: int, way: str, palette: Palette) -> list[Cell | None]:
+def _cells(history: ValueHistory, first: int, count: int, width: int, way: str, palette: Palette) -> list[LineCell]:
     numbers, places = numbers_in(history, first, count, way)
-    found: list[Cell | None] = [None] * count
+    found: list[LineCell] = [None] * count
     if not len(places):
         return found
     bad = first_bad(history)

@@ -84,6 +84,10 @@ class Looks:
         """Return how several numbers of a row become one."""
         return self._ways.get(key, WAYS[0])
 
+    def choose(self, key: object, way: str | None) -> None:
+        """Have several numbers of a row become one in this way; None: as if nobody had chosen."""
+        self._ways[key] = way or WAYS[0]
+
     def kind(self, key: object) -> ScaleKind | None:
         """Return the scale of a row; None: what suits its numbers."""
         return self._kinds.get(key)

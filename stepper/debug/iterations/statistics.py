@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.iterations.operation_values import LARGEST_AT_A_STOP, OperationValues
+from stepper.debug.iterations.listed_values import LARGEST, LARGEST_AT_A_STOP, ListedValues
 from stepper.debug.iterations.slots import is_current
 from stepper.debug.iterations.tiles import MOST_CELLS, CellsView, Tile, TileStore
 from stepper.debug.overview.facts import Row
@@ -124,7 +124,7 @@ class _ActivationStatistics:
         self.values = {slot: KnownValues() for slot in rows.slots}
         self.slots = [operation.outputs[0] if operation.outputs else -1 for operation in program.operations]
         self.tiles = TileStore(len(self.slots))
-        self.operations = OperationValues(self.slots)
+        self.operations = ListedValues(self.slots)
         self.ended: int | None = None
         self.held: list[Value] = [None] * len(self.slots)
         self.row = Tile.empty(1, len(self.slots))
@@ -161,7 +161,7 @@ class _ActivationStatistics:
         return self.tiles.lacks(iteration) or (with_values and self.operations.lacks(iteration))
 
     def see_operations(
-        self, frame: Frame, most: int | None = LARGEST_AT_A_STOP, enough: Callable[[], bool] = lambda: False
+        self, frame: Frame, most: int = LARGEST_AT_A_STOP, enough: Callable[[], bool] = lambda: False
     ) -> bool:
         """Take what this iteration has made, and what the one before left, of values of at most so many elements."""
         iteration = _iteration(frame)
@@ -293,7 +293,7 @@ class IterationStatistics:
     def fill_values(self, depth: int, enough: Callable[[], bool]) -> bool:
         """Read the large values of the present, for which nobody waits; whether any was not known."""
         stack = self._timeline.machine.stack
-        return depth < len(stack) and self._run(stack[depth]).see_operations(stack[depth], None, enough)
+        return depth < len(stack) and self._run(stack[depth]).see_operations(stack[depth], LARGEST, enough)
 
     def fill_between(
         self, depth: int, first: int, last: int, enough: Callable[[], bool], *, with_values: bool = True

@@ -17,8 +17,8 @@ from stepper.element_types import Array
 from stepper.tensors.pictures import robust_ranges
 from tui.paint.folding import OperationEntry
 from tui.paint.pane import Pane
-from tui.paint.rows import Row, Token, number
-from tui.screens.grid.columns import NUMBERED
+from tui.paint.rows import Row, Token, number, width_of
+from tui.screens.grid.columns import NUMBERED, PICTURED, picture_width
 from tui.state import State, TimelineEventKind
 from tui.theme import GLYPHS
 
@@ -178,20 +178,29 @@ class CellPaint:
         """Another theme."""
         self._cells = {}
 
-    def cell(self, code: int, wide: int, value: float) -> Row:
-        """Return a cell of this code, and where it is wide the air behind it; a very wide one has the number, too."""
+    def cell(self, code: int, wide: int, value: float, picture: Row) -> Row:
+        """Return a cell of this code, and where it is wide the air behind it; a very wide one has the number, too.
+
+        In place of the shade stands the `picture` of the value, where it has one.
+        """
         found = self._cells.get((code, wide))
         if found is None:
             width = wide - 1 if wide > 3 else wide
             glyph, tone = self._look_of(code)
             found = [(f"{glyph:^{width}}"[:width], tone)]
             self._cells[code, wide] = found = found if width == wide else [*found, (" ", "")]
-        if wide >= NUMBERED and math.isfinite(value):
-            (text, tone), *air = found
-            mark = text.strip()[:1]
-            tone = tone + _THIN if isinstance(tone, Style) and code < ODD else tone
-            return [(f"{' ' if mark.isdigit() else mark:1}{number(value):>{wide - 2}}", tone), *air]
-        return found
+        has_picture = bool(picture) and UNKNOWN < code < CHANGED - 1
+        if wide < (PICTURED if has_picture else NUMBERED) or not math.isfinite(value):
+            if not has_picture:
+                return found
+            blank = picture_width(wide) - width_of(picture)
+            return [*picture, *([(" " * blank, "")] if blank else []), *found[1:]]
+        (text, tone), *air = found
+        mark = text.strip()[:1]
+        tone = tone + _THIN if isinstance(tone, Style) and code < ODD else tone
+        if has_picture:
+            return [*picture, (f"{number(value):>{wide - 1 - width_of(picture)}}", tone), *air]
+        return [(f"{' ' if mark.isdigit() else mark:1}{number(value):>{wide - 2}}", tone), *air]
 
     def _look_of(self, code: int) -> tuple[str, Token]:
         """Return a glyph and how it is painted."""

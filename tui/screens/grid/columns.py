@@ -145,13 +145,21 @@ def axis(first: int, count: int, cell: int, now: int, width: int) -> Row:
     return [(line[:at], "dim"), (text, tone), (line[at + len(text) :], "dim")]
 
 
-WIDTHS: Final = (1, 2, 4, 5, 7, 8, 9)
+WIDTHS: Final = (1, 2, 4, 5, 7, 8, 9, 12)
 """Cells of the terminal for one of the grid; from 4 on the last is air."""
 NUMBERED: Final = 8
-"""From this width on a cell has its number beside the shade."""
+"""From this width on a cell has its number."""
+PICTURED: Final = 12
+"""From this width on it has both, its number and the picture of its value; below that the picture alone."""
+_NUMBER: Final = 6
 
 _AMPLE: Final = 110
 """Cells for the iterations that are enough, with numbers or without."""
+
+
+def picture_width(wide: int) -> int:
+    """Return the cells for the picture of a value in one of the grid."""
+    return wide - 1 - _NUMBER if wide >= PICTURED else wide - 1 if wide > 3 else wide
 
 
 def usual(width: int, room: int, iterations: int | None) -> int:

@@ -5,39 +5,47 @@ Only what is visible is asked for and built, so that 500 operations by a million
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import ClassVar, Final
 
+from rich.style import Style
 from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.loop_runs import address_in_run
 from stepper.debug.iterations.tiles import Cell
 from stepper.query.address_syntax import parse_address
-from stepper.tensors.statistics import OVER_ITERATIONS
+from stepper.tensors.statistics import FITTING, OVER_ITERATIONS
 from tui.paint.columns import cells_of, headings, widths_of
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, overlaid, spread
+from tui.paint.rows import Row, overlaid, spread, without_begin
+from tui.pictures.drawing import EIGHTHS, WAYS
+from tui.pictures.one_line import LinePictures
 from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, event_marks
-from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, suffices, usual
+from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, picture_width, suffices, usual
 from tui.screens.moments.marks import spread_cells
 from tui.screens.timeline.bar import outside_text
 from tui.screens.timeline.far_title import far_title
 from tui.state import State
 from tui.theme import GLYPHS
-from tui.worker.requests import ShowCells, ShowRun
+from tui.worker.requests import ShowCells, ShowRun, ShowValues
 
 DIFFERENCE: Final = "difference"
 """How the differences from a reference or a branch are called among the statistics."""
-_WEAK: Final = f"0123456789{GLYPHS['free']}"
+_PICKED: Final = 0.35
+"""Share of the accent in a picture that is marked."""
+_HALVES: Final = "▀▌"
+_WEAK: Final = f"0123456789{GLYPHS['free']}{EIGHTHS}·-{GLYPHS['true']}{GLYPHS['false']}"
 """Glyphs that the moment's own covers."""
 
 
 class Grid(Pane):
     """A row an operation, a column an iteration.
 
-    The shade is the place of the number between the least and the largest of its row on the screen, so that a change is
-    seen whatever the scale. A glyph wins over the shade: loud where something begins, quiet where it lasts.
+    A cell is a picture of the value by the scale of its row; with a statistic of whole values the shade is the place of
+    the number between the least and the largest of its row on the screen. So a change is seen whatever the scale. A
+    glyph wins over the shade: loud where something begins, quiet where it lasts.
     """
 
     DEFAULT_CSS = "Grid { height: 1fr; margin-top: 1; }"
@@ -46,7 +54,10 @@ class Grid(Pane):
     title = "grid"
     help_text: ClassVar[str] = (
         "Operations down, iterations across; the cursor is the moment, and the arrows move it.\n"
-        "Shade: where the statistic lies between the least and the largest of its row on the screen.\n"
+        "A cell is the value itself: in narrow ones the upper half is the first half of the elements, the lower half\n"
+        "the second; wide ones have the elements from left to right. Below stands that of the selected row, large.\n"
+        "With a statistic of whole values (V) the shade is where that lies between the least and the largest of its\n"
+        "row on the screen.\n"
         "N NaN, I Inf: reversed where it is the first of the run, bold where it begins in a row, thin where it lasts.\n"
         "~ another shape than before, * edited, ● stopped here; · not computed yet. ov: what OpenVINO computes.\n"
         "▸ name ×9 is shape arithmetic, folded: Space opens it; its cells show only what is remarkable.\n"
@@ -68,6 +79,8 @@ class Grid(Pane):
         self._by_difference = False
         self._marked: set[Cell] = set()
         self._happened: dict[Cell, str] = {}
+        self._pictures = LinePictures()
+        self._wanted: tuple[Listing, tuple[int, ...]] | None = None
 
     # --- what is looked at ---------------------------------------------------------------------------------------
 
@@ -183,6 +196,7 @@ class Grid(Pane):
         self._marked = {cell for cell in marked if cell is not None}
         super().changed()
         self._ask()
+        self._told()
 
     def _firsts(self) -> tuple[Cell, ...]:
         """Return the first cells of their kind in the run."""
@@ -202,10 +216,19 @@ class Grid(Pane):
         if window != self._asked:
             self._asked = window
             self.host.driver.adjust(ShowCells(window))
+        listing, shown = self.listing(), self.cell
+        if listing is None:
+            return
+        near = listing.operations_near(self.top, self.size.height)
+        wanted = near if shown is None or shown.operation in near else (*near, shown.operation)
+        if self._wanted is None or self._wanted[0].program is not listing.program or self._wanted[1] != wanted:
+            self._wanted = listing, wanted
+            self.host.driver.adjust(ShowValues("grid", listing.program, wanted))
 
     def on_unmount(self) -> None:
         """Nobody looks any longer."""
         self.host.driver.adjust(ShowCells(None))
+        self.host.driver.adjust(ShowValues("grid", None))
         self.host.driver.adjust(ShowRun(None))
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -216,6 +239,7 @@ class Grid(Pane):
     def notify_style_update(self) -> None:
         """Another theme."""
         self.paint.forget()
+        self._pictures.forget()
         super().notify_style_update()
 
     # --- rows ----------------------------------------------------------------------------------------------------
@@ -229,6 +253,8 @@ class Grid(Pane):
         last = min(self.top + room, total)
         rows = f" · rows {self.top} to {last - 1} of {total}" if room < total else ""
         shown = f"{self.state.statistic}, shade by row"
+        if self.state.statistic == FITTING:
+            shown = "values, scale by row"
         if self.shows_differences:
             kind = "difference" if self.state.comparison is not None else "relative difference"
             shown = f"{kind}, shade by power of ten"
@@ -256,19 +282,47 @@ class Grid(Pane):
         entry, chosen = listing.entries[index], self.cell
         shown = GridRow(self.state, frame, entry, None if chosen is None else chosen.operation)
         row = cells_of(columns(self.state), shown, self.size.width)
-        begin, part, wide = len(row), self._part(), self.cell_width
-        for code, value in zip(part.codes[index - self.top], part.numbers[index - self.top], strict=True):
-            row += self.paint.cell(code, wide, value)
+        part, wide = self._part(), self.cell_width
+        codes, numbers = part.codes[index - self.top], part.numbers[index - self.top]
+        pictures = self._pictures_of(entry, part)
+        boxes = [
+            self.paint.cell(code, wide, value, pictures[place] if pictures else [])
+            for place, (code, value) in enumerate(zip(codes, numbers, strict=True))
+        ]
         for cell in self._marked:
             column = cell.iteration - part.left
             if cell.operation in entry.indices and 0 <= column < part.columns:
-                self._mark(row, begin + column * (2 if wide > 3 else 1), cell, moment)
-        return row
+                boxes[column] = self._marked_box(boxes[column], cell, moment)
+        return [*row, *chain.from_iterable(boxes)]
 
-    def _mark(self, row: Row, at: int, cell: Cell, moment: Cell) -> None:
-        """Put the mark of one cell beside its number."""
-        text, tone = row[at]
-        glyph, happened = text.strip(), self._happened.get(cell, "")
+    def _pictures_of(self, entry: OperationEntry, part: GridPart) -> list[Row]:
+        """Return the values of a row in the visible iterations as pictures; none where it is shown as one number."""
+        cells = self.state.cells
+        frame, way = self.frame, WAYS[0]
+        if cells is None or frame is None or cells.program is not frame.program:
+            return []
+        if cells.statistic != FITTING or self.shows_differences or entry.is_folded:
+            return []
+        values, wide = cells.values.get(entry.indices[0]), self.cell_width
+        if values is None:
+            return []
+        room = picture_width(wide)
+        found: list[Row] = []
+        if wide > 3:
+            found = self._pictures.elements(values, part.left, part.columns, room, way, self.palette)
+        if not any(found) and wide < NUMBERED:
+            line = self._pictures.cells(values, part.left, part.columns, room, way, self.palette)
+            found = [[] if one is None else [one] for one in line]
+        return found
+
+    def _marked_box(self, box: Row, cell: Cell, moment: Cell) -> Row:
+        """Return a cell with its mark: where there is room beside the picture or the number, else in its place."""
+        air: Row = box[-1:] if self.cell_width > 3 else []
+        parts = box[:-1] if air else box
+        text = "".join(part for part, _ in parts)
+        tone = parts[0][1]
+        is_picture = len(parts) > 1 or (isinstance(tone, Style) and text.strip()[:1] in ("", *_HALVES))
+        glyph, happened = "" if is_picture else text.strip(), self._happened.get(cell, "")
         if happened:
             glyph = glyph + happened if glyph in LETTERS and len(text) > 2 else glyph if glyph in LETTERS else happened
         is_moment = cell == moment and not self.state.is_far
@@ -278,11 +332,21 @@ class Grid(Pane):
             tone = "strong cursor"
         elif cell in self._firsts():
             tone = "badbg"
+        elif happened and is_picture:
+            tone = "edit"
         if text.strip()[-1:].isdigit() and len(text) >= NUMBERED - 1:  # the number stays, the mark stands before it
-            lead = happened or text[0].strip() or (GLYPHS["now"] if is_moment else " ")
-            row[at] = f"{lead}{text[1:]}", tone
-            return
-        row[at] = f"{glyph:^{len(text)}}"[: len(text)], tone
+            lead = happened or ("" if is_picture else text[0].strip()) or (GLYPHS["now"] if is_moment else " ")
+            if not is_picture:
+                return [(f"{lead}{text[-6:]:>{len(text) - len(lead)}}", tone), *air]
+            return [(f"{lead:1.1}", tone), *self._tinted(parts[:-1]), (parts[-1][0], tone), *air]
+        if is_picture and len(text) > 2:  # the picture stays, but for a cell
+            return [(f"{glyph or ' ':1.1}", tone), *self._tinted(parts), *air]
+        return [(f"{glyph:^{len(text)}}"[: len(text)], tone), *air]
+
+    def _tinted(self, picture: Row) -> Row:
+        """Return a picture without its first cell, as that of a cell that is marked."""
+        tokens = ((text, self.palette.tinted(own, _PICKED) if isinstance(own, Style) else own) for text, own in picture)
+        return without_begin([*tokens])
 
     def _part(self) -> GridPart:
         """Return the visible cells."""
@@ -320,7 +384,6 @@ class Grid(Pane):
         """True if it is one that this pane alone can show; its own cells are others from now on."""
         self._by_difference = name == DIFFERENCE
         self.changed()
-        self.told()
         return self.shows_differences
 
     def pick_cell(self, down: int, across: int) -> bool:
@@ -337,7 +400,6 @@ class Grid(Pane):
         if not self.left <= iteration < self.left + wide:
             self._show_from(iteration - wide // 2, wide, self._total())
         self.changed()
-        self.told()
         return True
 
     def fold(self) -> None:
@@ -380,25 +442,33 @@ class Grid(Pane):
         row, frame, listing = self.row_at(event.y), self.frame, self.listing()
         if row is None or frame is None or listing is None:
             return
-        first, count = self.columns()
-        column = (event.x - self.gutter.left - self.label_width) // self.cell_width
-        iteration = first + column if 0 <= column < count else frame.iteration or 0
-        entry = listing.entries[row]
-        if entry.is_folded and event.chain == 2 and column < 0:
+        entry, at = listing.entries[row], event.x - self.gutter.left
+        if entry.is_folded and event.chain == 2 and at < self.label_width:
             self.fold()
             return
-        self.picked = Cell(iteration, entry.indices[0])
-        if event.chain == 2:
+        self.click_cell(at, entry.indices[0], is_second=event.chain == 2)
+
+    def click_cell(self, at: int, operation: int, *, is_second: bool) -> None:
+        """Select an operation in the iteration that stands in a column of the terminal; a second click goes there."""
+        frame = self.frame
+        if frame is None:
+            return
+        first, count = self.columns()
+        column = (at - self.label_width) // self.cell_width
+        iteration = first + column if 0 <= column < count else frame.iteration or 0
+        self.picked = Cell(iteration, operation)
+        if is_second:
             self.post_line("go-to-cell")
         elif self.state.frame is frame:
-            self.post_line(f"select {self.picked.operation}")
+            self.post_line(f"select {operation}")
         self.changed()
-        self.told()
 
-    def told(self) -> None:
-        """Another cell is selected: who shows it is told."""
+    def _told(self) -> None:
+        """Have those who show the selected cell, or stand below its columns, show it anew."""
+        if not self.is_mounted:
+            return
         for pane in self.screen.query(Pane):
-            if pane is not self and pane.id in ("detail", "history"):
+            if pane is not self and pane.id in ("detail", "history", "picture"):
                 pane.changed()
 
     def unpick(self) -> bool:
@@ -408,7 +478,6 @@ class Grid(Pane):
             return True
         had, self.picked = self.picked is not None, None
         self.changed()
-        self.told()
         return had
 
     def go_line(self) -> str:

@@ -13,6 +13,7 @@ from tui.paint.painter import Horizontal, Vertical
 from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.grid.detail import GridDetail, GridHistory
 from tui.screens.grid.grid import Grid
+from tui.screens.grid.picture import GridPicture
 from tui.screens.main.value import ValueStrip
 from tui.state import State
 
@@ -22,6 +23,8 @@ _BELOW: Final = 11
 """Rows that it needs below."""
 _AROUND: Final = 8
 """Rows of the screen that are neither the grid's nor its detail's."""
+_TALL_ENOUGH: Final = 30
+"""Rows of a screen from which on the selected row is drawn once more, large."""
 
 
 class GridScreen(DebugScreen):
@@ -46,6 +49,7 @@ class GridScreen(DebugScreen):
     def __init__(self, host: ScreenHost) -> None:
         super().__init__(host)
         self._grid = Grid(self.host, id="grid")
+        self._picture = GridPicture(self.host, self._grid, id="picture")
         self._detail = GridDetail(self.host, self._grid, id="detail")
         self._more = Vertical(id="more", classes="rule")
 
@@ -56,6 +60,7 @@ class GridScreen(DebugScreen):
             with self._more:
                 yield GridHistory(self.host, self._grid, id="history")
                 yield ValueStrip(self.host, id="value")
+        yield self._picture
         yield self._detail
 
     def fit(self, width: int, height: int) -> None:
@@ -75,9 +80,17 @@ class GridScreen(DebugScreen):
         width, height = self.app.size
         room = height - _AROUND - (5 if self._detail.has_legend else 3) - self._grid.count(width) - 2
         is_inside = self._grid.frame is not None
+        least = 0 if height < _TALL_ENOUGH or not is_inside else min(max((height - 16) // 5, 4), 8)
+        wanted = self._picture.lines_wanted()
+        least = min(least, wanted)
+        lines = max(least, min(room - 1, wanted)) if least else 0
         beside = is_inside and width >= 100 and self._grid.leaves(width - _BESIDE - 3, width - 2)
-        below = is_inside and not beside and width >= 100 and room >= _BELOW
-        self._more.styles.height = room if below else "1fr"
+        below = is_inside and not beside and width >= 100 and room - least - 1 >= _BELOW
+        if below:
+            lines = max(least, min(room - 1 - _BELOW, wanted))
+        self._picture.styles.height = lines + 1
+        self._picture.display = lines > 0
+        self._more.styles.height = room - lines - 1 if below else "1fr"
         self.set_class(beside, "-beside")
         self.set_class(below, "-below")
 

@@ -11,12 +11,12 @@ from textual import events
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.statistics import HistoryView
 from stepper.debug.moments.difference import Change, Difference
+from stepper.tensors.statistics import FITTING
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.links import key_words
 from tui.paint.names import layer_name, marked_name, operation_names, partner_mark
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import (
-    Cell,
     Row,
     Token,
     cell_len,
@@ -31,7 +31,8 @@ from tui.paint.rows import (
     spread,
     width_of,
 )
-from tui.pictures.one_line import LinePictures, way_of
+from tui.pictures.drawing import WAYS
+from tui.pictures.one_line import LineCell, LinePictures
 from tui.state import State
 from tui.theme import GLYPHS, break_glyph
 from tui.worker.requests import ShowValues
@@ -54,8 +55,8 @@ class Operations(Pane):
     help_text: ClassVar[str] = (
         "The operations of the body in their order. ▸ is the moment: its value is there. Each row: the elements\n"
         "of the value (neighbours share a cell where they are many), of a single number the last iterations as bars;\n"
-        "the statistic of this iteration (of the one before where it is still to come); what is remarkable. With min,\n"
-        "max or last as the statistic, bars of that. * behind a name: its value was changed by hand (# in\n"
+        "the statistic of this iteration (of the one before where it is still to come); what is remarkable. With\n"
+        "a statistic of whole values, bars of that. * behind a name: its value was changed by hand (# in\n"
         "ASCII). Behind the name of what OpenVINO computes stands ov."
     )
 
@@ -329,10 +330,10 @@ class Operations(Pane):
 
     def _picture(self, history: HistoryView, index: int, last: int, room: int, fade: str) -> Row | None:
         """Return the elements of the value, of a single number the last iterations; None where bars are to be shown."""
-        values, way = history.values.get(index), way_of(history.statistic)
-        if values is None or way is None or last < 0:
+        values, way = history.values.get(index), WAYS[0]
+        if values is None or history.statistic != FITTING or last < 0:
             return None
-        cells: list[Cell | None] = [*self._pictures.elements(values, last, room, way, self.palette)]
+        cells: list[LineCell] = [*self._pictures.elements(values, last, 1, room, way, self.palette)[0]]
         if not cells:
             first = max(last - room + 1, 0)
             cells = self._pictures.cells(values, first, last - first + 1, 1, way, self.palette)

@@ -11,6 +11,8 @@ from tui.paint.rows import number
 from tui.theme import Look
 
 YEARS = ("run-to years@0", "iter 3", "view grid")
+IN_NUMBERS = (*YEARS, "statistic rms")
+"""With one number a cell; by itself the grid shows pictures of the values."""
 
 
 def shown_beside(driven: Driven) -> bool:
@@ -29,7 +31,7 @@ def test_cells_have_their_numbers_where_all_iterations_fit() -> None:
         await driven.press("plus", "plus", "J")
         assert letters(driven, "year", 4) == ["1", "2", "3", "4"]
 
-    drive("for_loop", script, size=(120, 40), lines=YEARS)
+    drive("for_loop", script, size=(120, 40), lines=IN_NUMBERS)
 
 
 def test_the_mark_of_the_moment_stands_before_its_number() -> None:
@@ -38,7 +40,7 @@ def test_the_mark_of_the_moment_stands_before_its_number() -> None:
         shown = letters(driven, "interest", 4)[3]
         assert shown == f"▸ {number(float(shown[1:]))}"
 
-    drive("for_loop", script, size=(120, 40), lines=YEARS)
+    drive("for_loop", script, size=(120, 40), lines=IN_NUMBERS)
 
 
 def test_nan_and_inf_stay_letters_in_wide_cells() -> None:
@@ -48,7 +50,7 @@ def test_nan_and_inf_stay_letters_in_wide_cells() -> None:
         shown = letters(driven, SQUARED[0], 12)
         assert "I" in shown and shown[0] not in ("", "I")
 
-    drive(squaring(12), script, size=(200, 60), lines=("run-to squares@0", "view grid"))
+    drive(squaring(12), script, size=(200, 60), lines=("run-to squares@0", "view grid", "statistic rms"))
 
 
 @pytest.mark.parametrize(("size", "beside", "below"), [((200, 60), True, False), ((120, 40), False, True)], ids=str)

@@ -130,7 +130,7 @@ def test_the_differences_are_a_statistic_of_the_cells(twins: Debugger) -> None:
             np.testing.assert_allclose(numbers, [one.distance for one in found if one is not None], rtol=5e-2)
         assert letters(driven, "hU", 3)[0] == "", "what is carried is the same in the first iteration"
         await driven.press("V")
-        assert "auto, shade by row" in driven.text("grid") and "≠" not in "".join(letters(driven, "xW", STEPS))
+        assert "values, scale by row" in driven.text("grid") and "≠" not in "".join(letters(driven, "xW", STEPS))
         await driven.press(*"VVVVVVV")
         assert "difference, shade" in driven.text("grid")
         await driven.press("g", "N", "N", "N", "N", "N", "N", "N", "N", "x")
@@ -187,7 +187,7 @@ def test_beside_another_branch_the_differences_are_a_statistic_of_all_iterations
         hidden = letters(driven, "hU", STEPS)
         assert not "".join(hidden[:2]) and all(float(text.strip("▸ ")) > 0 for text in hidden[2:]), "what is carried"
         await driven.type("A off")
-        assert "auto, shade by row" in driven.text("grid")
+        assert "values, scale by row" in driven.text("grid")
 
     edit = ("run-to cell@0", "iter 1", "run-to hU", "set xW[0,0] = 5", "run-to y", "A original", "view grid")
     drive(twins, script, size=(160, 48), lines=edit)
@@ -200,7 +200,7 @@ def test_without_symbols_and_colours_differences_carry_a_figure(twins: Debugger)
         text = driven.text("grid") + driven.text("detail")
         assert text.isascii() and "?" not in text
         assert all(cell[0] == "!" and float(cell[1:]) > 0 for cell in letters(driven, "summed", 3))
-        await driven.press("minus", "minus")
+        await driven.press("minus", "minus", "minus")
         assert all(cell[0] == "!" and cell[1:].isdigit() for cell in letters(driven, "summed", 3))
 
     drive(twins, script, size=(160, 48), lines=BESIDE, look=Look(ascii=True, plain=True))

@@ -192,7 +192,7 @@ def test_without_symbols_and_colours_cells_have_figures() -> None:
         await driven.filled()
         text = driven.text("grid") + driven.text("detail")
         assert text.isascii() and "?" not in text
-        assert any(cell.isdigit() for cell in letters(driven, "Softmax", 4))
+        assert any(cell.isdigit() for cell in "".join(letters(driven, "Softmax", 4)))
         assert "I#" in driven.text("grid")
 
     drive("date_normaliser", script, size=(120, 40), lines=FAULTY, look=Look(ascii=True, plain=True))

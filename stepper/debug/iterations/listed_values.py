@@ -20,9 +20,11 @@ _MOST_READ: Final = 512
 """Iterations that are remembered to have been read; those of the longest ago are read again where they are wanted."""
 LARGEST_AT_A_STOP: Final = 2**16
 """Elements of a value that is read while one waits for the next picture."""
+LARGEST: Final = 2**22
+"""Elements of a value that is read at all."""
 
 
-class OperationValues:
+class ListedValues:
     """Values of the wanted operations of one activation; `slots` are the first outputs, by operation."""
 
     def __init__(self, slots: Sequence[int]) -> None:
@@ -55,7 +57,7 @@ class OperationValues:
         iteration: int,
         begin: int,
         end: int,
-        most: int | None = None,
+        most: int = LARGEST,
         enough: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Read the wanted operations from `begin` up to but not `end`, values of at most so many elements.
@@ -66,7 +68,7 @@ class OperationValues:
         for index in self._wanted:
             slot = self._slots[index] if begin <= index < end else -1
             value = values[slot] if slot >= 0 else None
-            if value is None or self._known[index].knows(iteration) or (most is not None and np.size(value) > most):
+            if value is None or self._known[index].knows(iteration) or np.size(value) > most:
                 continue
             if enough():
                 break
