@@ -31,6 +31,7 @@ from stepper.debug.story.facts import (
     StoryLink,
     StoryOperand,
     StoryRow,
+    StorySlices,
     time_of,
 )
 from stepper.debug.story.folding import folded
@@ -38,13 +39,14 @@ from stepper.debug.story.forms import LinkForm
 from stepper.debug.story.histories import ElementHistories, Path, path_of
 from stepper.debug.story.linking import CausalGraph
 from stepper.debug.story.making import Factor, MadeOf, Making
-from stepper.debug.story.places import EndedLoop, condition_of, ended_loop, spot_of
+from stepper.debug.story.places import EndedLoop, decided_by, ended_loop, spot_of
 from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.shares import shares_by_iteration
 from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import Frame
-from stepper.engine.program import Program
+from stepper.engine.loops import EndReason
+from stepper.engine.program import LoopPlan, Program
 from stepper.errors import UsageError
 from stepper.ir.model import Layer, LayerSite, Source, layer_site
 from stepper.query import short_names
@@ -111,15 +113,19 @@ class _Builder:
         return Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider)).slice(spot)
 
     def _of_end(self, ended: EndedLoop) -> Story:
-        activation, slot = ended.activation, condition_of(ended)
+        activation = ended.activation
         assert activation.ended is not None, "it has ended"
         layer = layer_site(activation.operation.layer, self._file)
-        end = StoryEnd(layer, activation.ended, activation.iteration, activation.limit)
+        end = StoryEnd(
+            layer, activation.ended, activation.iteration, activation.limit, sliced=self._sliced_inputs(ended)
+        )
         if ended.seat is not None:
             most = condition_limit(self._frames.at(ended.seat)[-1])
             if most is not None and (end.limit is None or most.iterations < end.limit):
                 end = replace(end, limit=most.iterations)
-        if slot is None or ended.seat is None:
+        decided = decided_by(ended)
+        value = None if decided is None else self._frames.at(decided[0])[-1].values[decided[1]]
+        if decided is None or value is None or not np.size(value):
             empty: tuple[()] = ()
             return Story(
                 address=layer.name,
@@ -134,10 +140,23 @@ class _Builder:
                 end=end,
                 question=self._question,
             )
-        value = np.asarray(self._frames.at(ended.seat)[-1].values[slot])
-        found = self._sliced(ValueSpot(ended.seat, slot, (0,) * value.ndim))
+        found = self._sliced(ValueSpot(*decided, (0,) * np.ndim(value)))
         unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
         return self._told(found, layer.name, layer.name, replace(end, unasked=unasked))
+
+    def _sliced_inputs(self, ended: EndedLoop) -> tuple[StorySlices, ...]:
+        """Return the inputs of which a loop used up the slices; none where something else ended it."""
+        activation, around = ended.activation, self._frames.at(ended.outer)[-1].program
+        plan = activation.plan
+        if activation.ended is not EndReason.SLICES or not isinstance(plan, LoopPlan):
+            return ()
+        found = []
+        for entry, slices in zip(plan.sliced, activation.slices, strict=True):
+            layer, _ = producer(around, activation.operation.inputs[entry.input])
+            value, walk = slices.source, slices.walk
+            kind = element_types.name_of(value.dtype)
+            found.append(StorySlices(self._name(around, layer), kind, value.shape, walk.axis, walk.size, walk.count))
+        return tuple(found)
 
     def _address(self, spot: ValueSpot, target: Target) -> str:
         """Return the address of an element: as short as one can type it where the run stands."""

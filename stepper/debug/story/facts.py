@@ -186,10 +186,22 @@ def time_of(path: tuple[int, ...], phase: int) -> tuple[int, ...]:
     return (*path, phase * _AFTER_ALL) if phase else path
 
 
+class StorySlices(Struct, frozen=True):
+    """An input of a loop that is cut along an axis: its short name, `count` slices of `size` elements each."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    axis: int
+    size: int
+    count: int
+
+
 class StoryEnd(Struct, frozen=True):
     """The end of a loop that was asked about: why, after which iteration (-1: none ran), of at most how many.
 
-    `unasked` are comparisons of the side of an If that did not run, and so did not count.
+    `unasked` are comparisons of the side of an If that did not run, and so did not count. `sliced` are the inputs whose
+    slices were used up, where that is the reason.
     """
 
     layer: LayerSite
@@ -197,6 +209,7 @@ class StoryEnd(Struct, frozen=True):
     iteration: int
     limit: int | None
     unasked: tuple[str, ...] = ()
+    sliced: tuple[StorySlices, ...] = ()
 
 
 class Story(Struct, frozen=True):

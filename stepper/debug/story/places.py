@@ -22,8 +22,9 @@ from stepper.query.address_syntax import Address, Iterations, address_given, num
 
 
 class EndedLoop(NamedTuple):
-    """A loop that has ended: the seat of its last iteration (None: it ran none), and the run of it."""
+    """A loop that has ended: the seat around it, that of its last iteration (None: it ran none), and the run of it."""
 
+    outer: Seat
     seat: Seat | None
     activation: Activation
 
@@ -74,14 +75,15 @@ def ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> End
         assert activation is not None
         if activation.ended is None:
             raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {max(activation.iteration, 0)}")
-        return EndedLoop(frames.present[:depth] if activation.iteration >= 0 else None, activation)
+        around = frames.present[: depth - 1]
+        return EndedLoop(around, frames.present[:depth] if activation.iteration >= 0 else None, activation)
     outer = _seat_in(frames, _program_of(compiled, path[:-1]), asked, path[-1].name)
     index = _index_of(frames.at(outer)[-1], path[-1])
     _ensure_ran(frames, outer, index)
     inner, frame = frames.left(outer, index)
     activation = frame.activation
     assert activation is not None
-    return EndedLoop(inner if activation.iteration >= 0 else None, activation)
+    return EndedLoop(outer, inner if activation.iteration >= 0 else None, activation)
 
 
 def _loop_path(stack: list[Frame], compiled: CompiledModel, name: str) -> tuple[Layer, ...]:
@@ -174,9 +176,16 @@ def _iteration(wanted: Iterations | None, now: int | None, told: str) -> int:
     return number
 
 
-def condition_of(ended: EndedLoop) -> int | None:
-    """Return the slot of the condition that ended a loop; None where something else did."""
-    plan = ended.activation.plan
-    if not isinstance(plan, LoopPlan) or ended.activation.ended is not EndReason.CONDITION:
+def decided_by(ended: EndedLoop) -> tuple[Seat, int] | None:
+    """Return the seat and the slot of what ended a loop: its condition or trip count; None: it had no further slice."""
+    plan, reason = ended.activation.plan, ended.activation.ended
+    if not isinstance(plan, LoopPlan):
         return None
-    return plan.condition_result
+    if reason is EndReason.CONDITION:
+        if ended.seat is None or plan.condition_result is None:
+            return None
+        return ended.seat, plan.condition_result
+    index = plan.condition if reason is EndReason.INITIAL_CONDITION else plan.trip_count
+    return (
+        None if index is None or reason is EndReason.SLICES else (ended.outer, ended.activation.operation.inputs[index])
+    )

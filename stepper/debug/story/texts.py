@@ -12,9 +12,11 @@ from stepper.debug.story.facts import (
     LinkRole,
     Story,
     StoryColumn,
+    StoryEnd,
     StoryFactor,
     StoryLink,
     StoryOperand,
+    StorySlices,
     is_bad,
 )
 from stepper.debug.story.forms import LinkForm, PartRole
@@ -249,7 +251,7 @@ def _move(link: StoryLink) -> str:
 
 
 def _whole(link: StoryLink) -> str:
-    return f"of {counted(link.count, 'tensor')}"
+    return f"of {link.operands[0].factor.name}" if len(link.operands) == 1 else f"of {counted(link.count, 'tensor')}"
 
 
 _FORMS: Final = {
@@ -321,6 +323,12 @@ def title(story: Story) -> str:
     return f"{story.name} is {number(link.before if story.is_preview else link.value)}"
 
 
+def end_word(end: StoryEnd) -> str:
+    """Return what became of what ended a loop, in few words."""
+    is_condition = end.reason in (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
+    return "the condition is false" if is_condition else "trip count"
+
+
 def extent(story: Story) -> str:
     """Return how much a story has: `11 links, 2 of 12 iterations, 2 back edges`."""
     if not story.links:
@@ -353,7 +361,10 @@ def verdict(story: Story) -> tuple[str, str]:
         allowed = (
             f": it allows {counted(end.limit, 'iteration')}" if end.reason is EndReason.TRIP_COUNT and end.limit else ""
         )
-        return str(end.reason), f"{allowed}, so no value decided it"
+        if not story.links:
+            return str(end.reason), f"{allowed}, so no value decided it"
+        asked = story.links[story.asked]
+        return str(end.reason), f"{allowed}, for {link_name(story, asked)} is {number(asked.value)}"
     asked = story.links[story.asked]
     if story.is_preview:
         return _preview_verdict(story, asked)
@@ -467,6 +478,7 @@ def story_lines(story: Story) -> list[str]:
     told, more = verdict(story)
     lines = [f"why {title(story)}", f"{told}{more}"]
     order = sorted(range(len(story.links)), key=lambda k: (story.links[k].column, story.links[k].row))
+    lines += [] if story.end is None else [slices_text(one) for one in story.end.sliced]
     column = -1
     for k in order:
         link = story.links[k]
@@ -489,6 +501,13 @@ def story_lines(story: Story) -> list[str]:
     if story.stopped:
         lines.append(story.stopped)
     return lines
+
+
+def slices_text(one: StorySlices) -> str:
+    """Return of an input how it was cut: `x f32[3,7,6]: 7 slices of 1 element along axis 1, all used`."""
+    shape = ",".join(map(str, one.shape))
+    size = counted(one.size, "element")
+    return f"{one.name} {one.type}[{shape}]: {counted(one.count, 'slice')} of {size} along axis {one.axis}, all used"
 
 
 # --- what to try ----------------------------------------------------------------------------------------------------

@@ -251,6 +251,34 @@ def test_a_pause_ends_a_walk_back_and_the_present_stays(tmp_path: Path) -> None:
     assert run.machine.tick == tick and not run.machine.pause_requested
 
 
+def test_a_loop_that_its_trip_count_ended_leads_to_where_that_comes_from() -> None:
+    story = sample("rwkv_overflow").story(ends=True)
+    rows = np.load(SAMPLES / "rwkv_overflow" / "inputs.npz")["embedded"].shape[0]
+    assert [(story.rows[link.row].layer.type, link.value) for link in story.links] == [
+        ("Gather", rows),
+        ("ShapeOf", rows),
+    ]
+    assert story_lines(story)[1] == "trip count reached: it allows 12 iterations, for length is 12"
+
+
+def test_a_loop_that_did_not_begin_leads_to_its_condition() -> None:
+    run = Debugger(SAMPLES / "while_loop" / "model.xml", {"start": np.array(1, np.int64)})
+    run.last()
+    story = run.story(ends=True)
+    assert story.links[0].value is False
+    assert story_lines(story)[0].endswith("not begin") and "at the start" in story_lines(story)[1]
+
+
+def test_a_loop_that_used_all_slices_says_of_which_inputs() -> None:
+    values = dict(np.load(SAMPLES / "specification_lstm" / "inputs.npz"))
+    run = sample("specification_lstm")
+    story = run.story(ends=True)
+    assert story.end is not None and not story.links
+    (cut,) = story.end.sliced
+    assert cut.shape in {value.shape for value in values.values()} and cut.count * cut.size == cut.shape[cut.axis]
+    assert "all used" in story_lines(story)[-1]
+
+
 def test_the_command_why_end_says_the_same_in_lines() -> None:
     from stepper.commands import Interpreter
 

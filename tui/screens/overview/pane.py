@@ -284,8 +284,11 @@ class OverviewPane(Pane):
         that was born, and without one the cell.
         """
         at, cards, compiled = self._at, self._cards, self.host.driver.compiled
-        if not cards or not iterations_at(cards, at):
+        if not cards:
             return None
+        if not iterations_at(cards, at):  # it has a beginning to ask for alone
+            facts = cards[at.card].facts
+            return StoryQuestion(facts.layer.name, ends=True, tick=self._last_tick) if ends and facts.runs else None
         card, line = cards[at.card], line_at(cards, at)
         if ends or self._is_last_verdict(line):
             run = address(card, None, at.run, 0, compiled).rpartition("@")[0]

@@ -26,11 +26,11 @@ _FIVE: Final = 5
 
 
 def detail_rows(story: Story, link: StoryLink, width: int, height: int) -> list[Row]:
-    """Return the detail of a link in so many rows: three parts beside each other where there is room, else lines."""
+    """Return the detail of a link in so many rows: two or three parts beside each other, in few rows lines."""
     if height < 1:
         return []
-    if width >= 140 and height >= 6:
-        return _in_three(story, link, width, height)
+    if height >= 6:
+        return _beside_each_other(story, link, width, height)
     return [shortened(row, width) for row in _lines(story, link, width)[:height]]
 
 
@@ -127,11 +127,10 @@ def _lines(story: Story, link: StoryLink, width: int) -> list[Row]:
         if attempt:
             told = [*told, (" " * max(2, 72 - width_of(told)), ""), *attempt[2:]]
         return [head, told, _sentence(link), _beside_row(link), _goes_to(link)]
-    return (
-        [[*_formula_row(link), ("   ", ""), *_sentence(link)[1:]], line]
-        if width < 100
-        else [head, _formula_row(link), _sentence(link)]
-    )
+    if width >= 100:
+        return [head, _formula_row(link), _sentence(link)]
+    told = [*_formula_row(link), ("   ", ""), *_sentence(link)[1:]]
+    return [told, line, *(row for row in (_beside_row(link), _goes_to(link), attempt) if row)]
 
 
 def _sentence(link: StoryLink) -> Row:
@@ -152,21 +151,26 @@ def _sentence(link: StoryLink) -> Row:
     return row if link.operands else []
 
 
-# --- three parts ----------------------------------------------------------------------------------------------------
+# --- parts beside each other ----------------------------------------------------------------------------------------
 
 
-def _in_three(story: Story, link: StoryLink, width: int, height: int) -> list[Row]:
-    first, second = 56, min(54, (width - 56) * 3 // 5)
-    third = width - first - second - 4
+def _beside_each_other(story: Story, link: StoryLink, width: int, height: int) -> list[Row]:
+    """Return what the link is, the terms of the sum behind it where there is room, its element over the iterations."""
+    is_wide = width >= 140
+    first = 56 if is_wide else width * 11 // 20
+    second = min(54, (width - 56) * 3 // 5) if is_wide else 0
+    third = width - first - second - (4 if is_wide else 2)
     left = [row for row in (_head(story, link), _formula_row(link), _beside_row(link), *_made_of(link)) if row]
     left += [row for row in (_goes_to(link), _try(story, link), _line(link)) if row]
-    columns = (
-        _fitted(left, first, height),
-        _fitted(_parts(story, link, second), second, height),
-        _fitted(_course(story, link, third, height), third, height),
-    )
+    beside = [(_parts(story, link, second), second)] if is_wide else []
+    beside.append((_course(story, link, third, height), third))
+    beside = [(rows, room) for rows, room in beside if rows]
+    first = width - sum(room + 2 for _, room in beside)
+    columns = [_fitted(left, first, height), *(_fitted(rows, room, height) for rows, room in beside)]
     rule: Cell = ("│ ", "faint")
-    return [[*a, rule, *b, rule, *c] for a, b, c in zip(*columns, strict=True)]
+    return [
+        [*parts[0], *(cell for part in parts[1:] for cell in (rule, *part))] for parts in zip(*columns, strict=True)
+    ]
 
 
 def _fitted(rows: list[Row], width: int, height: int) -> list[Row]:
@@ -265,10 +269,12 @@ def _course(story: Story, link: StoryLink, width: int, height: int) -> list[Row]
     numbers, paths = numbers[begin:], story.iterations[begin:]
     known = [one for one in numbers if one is not None and math.isfinite(one)]
     low, high = min(known, default=0.0), max(known, default=1.0)
+    are_verdicts = all(value is None or isinstance(value, bool) for value in values)
     rows: list[Row] = [[(f"{name} over iterations", "title")]]
     levels = max(2, min(12, height - 3))
     for level in reversed(range(levels)):
-        label = number(high) if level == levels - 1 else number(low) if not level else ""
+        end = high if level == levels - 1 else low
+        label = "" if 0 < level < levels - 1 else str(bool(end)).lower() if are_verdicts else number(end)
         cells: Row = [(f"{label[:6]:>6} ", "dim")]
         for value in numbers:
             cells += _column(value, low, high, level, levels, slot, link.limit)

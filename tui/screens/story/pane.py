@@ -34,6 +34,8 @@ _LOW_DETAIL: Final = 2
 _TALL_DETAIL: Final = 9
 _LEAST_TEXT: Final = 5
 _LANES: Final = 8
+_MOST_DETAIL: Final = 12
+"""Rows of the detail below lanes, at most."""
 
 
 class StoryPane(Pane):
@@ -57,6 +59,7 @@ class StoryPane(Pane):
         self._told_story: Story | None = None
         self._refused = ""
         self._branch = ""
+        self._lane_top = 0
 
     # --- asking --------------------------------------------------------------------------------------------------
 
@@ -281,9 +284,7 @@ class StoryPane(Pane):
             return _filled([[], [("  ", ""), *said]], height)
         lines = self._head(story, width, height)
         room = height - len(lines)
-        if not story.links:
-            return _filled(lines, height)
-        if self.shown_view == "text":
+        if self.shown_view == "text" or not story.links:
             lines += [[("  ", ""), (part, "")] for line in story_lines(story)[2:] for part in wrapped(line, width - 3)]
         elif self.shown_view == "lanes":
             lines += self._lane_rows(story, width, room)
@@ -382,16 +383,16 @@ class StoryPane(Pane):
 
     def _lane_rows(self, story: Story, width: int, room: int) -> list[Row]:
         lines = lane_lines(story)
-        detail = min(3, max(0, room - 6))
+        detail = max(min(2, max(0, room - 6)), min(room - len(lines) - 1 - bool(story.pending), _MOST_DETAIL))
         shown = room - (detail + 1 if detail else 0)
         here = next((k for k, line in enumerate(lines) if line.link is not None and line.link == self.link), 0)
-        top = max(0, min(here - shown // 2, len(lines) - shown))
+        top = self._lane_top = max(0, min(here - shown // 2, len(lines) - shown))
         lanes = max(_LANES, max((len(line.cells) for line in lines), default=0) + 1)
         rows = [self._lane_row(story, line, lanes, width) for line in lines[top : top + shown]]
         if story.pending and len(rows) < shown:
             rows.append([("     ", ""), (f"… {story.pending} more, Enter", "dim")])
         if detail:
-            rows += [*self._rule(width), *self._detail(story, width, detail - 1)]
+            rows += [*self._rule(width), *self._detail(story, width, detail)]
         return rows
 
     def _lane_row(self, story: Story, line: LaneLine, lanes: int, width: int) -> Row:
@@ -452,6 +453,7 @@ class StoryPane(Pane):
         assert story is not None
         if self.shown_view == "lanes":
             lines = lane_lines(story)
+            y += self._lane_top
             line = lines[y] if 0 <= y < len(lines) else None
             return None if line is None or line.link is None else self._cursor_at(line.link)
         if self.shown_view != "strip" or self._strip is None:

@@ -17,6 +17,7 @@ from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryEdge, StoryLink, is_bad, time_of
 from stepper.debug.story.texts import (
     column_text,
+    end_word,
     entry_text,
     iteration_text,
     number,
@@ -388,7 +389,7 @@ class _Layout:
             return "NaN is born", Tone.BAD
         end = self.story.end
         if end is not None and any(link.role is LinkRole.ASKED for link in links):
-            return "the condition is false", Tone.NOTE
+            return end_word(end), Tone.NOTE
         if self.story.columns[column].times > 1:
             return "carried on, same links", Tone.NOTE
         return "", Tone.NOTE

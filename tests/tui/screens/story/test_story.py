@@ -106,7 +106,7 @@ def test_the_overview_leads_by_one_key_to_the_first_nan_and_to_why_a_loop_ended(
         assert driven.state.stop is not None and driven.state.stop.tick == 0
         await driven.press("q", "e")
         assert "why did time_mixing end after iteration 11 of at most 12" in driven.text("story")
-        assert "trip count reached: it allows 12 iterations, so no value decided it" in driven.text("story")
+        assert "trip count reached: it allows 12 iterations, for length is 12" in driven.text("story")
         await driven.press("q")
         assert driven.app.front.view_name == "overview"
         await driven.press("x", "x", "o")  # a cell that is not finite
