@@ -103,7 +103,18 @@ def statistics_text(found: Statistics) -> str:
 def number_text(array: Array) -> str:
     """Return all numbers of a small tensor, rows in brackets."""
     plain = storable(array)
-    return excerpt(_nested(plain.reshape(()).tolist() if plain.size == 1 else plain.tolist()), _LONGEST)
+    return _elided(_nested(plain.reshape(()).tolist() if plain.size == 1 else plain.tolist()))
+
+
+def _elided(text: str) -> str:
+    """Return a text of numbers that is not too long: whole ones are left out of its middle, none is cut."""
+    words = text.split(" ")
+    if len(text) <= _LONGEST or max(map(len, words)) > _LONGEST // 3:
+        return excerpt(text, _LONGEST)
+    kept = len(words) - 1
+    while len(" ".join((*words[: (kept + 1) // 2], "…", *words[len(words) - kept // 2 :]))) > _LONGEST:
+        kept -= 1
+    return " ".join((*words[: (kept + 1) // 2], "…", *words[len(words) - kept // 2 :]))
 
 
 def _nested(item: Any) -> str:

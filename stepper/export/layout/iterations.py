@@ -101,13 +101,17 @@ class _IterationsLayout:
 
     def _leave_column(self, edge: FigureEdge) -> int:
         """Return the column where an edge leaves its source: one for each kind (and output)."""
-        tail = _tail(edge.source) if edge.source in self.figure.by_id else f"n{edge.back_edge.split('>')[0]}"
+        tail = self._tail_left(edge)
         box, wanted = self.positions.get(tail), self._kinds_leaving(tail)
         if box is None or not wanted or (edge.kind is EdgeKind.ENDS and edge.source not in self.figure.by_id):
             return self.frame_x + SIDE  # from the element as a whole
         key = (edge.kind, edge.target if edge.kind is not EdgeKind.CARRIED else "")
         index = wanted.index(key) if key in wanted else 0
         return self.body_x + box.x + box.width * (2 * index + 1) // (2 * len(wanted))
+
+    def _tail_left(self, edge: FigureEdge) -> str:
+        """Return the id, as iterations share it, of the box that an edge leaves: itself or in what is left out."""
+        return _tail(edge.source) if edge.source in self.figure.by_id else f"n{edge.back_edge.split('>')[0]}"
 
     def _kinds_leaving(self, tail: str) -> list[tuple[EdgeKind, str]]:
         return list(self.kinds.get(tail, ()))
@@ -117,9 +121,10 @@ class _IterationsLayout:
         found: dict[str, dict[tuple[EdgeKind, str], None]] = {}
         for edge in self.figure.edges:
             source = self.figure.by_id.get(edge.source)
-            if source is not None and source.cluster and edge.kind is not EdgeKind.DATA:
+            left_out = source is None and edge.kind in (EdgeKind.CARRIED, EdgeKind.PIECE)
+            if left_out or (source is not None and source.cluster and edge.kind is not EdgeKind.DATA):
                 target = edge.target if edge.kind is not EdgeKind.CARRIED else ""
-                found.setdefault(_tail(edge.source), {})[edge.kind, target] = None
+                found.setdefault(self._tail_left(edge), {})[edge.kind, target] = None
         return found
 
     def _enter_column(self, edge: FigureEdge) -> int:

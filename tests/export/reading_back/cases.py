@@ -21,11 +21,11 @@ SEEDS = (0, 1, 4, 9, 13, 21, 34, 55, 68, 89, 126, 144)
 
 @dataclass(frozen=True)
 class Case:
-    """A model, its inputs by name or position, and its outputs where somebody else has computed them."""
+    """A model, its inputs by name or position, and its outputs as formulas, OpenVINO or another tool computed them."""
 
     path: Path
     inputs: dict[str | int, np.ndarray]
-    outputs: list[np.ndarray] | None
+    outputs: list[np.ndarray]
 
     @property
     def file(self) -> ModelFile:
@@ -34,10 +34,23 @@ class Case:
 
 def loop_names(model: ModelFile) -> Iterator[tuple[tuple[int, ...], str]]:
     """The loops and Ifs of a model: ids from the outermost on, and the address of each."""
-    names: dict[tuple[int, ...], str] = {}
+    for ids, names in _names(model).items():
+        yield ids, "::".join(name for name, _ in names)
+
+
+def activation_name(model: ModelFile, ids: tuple[int, ...], around: tuple[int, ...]) -> str:
+    """What --loop calls the run of a loop in iterations of those around it."""
+    numbers = iter(around)
+    names = _names(model)[ids]
+    outer = (f"{name}@{next(numbers)}" if is_loop else name for name, is_loop in names[:-1])
+    return "::".join((*outer, names[-1][0]))
+
+
+def _names(model: ModelFile) -> dict[tuple[int, ...], tuple[tuple[str, bool], ...]]:
+    found: dict[tuple[int, ...], tuple[tuple[str, bool], ...]] = {}
     for ids, _, layer in model.loops():
-        names[ids] = f"{names[ids[:-1]]}::{layer.name}" if len(ids) > 1 else layer.name
-    yield from names.items()
+        found[ids] = (*found.get(ids[:-1], ()), (layer.name, layer.is_loop))
+    return found
 
 
 @cache
@@ -50,12 +63,12 @@ def case(name: str) -> Case:
     """A sample by its name, an own model, or a recorded one as `seed 4`."""
     if name in NAMES:
         with np.load(SAMPLES / name / "inputs.npz") as inputs, np.load(SAMPLES / name / "expected.npz") as expected:
-            return Case(SAMPLES / name / "model.xml", dict(inputs), [expected[key] for key in expected.files])
+            return Case(SAMPLES / name / "model.xml", {**inputs}, [expected[key] for key in expected.files])
     folder = Path(_folder().name) / name.replace(" ", "_")
     folder.mkdir()
     if name in MAKERS:
-        made = MAKERS[name](folder)
-        return Case(folder / "model.xml", dict(made), None)
+        made, outputs = MAKERS[name](folder)
+        return Case(folder / "model.xml", {**made}, outputs)
     seed = name.removeprefix("seed ")
     with zipfile.ZipFile(RECORDED) as archive:
         for suffix in (".xml", ".bin", ".npz"):

@@ -9,11 +9,12 @@ import numpy as np
 
 from tests.models import Graph, Side, backwards, carried, invariant, joined, last, sliced
 
-Inputs = dict[str, np.ndarray]
-Maker = Callable[[Path], Inputs]
+Made = tuple[dict[str, np.ndarray], list[np.ndarray]]
+"""Inputs by name, and the outputs that formulas give."""
+Maker = Callable[[Path], Made]
 
 
-def shared_constant(folder: Path) -> Inputs:
+def shared_constant(folder: Path) -> Made:
     """Two loops and an operation read one Constant."""
     net = Graph()
     x = net.parameter("x", "f32", (4, 2))
@@ -30,10 +31,13 @@ def shared_constant(folder: Path) -> Inputs:
         net.result(value, f"out_{index}")
     net.result(net.apply("Abs", start, name="size_of_start"), "sizes")
     net.write(folder)
-    return {"x": np.arange(8, dtype=np.float32).reshape(4, 2) / 3}
+    rows, start = np.arange(8, dtype=np.float32).reshape(4, 2) / 3, np.array([[1, 2]], np.float32)
+    sums = start + np.cumsum(rows, axis=0, dtype=np.float32)
+    backward = start + np.cumsum(rows[::-1], axis=0, dtype=np.float32)[::-1]
+    return {"x": rows}, [sums[-1:], sums, backward[:1], backward, start]
 
 
-def parts_of_two(folder: Path) -> Inputs:
+def parts_of_two(folder: Path) -> Made:
     """Slices of two rows from a place of their own; one Result is two outputs, one of them joined backward."""
     net = Graph()
     x, h = net.parameter("x", "f32", (10, 3)), net.parameter("h", "f32", (2, 3))
@@ -47,10 +51,14 @@ def parts_of_two(folder: Path) -> Inputs:
     for name, value in zip(("backward", "final"), outputs, strict=True):
         net.result(value, name)
     net.write(folder)
-    return {"x": np.arange(30, dtype=np.float32).reshape(10, 3), "h": np.ones((2, 3), np.float32)}
+    rows, state = np.arange(30, dtype=np.float32).reshape(10, 3), np.ones((2, 3), np.float32)
+    made = [state]
+    for begin in (2, 4, 6):
+        made.append(rows[begin : begin + 2] - made[-1])
+    return {"x": rows, "h": state}, [np.concatenate(made[:0:-1]), made[-1]]
 
 
-def unmarked_number(folder: Path) -> Inputs:
+def unmarked_number(folder: Path) -> Made:
     """The one Parameter that nothing feeds gets the iteration number; the condition ends the loop before its limit."""
     net = Graph()
     x = net.parameter("x", "f32", (2,))
@@ -63,10 +71,10 @@ def unmarked_number(folder: Path) -> Inputs:
     outputs = net.loop("numbers", body, 20, True, [carried(x, state, result)], [last(result)], keep)
     net.result(outputs[0], "sum")
     net.write(folder)
-    return {"x": np.array([0.5, -2], np.float32)}
+    return {"x": np.array([0.5, -2], np.float32)}, [np.array([6.5, 4], np.float32)]
 
 
-def faults_inside(folder: Path) -> Inputs:
+def faults_inside(folder: Path) -> Made:
     """A value overflows, then is no number; a branch runs one side, then the other; an inner loop runs in each."""
     net = Graph()
     x, n = net.parameter("x", "f32", (3,)), net.parameter("n", "i64", ())
@@ -92,10 +100,11 @@ def faults_inside(folder: Path) -> Inputs:
     outputs = net.loop("outer", body, 8, True, entries, [last(result)], keep, number)
     net.result(outputs[0], "end")
     net.write(folder)
-    return {"x": np.array([1, -1, 0], np.float32), "n": np.array(4, np.int64)}
+    inputs = {"x": np.array([1, -1, 0], np.float32), "n": np.array(4, np.int64)}
+    return inputs, [np.array([np.nan, np.nan, 0], np.float32)]
 
 
-def never(folder: Path) -> Inputs:
+def never(folder: Path) -> Made:
     """The initial condition is false: the outputs are what was carried in, and nothing."""
     net = Graph()
     x, go = net.parameter("x", "f32", (1, 2)), net.parameter("go", "boolean", ())
@@ -107,10 +116,11 @@ def never(folder: Path) -> Inputs:
     for name, value in zip(("final", "all"), outputs, strict=True):
         net.result(value, name)
     net.write(folder)
-    return {"x": np.array([[1, -1]], np.float32), "go": np.array(True)}
+    x_value = np.array([[1, -1]], np.float32)
+    return {"x": x_value, "go": np.array(True)}, [x_value, np.zeros((0, 2), np.float32)]
 
 
-def swap(folder: Path) -> Inputs:
+def swap(folder: Path) -> Made:
     """Two values change places in each iteration; their Results read the Parameters themselves."""
     net = Graph()
     a, b = net.parameter("a", "f32", (2,)), net.parameter("b", "f32", (2,))
@@ -123,7 +133,8 @@ def swap(folder: Path) -> Inputs:
     ):
         net.result(value, name)
     net.write(folder)
-    return {"a": np.array([1, 2], np.float32), "b": np.array([3, 4], np.float32)}
+    one, other = np.array([1, 2], np.float32), np.array([3, 4], np.float32)
+    return {"a": one, "b": other}, [other, one]
 
 
 MAKERS: dict[str, Maker] = {

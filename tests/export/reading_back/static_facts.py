@@ -263,10 +263,12 @@ def _is_operand(text: str, constant: Layer, value: np.ndarray) -> bool:
 
 
 def same_numbers(text: str, value: np.ndarray) -> bool:
-    """Whether all numbers of an array are written, each to four digits."""
-    written = text.replace("[", " ").replace("]", " ").split()
-    flat = value.reshape(-1)
-    return len(written) == flat.size and all(map(same_number, written, flat.tolist()))
+    """Whether all numbers of an array are written, each to four digits, or those before and after an ellipsis."""
+    first, gap, last = (part.split() for part in text.replace("[", " ").replace("]", " ").partition("…"))
+    flat = value.reshape(-1).tolist()
+    if len(first) + len(last) + bool(gap) > len(flat) or (not gap and len(first) < len(flat)):
+        return False
+    return all(map(same_number, first, flat)) and all(map(same_number, last[::-1], flat[::-1]))
 
 
 def same_number(text: str, value: object) -> bool:
@@ -411,8 +413,13 @@ def _port_boxes(drawing: Drawing, graph: Graph, layer: Layer) -> Iterator[str]:
                 assert given is not None
                 if not names(box.lines[0], source, graph) or _form(*source.forms[given[1]]) not in " ".join(box.lines):
                     yield f"input {id[2:]} is {source.name} {_form(*source.forms[given[1]])}: {box.lines}"
-        if id.startswith("out") and id[3:].isdigit() and _form(*layer.forms[int(id[3:])]) not in " ".join(box.lines):
-            yield f"output {id[3:]} is {_form(*layer.forms[int(id[3:])])}: {box.lines}"
+        if id.startswith("out") and id[3:].isdigit():
+            reader = next((one for one in graph.layers.values() if (layer.id, int(id[3:])) in one.sources), None)
+            said = box.lines[0].partition("→ ")
+            if said[0].strip() != f"output {id[3:]}" or (reader is not None and not names(said[2], reader, graph)):
+                yield f"output {id[3:]} goes to {None if reader is None else reader.name}: {box.lines}"
+            if _form(*layer.forms[int(id[3:])]) not in " ".join(box.lines):
+                yield f"output {id[3:]} is {_form(*layer.forms[int(id[3:])])}: {box.lines}"
 
 
 def _form(element_type: str, dims: tuple[int, ...]) -> str:

@@ -1,0 +1,38 @@
+"""Unrolled figures and their JSON say what the run did: each is read back and held against every value of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import stepper
+from stepper.export.exporter import draw
+from tests.export.reading_back import geometry, truth
+from tests.export.reading_back.cases import ALL, Case, activation_name, case
+from tests.export.reading_back.drawing import Drawing
+from tests.export.reading_back.run_facts import RunFigure
+
+
+def activations(one: Case, run: truth.Run) -> Iterator[tuple[tuple[int, ...], str, truth.Activation]]:
+    """The first two runs of each loop, with what --loop calls them."""
+    for ids in run.loops:
+        for found in run.loops[ids][:2]:
+            yield ids, activation_name(one.file, ids, found.around), found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_iterations_are_those_of_the_run(name: str) -> None:
+    one = case(name)
+    model, file = stepper.read_model(one.path), one.file
+    assert not truth.outputs_differ(model, one.inputs, one.outputs)
+    run, found = truth.run(model, one.inputs), {}
+    for ids, loop, activation in activations(one, run):
+        for iterations in (None, "1,3:5,-1"):
+            made = draw(model, one.inputs, view="unrolled", loop=loop, values="full", iterations=iterations)
+            drawing = Drawing(made.text("svg"))
+            figure = RunFigure(drawing, file, ids, activation)
+            faults = [*geometry.faults(drawing), *figure.faults(), *figure.json_faults(made.text("json"))]
+            found[loop, iterations] = faults
+    assert found
+    assert not {case: faults for case, faults in found.items() if faults}
