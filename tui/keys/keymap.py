@@ -105,14 +105,14 @@ def _named(command: str, pane: str, keymap: Sequence[Key], situation: Situation)
     if command == "focus next" and situation.following:
         return key.shown, situation.following
     back = PAIRS.get(key.shown)
-    is_pair = any(other.shown == back and other.panes == key.panes for other in keymap)
+    is_pair = back is not None and any(other.panes == key.panes and other.shown == back for other in keymap)
     return (f"{key.shown} {back}" if is_pair else key.shown), key.word
 
 
 def key_for(command: str, pane: str = "", keymap: Sequence[Key] = KEYS) -> Key | None:
     """Return the key that is named for a command in a pane: a letter that holds everywhere, else the pane's own."""
-    known = [key for key in keys_of(pane, keymap) if key.plain == command]
-    own = {name for key in keymap if pane and pane in key.panes for name in key.keys}
+    known = [key for key in keys_of(pane, keymap) if key.command.startswith(command) and key.plain == command]
+    own = {name for key in keymap if pane and pane in key.panes for name in key.keys} if known else ()
     general = (key for key in known if not key.panes and len(key.shown) == 1 and key.keys[0] not in own)
     return next(general, next(iter(known), None))
 
