@@ -52,11 +52,11 @@ if _TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparer as StopComparer
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.debug.debugger import open_debugger as open_debugger
-    from stepper.engine import Every as Every
-    from stepper.engine import Machine as Machine
-    from stepper.engine import Outputs as Outputs
-    from stepper.engine import compile_model as compile_model
+    from stepper.engine.compiler import compile_model as compile_model
+    from stepper.engine.events import Every as Every
     from stepper.engine.inputs import bind_inputs as bind_inputs
+    from stepper.engine.machine import Machine as Machine
+    from stepper.engine.run import Outputs as Outputs
     from stepper.engine.run import run as run
     from stepper.errors import ArgumentTypeError as ArgumentTypeError
     from stepper.errors import ExecutionError as ExecutionError
@@ -80,13 +80,13 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "read_model": ("stepper.ir", "read"),
-    "run": ("stepper.engine", "run"),
-    "compile_model": ("stepper.engine", "compile_model"),
+    "run": ("stepper.engine.run", "run"),
+    "compile_model": ("stepper.engine.compiler", "compile_model"),
     "open_sequences": ("stepper.ir.opening", "open_sequences"),
     "bind_inputs": ("stepper.engine.inputs", "bind_inputs"),
-    "Machine": ("stepper.engine", "Machine"),
-    "Every": ("stepper.engine", "Every"),
-    "Outputs": ("stepper.engine", "Outputs"),
+    "Machine": ("stepper.engine.machine", "Machine"),
+    "Every": ("stepper.engine.events", "Every"),
+    "Outputs": ("stepper.engine.run", "Outputs"),
     "open_model": ("stepper.openvino.opening", "open_model"),
     "open_debugger": ("stepper.debug.debugger", "open_debugger"),
     "OpenVINOPartner": ("stepper.openvino.partner", "OpenVINOPartner"),

@@ -92,7 +92,8 @@ def test_nothing_stays_frozen_after_an_application(monkeypatch: pytest.MonkeyPat
         return 0
 
     monkeypatch.setattr(StepperApp, "run", run)
-    assert open_application(sample("for_loop"), keeping=SessionOptions(keep=False)) == 0
+    found = sample("for_loop")
+    assert open_application(lambda: found, found.model, {}, keeping=SessionOptions(keep=False)) == 0
     assert frozen[0] > 10_000 and gc.get_freeze_count() == 0 and gc.isenabled()
 
 

@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
@@ -17,15 +18,10 @@ from textual.binding import BindingType
 from textual.command import CommandPalette
 from textual.screen import Screen
 
-from stepper.commands.registry import commands
-from stepper.commands.stop_answers import searched_text
-from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
 from stepper.errors import StepperError, UsageError
-from stepper.session.autosave import Autosave
-from tui.actions.main import actions
+from tui.actions.registry import actions
 from tui.command_line import CommandLine
-from tui.keys.key_files import ChosenKeys
 from tui.keys.keymap import key_for
 from tui.keys.keys import KEYS
 from tui.keys.palette import PALETTE_CSS, Actions
@@ -51,9 +47,10 @@ from tui.terminal import clearing
 from tui.theme import THEMES, Look
 from tui.worker.driver import Driver
 from tui.worker.event_log import EventLog, LogKind
-from tui.worker.python_prompt import PythonPrompt
 
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
+_SETTLING: Final = 0.4
+"""Seconds after the first picture in which nothing is loaded that is not on it, so that the run behind it is there."""
 _FROM_THE_END: Final = (
     ("overview open", "goes to the moment of the cursor"),
     ("reverse-step", "a step back"),
@@ -64,9 +61,13 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from textual.driver import Driver as TerminalDriver
 
     from stepper.commands.completion import Completion
+    from stepper.debug.debugger import Debugger
     from stepper.debug.story.question import StoryQuestion
+    from stepper.session.autosave import Autosave
     from stepper.session.input_choices import InputChoices, Opening
+    from tui.keys.key_files import ChosenKeys
     from tui.screens.value.selection import Subject
+    from tui.worker.python_prompt import PythonPrompt
 
 
 class StepperApp(App[int]):
@@ -83,7 +84,7 @@ class StepperApp(App[int]):
 
     def __init__(
         self,
-        debugger: Debugger | Opening,
+        debugger: Debugger | Callable[[], Debugger] | None,
         name: str,
         look: Look | None = None,
         lines: Sequence[str] = (),
@@ -91,12 +92,14 @@ class StepperApp(App[int]):
         light: bool = False,
         keys: ChosenKeys | None = None,
         autosave: Autosave | None = None,
+        opening: Opening | None = None,
         reopen: Reopen | None = None,
         choosing: Callable[[], Opening] | None = None,
         starts_up: bool = False,
         runs: bool | None = None,
     ) -> None:
-        """A debugger, and how its inputs can be chosen anew; or a model whose inputs are chosen first.
+        """A debugger, or how it is made when the first screen is there; None: of a model whose inputs are chosen first
+        (`opening`). `choosing` is how those of a debugger can be chosen anew.
 
         `runs`: the overview is the first screen and that of the end, and the run that it shows is made at once (False:
         when it is asked for). None: the main screen is both, and the overview makes its run when it is opened.
@@ -110,16 +113,17 @@ class StepperApp(App[int]):
         self.look = Look() if look is None else look
         self.state = State(model=name)
         self.runs = runs
+        self.refusal: Exception | None = None
+        """Why there is no debugger, where that ended the application."""
         self._home = "main" if runs is None else "overview"
         self.asked_pane: Pane | None = None
         self.typed: list[str] = []
         self.sought = ""
         self.found = ""
-        self.python = PythonPrompt()
         self._command_line = CommandLine(self)
         self.session = ApplicationSession(self, autosave, reopen, starts_up=starts_up)
-        self.chooser = InputChooser(self, self.session, None if isinstance(debugger, Debugger) else debugger, choosing)
-        self.driver = self.drive(debugger if isinstance(debugger, Debugger) else None)
+        self.chooser = InputChooser(self, self.session, opening, choosing)
+        self.driver = self.drive(debugger)
         self._lines = tuple(lines)
         self._faults: set[str] = set()
         self._tells_fault = False
@@ -146,10 +150,10 @@ class StepperApp(App[int]):
         self._leave_on_signals()
         self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))  # the terminal is empty
         if self.inputs is None:
-            self.start_driver()
+            self.call_after_refresh(self.start_driver)  # the screen is painted first
         else:
             self.push_screen(VIEWS["inputs"].load()(self))
-        self.call_after_refresh(self._settle)
+        self.set_timer(_SETTLING, self._settle)
 
     def _leave_on_signals(self) -> None:
         """A terminal that is closed leaves a session that is saved."""
@@ -159,6 +163,13 @@ class StepperApp(App[int]):
                     if hasattr(signal, name):
                         number = getattr(signal, name)
                         asyncio.get_running_loop().add_signal_handler(number, self.leave, 128 + number)
+
+    @cached_property
+    def python(self) -> PythonPrompt:
+        """The lines of Python that are evaluated on values of the run."""
+        from tui.worker.python_prompt import PythonPrompt
+
+        return PythonPrompt()
 
     @property
     def inputs(self) -> InputChoices | None:
@@ -199,6 +210,8 @@ class StepperApp(App[int]):
     def _settle(self) -> None:
         """Load what the first key will need. What is there now stays, where we began without the collector: else its
         pauses are the longest frames."""
+        from stepper.commands.registry import commands
+
         actions()
         commands()
         if not gc.isenabled():
@@ -288,8 +301,12 @@ class StepperApp(App[int]):
             self.session.save(say=False)
 
     def on_inputs_refused(self, message: InputsRefused) -> None:
-        """The model cannot be run on the inputs that were chosen."""
-        self.chooser.refuse(message.text)
+        """The model cannot be run on the inputs that were chosen; without a choice there is nothing to be seen."""
+        if self.inputs is None:
+            self.refusal = message.error
+            self.leave(1)
+        else:
+            self.chooser.refuse(message.text)
 
     def on_input_loaded(self, message: InputLoaded) -> None:
         """The value of an input is made, or will not be."""
@@ -330,6 +347,8 @@ class StepperApp(App[int]):
             keys = [(key_for(command, "overview", self.keymap), words) for command, words in _FROM_THE_END]
             return "the run has ended; " + ", ".join(f"{key.shown} {words}" for key, words in keys if key is not None)
         if stop is not None and stop.searched is not None:
+            from stepper.commands.stop_answers import searched_text
+
             return f"paused: {searched_text(stop.searched)}"
         return stop.details[0] if stop is not None and stop.is_interrupted else first
 

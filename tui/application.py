@@ -24,15 +24,18 @@ if TYPE_CHECKING:
 class Application(ScreenHost, SessionHost, Protocol):
     """Typed lines, choices and searches, the screens, and how they are changed.
 
-    `sought` is the text that was searched last, `found` the address that a search found where it cannot be selected,
-    `python` evaluates what stands behind `!`.
+    `sought` is the text that was searched last, `found` the address that a search found where it cannot be selected.
     """
 
     sought: str
     found: str
-    python: PythonPrompt
     session: ApplicationSession
     chooser: InputChooser
+
+    @property
+    def python(self) -> PythonPrompt:
+        """The lines of Python that are evaluated on values of the run."""
+        ...
 
     @property
     def front(self) -> DebugScreen:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from stepper.commands.completion import Completer, Completion, LineWord
-from stepper.commands.registry import command_called, commands
+from typing import TYPE_CHECKING
+
 from stepper.errors import StepperError, UsageError
-from tui.actions.main import Action, actions
-from tui.application import Application
+from tui.actions.registry import Action, actions
 from tui.registry import VIEWS
+
+if TYPE_CHECKING:
+    from stepper.commands.completion import Completer, Completion
+    from tui.application import Application
 
 
 class CommandLine:
@@ -19,6 +22,9 @@ class CommandLine:
 
     def completions(self, line: str, most: int) -> list[Completion]:
         """Return how a line can go on where the run is looked at."""
+        from stepper.commands.completion import Completion, LineWord
+        from stepper.commands.registry import commands
+
         app, state = self._app, self._app.state
         if not app.driver.is_open:
             words = sorted({*actions(), *(command.name for command in commands())})
@@ -35,6 +41,8 @@ class CommandLine:
     @property
     def completer(self) -> Completer:
         """Names of the model that runs."""
+        from stepper.commands.completion import Completer
+
         compiled = self._app.driver.compiled
         if self._completer is None or self._completer.compiled is not compiled:
             self._completer = Completer(compiled)
@@ -87,6 +95,8 @@ class CommandLine:
 
 def _action_beginning(word: str) -> Action | None:
     """Return the only action that begins so, if no command of the debugger does."""
+    from stepper.commands.registry import command_called
+
     if not word:
         return None
     try:

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stepper.collector import collector_off
-from stepper.debug.debugger import Debugger
-from stepper.element_types import Array
 from stepper.files.kinds import CONVERTED
-from stepper.ir.model import Model
 from stepper.session.autosave import Autosave
 from tui.app import StepperApp
 from tui.keys.key_files import chosen_keys
 from tui.paint.rows import printable
-from tui.session.application_session import Reopen
 from tui.theme import Look
 
 if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
+    from stepper.element_types import Array
+    from stepper.ir.model import Model
     from stepper.session.input_choices import Opening
+    from tui.session.application_session import Reopen
 
 
 SIGNALLED = 128
@@ -60,7 +60,9 @@ class InputOptions(Struct, frozen=True):
 
 
 def open_application(
-    debugger: Debugger,
+    make: Callable[[], Debugger],
+    model: Model,
+    inputs: Mapping[int, Array],
     lines: Sequence[str] = (),
     *,
     given: InputOptions | None = None,
@@ -70,16 +72,20 @@ def open_application(
     reopen: Reopen | None = None,
     runs: bool = True,
 ) -> int:
-    """Run until the user leaves; the exit code. `given`: other inputs can be chosen. `runs`: the model is run at once,
-    in the background."""
-    name, model, values = model_name(debugger.model), debugger.model, dict(enumerate(debugger.inputs))
-    choosing = None if given is None else lambda: given.opening(model, values)
+    """Run a model on inputs, by position, until the user leaves; the exit code.
+
+    The debugger is made when the screen is there; what that raises ends the application. `given`: other inputs can be
+    chosen. `runs`: the model is run at once, in the background.
+    """
+    choosing = None if given is None else lambda: given.opening(model, inputs)
     look = {"ascii": ascii, "light": light}
-    return _run(debugger, name, lines, keeping=keeping, reopen=reopen, choosing=choosing, runs=runs, **look)
+    name = model_name(model)
+    return _run(make, None, name, lines, keeping=keeping, reopen=reopen, choosing=choosing, runs=runs, **look)
 
 
 def _run(
-    debugger: Debugger | Opening,
+    make: Callable[[], Debugger] | None,
+    opening: Opening | None,
     name: str,
     lines: Sequence[str],
     *,
@@ -96,13 +102,14 @@ def _run(
     file = None if keeping.file is None else Path(keeping.file)
     autosave = Autosave(file=file, fresh=keeping.fresh, only_stops=keeping.only_stops) if keeping.keep else None
     app = StepperApp(
-        debugger,
+        make,
         name,
         look,
         lines,
         light=light,
         keys=keys,
         autosave=autosave,
+        opening=opening,
         reopen=reopen,
         choosing=choosing,
         starts_up=keeping.starts_up,
@@ -116,6 +123,8 @@ def _run(
         trouble = app.session.save_at_end()
         if trouble:
             _tell(trouble)
+    if app.refusal is not None:
+        raise app.refusal
     if code > SIGNALLED:
         _tell(
             f"ended by {signal.Signals(code - SIGNALLED).name}"
@@ -142,7 +151,7 @@ def open_inputs(
 ) -> int:
     """Return the same, the inputs screen first."""
     opening, name, look = given.opening(model, {}), model_name(model), {"ascii": ascii, "light": light}
-    return _run(opening, name, lines, keeping=keeping, reopen=None, choosing=None, runs=runs, **look)
+    return _run(None, opening, name, lines, keeping=keeping, reopen=None, choosing=None, runs=runs, **look)
 
 
 def model_name(model: Model) -> str:

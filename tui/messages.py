@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from textual.message import Message
 
-from stepper.errors import StepperError
-from tui.state import Running, State
-
 if TYPE_CHECKING:
     from stepper.debug.overview.facts import Overview
+    from stepper.errors import StepperError
     from stepper.session.input_loading import Load, LoadOutcome
+    from tui.state import Running, State
 
 
 class Reply(Struct, frozen=True):
@@ -78,11 +77,12 @@ class FaultFound(Message):
 
 
 class InputsRefused(Message):
-    """The model cannot be run on the inputs that were chosen."""
+    """The model cannot be run on its inputs."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, error: Exception) -> None:
         super().__init__()
         self.text = text
+        self.error = error
 
 
 class InputLoaded(Message):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from tui.screens.base import DebugScreen
+if TYPE_CHECKING:
+    from tui.screens.base import DebugScreen
 
 
 class View(Struct, frozen=True):

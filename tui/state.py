@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stepper.debug.inspection.frame_views import FrameView
-from stepper.debug.inspection.list_views import MarkView, VariableView
-from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
-from stepper.debug.inspection.views import LoopView, StopView
-from stepper.debug.iterations.statistics import HistoryView
-from stepper.debug.iterations.tiles import CellsView
-from stepper.debug.moments.views import MomentView
-from stepper.debug.run_summary import RunSummary
-from stepper.debug.stop import Stop
-from stepper.engine.frames import LoopRun
-from stepper.engine.program import Program
-from stepper.ir.model import Layer
 from stepper.tensors.statistics import FITTING
-from tui.worker.event_log import LogEntry
 
 if TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparison
+    from stepper.debug.inspection.frame_views import FrameView
+    from stepper.debug.inspection.list_views import MarkView, VariableView
+    from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
+    from stepper.debug.inspection.views import LoopView, StopView
+    from stepper.debug.iterations.statistics import HistoryView
     from stepper.debug.iterations.sweep import SweepView
+    from stepper.debug.iterations.tiles import CellsView
+    from stepper.debug.moments.views import MomentView
     from stepper.debug.overview.facts import Overview, Row
+    from stepper.debug.run_summary import RunSummary
+    from stepper.debug.stop import Stop
+    from stepper.engine.frames import LoopRun
+    from stepper.engine.program import Program
+    from stepper.ir.model import Layer
+    from tui.worker.event_log import LogEntry
 
 
 class TimelineEventKind(Enum):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from textual.theme import Theme
 
-from stepper.debug.inspection.run_views import BreakView
+if TYPE_CHECKING:
+    from stepper.debug.inspection.run_views import BreakView
 
 DARK: Final = Theme(
     name="stepper-dark",

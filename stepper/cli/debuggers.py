@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stepper.cli.options.engine import fallback_of, opened_model, partner_of, runtime_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
-from stepper.debug.debugger import Debugger
-from stepper.element_types import Array
 from stepper.engine.rules import Rules
-from stepper.ir.model import Model
+
+if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
+    from stepper.element_types import Array
+    from stepper.ir.model import Model
 
 
-def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | int, Any] | None = None) -> Debugger:
-    """Return a debugger of the model on the inputs that the options give; `memory` is what its history may hold.
+def debugger_of(options: argparse.Namespace, *, kept: Mapping[str | int, Any] | None = None) -> Debugger:
+    """Return a debugger of the model on the inputs that the options give.
 
     `kept` are inputs by position, for those that the options do not give.
     """
@@ -24,11 +26,13 @@ def debugger_of(options: argparse.Namespace, memory: int, kept: Mapping[str | in
     # Inputs are wanted before the model is opened, so that a missing one is found at once.
     given = given_inputs(model, options.input, options.inputs, options.shape)
     inputs = bound_inputs(model, {**(kept or {}), **given})
-    return debugger_on(model, dict(enumerate(inputs)), options, memory)
+    return debugger_on(model, dict(enumerate(inputs)), options)
 
 
-def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Namespace, memory: int) -> Debugger:
+def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Namespace) -> Debugger:
     """Return a debugger of the model on these inputs, by position."""
+    from stepper.debug.debugger import DEFAULT_MEMORY, Debugger  # the application is painted before
+
     partner = partner_of(options, model)
     if options.open_sequences:
         from stepper.ir.opening import open_sequences  # few want it
@@ -38,7 +42,7 @@ def debugger_on(model: Model, inputs: Mapping[int, Array], options: argparse.Nam
         model,
         dict(inputs.items()),
         options.rules or Rules.SPEC,
-        memory=memory,
+        memory=getattr(options, "memory", None) or DEFAULT_MEMORY,
         max_iterations=options.max_iterations,
         states={**getattr(options, "kept_states", {}), **given_states(model, options.state, options.states)},
         partner=partner,

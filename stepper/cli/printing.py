@@ -10,11 +10,12 @@ import textwrap
 import threading
 from shutil import get_terminal_size
 from types import TracebackType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from stepper.engine.frames import place
-from stepper.engine.machine import Machine
 from stepper.wording import excerpt
+
+if TYPE_CHECKING:
+    from stepper.engine.machine import Machine
 
 _LONGEST_LINE = 4000
 
@@ -67,6 +68,8 @@ class Progress:
         shown = False
         while not self._done.wait(wait):
             # The stack is read while the run goes on: it may be a moment old, and a frame may just be leaving.
+            from stepper.engine.frames import place  # few runs take so long
+
             show_progress(place(list(self._machine.stack)) if self._machine.stack else "finishing")
             shown, wait = True, _EACH
         if shown:

@@ -7,14 +7,16 @@ as `debugger.reference`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from stepper.debug.scopes import frame_of
-from stepper.element_types import Array
-from stepper.engine.frames import Frame
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import UsageError
-from stepper.ir.model import BodyRole, Layer
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
+    from stepper.engine.frames import Frame
+    from stepper.ir.model import BodyRole, Layer
 
 
 class PathStep(NamedTuple):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from stepper.debug.iterations import slots
-from stepper.engine.frames import Frame
-from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import UsageError
-from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target, resolve
-from stepper.query.address_syntax import Address
-from stepper.query.expression_values import Value
+
+if TYPE_CHECKING:
+    from stepper.engine.frames import Frame
+    from stepper.engine.machine import Machine
+    from stepper.ir.model import Layer
+    from stepper.query.address_syntax import Address
+    from stepper.query.expression_values import Value
 
 
 class Names:

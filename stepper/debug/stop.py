@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Cause, Trigger
-from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind
 from stepper.engine.frames import Frame, Phase, Snapshot, place
-from stepper.engine.machine import Machine
-from stepper.engine.program import Operation
 from stepper.wording import excerpt
+
+if TYPE_CHECKING:
+    import hashlib
+
+    from stepper.element_types import Array
+    from stepper.engine.machine import Machine
+    from stepper.engine.program import Operation
 
 _LONGEST_REPR: Final = 300
 
@@ -168,7 +171,9 @@ def fingerprint(state: Snapshot) -> bytes:
     Every bit of a value counts; of one above 1 MB its type, its shape and 64 pieces that are spread over it, so that a
     stop takes no longer for all that is in its scope.
     """
-    digest = hashlib.blake2b(digest_size=16)
+    from hashlib import blake2b  # for few stops
+
+    digest = blake2b(digest_size=16)
     digest.update(state.tick.to_bytes(8, "little"))
     for frame in state.frames:
         _update_frame(digest, frame)

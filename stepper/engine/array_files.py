@@ -10,14 +10,16 @@ import math
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.element_types import Array
 from stepper.errors import InputError, StepperError, UsageError
 from stepper.wording import near_text, reason_of, size_text
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
 
 T = TypeVar("T")
 MOST_READ: Final = 2**30

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from stepper.engine.frames import Activation, Frame
+if TYPE_CHECKING:
+    from stepper.engine.frames import Activation, Frame
 
 
 class Every(IntEnum):

@@ -5,13 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.element_types import Array
-from stepper.engine.loops import EndReason, SliceWalk
 from stepper.engine.program import (
     BranchPlan,
     CompiledModel,
@@ -23,9 +21,13 @@ from stepper.engine.program import (
     host_of,
     program_again,
 )
-from stepper.engine.scans import Scan
 from stepper.errors import BodyPlace, ErrorPlace, LayerPlace, UsageError
-from stepper.ir.model import Layer
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
+    from stepper.engine.loops import EndReason, SliceWalk
+    from stepper.engine.scans import Scan
+    from stepper.ir.model import Layer
 
 
 class Phase(Enum):

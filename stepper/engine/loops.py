@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -17,8 +17,10 @@ from msgspec import Struct
 from stepper.element_types import Array, name_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
-from stepper.ir.model import Slicing
 from stepper.ops.operands import ensure_allocatable, normalize_axis, shape_text
+
+if TYPE_CHECKING:
+    from stepper.ir.model import Slicing
 
 
 class EndReason(StrEnum):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from stepper.element_types import Array
-from stepper.engine.program import CompiledModel, Operation, Program
-from stepper.ir.model import Layer
+if TYPE_CHECKING:
+    from stepper.element_types import Array
+    from stepper.engine.program import CompiledModel, Operation, Program
+    from stepper.ir.model import Layer
 
 Function = Callable[..., tuple[Any, ...]]
 """From the values of a layer's inputs, in port order, to those of its outputs."""

@@ -10,25 +10,27 @@ import pickle
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import F32
-from stepper.engine.loops import (
-    ConcatenatedOutput,
-    InvariantInput,
-    LastValueOutput,
-    MergedInput,
-    SlicedInput,
-)
-from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Graph, Layer, Model, path_text
 from stepper.records import Immutable
 from stepper.wording import excerpt
+
+if TYPE_CHECKING:
+    from stepper.engine.loops import (
+        ConcatenatedOutput,
+        InvariantInput,
+        LastValueOutput,
+        MergedInput,
+        SlicedInput,
+    )
+    from stepper.engine.rules import Rules
 
 Value = Any
 """A tensor in a slot: an ndarray, or a numpy scalar for one of rank 0; None where nothing was computed yet."""

@@ -6,16 +6,18 @@ import bisect
 import copy
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stepper.element_types import Array
 from stepper.engine.loops import in_axis_order
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
-from stepper.ir.model import Slicing
 from stepper.ops.operands import LARGEST_TENSOR, ensure_allocatable, normalize_axis, shape_text
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
+    from stepper.ir.model import Slicing
 
 Note = Callable[[str], None]
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
 from stepper.arguments import mapping, whole_number
-from stepper.element_types import Array, ElementType
 from stepper.engine import arithmetic, inputs
-from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.errors import InputError, TensorFacts, UsageError
 from stepper.ir.model import Layer, Model, Port
 from stepper.ir.shapes import PartialShape
 from stepper.ops.operands import shape_text
 from stepper.wording import excerpt
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array, ElementType
+    from stepper.engine.program import CompiledModel
 
 _TYPES: Final = ("ReadValue", "Assign")
 _MOST_LISTED: Final = 20

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.engine.program import CompiledModel, Program
-from stepper.ir.model import Layer
 from stepper.query.address_resolution import layer_address, levels_of
 from stepper.query.address_syntax import exact_name
 from stepper.query.atlas import Atlas
 from stepper.query.short_names import short_names_of
+
+if TYPE_CHECKING:
+    from stepper.engine.program import CompiledModel, Program
+    from stepper.ir.model import Layer
 
 MOST: Final = 200
 """Names that are listed at most."""

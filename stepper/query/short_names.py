@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from stepper.ir.model import Graph, Layer
 from stepper.operation_types import DEFINITIONS
+
+if TYPE_CHECKING:
+    from stepper.ir.model import Graph, Layer
 
 NO_OPERATIONS: Final = ("Parameter", "Result", "Constant")
 """Types of layers that compute nothing."""

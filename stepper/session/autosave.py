@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.branches.branches import ORIGINAL
-from stepper.debug.debugger import Debugger
+from stepper.debug.branches.names import ORIGINAL
 from stepper.errors import OutputError, StepperError, UsageError
 from stepper.files.configuration import sessions_folder
 from stepper.files.locks import FileInUse, FileLock, lock
 from stepper.ir.lowering import has_opened
-from stepper.recording.hashes import content_hash, file_hashes
 
 if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
     from stepper.session.content import Stamp
 
 MOST_KEPT: Final = 200
@@ -256,12 +255,16 @@ def _time(path: Path) -> float:
 
 
 def _model_name(debugger: Debugger) -> str:
+    from stepper.recording.hashes import content_hash, file_hashes
+
     hashes = file_hashes(debugger.model.path)
     return content_hash(f"{hashes['xml']} {hashes['bin']}".encode()).hex()[:_LETTERS]
 
 
 def _run_name(debugger: Debugger) -> str:
     """Return of what else a run depends on: the inputs, the rules, and whether sequences were opened."""
+    from stepper.recording.hashes import content_hash
+
     machine = debugger.machine
     parts = [str(machine.rules).encode()]
     parts.append(str(has_opened(debugger.model)).encode())

@@ -13,16 +13,18 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from functools import reduce
 from itertools import groupby, pairwise
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.element_types import Array
 from stepper.plain_values import storable
 from stepper.records import Brief
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
 
 MOST_ELEMENTS: Final = 64
 """Elements of a value of which each is kept; and into how many buckets the elements of a larger one go."""

@@ -8,13 +8,15 @@ go first.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import Array
 from stepper.tensors.histories import ValueHistory, numbers_of, summary
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
 
 BLOCK: Final = 64
 """Iterations in a block."""

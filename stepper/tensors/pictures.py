@@ -7,12 +7,13 @@ screen, notebooks and figures draw the same picture of the same numbers.
 from __future__ import annotations
 
 from enum import Enum, StrEnum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.element_types import Array
+if TYPE_CHECKING:
+    from stepper.element_types import Array
 
 FULL: Final = 98.0
 """The percentile of the magnitudes that gets the full shade: few outliers are clipped, and hide nothing else."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from stepper.element_types import ELEMENT_TYPES, is_floating, name_of
 from stepper.errors import UsageError
-from stepper.ir.model import Layer
+
+if TYPE_CHECKING:
+    from stepper.ir.model import Layer
 
 
 class Tolerance(Struct, frozen=True):

@@ -192,9 +192,10 @@ def drive(
     """Run a script in the application on a sample model, or what else is to open, beginning with `lines`."""
 
     async def run() -> None:
-        debugger = debugger_of_sample(subject) if isinstance(subject, str) else subject
+        opening = subject if isinstance(subject, Opening) else None
+        debugger = debugger_of_sample(subject) if isinstance(subject, str) else None if opening else subject
         name = subject if isinstance(subject, str) else "subject"
-        app = StepperApp(debugger, name, look, starts_up=starts_up, runs=runs)
+        app = StepperApp(debugger, name, look, opening=opening, starts_up=starts_up, runs=runs)
         async with app.run_test(size=size) as pilot:
             driven = Driven(app, pilot)
             try:

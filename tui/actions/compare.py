@@ -12,7 +12,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.moments.moment import MomentKind
 from stepper.errors import UsageError
 from stepper.tensors.tolerances import Tolerances
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.worker.requests import CompareWithin
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepper.errors import UsageError
 from stepper.session.input_choices import InputChoices
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.inputs.open_dimensions import OpenDimensions, set_size
 from tui.screens.inputs.screen import InputsScreen

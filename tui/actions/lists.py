@@ -6,7 +6,7 @@ import re
 
 from stepper.debug.inspection.text import value_lines
 from stepper.errors import UsageError
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.paint.link_pane import LinkPane
 from tui.paint.list_pane import ListPane

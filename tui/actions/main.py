@@ -1,19 +1,9 @@
-"""Commands of the screen itself, by name: they stand beside those of the debugger at the prompt and in the palette.
-
-    @action("theme", help="the other theme")
-    def _theme(app: Application, text: str) -> None: ...
-
-`text` is what stands behind the word. An error for the user is a UsageError.
-"""
+"""Actions of the screen itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
-from importlib import import_module
-from typing import Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
-from msgspec import Struct
 from textual.containers import Container
 
 from stepper.errors import UsageError
@@ -21,59 +11,15 @@ from stepper.plain_values import tensor_json
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
 from stepper.tensors.statistics import OVER_ITERATIONS
-from tui.application import Application
+from tui.actions.registry import action
 from tui.paint.pane import Pane
 from tui.screens.value.selection import Subject
 from tui.worker.requests import ShowStatistic
 
+if TYPE_CHECKING:
+    from tui.application import Application
+
 _MOST_COPIED: Final = 1000
-
-
-class Action(Struct, frozen=True):
-    """An action of the screen; `syntax` is what stands behind its name."""
-
-    name: str
-    syntax: str
-    help: str
-    carry_out: Callable[[Application, str], None]
-
-
-_GROUPS: Final = (
-    "compare",
-    "inputs",
-    "lists",
-    "overview",
-    "ports",
-    "runs",
-    "searching",
-    "session",
-    "story",
-    "table",
-    "tensor",
-)
-"""The modules of further actions, imported when the first action is called for: the screen is painted before."""
-
-_ACTIONS: Final[dict[str, Action]] = {}
-
-
-@cache
-def actions() -> Mapping[str, Action]:
-    """Return all of them, by name."""
-    for group in _GROUPS:
-        import_module(f"tui.actions.{group}")
-    return _ACTIONS
-
-
-def action(
-    name: str, *, help: str, syntax: str = ""
-) -> Callable[[Callable[[Application, str], None]], Callable[[Application, str], None]]:
-    """Register a function as an action."""
-
-    def register(function: Callable[[Application, str], None]) -> Callable[[Application, str], None]:
-        _ACTIONS[name] = Action(name, syntax, help, function)
-        return function
-
-    return register
 
 
 # --- what only some panes can do ------------------------------------------------------------------------------------

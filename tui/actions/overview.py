@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from stepper.errors import UsageError
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.overview.pane import OverviewPane
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepper.errors import UsageError
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.ports.port_map import PortMap
 from tui.screens.ports.rows import PortSide

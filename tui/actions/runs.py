@@ -7,7 +7,7 @@ from stepper.engine.program import LoopPlan
 from stepper.errors import UsageError
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.grid.grid import Grid
 from tui.state import State

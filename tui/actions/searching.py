@@ -9,7 +9,7 @@ from __future__ import annotations
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
 from stepper.query.known_names import Hit, found_in_all_levels
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.paint.names import carried_name, operation_names
 from tui.paint.rows import printable

@@ -9,7 +9,7 @@ from pathlib import Path
 from stepper.errors import UsageError
 from stepper.files.kinds import SVG
 from stepper.files.output import OutputFile
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.worker.python_prompt import EvaluatePython
 

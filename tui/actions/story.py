@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepper.debug.story.question import StoryQuestion
 from stepper.errors import UsageError
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.story.pane import StoryPane
 

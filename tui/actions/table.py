@@ -7,7 +7,7 @@ from typing import Final
 from stepper.debug.table.row_filter import NON_FINITE
 from stepper.errors import UsageError
 from stepper.query.address_syntax import without_element
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.table.screen import TableScreen
 from tui.screens.table.topic import TableTopic

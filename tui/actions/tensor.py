@@ -11,7 +11,7 @@ from stepper.errors import UsageError
 from stepper.query.address_syntax import numpy_index, parse_address
 from stepper.tensors.planes import Plane, plane_of
 from stepper.tensors.surveys import standing_out
-from tui.actions.main import action
+from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.value.formats import exact
 from tui.screens.value.inquiries import FindNonFinite

@@ -18,11 +18,10 @@ from msgspec.structs import replace
 from textual.keys import Keys as KnownKeys
 from textual.keys import _character_to_key as name_of_character
 
-from stepper.commands.registry import command_called
 from stepper.errors import UsageError
 from stepper.files.configuration import config_folder
 from stepper.files.toml import read_toml
-from tui.actions.main import actions
+from tui.actions.registry import actions
 from tui.keys.key_presets import PRESETS, Bindings
 from tui.keys.keymap import Keymap, keys_of
 from tui.keys.keys import KEYS, NAMES, Key, shown
@@ -122,6 +121,8 @@ def _more(keys: list[Key], names: tuple[str, ...], command: str, panes: tuple[st
 
 def _help_of(command: str, where: str) -> str:
     """Return the help of a command. UsageError for one that there is not."""
+    from stepper.commands.registry import command_called  # few have keys of their own
+
     word = command.split()[0]
     if word in actions():
         return actions()[word].help

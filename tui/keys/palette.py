@@ -8,8 +8,7 @@ from typing import Final
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from stepper.commands.registry import commands
-from tui.actions.main import actions
+from tui.actions.registry import actions
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen, ScreenHost
 from tui.theme import in_ascii
@@ -34,6 +33,8 @@ class Actions(Provider):
 
     def _lines(self) -> list[tuple[str, str]]:
         """Return each line and what it does; keys first, for they have their objects filled in."""
+        from stepper.commands.registry import commands  # the screen is painted before
+
         found: dict[str, str] = {}
         for key in self._host.keymap:
             if not key.takes_letter:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from stepper.engine.program import Program
-from stepper.export.figures.folding import shape_groups
 from tui.paint.rows import printable
+
+if TYPE_CHECKING:
+    from stepper.engine.program import Program
 
 _STEP: Final = 32
 """Rows by which it changes which operations are near."""
@@ -79,6 +80,8 @@ class Folding:
 
 def listing_of(program: Program, open_groups: AbstractSet[int]) -> Listing:
     """Return the rows of a program; groups whose number is in `open_groups` are not folded."""
+    from stepper.export.figures.folding import shape_groups  # no operations are listed in the first picture
+
     index_of = {operation.layer.id: index for index, operation in enumerate(program.operations)}
     found = [
         tuple(sorted(index_of[layer] for layer in group if layer in index_of)) for group in shape_groups(program.graph)

@@ -8,17 +8,18 @@ row += key_button(key, "explain")                                      # a key w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from stepper.debug.inspection.views import ValueView
-from stepper.engine.program import CompiledModel, Program
-from stepper.ir.model import Layer
-from stepper.query import address_resolution
 from tui.keys.keymap import Keymap, key_for
 from tui.keys.keys import NAMES, shown
 from tui.paint.rows import Row, Token, cell_len
+
+if TYPE_CHECKING:
+    from stepper.debug.inspection.views import ValueView
+    from stepper.engine.program import CompiledModel, Program
+    from stepper.ir.model import Layer
 
 
 class LinkedValue(Struct, frozen=True, eq=False):
@@ -32,8 +33,10 @@ class LinkedValue(Struct, frozen=True, eq=False):
         """Return how it is written at the prompt, wherever the run stands."""
         slot = self.program.slots.get((self.layer.id, self.output), -1)
         steps = (None,) * len(self.program.path)
-        target = address_resolution.Target(self.program, self.layer, self.output, slot, self.layer, steps)
-        return str(address_resolution.address_of(target, compiled))
+        from stepper.query.address_resolution import Target, address_of
+
+        target = Target(self.program, self.layer, self.output, slot, self.layer, steps)
+        return str(address_of(target, compiled))
 
 
 class Destination(Struct, frozen=True, eq=False):

@@ -11,15 +11,17 @@ class Marks(ListPane[MarkView]):
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from textual import events
 
 from tui.paint.columns import TableColumn, cells_of, headings
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, width_of
-from tui.state import State
 from tui.theme import GLYPHS
+
+if TYPE_CHECKING:
+    from tui.state import State
 
 Item = TypeVar("Item")
 

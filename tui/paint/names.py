@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from stepper.debug.overview.facts import Row as LoopRow
 from stepper.debug.overview.facts import RowKind
 from stepper.engine.partners import mark_of
-from stepper.engine.program import Program
-from stepper.ir.model import Layer, LayerSite
 from stepper.query import short_names
 from tui.paint.rows import clip, printable
+
+if TYPE_CHECKING:
+    from stepper.engine.program import Program
+    from stepper.ir.model import Layer, LayerSite
 
 _ADDRESS: Final = re.compile(r"(?:`[^`]*`::)*`[^`]*`")
 _WITH_BODIES: Final = ("Loop", "TensorIterator", "If")

@@ -20,19 +20,19 @@ from rich.style import Style
 from textual import events
 from textual.color import Color
 
-from tui.keys.keymap import Keymap
-from tui.paint.folding import Folding
 from tui.paint.links import Destination, link_in
 from tui.paint.painter import FaultReporter, PaintedWidget
 from tui.paint.rows import Cell, Row, spread
 from tui.pictures.palette import Palette
 from tui.state import State
 from tui.theme import GLYPHS, Look
-from tui.worker.driver import Driver
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
     from stepper.commands.completion import Completion
     from stepper.session.input_choices import InputChoices
+    from tui.keys.keymap import Keymap
+    from tui.paint.folding import Folding
+    from tui.worker.driver import Driver
 
 _MOST_COLOURS: Final = 4_096
 NAMES_FOR_TAB: Final = {"graph": "body", "scans": "outputs", "stop": "stop", "value": "value", "node": "node"}

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from rich.style import Style
 
 from stepper.debug.labels import label_of
-from stepper.element_types import Array
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 from stepper.tensors.pictures import (
     BarScale,
@@ -31,8 +30,11 @@ from stepper.tensors.pictures import (
 from stepper.tensors.surveys import CellStatistic
 from tui.paint.rows import Row, Token, cell_len, clip, few_digits, printable
 from tui.pictures.axis import ENTERED, Axis, Slot, ruler
-from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
+    from tui.pictures.palette import Palette
 
 Strip = tuple[int, str, Token]
 Cells = list[tuple[str, Token]]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.color import Color as RichColor
 from rich.style import Style
 from textual.color import Color
 
-from tui.theme import Look
+if TYPE_CHECKING:
+    from tui.theme import Look
 
 _GRAIN: Final = 64
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from stepper.debug.branches.branches import ORIGINAL
+from stepper.debug.branches.names import ORIGINAL
 from stepper.debug.causes.texts import name_of, word_of
 from stepper.debug.moments.moment import MomentKind
-from stepper.debug.moments.views import MomentView
 from stepper.debug.stop import Reason
 from tui.keys.keymap import Keymap, Situation, footer, gap_of
 from tui.keys.keys import KEYS
@@ -16,7 +15,10 @@ from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import BarPane, Host
 from tui.paint.rows import Cell, Row, cell_len, clip, clip_head, printable, spread, width_of
 from tui.screens.main.frames import limit_text
-from tui.state import State
+
+if TYPE_CHECKING:
+    from stepper.debug.moments.views import MomentView
+    from tui.state import State
 
 _REASONS: Final = {
     Reason.MOVED: "paused",

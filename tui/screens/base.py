@@ -24,16 +24,16 @@ from tui.keys.keymap import Dispatcher, Situation
 from tui.paint.names import layer_name
 from tui.paint.painter import BatchedPaint, Guarded, Horizontal, Vertical
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row
 from tui.screens.bars import AnswerLine, KeysLine, TopBar
 from tui.screens.picks import PickList
 from tui.screens.prompt import Prompt
-from tui.state import Running, State
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
     from stepper.commands.completion import Completion
     from stepper.debug.overview.facts import Overview
     from stepper.session.input_choices import InputChoices
+    from tui.paint.rows import Row
+    from tui.state import Running, State
 
 _LONG: Final = 0.5
 """Seconds after which a movement says how far it is."""

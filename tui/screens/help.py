@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 
 from stepper.commands.registry import commands
 from stepper.commands.topics import topics
-from tui.actions.main import actions
+from tui.actions.registry import actions
 from tui.keys.keymap import names_of
 from tui.keys.keys import Key
 from tui.paint.pane import Pane

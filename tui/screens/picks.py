@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from stepper.commands.completion import Completion
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
-from tui.paint.pane import Host
 from tui.paint.rows import Row, cell_len, clip, clip_end, printable
-from tui.state import State
+
+if TYPE_CHECKING:
+    from stepper.commands.completion import Completion
+    from tui.paint.pane import Host
+    from tui.state import State
 
 _MOST_WORD: Final = 48
 
 
-class PickList(ListPane[Completion]):
+class PickList(ListPane["Completion"]):
     """Each with its kind, its type and shape, and what it is now. While one types the prompt keeps the focus."""
 
     DEFAULT_CSS = """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from stepper.commands.completion import Completion
-from stepper.query.known_names import MOST
-from tui.paint.pane import Host
 from tui.screens.picks import PickList
 from tui.theme import in_ascii
+
+if TYPE_CHECKING:
+    from stepper.commands.completion import Completion
+    from tui.paint.pane import Host
 
 MOST_REMEMBERED: Final = 500
 
@@ -102,6 +103,8 @@ class Prompt(Input):
         """The next of what the word may become, or the one before; of several all are listed."""
         picks = self.picks
         if not picks.is_open:
+            from stepper.query.known_names import MOST
+
             found = self.host.completions(self.value, MOST)
             if not found:
                 return

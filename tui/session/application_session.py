@@ -6,23 +6,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.commands import Interpreter
-from stepper.commands.scripts import start_up
-from stepper.debug.debugger import Debugger
 from stepper.errors import StepperError, UsageError
-from stepper.ir.model import Model
-from stepper.session.autosave import Autosave, RestoreResult
 from tui.paint.pane import Host
 from tui.state import State
 from tui.worker.driver import Driver, Receiver
 from tui.worker.event_log import EventLog, LogKind
 
-Reopen = Callable[[], Debugger]
+if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
+    from stepper.ir.model import Model
+    from stepper.session.autosave import Autosave, RestoreResult
+
+Reopen: TypeAlias = "Callable[[], Debugger]"
 """Reads the model and its inputs once more."""
 
 
@@ -69,8 +69,13 @@ class RestoreSession(Struct, frozen=True):
 
     def answer(self, debugger: Debugger) -> SessionBegun:
         """Return what to tell the user, and the layout that was kept."""
+        from stepper.session.autosave import RestoreResult
+
         back = RestoreResult() if self.autosave is None else self.autosave.restore(debugger)
         if self.starts_up and not back.sentence:
+            from stepper.commands import Interpreter
+            from stepper.commands.scripts import start_up
+
             problems = start_up(Interpreter(debugger), setting_up=True)
             back = replace(back, sentence="; ".join(problems), failed=bool(problems))
         self.restored(back)

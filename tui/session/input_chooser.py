@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stepper.debug.debugger import Debugger
-from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.files.output import ProtectedFiles
 from tui.messages import InputLoaded
-from tui.session.application_session import ApplicationSession, SessionHost
 
 if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
+    from stepper.element_types import Array
+    from stepper.files.output import ProtectedFiles
     from stepper.session.input_choices import InputChoices, Opening
     from stepper.session.input_loading import Load, LoadOutcome
+    from tui.session.application_session import ApplicationSession, SessionHost
 
 
 def _made(opening: Opening, inputs: Mapping[int, Array], files: ProtectedFiles) -> Debugger:

@@ -6,13 +6,15 @@ What comes from a file is believed only as far as there is such a thing; the res
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from stepper.tensors.statistics import OVER_ITERATIONS
-from tui.application import Application
 from tui.paint.pane import Pane
 from tui.registry import VIEWS
 from tui.screens.bars import Tabs
+
+if TYPE_CHECKING:
+    from tui.application import Application
 
 _MOST_LINES: Final = 200
 _LONGEST: Final = 200

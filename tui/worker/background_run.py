@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
+
+if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
 
 SECONDS = 10.0
 """Seconds for which the run goes on by itself."""

@@ -12,28 +12,28 @@ import time
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from textual.message import Message
 from textual.timer import Timer
 
-from stepper.commands import Answer, Interpreter
-from stepper.commands.registry import command_called
-from stepper.debug.debugger import Debugger
-from stepper.debug.inspection.run_views import Glance, glance
-from stepper.debug.overview.facts import Overview
-from stepper.element_types import Array
-from stepper.engine.frames import place
-from stepper.engine.program import CompiledModel
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.session.autosave import EVERY
 from tui.messages import Answered, FaultFound, InputsRefused, OverviewGrew, Reply, RunProgress, StateChanged
 from tui.state import Running
-from tui.worker.background_run import BackgroundRun
 from tui.worker.event_log import EventLog, LogKind
 from tui.worker.requests import Adjustment, Asked, ExecuteLine, Question, Request, ShowAgain, name_of
-from tui.worker.snapshot import Snapshots
+
+if TYPE_CHECKING:  # the worker imports what it needs: the screen is painted before
+    from stepper.commands import Answer, Interpreter
+    from stepper.debug.debugger import Debugger
+    from stepper.debug.inspection.run_views import Glance
+    from stepper.debug.overview.facts import Overview
+    from stepper.element_types import Array
+    from stepper.engine.program import CompiledModel
+    from tui.worker.background_run import BackgroundRun
+    from tui.worker.snapshot import Snapshots
 
 T = TypeVar("T")
 
@@ -85,10 +85,10 @@ class Driver:
         self._keep = keep
         self._is_due = False
         self._logged: deque[str] = deque(maxlen=_LOGGED)
-        self.is_open = isinstance(debugger, Debugger)
-        """True if there is a debugger; before that, its inputs are chosen."""
+        self.is_open = False
+        """True if there is a debugger; before that, it is being made, or its inputs are chosen."""
         self.is_closed = False
-        if isinstance(debugger, Debugger):
+        if debugger is not None and not callable(debugger):
             self._open(debugger)
         self._jobs: SimpleQueue[Request | None] = SimpleQueue()
         self._lock = threading.Lock()
@@ -103,6 +103,10 @@ class Driver:
         self._thread = threading.Thread(target=self._work, name="debugger", daemon=True)
 
     def _open(self, debugger: Debugger) -> None:
+        from stepper.commands import Interpreter
+        from tui.worker.background_run import BackgroundRun
+        from tui.worker.snapshot import Snapshots
+
         self._debugger = debugger
         self._interpreter = Interpreter(debugger, multiline=False)
         self._background = BackgroundRun(debugger, self._grew)
@@ -178,6 +182,8 @@ class Driver:
     @property
     def compiled(self) -> CompiledModel:
         """The model, ready to run; it never changes."""
+        if not self.is_open:
+            raise UsageError("the model is not ready yet")
         return self._debugger.machine.compiled
 
     @property
@@ -228,6 +234,8 @@ class Driver:
         """Thirty times a second: show how far a movement under way has come."""
         command = self._command
         if command:
+            from stepper.debug.inspection.run_views import glance
+
             seen = glance(self._debugger.machine)
             self._app.post_message(RunProgress(Running(command, seen, self._rate.of(seen), self._rate.seconds)))
 
@@ -289,9 +297,9 @@ class Driver:
         try:
             self._open(self._make())
         except (StepperError, MemoryError) as error:
-            self._app.post_message(InputsRefused(str(error) or "there is not enough memory"))
+            self._app.post_message(InputsRefused(str(error) or "there is not enough memory", error))
         except Exception as error:
-            self._app.post_message(InputsRefused(f"a fault in the program: {error!r}"))
+            self._app.post_message(InputsRefused(f"a fault in the program: {error!r}", error))
         return self.is_open
 
     def _carry_out(self, job: Request) -> None:
@@ -326,6 +334,8 @@ class Driver:
                     self._debugger.machine.request_pause(wanted=False)
 
     def _reply(self, job: ExecuteLine) -> Reply:
+        from stepper.commands import Answer
+
         with self._lock:
             self._rate.begin()
             self._command = job.line or "again"
@@ -358,6 +368,8 @@ class Driver:
 
     def _hear(self, line: str) -> None:
         """A logpoint writes a line, on the way."""
+        from stepper.engine.frames import place
+
         self._logged.append(line)
         machine = self._debugger.machine
         self.log.stand(machine.tick, self._debugger.branches.name, place(machine.stack))
@@ -438,6 +450,8 @@ def _notes(answer: Answer) -> tuple[str, ...]:
 
 def _moves(line: str) -> bool:
     """True if a line is a movement, or nothing, which repeats one."""
+    from stepper.commands.registry import command_called
+
     word = line.split(maxsplit=1)[0] if line.strip() else "next"
     try:
         command = command_called(word)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from stepper.debug.causes.cause import Trigger
-from stepper.debug.causes.texts import stop_sentences
-from stepper.debug.stop import Reason, Stop
+if TYPE_CHECKING:
+    from stepper.debug.stop import Stop
 
 MOST_ENTRIES: Final = 5_000
 _LONGEST: Final = 500
@@ -85,6 +84,9 @@ class EventLog:
 
         `failed`: the run met an error; `refused`: what was asked for cannot be.
         """
+        from stepper.debug.causes.cause import Trigger
+        from stepper.debug.causes.texts import stop_sentences
+
         text = lines[0] if lines else ""
         if failed or refused:
             self.add(LogKind.FAILED if failed else LogKind.REFUSED, text, line)
@@ -98,6 +100,8 @@ class EventLog:
             self.add(LogKind.SET, "" if line.split()[0] in _LISTING else text, line)
 
     def _moved(self, after: Stop, line: str) -> None:
+        from stepper.debug.stop import Reason
+
         kind = LogKind.EDITED if line.split()[:1] in _EDITS else LogKind.MOVED
         done = "" if after.done is None else f"after {after.done.layer.type} '{after.done.layer.name}'"
         self.add(kind, done if after.reason in (Reason.MOVED, Reason.BREAK) else str(after.reason), line)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.frame_views import frame_views
 from stepper.debug.inspection.run_views import watch_views
 from stepper.debug.iterations.far_runs import FarRun, LoopOfRun, far_run, is_here, loop_seen_from
-from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.errors import Paused, StepperError
 from tui.state import FarState
 
 if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
+    from stepper.debug.iterations.statistics import IterationStatistics
     from stepper.debug.iterations.sweep import Sweeps, SweepView
 
 Window = tuple[int, int] | None

@@ -17,18 +17,20 @@ import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.frame_views import FrameView, frame_views
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.plain_values import storable
+
+if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
 
 MOST_LINES: Final = 200
 MOST_LETTERS: Final = 20_000

@@ -6,26 +6,19 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from stepper.commands import Session
 from stepper.debug.branches.edits import ValueEdit
 from stepper.debug.causes.cause import Trigger
 from stepper.debug.causes.texts import stop_sentences
-from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.frame_views import frame_views
 from stepper.debug.inspection.list_views import Variables, mark_views
 from stepper.debug.inspection.run_views import break_views, watch_views
-from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.iterations.statistics import IterationStatistics
-from stepper.debug.iterations.tiles import CellsView
 from stepper.debug.moments.moment import MomentKind
-from stepper.debug.moments.views import MomentView
 from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
 from stepper.errors import StepperError
 from stepper.ir.lowering import without_loops
 from tui.state import Lists, State, TimelineEvent, TimelineEventKind
-from tui.worker.background_run import BackgroundRun
-from tui.worker.event_log import EventLog
 from tui.worker.far_view import FarView
 from tui.worker.requests import (
     Adjustment,
@@ -40,8 +33,15 @@ from tui.worker.requests import (
 )
 
 if TYPE_CHECKING:
+    from stepper.commands import Session
     from stepper.compare.stops.comparer import StopComparer, StopComparison
+    from stepper.debug.debugger import Debugger
+    from stepper.debug.inspection.views import LoopView, StopView
     from stepper.debug.iterations.sweep import Sweeps
+    from stepper.debug.iterations.tiles import CellsView
+    from stepper.debug.moments.views import MomentView
+    from tui.worker.background_run import BackgroundRun
+    from tui.worker.event_log import EventLog
 
 MOST_EVENTS: Final = 1_000
 _FILLED: Final = (16, 64, 512)

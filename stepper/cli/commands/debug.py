@@ -24,7 +24,7 @@ from stepper.commands.scripts import start_up
 from stepper.commands.session import Session
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoints import LogMessage
-from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.debug.debugger import Debugger
 from stepper.engine.variables import states_of
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import OutputFile
@@ -46,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _debug(options: argparse.Namespace) -> int:
     kept = session_file.adopt(options)
-    debugger = debugger_of(options, options.memory or DEFAULT_MEMORY, kept)
+    debugger = debugger_of(options, kept=kept)
     if sys.stdin is None and options.script in (None, "-"):
         raise UsageError("there is no stdin to read commands from; name a file: --script FILE")
     states = states_target(options, protected_files(options))

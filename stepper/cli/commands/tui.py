@@ -8,17 +8,19 @@ import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, debugger_on, put_reference
 from stepper.cli.options.engine import opened_model, partner_of
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_texts
 from stepper.collector import collector_off
-from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
-from stepper.element_types import Array
 from stepper.errors import InputError, UsageError
-from stepper.ir.model import Model
+
+if TYPE_CHECKING:
+    from stepper.debug.debugger import Debugger
+    from stepper.element_types import Array
+    from stepper.ir.model import Model
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -52,14 +54,13 @@ def _open(options: argparse.Namespace) -> int:
     kept = session_file.adopt(options)
     model = opened_model(options)
     texts, shapes = given_texts(model, options.input, options.inputs, options.shape)
-    memory = options.memory or DEFAULT_MEMORY
     inputs = _all_inputs(model, options, texts, kept)
     models = [model]
 
     def make(inputs: Mapping[int, Array]) -> Debugger:
         """Return of the model as it was opened, later as it is on the disk."""
         opened = models.pop() if models else opened_model(options)
-        return _compared(debugger_on(opened, inputs, options, memory), options)
+        return _compared(debugger_on(opened, inputs, options), options)
 
     given = launch.InputOptions(texts, shapes, make)
     if inputs is None:
@@ -70,10 +71,12 @@ def _open(options: argparse.Namespace) -> int:
 
     def opened() -> Debugger:
         """Return of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
-        return _compared(debugger_of(options, memory, session_file.adopt(options)), options)
+        return _compared(debugger_of(options, kept=session_file.adopt(options)), options)
 
     return launch.open_application(
-        make(inputs),
+        lambda: make(inputs),
+        model,
+        inputs,
         lines,
         given=given if len(texts) == len(inputs) else None,  # what a session keeps has no words by which it is chosen
         ascii=options.ascii,

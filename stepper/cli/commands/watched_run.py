@@ -15,7 +15,7 @@ from stepper.cli.values import print_json
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.breakpoints.syntax import break_description
-from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
+from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason
 from stepper.engine.frames import place
 from stepper.engine.run import LoopLog, Outputs, collect
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> Outputs | None:
 
 
 def _begun(options: argparse.Namespace, breaks: Sequence[BreakDescription]) -> Begun:
-    debugger = debugger_of(options, DEFAULT_MEMORY)
+    debugger = debugger_of(options)
     for description in breaks:
         debugger.breakpoints.add(description)
     # The file is made last, so that what is refused leaves none.

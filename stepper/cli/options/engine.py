@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from stepper.cli.printing import say
 from stepper.errors import UsageError
-from stepper.ir.model import Model
 from stepper.openvino.opening import open_model
 from stepper.openvino.partner import NUMPY, OPENVINO, OpenVINOPartner
 from stepper.openvino.runtime import Runtime
+
+if TYPE_CHECKING:
+    from stepper.ir.model import Model
 
 
 def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:

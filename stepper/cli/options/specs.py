@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from stepper.element_types import Array
 from stepper.engine.array_files import archive_keys, read_archive
 from stepper.engine.inputs import bind_inputs, input_names, missing_lines, position_of
 from stepper.engine.specs import value_of
 from stepper.engine.variables import listed, variables_of
 from stepper.errors import MissingInputs, UsageError
-from stepper.ir.model import Layer, Model
 from stepper.ops.operands import shape_text
 from stepper.wording import excerpt
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
+    from stepper.ir.model import Layer, Model
 
 _EXAMPLES: Final = {"--state": "h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "--shape": "x=1,5,4"}
 T = TypeVar("T")

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.branches.edits import ConditionEdit, ConstantEdit, Edit, TripCountEdit, ValueEdit, same_edit
+from stepper.debug.branches.names import ORIGINAL
 from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
 from stepper.engine.frames import place
@@ -21,10 +22,6 @@ from stepper.ops.operands import form_text
 
 if TYPE_CHECKING:
     from stepper.debug.branches.differences import BranchDifference
-
-ORIGINAL: Final = "original"
-"""The branch with which a run begins."""
-
 
 WORDS: Final = ("rename", "delete", "diff")
 """Names that no branch can have: the commands about branches."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepper import element_types
 from stepper.debug.causes.cause import Carried, Enclosure, Location, TensorBrief, ValueChange
 from stepper.debug.inspection.text import array_text
-from stepper.engine.frames import Frame
-from stepper.engine.loops import MergedInput
-from stepper.engine.program import CompiledModel, Operation, Program, Value
 from stepper.ir.model import Body, Layer, layer_site
 from stepper.query.address_resolution import SIDE_NAMES, unique_name
 from stepper.query.address_syntax import Address, Level, Name, NameKind
 from stepper.query.atlas import Atlas
+
+if TYPE_CHECKING:
+    from stepper.engine.frames import Frame
+    from stepper.engine.loops import MergedInput
+    from stepper.engine.program import CompiledModel, Operation, Program, Value
 
 
 def file_of(compiled: CompiledModel) -> str:

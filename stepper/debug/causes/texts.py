@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import singledispatch
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stepper.debug.causes.cause import (
     Arithmetic,
@@ -32,7 +32,9 @@ from stepper.debug.causes.cause import (
     ValueChange,
 )
 from stepper.debug.causes.nan_reasons import number_text
-from stepper.ir.model import LayerSite
+
+if TYPE_CHECKING:
+    from stepper.ir.model import LayerSite
 
 # --- a stop ---------------------------------------------------------------------------------------------------------
 

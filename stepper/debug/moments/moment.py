@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
-from stepper.debug.reference_values import GraphPath, path_of
-from stepper.engine.frames import Frame
-from stepper.ir.model import BodyRole
+if TYPE_CHECKING:
+    from stepper.debug.reference_values import GraphPath
+    from stepper.engine.frames import Frame
+    from stepper.ir.model import BodyRole
 
 
 class MomentKind(StrEnum):
@@ -41,6 +42,8 @@ def place_of_path(path: GraphPath) -> GraphPlace:
 
 def place_of_stack(stack: Sequence[Frame]) -> GraphPlace:
     """Return the place of the graph that the innermost of these frames runs, at its present iteration."""
+    from stepper.debug.reference_values import path_of  # the words for moments need none of a run
+
     return place_of_path(path_of(stack))
 
 

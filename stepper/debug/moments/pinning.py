@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, Protocol
 
-from stepper.debug.branches.branches import ORIGINAL, Branches
+from stepper.debug.branches.branches import Branches
+from stepper.debug.branches.names import ORIGINAL
 from stepper.debug.breakpoints.targets import places
 from stepper.debug.moments.moment import BEFORE, REFERENCE, GraphPlace, Moment, MomentKind, PlaceStep, place_of_stack
 from stepper.debug.moments.moments import Moments

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec import Struct
 
 from stepper.debug.causes.cause import NonFinite, Scalar, TensorBrief, cause_data
-from stepper.debug.inspection.views import ConditionLimit
-from stepper.engine.loops import EndReason
-from stepper.engine.roles import Control
-from stepper.errors import ErrorPlace
-from stepper.ir.model import LayerSite, Slicing
 from stepper.plain_values import json_number
 from stepper.records import Brief, as_data
-from stepper.tensors.histories import ValueHistory
+
+if TYPE_CHECKING:
+    from stepper.debug.inspection.views import ConditionLimit
+    from stepper.engine.loops import EndReason
+    from stepper.engine.roles import Control
+    from stepper.errors import ErrorPlace
+    from stepper.ir.model import LayerSite, Slicing
+    from stepper.tensors.histories import ValueHistory
 
 
 class RunState(StrEnum):

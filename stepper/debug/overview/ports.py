@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stepper.debug.causes.cause import Scalar
 from stepper.debug.causes.locations import brief_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.overview.facts import ModelPortFacts, Overview
 from stepper.debug.overview.programs import programs_of
 from stepper.element_types import FLOATING, Array
-from stepper.engine.program import CompiledModel, Program, Value
+
+if TYPE_CHECKING:
+    from stepper.debug.causes.cause import Scalar
+    from stepper.engine.program import CompiledModel, Program, Value
 
 MOST_NUMBERS: Final = 64
 """Elements of a value that is given with all of them."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from stepper.debug.overview.facts import BranchFacts, LoopFacts, Overview
+from typing import TYPE_CHECKING
+
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
+
+if TYPE_CHECKING:
+    from stepper.debug.overview.facts import BranchFacts, LoopFacts, Overview
 
 
 def in_order(overview: Overview) -> list[int]:

@@ -13,7 +13,7 @@ import tui.app  # registers the actions, of which keys are checked
 from stepper.commands.registry import command_called
 from stepper.errors import UsageError
 from tests.tui.driven import DECODER, Driven, debugger_of_sample
-from tui.actions.main import actions
+from tui.actions.registry import actions
 from tui.keys.key_files import PANES, _unreachable, chosen_keys, key_names
 from tui.keys.key_presets import PRESETS
 from tui.keys.key_table import lines

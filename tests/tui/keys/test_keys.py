@@ -9,7 +9,7 @@ from textual import events
 
 from stepper.commands.registry import command_called, commands
 from tests.tui.driven import DECODER, Driven, drive
-from tui.actions.main import actions
+from tui.actions.registry import actions
 from tui.keys.keymap import Dispatcher, footer, gap_of
 from tui.keys.keys import FOOTERS, KEYS, STAYING, Key
 from tui.registry import VIEWS

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from stepper.debug.inspection.views import LevelView, LoopView
 from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, linked
 from tui.paint.names import layer_name
 from tui.paint.rows import Row, clip, spread
 from tui.theme import GLYPHS
+
+if TYPE_CHECKING:
+    from stepper.debug.inspection.views import LevelView, LoopView
 
 COUNTED: Final = 10**6
 """A limit above this is as good as none: exporters write the largest integer."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from stepper.engine.program import CompiledModel
 from stepper.query.address_resolution import MAIN, Target, address_of
 from stepper.query.address_syntax import Address, Level, Name, NameKind
-from tui.screens.overview.cards import Card, Line
+
+if TYPE_CHECKING:
+    from stepper.engine.program import CompiledModel
+    from tui.screens.overview.cards import Card, Line
 
 
 def address(card: Card, line: Line | None, run: int, iteration: int, compiled: CompiledModel) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, RowKind
-from stepper.engine.program import Program
-from stepper.ir.model import LayerSite
-from stepper.tensors.histories import ValueHistory
-from stepper.tensors.pictures import Form
+
+if TYPE_CHECKING:
+    from stepper.engine.program import Program
+    from stepper.ir.model import LayerSite
+    from stepper.tensors.histories import ValueHistory
+    from stepper.tensors.pictures import Form
 
 GROUPS: Final = {
     RowKind.BACK_EDGE: "back edges",

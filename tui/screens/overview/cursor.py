@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stepper.tensors.pictures import Form
-from tui.pictures.axis import Axis
 from tui.pictures.drawing import first_bad
 from tui.screens.overview.cards import Card, Line, LinePart
-from tui.state import State
+
+if TYPE_CHECKING:
+    from tui.pictures.axis import Axis
+    from tui.state import State
 
 
 class Place(NamedTuple):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepper.debug.overview.facts import Failure
 from tui.paint.rows import Row, number, printable, shortened, spread
 from tui.screens.overview import words
 from tui.screens.overview.addresses import short_address
 from tui.screens.overview.arrangement import LOW, Wishes
 from tui.screens.overview.cards import Card, LinePart
 from tui.screens.overview.cursor import iterations_at, line_at
-from tui.screens.overview.page import Sight
 from tui.screens.overview.row_pictures import growth_text, value_at, way_of
+
+if TYPE_CHECKING:
+    from stepper.debug.overview.facts import Failure
+    from tui.screens.overview.page import Sight
 
 
 def failure_detail(failure: Failure, width: int, *, is_low: bool) -> list[Row]:

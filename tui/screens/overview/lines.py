@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -15,14 +15,16 @@ from stepper.debug.overview.facts import LoopFacts, Overview, Row, RowKind, choi
 from stepper.debug.overview.ports import places_named
 from stepper.debug.overview.programs import in_order, programs_of
 from stepper.engine.loops import EndReason
-from stepper.engine.program import CompiledModel
 from stepper.plain_values import json_number
-from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form, form_of
 from tui.paint.names import layer_name, row_name
 from tui.paint.rows import printable, shape_of
 from tui.screens.overview.cards import Card, Line, LinePart, Rank
 from tui.theme import GLYPHS
+
+if TYPE_CHECKING:
+    from stepper.engine.program import CompiledModel
+    from stepper.tensors.histories import ValueHistory
 
 Labels = Mapping[tuple[int, int], tuple[str, ...]]
 _ORDER: Final = (

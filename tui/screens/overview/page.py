@@ -7,20 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from stepper.debug.overview.facts import BranchFacts, Overview, RunState
 from stepper.tensors.pictures import Form
 from tui.paint.rows import Row, clip, overlaid, shortened, spread, width_of
-from tui.pictures.axis import Axis
 from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
-from tui.pictures.palette import Palette
 from tui.screens.overview import around, words
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, widths
 from tui.screens.overview.cards import Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at
 from tui.screens.overview.row_pictures import RowPictures, growth_text, value_at
 from tui.theme import GLYPHS
+
+if TYPE_CHECKING:
+    from tui.pictures.axis import Axis
+    from tui.pictures.palette import Palette
 
 
 class PageLine(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from time import perf_counter, thread_time
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -22,7 +22,6 @@ from tui.screens.overview import around
 from tui.screens.overview.addresses import address
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, widths
-from tui.screens.overview.cards import Card, Line, RowKey
 from tui.screens.overview.cursor import (
     NOWHERE,
     Place,
@@ -42,9 +41,12 @@ from tui.screens.overview.detail import detail, failure_detail
 from tui.screens.overview.lines import cards_of, input_letters
 from tui.screens.overview.page import Page, PageLine, Sight, axis_at
 from tui.screens.overview.row_pictures import RowPictures
-from tui.state import State
-from tui.worker.driver import Driver
 from tui.worker.requests import GoOnWithOverview, ShowOverview
+
+if TYPE_CHECKING:
+    from tui.screens.overview.cards import Card, Line, RowKey
+    from tui.state import State
+    from tui.worker.driver import Driver
 
 _SHARE: Final = 20
 """A picture of a run under way is drawn again after so many times as long as the last one took."""

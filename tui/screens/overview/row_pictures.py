@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from stepper.element_types import Array
-from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form, ScaleKind
 from tui.paint.rows import number
 from tui.pictures.axis import ENTERED, Axis, Slot
 from tui.pictures.drawing import WAYS, RowPicture, Strip, column, truth, unit_text
-from tui.pictures.palette import Palette
-from tui.screens.overview.arrangement import Shown, Wishes
 from tui.screens.overview.cards import Card, Line, LinePart, is_true_over
-from tui.screens.overview.cursor import Place
 from tui.theme import GLYPHS
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
+    from stepper.tensors.histories import ValueHistory
+    from tui.pictures.palette import Palette
+    from tui.screens.overview.arrangement import Shown, Wishes
+    from tui.screens.overview.cursor import Place
 
 
 class Drawn(NamedTuple):

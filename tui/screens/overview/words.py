@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,13 +19,15 @@ from stepper.debug.overview.facts import (
     RunState,
     VerdictOperand,
 )
-from stepper.element_types import Array
 from stepper.engine.loops import EndReason
-from stepper.tensors.histories import ColumnStatistics, ValueHistory
 from stepper.tensors.pictures import Form
 from tui.paint.names import carried_name, layer_name, row_name
 from tui.paint.rows import Row, number, printable, width_of
 from tui.screens.overview.cards import Card, Line, LinePart
+
+if TYPE_CHECKING:
+    from stepper.element_types import Array
+    from stepper.tensors.histories import ColumnStatistics, ValueHistory
 
 _REASONS: Final = {
     EndReason.SLICES: "no slice is left",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
-from stepper.debug.inspection.frame_views import FrameView
-from stepper.debug.inspection.views import ValueView
-from stepper.element_types import Array
 from stepper.engine.partners import legend
-from stepper.engine.program import CompiledModel, Program
-from stepper.ir.model import Layer
 from tui.paint.names import carried_name, layer_name, operation_names
-from tui.state import State
+
+if TYPE_CHECKING:
+    from stepper.debug.inspection.frame_views import FrameView
+    from stepper.debug.inspection.views import ValueView
+    from stepper.element_types import Array
+    from stepper.engine.program import CompiledModel, Program
+    from stepper.ir.model import Layer
+    from tui.state import State
 
 
 class Subject(Struct, frozen=True, eq=False):

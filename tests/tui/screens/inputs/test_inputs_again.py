@@ -123,7 +123,7 @@ def kept_run(script: Script, autosave: Autosave) -> str:
     """A session from start to end; what it says at its end."""
 
     async def run() -> StepperApp:
-        app = StepperApp(opening(), "date_normaliser", autosave=autosave)
+        app = StepperApp(None, "date_normaliser", opening=opening(), autosave=autosave)
         async with app.run_test(size=(120, 40)) as pilot:
             driven = Driven(app, pilot)
             await driven.settle()
