@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import RunState
 from stepper.debug.stop import Reason
+from stepper.errors import UsageError
 from stepper.session.autosave import Autosave
 from tests.debug.debugged import SAMPLES
 from tests.debug.debugged import opened as debugger_of
@@ -20,6 +22,7 @@ from tests.models import Graph
 from tests.tui.driven import Driven, Script, debugger_of_sample, drive
 from tests.tui.session.test_sessions import failing_loop
 from tui.app import StepperApp
+from tui.launch import SessionOptions, open_application
 from tui.screens.overview.pane import OverviewPane
 from tui.worker import background_run
 
@@ -281,3 +284,14 @@ def test_leaving_with_an_edit_that_is_not_kept_is_asked_once() -> None:
         assert driven.app.driver.is_closed
 
     drive("rwkv_overflow", script, runs=True)
+
+
+def test_a_debugger_that_cannot_be_made_ends_the_application_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = stepper.read_model(SAMPLES / "for_loop" / "model.xml")
+
+    def refuse() -> Debugger:
+        raise UsageError("it cannot be made")
+
+    monkeypatch.setattr(StepperApp, "run", partialmethod(StepperApp.run, headless=True, size=(80, 24)))
+    with pytest.raises(UsageError, match="it cannot be made"):
+        open_application(refuse, model, {}, keeping=SessionOptions(keep=False))

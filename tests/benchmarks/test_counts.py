@@ -1,0 +1,71 @@
+"""What makes the terminal application quick, as counts: they are the same on each machine, which times are not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.benchmarks.terminal_models import SAMPLE
+
+_LOADED: Final = """
+import os, sys
+from textual.app import App
+from tui.app import StepperApp
+shown = StepperApp._display
+def display(self, screen, renderable):
+    shown(self, screen, renderable)
+    names = [name for name in sys.modules if name.partition(".")[0] in ("stepper", "tui")]
+    print("loaded", *names, file=sys.__stdout__, flush=True)
+    os._exit(0)
+StepperApp._display = display
+App.run = lambda self, run=App.run: run(self, headless=True, size=(160, 48))
+import stepper.cli.commands.tui as command
+command._is_terminal = lambda _stream: True
+from stepper.cli import main
+main()
+"""
+_LATER: Final = (
+    "stepper.commands",
+    "stepper.compare",
+    "stepper.debug.branches.branches",
+    "stepper.debug.breakpoints",
+    "stepper.debug.debugger",
+    "stepper.debug.iterations",
+    "stepper.debug.overview.runs",
+    "stepper.debug.story.facts",
+    "stepper.engine.compiler",
+    "stepper.engine.machine",
+    "stepper.export",
+    "stepper.ops.elementwise",
+    "stepper.recording",
+    "tui.actions.main",
+    "tui.screens.graph",
+    "tui.screens.inputs",
+    "tui.screens.main.screen",
+    "tui.screens.story",
+    "tui.screens.table",
+    "tui.screens.value.screen",
+    "tui.worker.snapshot",
+)
+"""Modules that are loaded while the first picture is there already."""
+_MOST: Final = 175
+
+
+def test_the_first_picture_needs_no_debugger_no_kernels_and_no_other_screen(tmp_path: Path) -> None:
+    arguments = [str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz"), "--no-keep"]
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    found = subprocess.run(
+        [sys.executable, "-c", _LOADED, *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        cwd=Path(__file__).parents[2],
+    )
+    loaded = found.stdout.rpartition("loaded")[2].split()
+    too_early = [name for name in loaded if name.startswith(tuple(f"{one}." for one in _LATER)) or name in _LATER]
+    assert not too_early and 50 < len(loaded) <= _MOST, (len(loaded), too_early, found.stderr)
