@@ -229,14 +229,6 @@ def _finite(numbers: Array) -> Array:
     return flat[np.isfinite(flat)]
 
 
-def _percentile(ordered: Array, part: float) -> float:
-    """Return a percentile of numbers in order, as np.percentile does, which takes a hundred times as long for few."""
-    place = part / 100 * (ordered.size - 1)
-    low, high = ordered[int(place)], ordered[min(int(place) + 1, ordered.size - 1)]
-    share = place - int(place)
-    return float(low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share))
-
-
 def _robust(magnitudes: Array) -> float:
     """Return the magnitude at the percentile FULL; of few numbers the second largest where the largest is far off."""
     if magnitudes.size > _FEW:
