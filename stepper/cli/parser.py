@@ -322,6 +322,7 @@ def _add_export(export: Parser) -> None:
     )
     add("--frames", metavar="DIR", help="a drawing for each iteration, all of one size, as DIR/0000.svg, ...")
     export.add_flag("--animate", help="an SVG that plays the iterations, in an <img> as well, without a script")
+    export.add_flag("--embed", help="an HTML page for an <iframe>: without heading and facts")
     add("--pace", type=arguments.pace, metavar="SECONDS", help="how long it shows each iteration (1.2)")
     add(
         "--check",

@@ -43,6 +43,8 @@ MOST_STEPS: Final = 500
 """Iterations of which a body is drawn step by step at most."""
 MOST_BELOW: Final = 100
 """Iterations below each other in steps at most: every frame has all of them."""
+MOST_VALUES: Final = 200_000
+"""Values of all iterations of a body in steps at most: larger bodies have fewer iterations."""
 MANY: Final = 200
 """Iterations above which a drawing is warned about."""
 
@@ -71,6 +73,7 @@ def with_defaults(request: FigureRequest, format: FigureFormat) -> FigureRequest
         request = replace(request, view=FigureView.UNROLLED)
     if request.iterations is None:
         request = replace(request, iterations=format.iterations)
+    request = replace(request, most_shown=format.most_shown)
     if request.content.values is ValueDetail.NONE:
         values = ValueDetail.FULL if request.in_steps else ValueDetail(format.values)
         request = replace(request, content=replace(request.content, values=values))
@@ -123,7 +126,7 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         figure = rolled_figure(model, loop, request.content)
         if not request.in_steps or machine is None:
             return Picture(figure, request, loop)
-        trace = _trace(machine(), loop, around, request, whole=MOST_STEPS, most=MOST_STEPS)
+        trace = _trace(machine(), loop, around, replace(request, most_shown=MOST_STEPS))
         return Picture(figure, request, loop, trace, loop_facts(model, loop.outer, loop.layer))
     if view is FigureView.PORTS:
         return Picture(ports_figure(model, loop), request, loop)
@@ -133,8 +136,8 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         )
     if request.direction is TimeDirection.RIGHT:
         return _textbook(model, machine(), loop, around, request)
-    trace = _trace(machine(), loop, around, request, most=MOST_BELOW if request.in_steps else None)
-    if len(trace.iterations) > MANY:
+    trace = _trace(machine(), loop, around, request, MOST_BELOW if request.in_steps else None)
+    if len(trace.iterations) > MANY and request.most_shown is None:
         request.warn(f"drawing {len(trace.iterations):,} iterations; --iters 0:3,-1 shows the first and the last")
     facts = loop_facts(model, loop.outer, loop.layer)
     return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace, facts)
@@ -145,17 +148,21 @@ def _trace(
     loop: LoopPath,
     around: tuple[int, ...],
     request: FigureRequest,
-    *,
-    whole: int = WHOLE,
     most: int | None = None,
 ) -> LoopTrace:
-    """Return the run of a loop with the iterations that are to be shown: of more than `whole` the ends alone."""
+    """Return the run of a loop with the iterations that are to be shown. Raise UsageError for more than `most`."""
     wanted = None if request.iterations is None else Iterations.parse(request.iterations)
-    trace = Tracer(machine, loop, around, wanted, request.content.values, measured=True, whole=whole, most=most).trace()
+    more = "--iters : shows all"
+    if request.most_shown is not None:
+        most = min(request.most_shown, max(WHOLE, MOST_VALUES // len(loop.body.graph.layers)))
+        tail = min(most // 4, 10)
+        wanted = wanted or Iterations.parse(f"0:{most - tail},-{tail}:")
+        more = f"--iters shows others, {most:,} at most"
+    trace = Tracer(machine, loop, around, wanted, request.content.values, measured=True, most=most).trace()
     if trace.failed:
         request.warn(trace.ended)
-    if wanted is None and trace.left_out:
-        request.warn(f"showing {len(trace.iterations)} of {trace.count:,} iterations; --iters : shows all")
+    if request.iterations is None and trace.left_out:
+        request.warn(f"showing {len(trace.iterations)} of {trace.count:,} iterations; {more}")
     return trace
 
 

@@ -33,12 +33,14 @@ class FigureRequest(Struct, frozen=True):
     """Options of a figure. `view` None: the unrolled trace where there are inputs, else a rolled body, else the model.
 
     `why` is the address that a story is of, or `end`, with the name of a loop or none. `iterations` is such as
-    `0:3,-1` ("": all; None: all of a short run, the ends of a long one). `width` is that of the page in pixels, `scale`
+    `0:3,-1` ("": all; None: all of a short run, the ends of a long one; `most_shown` is how many are to be shown where
+    they follow each other in time, not on the page). `width` is that of the page in pixels, `scale`
     the pixels of a PNG for one of the figure. `direction` of iterations: RIGHT is the figure of textbooks, on a `slide`
     of 16 to 9 if wanted. `title` stands above ("": nothing, None: what is drawn), `caption` is
     text for those who do not see the figure, before what it says itself; `legend`: lines and boxes are explained.
     `zoom` is the part that is drawn. `in_steps`: a run is wanted iteration by iteration; `pace` has an SVG play the
-    steps, each for so many seconds. `warn` gets sentences that a user should read.
+    steps, each for so many seconds; an HTML page is `embedded` in another one: without heading and
+    facts. `warn` gets sentences that a user should read.
     """
 
     view: FigureView | None = None
@@ -58,6 +60,8 @@ class FigureRequest(Struct, frozen=True):
     zoom: Zoom | None = None
     in_steps: bool = False
     pace: float | None = None
+    embedded: bool = False
+    most_shown: int | None = None
     rules: Rules = Rules.SPEC
     warn: Callable[[str], None] = _ignore
 

@@ -59,7 +59,7 @@ class FigureFormat(NamedTuple):
     `name` is that of `--as`, `title` that of messages, the first of the `suffixes` the usual one. `writer` is the
     function in `stepper.export` that gives the content: a str or bytes of a `Picture`, or, where the subject is a
     model, a `FileContent` of the model and the request. `iterations` and `values` are defaults of the options of these
-    names.
+    names; `most_shown` is how many iterations a format has in which they follow each other in time (None: it is none).
     """
 
     name: str
@@ -71,6 +71,7 @@ class FigureFormat(NamedTuple):
     iterations: str | None = None
     values: str = "none"
     has_thumbnails: bool = False
+    most_shown: int | None = None
 
     @property
     def is_drawing(self) -> bool:
@@ -88,7 +89,8 @@ _FORMATS = (
     FigureFormat("svg", "SVG", (".svg",), "writers.svg.write",
                  "laid out by the program itself, the same bytes on every machine", has_thumbnails=True),
     FigureFormat("html", "HTML", (".html", ".htm"), "writers.html.write",
-                 "one file with a slider over the iterations", FormatSubject.RUN, values="full", has_thumbnails=True),
+                 "one file with all iterations, a slider and keys", FormatSubject.RUN, values="full",
+                 has_thumbnails=True, most_shown=1000),
     FigureFormat("png", "PNG", (".png",), "writers.png.write", "pixels, `--scale 2` for twice as many",
                  has_thumbnails=True),
     FigureFormat("pdf", "PDF", (".pdf",), "writers.pdf.write", "a page of its own size, with the font in it",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from stepper.export.figures.figure import Figure, NodeKind
 from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.options import ValueDetail
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled
+from tests.export.steps.pages import page_data, states_at
 from tests.models import Graph, Side, Value, carried, last
 
 DEEP = FigureContent(depth=9, values=ValueDetail.FULL)
@@ -169,10 +169,10 @@ def test_a_condition_that_is_false_from_the_beginning_is_drawn_without_an_iterat
 def test_the_page_with_the_slider_says_which_side_ran() -> None:
     with np.load(SAMPLES / "while_loop" / "inputs.npz") as arrays:
         made = draw(sample("while_loop"), dict(arrays), iterations="0:5", depth=1)
-    data = json.loads(re.search(r"const DATA = (.*);\n", made.text("html"))[1])  # type: ignore[index]
+    data = page_data(made.text("html"))
     shown = [
-        [title for look, title in step["frames"].values() if "side" in look and "idle" not in look]
-        for step in data["iterations"]
+        [title for look, title in states_at(data["frames"], index) if "side" in look and "idle" not in look]
+        for index in range(5)
     ]
     assert shown == [["then ran"] if number % 2 == 0 else ["else ran"] for number in collatz(27, 4)]
     assert '<g class="data idle">' not in made.text("html")

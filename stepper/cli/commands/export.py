@@ -104,6 +104,8 @@ def _check_steps(options: argparse.Namespace, format: FigureFormat) -> None:
         raise UsageError("--animate makes one SVG that plays; for files of any drawing, step by step, use --frames DIR")
     if options.animate and options.layout == LayoutEngine.DOT:
         raise UsageError("--animate needs --layout own")
+    if options.embed and format.name != "html":
+        raise UsageError("--embed is for --as html")
     if options.frames is None:
         return
     check_format(format)
@@ -252,6 +254,7 @@ def _request(
         legend=options.legend == "on",
         layout=LayoutEngine(options.layout),
         in_steps=in_steps,
+        embedded=options.embed,
         pace=(options.pace or _PACE) if options.animate else None,
         rules=Rules(options.rules),
         warn=(lambda _text: None) if options.quiet else _warn,

@@ -116,8 +116,8 @@ def split_activation(name: str | None) -> tuple[str | None, tuple[int, ...]]:
 class Tracer:
     """Steps a machine through one activation of a loop.
 
-    `iterations` None keeps runs of up to `whole` iterations whole, of longer ones the first and the last. UsageError
-    where more than `most` iterations are chosen (None: any number may be).
+    `iterations` None keeps short runs whole, of longer ones the first and the last. UsageError where more than `most`
+    iterations are chosen (None: any number may be).
     """
 
     def __init__(
@@ -129,7 +129,6 @@ class Tracer:
         values: ValueDetail = ValueDetail.NONE,
         *,
         measured: bool = False,
-        whole: int = WHOLE,
         most: int | None = None,
     ) -> None:
         if not loop.layer.is_loop:
@@ -139,7 +138,7 @@ class Tracer:
             raise UsageError(f"{loop.title} is inside of {loops_around} loops, but {len(around)} iterations are named")
         self.machine, self.loop, self.around = machine, loop, around
         self.wanted = iterations
-        self.values, self.measured, self.whole, self.most = values, measured, whole, most
+        self.values, self.measured, self.most = values, measured, most
         self._entered: Frame | None = None
         self._around: tuple[int, ...] = ()
         self._controls: tuple[ControlInput, ...] = ()
@@ -202,7 +201,7 @@ class Tracer:
         return f"the run never enters {self.loop.title}{where}"
 
     def _keep(self, raw: _Raw, frame: Frame) -> None:
-        sure = self.wanted.includes(raw.number, _EVER) if self.wanted is not None else raw.number < self.whole
+        sure = self.wanted.includes(raw.number, _EVER) if self.wanted is not None else raw.number < WHOLE
         if sure:
             if self.most is not None and len(self._kept) >= self.most:
                 raise UsageError(
@@ -219,7 +218,7 @@ class Tracer:
         assert activation is not None
         chosen = self.wanted
         if chosen is None:
-            chosen = Iterations.parse("" if count <= self.whole else ELIDED)
+            chosen = Iterations.parse("" if count <= WHOLE else ELIDED)
         ended = view.trip.sentence if view is not None else f"no iteration ran: {activation.ended}"
         return LoopTrace(
             loop=self.loop,

@@ -109,7 +109,6 @@ class _Unrolled:
             edges=tuple(parts.edges),
             clusters=(outermost, *frames),
             facts=(self.trace.ended,),
-            notes=(f"iteration {stage.begin} of {self.trace.count:,}",),
         )
 
     def _stages(self) -> list[_Stage]:

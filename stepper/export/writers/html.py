@@ -1,190 +1,206 @@
-"""A single HTML file with a slider over the iterations of a run: no network, no library, nothing from the model run."""
+"""A single HTML file with the iterations of a run: no network, no library, nothing from the model run.
+
+What iterations share is in it once. Without scripts it shows the whole run, and the body in its last iteration.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import line_class
 from stepper.export.drawing.styles import classes_of, style_sheet, variables
-from stepper.export.figures.figure import Figure, FigureNode, Thumbnail
+from stepper.export.drawing.timing import SteppedDrawing, stepped
+from stepper.export.figures.figure import Cluster, Figure, FigureNode, Thumbnail
 from stepper.export.figures.legend import legend_of
+from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fonts import FAMILY
-from stepper.export.layout.compound import arrange_level, title_width
-from stepper.export.layout.figure_layout import FigureLayout, largest, size_of
+from stepper.export.options import Theme
 from stepper.export.picture import Picture
+from stepper.export.steps.bodies import BodyLayout
+from stepper.export.textbook.lanes import textbook
+from stepper.export.textbook.page import textbook_page
 from stepper.export.views.unrolled import iteration_figures
-from stepper.export.writers.svg import inline_svg
+from stepper.export.writers.svg import inline_steps, inline_svg
 
-_SCRIPT = """
-const slider = document.getElementById("iteration");
-const shown = document.getElementById("shown");
-const space = document.querySelector("svg").namespaceURI;
-const made = (name, look, attributes) => {
-  const element = document.createElementNS(space, name);
-  element.setAttribute("class", look);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  return element;
-};
-function drawLine(place, shades, x, y, width, height) {
-  const step = width / (shades.length - 1);
-  let path = "", down = false;
-  shades.forEach((shade, index) => {
-    if (shade !== null) path += `${down ? "L" : "M"}${x + index * step} ${y + (1 - shade) * height}`;
-    down = shade !== null;
-  });
-  place.append(made("path", "spark", {d: path}));
-}
-function drawShades(place, rows, x, y, width, height) {
-  const high = height / rows.length;
-  rows.forEach((shades, row) => {
-    const wide = Math.min(width / shades.length, 2 * high);
-    const left = x + (width - wide * shades.length) / 2;
-    shades.forEach((shade, column) => place.append(made("rect", shade === null ? "mark" : "shade", {
-      x: left + column * wide, y: y + row * high, width: wide, height: high,
-      opacity: shade === null ? 1 : .06 + .94 * shade,
-    })));
-  });
-}
-function draw(place, rows) {
-  place.replaceChildren();
-  const area = place.dataset.area.split(" ").map(Number);
-  if (rows && rows.length === 1 && rows[0].length > 1) drawLine(place, rows[0], ...area);
-  else if (rows) drawShades(place, rows, ...area);
-}
-function show() {
-  const step = DATA.iterations[slider.value];
-  shown.textContent = step.label;
-  slider.setAttribute("aria-valuetext", step.label);
-  for (const [id, [look, title]] of Object.entries(step.frames)) {
-    const frame = document.getElementById(id);
-    frame.setAttribute("class", look);
-    frame.querySelector("text").textContent = title;
-  }
-  for (const [id, state] of Object.entries(step.boxes)) {
-    const box = document.getElementById(id);
-    box.setAttribute("class", state.look);
-    box.querySelectorAll("text").forEach((line, index) => {
-      const [look, text] = state.lines[index] || ["small", ""];
-      line.setAttribute("class", look);
-      line.textContent = text;
-    });
-    const place = box.querySelector(".picture");
-    if (place) draw(place, state.picture);
-  }
-}
-function move(by) { slider.value = Number(slider.value) + by; show(); }
-slider.addEventListener("input", show);
-document.getElementById("before").addEventListener("click", () => move(-1));
-document.getElementById("after").addEventListener("click", () => move(1));
-show();
-"""
+_FOLDER: Final = Path(__file__).parent
+_SCHEMES: Final = {Theme.AUTO: "light dark", Theme.DARK: "dark"}
+_PACE: Final = 1.0
+"""Seconds for which an iteration is shown while the page plays."""
+_WIDTHS: Final = (620.0, 930.0, 1400.0, 2800.0)
+"""Points: the run is drawn in the first of these widths that it fits into."""
+_LARGE: Final = 2_000_000
+"""Bytes from which on the size of the page is said."""
 
-_PAGE = f"""
-body {{ font: 15px {FAMILY}; margin: 2em; background: var(--page); color: var(--ink); }}
-h1 {{ font-size: 1.2em; }}
-.controls {{ position: sticky; top: 0; background: var(--page); padding: .5em 0; display: flex; gap: .7em;
-  align-items: center; }}
-.controls input {{ flex: 1; max-width: 50em; }}
-.controls output {{ min-width: 18ch; }}
-button {{ font: inherit; }}
-svg {{ max-width: 100%; height: auto; }}
-figure {{ margin: 0; }}
-figcaption {{ max-width: 50em; margin: .7em 0; }}
-"""
+
+def _icon(path: str, look: str = "") -> str:
+    return f'<svg class="{look}" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d="{path}"/></svg>'
+
+
+_BUTTONS: Final = "\n".join(
+    f'<button id="{id}" aria-label="{label}">{icons}</button>'
+    for id, label, icons in (
+        ("first", "first iteration", _icon("M3 3h2v10H3zM13 3v10L6 8z")),
+        ("before", "iteration before", _icon("M11 3v10L4 8z")),
+        ("play", "play", _icon("M4 2v12l10-6z", "to-play") + _icon("M4 3h3v10H4zM9 3h3v10H9z", "to-pause")),
+        ("after", "next iteration", _icon("M5 3v10l7-5z")),
+        ("last", "last iteration", _icon("M3 3v10l7-5zM11 3h2v10h-2z")),
+    )
+)
 
 
 def write(picture: Picture) -> str:
     """Return the page with the iterations of a run. Raise UsageError for a run of none."""
-    assert picture.trace is not None, "a format of FormatSubject.RUN"
-    figures, theme = (
-        iteration_figures(picture.trace, picture.request.content, picture.loop_facts),
-        picture.request.theme,
-    )
+    trace, request = picture.trace, picture.request
+    assert trace is not None, "a format of FormatSubject.RUN"
+    figures = iteration_figures(trace, request.content, picture.loop_facts)
     if not figures:
         raise UsageError("the loop ran no iteration, so there is none for a slider to show")
-    first = replace(figures[0], legend=legend_of(figures[0]) if picture.request.legend else ())
-    drawing = _padded(_arranged(figures), figures)
-    data = {"iterations": [_state(figure) for figure in figures]}
-    code = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
-    facts = "".join(f"<p>{escape(fact)}</p>" for fact in (*first.facts, *first.legends))
-    title = escape(first.title if picture.request.title is None else picture.request.title)
-    caption = f"<figcaption>{escape(picture.request.caption)}</figcaption>" if picture.request.caption else ""
-    return f"""<!DOCTYPE html>
-<html lang="en">
+    layout = BodyLayout(figures)
+    body = replace(figures[-1], legend=legend_of(figures[-1]) if request.legend else ())
+    run = _run(trace)
+    title = escape(body.title if request.title is None else request.title)
+    caption = f"<figcaption>{escape(request.caption)}</figcaption>\n" if request.caption else ""
+    facts = (*body.facts, *body.legends)
+    gaps = "".join(f'<p class="note">{escape(text)}</p>\n' for text in _gaps(trace))
+    page = f"""<!DOCTYPE html>
+<html lang="en"{' class="embed"' if request.embedded else ""}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="description" content="{escape(picture.figure.description)}">
 <title>{title}</title>
 <style>
-{variables(theme, ":root")}{_PAGE}{style_sheet(theme)}</style>
+{variables(request.theme, ":root")}
+{_file("html.css", SCHEME=_SCHEMES.get(request.theme, "light"), FAMILY=FAMILY)}{style_sheet(request.theme)}</style>
 </head>
 <body>
 {f"<h1>{title}</h1>" if title else ""}
-<div class="controls">
-<button id="before" aria-label="iteration before">&larr;</button>
-<input id="iteration" type="range" min="0" max="{len(figures) - 1}" value="0" step="1" aria-label="iteration">
-<button id="after" aria-label="next iteration">&rarr;</button>
-<output id="shown" for="iteration">{escape(_label(first))}</output>
+<div id="controls" role="group" aria-label="iterations" hidden>
+{_BUTTONS}
+<input id="iteration" type="range" min="0" max="0" value="0" step="1" aria-label="iteration">
+<output id="shown" for="iteration" aria-live="off"></output>
 </div>
-<figure>
-{inline_svg(first, drawing)}
-{caption}
-</figure>
-{facts}
+<noscript><p class="note">Without scripts this page shows the whole run, and the body in its last iteration,
+{trace.iterations[-1].number} of 0..{trace.count - 1}.</p></noscript>
+<p id="told" class="note" role="status"></p>
+<p id="aloud" role="status"></p>
+{gaps}{"" if run is None else f"<figure>{chr(10)}{inline_steps(run)}{chr(10)}</figure>{chr(10)}"}<figure>
+{inline_svg(body, layout.padded())}
+{caption}</figure>
+<div class="facts">
+{"".join(f"<p>{escape(fact)}</p>" for fact in facts)}
+</div>
+<p class="keys">Keys: left and right arrow, Home, End; space plays. #i=7 in the address opens iteration 7, #embed leaves
+out what stands around the figures.</p>
 <script>
-const DATA = {code};
-{_SCRIPT}</script>
+const DATA = {_data(trace, figures, run, embedded=request.embedded)};
+{_file("html.js")}</script>
 </body>
 </html>
 """
+    if len(page) > _LARGE:
+        request.warn(f"the page has {len(figures):,} iterations in {len(page) / 1e6:.1f} MB; --iters chooses fewer")
+    return page
 
 
-def _arranged(figures: Sequence[Figure]) -> FigureLayout:
-    """Return one layout for all iterations, with room for the texts of each."""
-    first = figures[0]
-    sizes = {node.id: largest(size_of(figure.by_id[node.id]) for figure in figures) for node in first.nodes}
-    for frame in first.clusters:
-        sizes[frame.id] = largest((title_width(figure.clusters_by_id[frame.id]), 0) for figure in figures)
-    return arrange_level(first, "", sizes)
+def _file(name: str, **words: str) -> str:
+    text = (_FOLDER / name).read_text(encoding="utf-8")
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text
 
 
-def _padded(drawing: FigureLayout, figures: Sequence[Figure]) -> FigureLayout:
-    """Return the drawing with as many lines, and a picture as high, in each box as it has in some iteration."""
-    padded: dict[str, FigureNode] = {}
-    for box in drawing.boxes:
-        node, states = box.node, [figure.by_id[box.node.id] for figure in figures]
-        missing = max(len(state.texts) for state in states) - len(node.texts)
-        pictures = [state.thumbnail for state in states if state.thumbnail is not None]
-        highest = max(pictures, key=lambda picture: picture.height, default=None)
-        padded[node.id] = replace(node, lines=(*node.lines, *[""] * missing), thumbnail=highest)
-    made = drawing.renamed(padded, {})
-    made.lines = [line._replace(idle=False) for line in made.lines]  # they stay while the sides of Ifs take turns
-    return made
+def _gaps(trace: LoopTrace) -> Iterable[str]:
+    """Yield a sentence for each range of iterations that the page does not have."""
+    for begin, end in trace.left_out:
+        which = f"Iteration {begin} is" if end == begin + 1 else f"Iterations {begin} to {end - 1} are"
+        yield f"{which} not drawn."
 
 
-def _state(figure: Figure) -> dict[str, object]:
-    """Return the state of the page in one iteration."""
-    boxes = {
-        node.id: {
-            "lines": [[line_class(node, index), text] for index, text in enumerate(node.texts)],
-            "look": classes_of(node),
-            **({} if node.thumbnail is None else {"picture": _shades(node.thumbnail)}),
-        }
-        for node in figure.nodes
+def _run(trace: LoopTrace) -> SteppedDrawing | None:
+    """Return the whole run, iterations side by side; None where iterations that it would show are not in the trace."""
+    there = {one.number for one in trace.iterations}
+    book = textbook(trace)
+    for width in _WIDTHS:
+        try:
+            made = textbook_page(book, width, "", f"A run of {trace.loop.title}. {trace.ended}.")
+        except UsageError:
+            continue
+        is_whole = all(step.is_gap or step.begin in there for step in made.times.steps)
+        return stepped(made.drawing, made.times) if is_whole else None
+    return None
+
+
+# --- data of the script ---------------------------------------------------------------------------------------------
+
+
+def _data(trace: LoopTrace, figures: Sequence[Figure], run: SteppedDrawing | None, *, embedded: bool) -> str:
+    """Return the data of the page's script: for each box and frame its states, and which one it is in when."""
+    data = {
+        "last": trace.count - 1,
+        "ranges": _ranges([one.number for one in trace.iterations]),
+        "pace": _PACE,
+        "embed": embedded,
+        "run": [] if run is None else [[step.begin, step.end] for step in run.steps],
+        "frames": _states((frame.id for frame in figures[0].clusters), figures, _frame_state),
+        "boxes": _states((node.id for node in figures[0].nodes), figures, _box_state),
     }
-    frames = {frame.id: [classes_of(frame), frame.label] for frame in figure.clusters}
-    return {"label": _label(figure), "frames": frames, "boxes": boxes}
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _ranges(numbers: Sequence[int]) -> list[list[int]]:
+    """Return the first and the last of each run of numbers."""
+    found = [[numbers[0], numbers[0]]]
+    for before, number in pairwise(numbers):
+        if number == before + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return found
+
+
+def _states(
+    ids: Iterable[str], figures: Sequence[Figure], state: Callable[[Figure, str], object]
+) -> Mapping[str, Mapping[str, Any]]:
+    """Return the states of each thing, each once, and, where there are several, which of them an iteration has."""
+    found: dict[str, dict[str, Any]] = {}
+    for id in ids:
+        known: dict[str, int] = {}
+        states: list[object] = []
+        at: list[int] = []
+        for figure in figures:
+            one = state(figure, id)
+            key = json.dumps(one)
+            if key not in known:
+                known[key] = len(states)
+                states.append(one)
+            at.append(known[key])
+        found[id] = {"states": states, "at": at} if len(states) > 1 else {"states": states}
+    return found
+
+
+def _frame_state(figure: Figure, id: str) -> list[str]:
+    frame: Cluster = figure.clusters_by_id[id]
+    return [classes_of(frame), frame.label]
+
+
+def _box_state(figure: Figure, id: str) -> dict[str, object]:
+    node: FigureNode = figure.by_id[id]
+    return {
+        "lines": [[line_class(node, index), text] for index, text in enumerate(node.texts)],
+        "look": classes_of(node),
+        **({} if node.thumbnail is None else {"picture": _shades(node.thumbnail)}),
+    }
 
 
 def _shades(picture: Thumbnail) -> list[list[float | None]]:
     return [[None if shade is None else round(shade, 3) for shade in row] for row in picture.rows]
-
-
-def _label(figure: Figure) -> str:
-    return figure.notes[0]

@@ -28,6 +28,8 @@ from stepper.export.writers.graphviz import laid_out_by_dot
 
 SMALLEST_TEXT: Final = 6.0
 """Pixels; a figure whose text would be smaller on the page is not readable there."""
+_LEAST_PART: Final = 0.75
+"""How far a page shrinks a figure that is wider than its window, before it scrolls."""
 _HOLD: Final = 2
 """Steps for which a picture that plays shows the whole at its end."""
 
@@ -141,8 +143,25 @@ def inline_svg(figure: Figure, layout: FigureLayout) -> str:
     """Return the shapes alone, for a page that has the colours, the title and the description itself."""
     drawing = composed_alone(figure, layout)
     size = f'viewBox="0 0 {_n(drawing.width)} {_n(drawing.height)}" width="{_n(drawing.width)}"'
+    size += f' style="min-width:{_n(drawing.width * _LEAST_PART)}px"'
     head = f'<svg class="stepper" {size} role="img" aria-label="{escape(drawing.title)}">'
     return "\n".join([head, *_elements(drawing.items, unpainted, ""), "</svg>"])
+
+
+def inline_steps(steps: SteppedDrawing) -> str:
+    """Return the shapes of all steps, for a page whose script shows those of one; each step can be clicked on."""
+    page = steps.page
+    wide, high = (side * page.points / POINTS for side in (page.width, page.height))
+    size = f'viewBox="0 0 {_n(page.width)} {_n(page.height)}" width="{_n(wide)}" height="{_n(high)}"'
+    head = f'<svg class="stepper" {size} role="img" aria-label="{escape(page.description)}">'
+    shapes = timed_elements(steps, unpainted, "run.", lambda span: f'data-steps="{span[0]} {span[1]}"')
+    bands = [one.shape for one in steps.shapes if isinstance(one.shape, Rectangle) and one.shape.style == "band"]
+    hits = (
+        f'<rect class="hit" data-go="{step.begin}" x="{_n(band.x)}" y="{_n(band.y)}" width="{_n(band.width)}" '
+        f'height="{_n(band.height)}" fill="none" pointer-events="all"><title>{step.label}</title></rect>'
+        for step, band in zip(steps.steps, bands, strict=True)
+    )
+    return "\n".join([head, *shapes, *hits, "</svg>"])
 
 
 def _elements(shapes: Iterable[Shape], paint: Paint, prefix: str, groups: str = "") -> Iterator[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
@@ -16,22 +14,12 @@ from PIL import Image
 from stepper.export.drawing.styles import palette
 from stepper.export.options import Theme
 from stepper.export.writers.svg import animated_svg
+from tests.export.steps.pages import CHROMIUM, chromium
 from tests.export.steps.test_steps import textbook, texts
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 AMBER = tuple(bytes.fromhex(palette(Theme.LIGHT)["now"][1:]))
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-
-
-def chromium(*words: str) -> str:
-    made = subprocess.run(
-        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", *words],
-        capture_output=True,
-        check=True,
-        timeout=120,
-    )
-    return made.stdout.decode()
 
 
 def has_amber(picture: Image.Image) -> bool:

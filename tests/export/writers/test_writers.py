@@ -35,7 +35,6 @@ from tests.models import Graph, carried, joined, last
 VIEWS = ["model", "rolled", "ports", "unrolled"]
 NASTY = '</text><script>alert(1)</script> "quoted" \\ end; --> ]]> %d {x} | #'
 DOT = shutil.which("dot")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def nasty(folder: Path) -> Picture:
@@ -187,69 +186,6 @@ def test_a_cell_of_csv_is_no_formula(tmp_path: Path) -> None:
     graph.result(graph.loop("loop", body, 1, True, [carried(x, state, result)], [last(result)])[0])
     text = draw(graph.read(tmp_path), {"x": np.ones(1, np.float32)}).written("csv").decode()
     assert ",'=1+1," in text
-
-
-def test_the_page_with_the_slider_needs_no_network() -> None:
-    page = picture("while_loop", "unrolled", iterations="", values="full").written("html").decode()
-    assert not re.search(r"(src|href)=|https?://|@import|url\(", page)
-    data = json.loads(re.search(r"const DATA = (.*);\n", page)[1])  # type: ignore[index]
-    assert len(data["iterations"]) == 111
-    numbers = [step["boxes"]["5.n0"]["lines"][-1][1] for step in data["iterations"]]
-    value, expected = 27, []
-    for _ in range(111):
-        expected.append(f"i64[] {value}")
-        value = value // 2 if value % 2 == 0 else 3 * value + 1
-    assert numbers == expected
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-def test_the_slider_moves_through_the_iterations(tmp_path: Path) -> None:
-    page = picture("while_loop", "unrolled", iterations="", values="full").written("html").decode()
-    moved = page.replace("show();\n</script>", 'show(); document.getElementById("after").click(); move(4);\n</script>')
-    assert moved != page
-    (tmp_path / "page.html").write_text(moved, encoding="utf-8")
-    result = subprocess.run(
-        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", str(tmp_path / "page.html")],
-        capture_output=True,
-        check=True,
-        timeout=120,
-    )
-    dom = result.stdout.decode()
-    assert re.search(r"<output[^>]*>iteration 5 of 111</output>", dom)
-    box = re.search(r'<g id="5\.n0".*?</g>', dom, re.DOTALL)
-    assert box is not None and "i64[] 31" in box[0]
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
-def test_the_slider_redraws_thumbnails_as_svg_has_them(tmp_path: Path) -> None:
-    made = picture("growing_tensor", "unrolled", iterations="", values="thumbnails")
-    moved = made.written("html").decode().replace("show();\n</script>", "move(6);\n</script>")
-    (tmp_path / "page.html").write_text(moved, encoding="utf-8")
-    result = subprocess.run(
-        [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", str(tmp_path / "page.html")],
-        capture_output=True,
-        check=True,
-        timeout=120,
-    )
-    assert made.loop is not None
-    still, live, compared = made.text("svg"), result.stdout.decode(), 0
-    for tail in (node.id.removeprefix("i6.") for node in made.figure.nodes if node.id.startswith("i6.")):
-        boxes = (still, f"i6.{tail}"), (live, f"{made.loop.layer.id}.{tail}")
-        found = [re.search(rf'<g id="(?:s[0-9a-f]+\.)?{re.escape(id)}".*?</g>', text, re.DOTALL) for text, id in boxes]
-        heights = [path_heights(match[0]) for match in found if match is not None]
-        assert len(heights) == 2
-        assert heights[1] == pytest.approx(heights[0], abs=0.02), tail
-        compared += bool(heights[0])
-    assert compared == 4
-
-
-def path_heights(markup: str) -> list[float]:
-    """How high the points of a sparkline are, from 0 to 1."""
-    path, area = re.search(r'class="spark"[^>]* d="([^"]*)"', markup), re.search(r'data-area="([^"]*)"', markup)
-    if path is None or area is None:
-        return []
-    _, y, _, height = map(float, area[1].split())
-    return [(float(point) - y) / height for point in re.findall(r"[ML][0-9.e-]+ ([0-9.e-]+)", path[1])]
 
 
 @pytest.mark.parametrize("theme", list(Theme))
