@@ -303,7 +303,11 @@ def _add_export(export: Parser) -> None:
     )
     add("--to", dest="end", metavar="OP", help="where these ways end")
     add("--detail", metavar="OP", help="draw the whole small, and the neighbourhood of an operation large beside it")
-    add("--preset", choices=tuple(Preset), help="paper: 84 mm to the right; slide: 1280 x 720; docs: 820 pixels")
+    add(
+        "--preset",
+        choices=tuple(Preset),
+        help="the page to fit: paper (84 mm, or --width 170mm), slide (1280 x 720), docs (820 pixels)",
+    )
     add(
         "--direction",
         choices=tuple(TimeDirection),

@@ -20,8 +20,9 @@ from stepper.export.figures.legend import legend_of
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
 from stepper.export.figures.loop_trace import WHOLE, LoopTrace, Tracer, split_activation
-from stepper.export.options import ConstantStyle, FigureView, Theme, TimeDirection, ValueDetail
-from stepper.export.picture import FigureRequest, FileContent, Picture, writer_of
+from stepper.export.fitting import SLIDE, fitted, on_page, room_of
+from stepper.export.options import ConstantStyle, FigureView, Preset, Theme, TimeDirection, ValueDetail
+from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, PAGE_WIDTH, SLIDE_WIDTH, textbook_page
 from stepper.export.views.ports import ports_figure
@@ -97,13 +98,39 @@ def save(written: FileContent, target: OutputFile) -> None:
 
 def picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
     """Return the figure of a request; `machine` makes a run of this model at its beginning (None: without inputs)."""
-    request = replace(request, content=replace(request.content, model=model))
     zoom = request.zoom
-    if zoom is None:
-        found = _picture(model, machine, request)
+    if zoom is not None:
+        usual = usual_view(zoom, has_inputs=machine is not None)
     else:
-        view = request.view or usual_view(zoom, has_inputs=machine is not None)
-        found = zoomed(model, _picture(model, machine, prepared(model, request, zoom, view)), zoom)
+        usual = default_view(model, has_inputs=machine is not None) if request.why is None else FigureView.STORY
+    view = request.view or usual
+    request = _on_page(replace(request, view=view, content=replace(request.content, model=model)))
+
+    def make(content: FigureContent) -> Picture:
+        asked = replace(request, content=content)
+        if zoom is None:
+            return _told(_picture(model, machine, asked), request)
+        return _told(zoomed(model, _picture(model, machine, prepared(model, asked, zoom, view)), zoom), request)
+
+    return fitted(make, request)
+
+
+def _on_page(request: FigureRequest) -> FigureRequest:
+    """Return the request with what its preset means for what is not said."""
+    if request.preset is Preset.SLIDE and request.width is not None:
+        raise UsageError(f"a slide is {SLIDE[0]} x {SLIDE[1]} pixels; --width is for --preset paper and docs")
+    if request.direction is None:
+        sideways = request.preset in (Preset.PAPER, Preset.SLIDE) and request.view is FigureView.UNROLLED
+        direction = TimeDirection.RIGHT if sideways and request.zoom is None else TimeDirection.DOWN
+        request = replace(request, direction=direction)
+    themes = {Preset.PAPER: Theme.PRINT, Preset.SLIDE: Theme.LIGHT}
+    if request.preset in themes and request.theme is Theme.AUTO:
+        request = replace(request, theme=themes[request.preset])
+    return request
+
+
+def _told(found: Picture, request: FigureRequest) -> Picture:
+    """Return a picture with the title, the caption and the legend of a request."""
     title = found.figure.title if request.title is None else request.title
     texts = (found.figure.description,) if request.caption is None else (request.caption, found.figure.description)
     said = " ".join(texts)
@@ -113,15 +140,13 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
 
 
 def _picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
-    usual = default_view(model, has_inputs=machine is not None) if request.why is None else FigureView.STORY
-    view = request.view or usual
+    view = request.view
     if view is FigureView.MODEL:
         return Picture(model_figure(model, request.content), request)
     if view is FigureView.STORY:
         return _story(model, machine, request)
     name, around = split_activation(request.loop)
     loop = find_loop(model, name)
-    request = replace(request, view=view)
     if view is FigureView.ROLLED:
         figure = rolled_figure(model, loop, request.content)
         if not request.in_steps or machine is None:
@@ -185,7 +210,13 @@ def _story(model: Model, machine: Callable[[], Machine] | None, request: FigureR
 
 def picture_of_story(story: Story, model: str, request: FigureRequest) -> Picture:
     """Return a story as a picture; `model` is the name of the model."""
-    page = story_drawing(story, model, request.width, request.title, legend=request.legend)
+    room, title = room_of(request), request.title
+    if room is None:
+        page = story_drawing(story, model, None, title, legend=request.legend)
+    else:
+        unit = room.most if room.height is None else room.least
+        page = story_drawing(story, model, int(room.width / unit), title, legend=request.legend)
+        page = on_page(page, room)
     return Picture(story_figure(story, model), request, page=page, story=story)
 
 
@@ -199,11 +230,12 @@ def _textbook(
         request.warn(trace.ended)
     facts = loop_facts(model, loop.outer, loop.layer)
     figure = unrolled_figure(trace, request.content, facts)
-    width = SLIDE_WIDTH if request.slide else PAGE_WIDTH if request.width is None else request.width * POINTS
+    is_slide, room = request.preset is Preset.SLIDE, room_of(request)
+    width = SLIDE_WIDTH if is_slide else PAGE_WIDTH if room is None else room.width * POINTS
     book = textbook(trace)
-    title = request.title if request.title is not None else f"{loop.title}, unrolled" if request.slide else ""
+    title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""
     text = " ".join(filter(None, (request.caption, f"A run of {loop.title}. {'; '.join((trace.ended, *facts))}.")))
-    made = textbook_page(book, width, title, text, is_slide=request.slide)
+    made = textbook_page(book, width, title, text, is_slide=is_slide)
     if made.left_out:
         request.warn(f"not drawn: {'; '.join(made.left_out)}")
     return Picture(figure, request, loop, trace, facts, made.drawing, made.times)
@@ -228,9 +260,13 @@ def draw(
     theme: Theme | str = Theme.AUTO,
     depth: int | None = None,
     constants: ConstantStyle | str = ConstantStyle.INLINE,
-    direction: TimeDirection | str = TimeDirection.DOWN,
+    direction: TimeDirection | str | None = None,
+    preset: Preset | str | None = None,
     width: int | None = None,
     legend: bool = True,
+    title: str | None = None,
+    caption: str | None = None,
+    warn: Callable[[str], None] | None = None,
     around: str | None = None,
     ways: tuple[str, str] | None = None,
     detail: str | None = None,
@@ -270,8 +306,12 @@ def draw(
         content=content,
         theme=_of(Theme, theme),
         width=width,
-        direction=_of(TimeDirection, direction),
+        direction=None if direction is None else _of(TimeDirection, direction),
+        preset=None if preset is None else _of(Preset, preset),
         legend=legend,
+        title=title,
+        caption=caption,
+        warn=warn or unheard,
         zoom=zoom,
     )
     if depth is None:

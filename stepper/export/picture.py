@@ -19,13 +19,13 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.loop_trace import LoopTrace
-from stepper.export.options import FigureView, LayoutEngine, Theme, TimeDirection
+from stepper.export.options import FigureView, LayoutEngine, Preset, Theme, TimeDirection
 from stepper.export.zooms.places import Zoom
 from stepper.files.kinds import FigureFormat, FormatSubject, figure_format
 from stepper.wording import excerpt
 
 
-def _ignore(_text: str) -> None:
+def unheard(_text: str) -> None:
     """Drop a warning; a function of the module can be pickled."""
 
 
@@ -34,12 +34,12 @@ class FigureRequest(Struct, frozen=True):
 
     `why` is the address that a story is of, or `end`, with the name of a loop or none. `iterations` is such as
     `0:3,-1` ("": all; None: all of a short run, the ends of a long one; `most_shown` is how many are to be shown where
-    they follow each other in time, not on the page). `width` is that of the page in pixels, `scale`
-    the pixels of a PNG for one of the figure. `direction` of iterations: RIGHT is the figure of textbooks, on a `slide`
-    of 16 to 9 if wanted. `title` stands above ("": nothing, None: what is drawn), `caption` is
-    text for those who do not see the figure, before what it says itself; `legend`: lines and boxes are explained.
-    `zoom` is the part that is drawn. `in_steps`: a run is wanted iteration by iteration; `pace` has an SVG play the
-    steps, each for so many seconds; an HTML page is `embedded` in another one: without heading and
+    they follow each other in time, not on the page). `width` is that of the page in pixels, `scale` the pixels of a PNG
+    for one of the figure. `direction` of iterations: RIGHT is the figure of textbooks (None: that on paper and slides,
+    else DOWN). `preset` is the kind of page that the figure has to fit. `title` stands above ("": nothing, None: what
+    is drawn), `caption` is text for those who do not see the figure, before what it says itself; `legend`: lines and
+    boxes are explained. `zoom` is the part that is drawn. `in_steps`: a run is wanted iteration by iteration; `pace`
+    has an SVG play the steps, each for so many seconds; an HTML page is `embedded` in another one: without heading and
     facts. `warn` gets sentences that a user should read.
     """
 
@@ -50,8 +50,8 @@ class FigureRequest(Struct, frozen=True):
     content: FigureContent = field(default_factory=FigureContent)
     theme: Theme = Theme.AUTO
     width: int | None = None
-    direction: TimeDirection = TimeDirection.DOWN
-    slide: bool = False
+    direction: TimeDirection | None = None
+    preset: Preset | None = None
     scale: float = 1.0
     title: str | None = None
     caption: str | None = None
@@ -63,7 +63,7 @@ class FigureRequest(Struct, frozen=True):
     embedded: bool = False
     most_shown: int | None = None
     rules: Rules = Rules.SPEC
-    warn: Callable[[str], None] = _ignore
+    warn: Callable[[str], None] = unheard
 
 
 class FileContent(NamedTuple):

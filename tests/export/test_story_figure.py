@@ -40,8 +40,8 @@ def test_a_story_is_drawn_with_the_same_bytes_twice_and_literal_colours(tmp_path
     shapes = text.partition("</style>")[2]
     assert "var(" not in shapes and re.search(r'fill="#[0-9a-f]{6}"', shapes)
     assert main(arguments("--why", ASKED, "-o", str(narrow), "--width", "760", "-q")) == 0
-    width = float(re.search(r'viewBox="0 0 ([0-9.]+)', narrow.read_text())[1])  # type: ignore[index]
-    assert width <= 800 and "21.870" in narrow.read_text()
+    width = float(re.search(r' width="([0-9.]+)"', narrow.read_text())[1])  # type: ignore[index]
+    assert width <= 760 and "21.870" in narrow.read_text()
     assert main(arguments("--why", ASKED, "--check", str(first), "-q")) == 0
 
 

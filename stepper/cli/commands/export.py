@@ -10,7 +10,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.cli.arguments import page_width
 from stepper.cli.options.engine import is_usual, opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
@@ -222,11 +221,8 @@ def _request(
         raise UsageError(f"--values {options.values} needs a run: --view unrolled, with inputs")
     if not is_run and options.iters is not None:
         raise UsageError(f"--iters {options.iters} needs the iterations of a run: --view unrolled, with inputs")
-    asked = options
-    options = _with_preset(asked)
     if view is not FigureView.UNROLLED and options.direction == TimeDirection.RIGHT:
-        option = f"--preset {asked.preset}" if asked.direction is None else "--direction right"
-        raise UsageError(f"{option} needs the iterations of a run: --view unrolled, with inputs")
+        raise UsageError("--direction right needs the iterations of a run: --view unrolled, with inputs")
     content = FigureContent(
         depth=default_depth(view) if options.depth is None else options.depth,
         only=patterns(options.only),
@@ -247,8 +243,8 @@ def _request(
         width=options.width,
         scale=options.scale,
         title=options.title,
-        direction=TimeDirection(options.direction or TimeDirection.DOWN),
-        slide=options.preset == Preset.SLIDE,
+        direction=None if options.direction is None else TimeDirection(options.direction),
+        preset=None if options.preset is None else Preset(options.preset),
         zoom=zoom,
         caption=options.caption,
         legend=options.legend == "on",
@@ -271,19 +267,6 @@ def _check_run(view: FigureView, machine: Callable[[], Machine] | None) -> None:
         raise UsageError(f"--view {view} has no steps; they are those of --view unrolled or rolled")
     if machine is None:
         raise UsageError("steps are those of a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
-
-
-def _with_preset(options: argparse.Namespace) -> argparse.Namespace:
-    """Return the options with those of the preset where nothing else is said."""
-    if options.preset is None:
-        return options
-    chosen = argparse.Namespace(**vars(options))
-    chosen.direction = options.direction or (None if options.preset == Preset.DOCS else TimeDirection.RIGHT)
-    if options.width is None and options.preset != Preset.SLIDE:
-        chosen.width = 820 if options.preset == Preset.DOCS else page_width("84mm")
-    if options.theme == Theme.AUTO and options.preset != Preset.DOCS:
-        chosen.theme = Theme.LIGHT
-    return chosen
 
 
 def _zoom(model: Model, options: argparse.Namespace) -> Zoom | None:

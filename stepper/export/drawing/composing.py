@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from stepper.export.drawing.legend import legend_drawn, legend_width, samples_of
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import ROUNDED, classes_of
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, Thumbnail
-from stepper.export.fonts import HEADING_SIZE, SMALL_SIZE, advance
+from stepper.export.fonts import HEADING_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import CELL, BoxShape, FigureLayout, FrameShape, Polyline, Text
 from stepper.export.layout.geometry import Segment
@@ -24,6 +24,8 @@ _BELOW: Final = 16
 """Height of a line below the figure."""
 _LEGEND: Final = 420
 """Width that a legend gets where the figure is narrower."""
+_TEXTS: Final = 480
+"""Width that texts get where the figure is narrower and the page is not."""
 
 
 def drawn(picture: Picture) -> PageDrawing:
@@ -31,24 +33,57 @@ def drawn(picture: Picture) -> PageDrawing:
     return composed(picture.figure, arranged(picture.figure)) if picture.page is None else picture.page
 
 
-def composed(figure: Figure, layout: FigureLayout) -> PageDrawing:
-    """Return a figure with its title above, its facts, notes and legend below."""
-    lines, samples = figure.below, samples_of(figure.legend)
-    texts = (advance(figure.title, HEADING_SIZE, bold=True), *(advance(line, SMALL_SIZE) for line in lines))
-    inner = round(max(layout.width * CELL, *texts, min(legend_width(samples), _LEGEND)))
-    above = MARGIN + (_HEADING if figure.title else 0)
-    below = above + layout.height * ROW + ROW + 6
-    end = below + (len(lines) - 1) * _BELOW + 4 if lines else below - ROW - 6
-    legend, bottom = legend_drawn(samples, MARGIN, end + 10, inner)
-    width, height = inner + 2 * MARGIN, (bottom if legend else end) + MARGIN
+class PageForm(NamedTuple):
+    """Form of a page in units: its heading, how wide it may be (None: as its texts are), on a slide its very size."""
+
+    heading: str
+    width: float | None = None
+    slide: tuple[float, float] | None = None
+
+
+def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None) -> PageDrawing:
+    """Return a figure with a heading above (its title, if nothing else is said), its facts, notes and legend below."""
+    heading, most, slide = PageForm(figure.title) if form is None else form
+    samples, size = samples_of(figure.legend), HEADING_SIZE if slide is None else SLIDE_SIZE
+    drawn_width = layout.width * CELL
+    room = None if most is None else max(drawn_width, min(int(most) - 2 * MARGIN, _TEXTS))
+    titles = [heading] if room is None and heading else wrapped(heading, room or 0, size, bold=True)
+    lines = figure.below if slide is None else (*figure.notes, *figure.legends)
+    under = "" if slide is None else " · ".join(figure.facts)
+    if room is not None:
+        lines = tuple(part for line in lines for part in wrapped(line, room, SMALL_SIZE))
+    texts = (*(advance(line, size, bold=True) for line in titles), *(advance(line, SMALL_SIZE) for line in lines))
+    legend_room = min(legend_width(samples), _LEGEND if room is None else room)
+    inner = round(max(drawn_width, *texts, legend_room))
+    above = MARGIN + (_HEADING * len(titles) if titles else 0) + (_BELOW if under else 0)
+    dx, dy, wide = float(MARGIN), 0.0, float(inner + 2 * MARGIN)
+    if slide is not None:
+        inside = drawn_width if drawn_width > legend_room else inner
+        dx, wide = max(MARGIN, round((slide[0] - inside) / 2)), max(slide[0], wide)
+        end = _under(layout, lines, above)
+        bottom = legend_drawn(samples, dx, end + 10, inner)[1] if samples else end
+        dy = max(0.0, round((slide[1] - bottom - MARGIN) / 2))
+    below = above + dy + layout.height * ROW + ROW + 6
+    end = _under(layout, lines, above) + dy
+    legend, bottom = legend_drawn(samples, dx, end + 10, inner)
+    high = (bottom if legend else end) + MARGIN
+    height = high if slide is None else max(slide[1], high)
+    style = "heading" if slide is None else "slide-heading"
     items: tuple[Shape, ...] = (
-        Rectangle("page", 0, 0, width, height),
-        *((TextLine("heading", MARGIN, MARGIN + 10, figure.title),) if figure.title else ()),
-        *shapes_of(layout, MARGIN, above),
-        *(TextLine("small", MARGIN, below + _BELOW * index, line) for index, line in enumerate(lines)),
+        Rectangle("page", 0, 0, wide, height),
+        *(TextLine(style, MARGIN, MARGIN + 10 + _HEADING * at, line) for at, line in enumerate(titles)),
+        *((TextLine("small", MARGIN, above - 8, under),) if under else ()),
+        *shapes_of(layout, dx, above + dy),
+        *(TextLine("small", dx, below + _BELOW * index, line) for index, line in enumerate(lines)),
         *legend,
     )
-    return PageDrawing(width, height, figure.title, figure.description, items)
+    return PageDrawing(wide, height, figure.title, figure.description, items)
+
+
+def _under(layout: FigureLayout, lines: Sequence[str], above: float) -> float:
+    """Return where the lines below a layout end."""
+    under = above + layout.height * ROW
+    return under + ROW + 6 + (len(lines) - 1) * _BELOW + 4 if lines else under
 
 
 def composed_alone(figure: Figure, layout: FigureLayout) -> PageDrawing:

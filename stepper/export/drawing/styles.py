@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from stepper.export.figures.figure import Cluster, FigureNode, NodeKind
-from stepper.export.fonts import FAMILY, HEADING_SIZE, LABEL_SIZE, SMALL_SIZE
+from stepper.export.fonts import FAMILY, HEADING_SIZE, LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE
 from stepper.export.options import Theme
 
 Palette = Mapping[str, str]
@@ -109,15 +109,16 @@ def _rule(shapes: str, groups: str = "", **properties: str) -> _Rule:
     return _Rule(shapes, groups, {name.replace("_", "-"): value for name, value in properties.items()})
 
 
-_TEXTS: Final = "label title heading small mark back halo faint bad-small bad-title born-text"
+_TEXTS: Final = "label title heading slide-heading small mark back halo faint bad-small bad-title born-text"
 
 _RULES: Final = (  # of two rules for one property the later one counts; colours are names of the palette
     _rule("page", fill="page"),
     _rule("box", fill="box", stroke="edge", stroke_width="1.2"),
     _rule("frame", fill="body", stroke="body-edge", stroke_width="1.2"),
     _rule(_TEXTS, fill="ink", font_size=f"{LABEL_SIZE}px"),
-    _rule("title heading mark bad-title born-text", font_weight="bold"),
+    _rule("title heading slide-heading mark bad-title born-text", font_weight="bold"),
     _rule("heading", font_size=f"{HEADING_SIZE}px"),
+    _rule("slide-heading", font_size=f"{SLIDE_SIZE}px"),
     _rule("small mark back halo", font_size=f"{SMALL_SIZE}px"),
     _rule("faint bad-small", font_size=f"{SMALL_SIZE}px"),
     _rule("small faint", fill="quiet"),
@@ -234,8 +235,9 @@ def style_sheet(theme: Theme) -> str:
     return "\n".join([variables(theme, SCOPE), base, *(_css(rule, SCOPE) for rule in _RULES), ""])
 
 
-def overrides(theme: Theme, scope: str, styles: Set[str]) -> str:
-    """Return the style sheet of shapes of these styles that have attributes: `auto` is dark where page or reader are.
+def overrides(theme: Theme, scope: str, classes: Set[str]) -> str:
+    """Return the style sheet of shapes and groups of these classes that have attributes: `auto` is dark where page or
+    reader are.
 
     It holds on screens alone: in print, and for programs that do not know `@media`, the attributes stay.
     """
@@ -244,9 +246,10 @@ def overrides(theme: Theme, scope: str, styles: Set[str]) -> str:
     rules = []
     for rule in _RULES:
         named = {name: value for name, value in rule.properties.items() if name in _COLOURS}
-        shapes = " ".join(shape for shape in rule.shapes.split() if shape in styles)
-        if named and shapes:
-            rules.append(_css(rule._replace(shapes=shapes, properties=named), scope))
+        shapes = " ".join(shape for shape in rule.shapes.split() if shape in classes)
+        inside = " ".join(group for group in rule.groups.split() if group in classes)
+        if named and shapes and (inside or not rule.groups):
+            rules.append(_css(rule._replace(shapes=shapes, groups=inside, properties=named), scope))
     return "\n".join(["@media screen {", variables(theme, scope), *rules, "}", ""])
 
 

@@ -55,11 +55,15 @@ class EdgeKind(StrEnum):
 
 
 class Arrangement(StrEnum):
-    """Arrangement on the page: ranks of a graph, iterations one below the other, or the columns of a port map."""
+    """Arrangement on the page: ranks of a graph, iterations one below the other, a port map in columns, as a
+    list, or as two lists side by side.
+    """
 
     LAYERED = "layered"
     ITERATIONS = "iterations"
     PORT_MAP = "port map"
+    PORT_LIST = "port list"
+    PORT_LISTS = "port lists"
 
 
 class LegendSign(StrEnum):
@@ -134,7 +138,7 @@ class FigureNode(Struct, frozen=True):
 class FigureEdge(Struct, frozen=True):
     """From a node to a node (or to a cluster as a whole); `output` tells tensors of one source apart.
 
-    `back_edge` names the back edge that a CARRIED edge stands for.
+    `back_edge` names the back edge that a CARRIED edge stands for; `details` say how a port cuts or joins.
     """
 
     source: str
@@ -143,6 +147,7 @@ class FigureEdge(Struct, frozen=True):
     label: str = ""
     output: int = 0
     back_edge: str = ""
+    details: tuple[str, ...] = ()
 
 
 class Cluster(Struct, frozen=True):

@@ -48,7 +48,7 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     if len(text) <= longest:
         return text
     tail = (longest - 1) * 2 // 3
-    return f"{text[: longest - 1 - tail]}…{text[-tail:]}"
+    return f"{text[: longest - 1 - tail].rstrip('…')}…{text[-tail:].lstrip('…')}"
 
 
 def _with_type(layer: Layer, name: str) -> str:

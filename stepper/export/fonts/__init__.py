@@ -17,7 +17,8 @@ FAMILY: Final = "'Liberation Sans', Arimo, Arial, Helvetica, sans-serif"
 LABEL_SIZE: Final = 13
 SMALL_SIZE: Final = 11
 HEADING_SIZE: Final = 15
-"""Heights of text in pixels: labels of boxes, further lines, the title of the figure."""
+SLIDE_SIZE: Final = 20
+"""Heights of text in pixels: labels of boxes, further lines, the title of the figure, the title of a slide."""
 
 FOLDER: Final = Path(__file__).parent
 REGULAR: Final = FOLDER / "LiberationSans-Regular.ttf"

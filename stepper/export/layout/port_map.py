@@ -82,7 +82,7 @@ class _PortMapLayout:
                     column = 0 if edge in into else self.right
                     self._box(self.figure.by_id[other], column, rows, self.widths[0 if edge in into else 2])
                 self._line(edge, rows, inwards=edge in into)
-                rows += max(size_of(self.figure.by_id[other])[1], 2) + 1
+                rows += max(size_of(self.figure.by_id[other])[1], 2 + max(len(edge.details) - 1, 0)) + 1
             tall = max(height, rows - y - 1)
             self._box(node, self.middle, y, self.widths[1], tall)
             y += tall + 1
@@ -119,11 +119,10 @@ class _PortMapLayout:
             self.drawing.lines.append(Polyline(edge.kind, tuple(segments), (), edge.label, rights=((end, top + 1),)))
         else:
             self.drawing.lines.append(Polyline(edge.kind, tuple(segments), (), edge.label, rights=((end, y),)))
-        role, _, details = edge.label.partition(": ")
         middle = (begin + end) / 2
-        self.drawing.texts.append(Text(middle, y - 0.85, role, "small"))
-        if details:
-            self.drawing.texts.append(Text(middle, y + 0.6, details, "small"))
+        self.drawing.texts.append(Text(middle, y - 0.85, edge.label, "small"))
+        for at, line in enumerate(edge.details):
+            self.drawing.texts.append(Text(middle, y + 0.6 + at, line, "small"))
 
 
 def _width(nodes: list[FigureNode] | tuple[FigureNode, ...]) -> int:
@@ -132,7 +131,7 @@ def _width(nodes: list[FigureNode] | tuple[FigureNode, ...]) -> int:
 
 def _labels(edges: list[FigureEdge]) -> int:
     """Return the room for the longest label of a column's edges: the role above the line, the details below."""
-    texts = [text for edge in edges for text in edge.label.split(": ")]
+    texts = [text for edge in edges for text in (edge.label, *edge.details)]
     return max((columns(text, SMALL_SIZE) for text in texts), default=4) + 8
 
 

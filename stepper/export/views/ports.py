@@ -8,7 +8,7 @@ from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath
-from stepper.ir.model import Body, Layer, Model, Source
+from stepper.ir.model import Body, Layer, Model, Slicing, Source
 from stepper.query.short_names import NO_OPERATIONS
 from stepper.wording import counted, excerpt
 
@@ -129,6 +129,11 @@ def _add_side(ports: _Ports, side: str, body: Body) -> None:
                 ports.edges.append(FigureEdge(*ends, EdgeKind.PORT, f"if {side} ran"))
 
 
+def _details(slicing: Slicing | None) -> tuple[str, ...]:
+    """Return how an entry of a port map cuts or joins."""
+    return () if slicing is None else (str(slicing),)
+
+
 class _LoopPorts(_Ports):
     """Nodes and edges of the port map of a loop."""
 
@@ -146,11 +151,11 @@ class _LoopPorts(_Ports):
             entered.add(entry.parameter)
             if entry.input is None:
                 continue
-            text = role if entry.slicing is None else f"{role}: {entry.slicing}"
             self.add_input(entry.input)
             kind = EdgeKind.SLICE if role == Role.SLICED else EdgeKind.PORT
-            text = f"{text}, initial value" if role == Role.MERGED else text
-            self.edges.append(FigureEdge(f"in{entry.input}", f"n{entry.parameter}", kind, text))
+            text = f"{role}, initial value" if role == Role.MERGED else role
+            ends = f"in{entry.input}", f"n{entry.parameter}"
+            self.edges.append(FigureEdge(*ends, kind, text, details=_details(entry.slicing)))
         for parameter in self.body.graph.parameters:
             if parameter.id not in entered:
                 self._add_parameter(parameter)
@@ -176,10 +181,10 @@ class _LoopPorts(_Ports):
                     self.nodes.append(FigureNode(f"condition{result.id}", NodeKind.END, "runs on while true"))
                     self.edges.append(FigureEdge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))
                     continue
-                text = text if entry.slicing is None else f"{text}: {entry.slicing}"
                 self.add_output(entry.output)
                 kind = EdgeKind.PORT if entry.slicing is None else EdgeKind.PIECE
-                self.edges.append(FigureEdge(f"n{result.id}", f"out{entry.output}", kind, text))
+                ends = f"n{result.id}", f"out{entry.output}"
+                self.edges.append(FigureEdge(*ends, kind, text, details=_details(entry.slicing)))
             for parameter, source in self.roles.merged_from.items():
                 if source == result.id:
                     self._add_next(parameter, result)

@@ -112,8 +112,8 @@ def _edge(figure: Figure, edge: FigureEdge, colours: Palette) -> str:
     if _is_frame(figure, target):
         attributes.append(f"lhead={quoted(f'cluster_{target}')}")
         target = _any_node(figure, target)
-    if edge.label:
-        attributes.append(f"label={quoted(edge.label)}")
+    if edge.label or edge.details:
+        attributes.append(f"label={_label([text for text in (edge.label, *edge.details) if text])}")
     colour, style = edge_style(edge.kind, colours)
     if colour != colours["wire"]:
         attributes.append(f"color={quoted(colour)}")

@@ -110,7 +110,8 @@ def _node(node: FigureNode) -> str:
 def _edges(figure: Figure) -> Iterator[str]:
     for edge in figure.edges:
         arrow = "-.->" if edge.kind in _DOTTED else "==>" if edge.kind is EdgeKind.CARRIED else "-->"
-        label = f"|{_text(edge.label)}|" if edge.label else ""
+        words = [text for text in (edge.label, *edge.details) if text]
+        label = f"|{_text(*words)}|" if words else ""
         yield f"{_id(edge.source)} {arrow}{label} {_id(edge.target)}"
 
 

@@ -68,7 +68,7 @@ def svg(drawing: PageDrawing, theme: Theme = Theme.AUTO, width: int | None = Non
     can stand in one page.
     """
     shapes = "\n".join(_elements(drawing.items, painted(theme), "ID."))
-    return _document(drawing, shapes, set(_styles(drawing.items)), theme, width)
+    return _document(drawing, shapes, set(_classes(drawing.items)), theme, width)
 
 
 def animated_svg(steps: SteppedDrawing, pace: float, theme: Theme = Theme.AUTO, width: int | None = None) -> str:
@@ -80,8 +80,8 @@ def animated_svg(steps: SteppedDrawing, pace: float, theme: Theme = Theme.AUTO, 
     spans = sorted({(one.begin, one.end) for one in steps.shapes if one.end - one.begin <= len(steps.steps)})
     times = [visible_times(_span_class(*span), range(*span), seconds) for span in spans]
     shapes = "\n".join(timed_elements(steps, painted(theme), "ID.", lambda one: f'class="{_span_class(*one)}"'))
-    styles = set(_styles(one.shape for one in steps.shapes))
-    return _document(steps.page, shapes, styles, theme, width, lambda name: motion_rules(times, sum(seconds), name))
+    classes = set(_classes(one.shape for one in steps.shapes))
+    return _document(steps.page, shapes, classes, theme, width, lambda name: motion_rules(times, sum(seconds), name))
 
 
 def _span_class(begin: int, end: int) -> str:
@@ -114,7 +114,7 @@ def _unnamed(shape: Shape) -> Shape:
 def _document(
     drawing: PageDrawing,
     shapes: str,
-    styles: set[str],
+    classes: set[str],
     theme: Theme,
     width: int | None,
     motion: Callable[[str], str] = lambda _name: "",
@@ -124,7 +124,7 @@ def _document(
     wide = drawing.width * drawing.points / POINTS
     shown = wide if width is None else min(width, wide)
     high = drawing.height * shown / drawing.width
-    sheet = overrides(theme, f".{name}", styles) + motion(name)
+    sheet = overrides(theme, f".{name}", classes) + motion(name)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="stepper {name}" viewBox="0 0 {_n(drawing.width)} '
         f'{_n(drawing.height)}" width="{_n(shown)}" height="{_n(high)}" font-family="{FAMILY}" role="img" '
@@ -184,10 +184,11 @@ def _elements(shapes: Iterable[Shape], paint: Paint, prefix: str, groups: str = 
             yield _text(shape, look)
 
 
-def _styles(shapes: Iterable[Shape]) -> Iterator[str]:
+def _classes(shapes: Iterable[Shape]) -> Iterator[str]:
     for shape in shapes:
         if isinstance(shape, Group):
-            yield from _styles(shape.items)
+            yield from shape.classes.split()
+            yield from _classes(shape.items)
         else:
             yield shape.style
 

@@ -164,7 +164,7 @@ def test_what_is_hidden_is_drawn_as_a_group_that_counts(capfdbinary: pytest.Capt
         (["--hide", "("], "not a regular expression"),
         (["--iters", "x", *INPUTS], "not a range of iterations"),
         (["--iters", "0:3"], "--iters 0:3 needs the iterations of a run: --view unrolled, with inputs"),
-        (["--width", "100"], "pixels high"),
+        (["--width", "100"], "the least width is"),
         (["--highlight", "nothing"], "nothing"),
         (["-o", "no/such/folder/x.svg"], "cannot be written"),
         (["--view", "rolled", "--as", "json"], "--view unrolled"),

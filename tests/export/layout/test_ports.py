@@ -23,15 +23,15 @@ def ports(name: str, loop: str | None = None) -> Figure:
 def test_every_slicing_stands_in_full_on_its_edge(name: str) -> None:
     figure, body = ports(name), find_loop(sample(name), None).body
     wanted = [entry.slicing for entry in (*body.inputs, *body.outputs) if entry.slicing is not None]
-    sliced = [edge.label for edge in figure.edges if edge.kind in (EdgeKind.SLICE, EdgeKind.PIECE)]
-    assert sorted(label.partition(": ")[2] for label in sliced) == sorted(map(str, wanted))
+    sliced = [edge for edge in figure.edges if edge.kind in (EdgeKind.SLICE, EdgeKind.PIECE)]
+    assert sorted(line for edge in sliced for line in edge.details) == sorted(map(str, wanted))
     texts = {text.text for text in arrange_port_map(figure).texts}
-    assert {part for edge in figure.edges for part in edge.label.split(": ")} <= texts
+    assert {part for edge in figure.edges for part in (edge.label, *edge.details)} <= texts
 
 
 def test_the_numbers_of_a_backward_slicing_are_those_of_the_file() -> None:
     figure = ports("reverse")
-    labels = [edge.label for edge in figure.edges if edge.kind is EdgeKind.SLICE]
+    labels = [f"{edge.label}: {edge.details[0]}" for edge in figure.edges if edge.kind is EdgeKind.SLICE]
     assert labels == ["sliced: axis 1, start -1, end 0, stride -1, part_size 1"]
 
 

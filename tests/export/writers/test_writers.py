@@ -253,15 +253,6 @@ def test_a_flowchart_longer_than_github_draws_is_warned_about() -> None:
     assert "GitHub draws 50,000 at most" in said[0]
 
 
-def test_a_page_that_is_too_narrow_is_said_to_be() -> None:
-    figure = picture("date_normaliser", "rolled").figure
-    said: list[str] = []
-    narrow = Picture(figure, FigureRequest(width=1200, warn=said.append)).text("svg")
-    assert 'width="1200"' in narrow and "text is" in said[-1]
-    with pytest.raises(UsageError, match=r"its text would be .* --carried"):
-        Picture(figure, FigureRequest(width=300)).text("svg")
-
-
 def test_thumbnails_are_drawn_as_lines_and_shades(tmp_path: Path) -> None:
     graph = Graph()
     x = graph.parameter("x", "f32", (3, 4))

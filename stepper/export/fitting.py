@@ -1,0 +1,212 @@
+"""Figures fitted to a page: letters keep a size that can be read, and what has no room is left out and named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from stepper.errors import UsageError
+from stepper.export.drawing.composing import PageForm, composed
+from stepper.export.drawing.shapes import POINTS, PageDrawing, Rectangle
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.labels import shortened
+from stepper.export.figures.legend import legend_of
+from stepper.export.fonts import LABEL_SIZE, SMALL_SIZE, advance, wrapped
+from stepper.export.layout.arrangement import arranged
+from stepper.export.layout.figure_layout import FigureLayout
+from stepper.export.options import Preset
+from stepper.export.picture import FigureRequest, Picture
+
+MILLIMETRE: Final = 96 / 25.4
+"""Pixels."""
+PAPER_WIDTH: Final = round(84 * MILLIMETRE)
+DOCS_WIDTH: Final = 820
+SLIDE: Final = (1280, 720)
+LEAST_UNIT: Final = 7 * 96 / 72 / SMALL_SIZE
+"""Pixels a unit at which the smaller letters have 7 points, the least that is drawn."""
+_ON_SLIDE: Final = (18 / SMALL_SIZE, 2.2)
+"""Pixels a unit on a slide, at least and at most: its letters have 18 pixels."""
+
+
+Size = tuple[float, float]
+"""Width and height in pixels."""
+
+
+class PageRoom(NamedTuple):
+    """Room of a page in pixels, and how many of them a unit may take."""
+
+    width: float
+    height: float | None
+    least: float
+    most: float
+
+
+class _Form(NamedTuple):
+    """Room for texts: pixels of a line, letters of a label, and whether operations have their own names.
+
+    `lists` is how the lists of a port map stand (None: it is none).
+    """
+
+    line: int
+    label: int
+    names: bool = True
+    lists: Arrangement | None = None
+
+
+_FORMS: Final = (
+    _Form(170, 28),
+    _Form(130, 24),
+    _Form(170, 24, lists=Arrangement.PORT_LISTS),
+    _Form(170, 28, lists=Arrangement.PORT_LIST),
+    _Form(110, 20, False),
+    _Form(130, 18, False, lists=Arrangement.PORT_LISTS),
+    _Form(130, 18, False, lists=Arrangement.PORT_LIST),
+    _Form(110, 15, False, lists=Arrangement.PORT_LIST),
+    _Form(90, 16, False),
+    _Form(70, 13, False),
+)
+
+
+def room_of(request: FigureRequest) -> PageRoom | None:
+    """Return the room that a figure has; None for as much as it needs."""
+    if request.preset is Preset.SLIDE:
+        return PageRoom(*SLIDE, *_ON_SLIDE)
+    if request.preset is Preset.PAPER:
+        return PageRoom(request.width or PAPER_WIDTH, None, LEAST_UNIT, LEAST_UNIT)
+    if request.preset is Preset.DOCS:
+        return PageRoom(request.width or DOCS_WIDTH, None, 1, 1)
+    return None if request.width is None else PageRoom(request.width, None, LEAST_UNIT, 1)
+
+
+def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> Picture:
+    """Return the picture of a content, with a page of its own where it has to fit one.
+
+    Raise UsageError, with the least width, where leaving out is not enough.
+    """
+    room, whole = room_of(request), make(request.content)
+    if room is None or whole.page is not None or request.in_steps or request.pace is not None:
+        return whole
+    narrowest = (math.inf, math.inf)
+    has_ports = whole.figure.arrangement is Arrangement.PORT_MAP
+    for content, told in _contents(request):
+        found = whole if content is request.content else make(content)
+        for form in (None, *(one for one in _FORMS if has_ports or one.lists is None)):
+            figure = found.figure if form is None else narrowed(found.figure, form)
+            page, size = _page(figure, arranged(figure), room, request)
+            if page is None:
+                narrowest = min(narrowest, size)
+                continue
+            left_out = [*told, *(["names of operations"] if form is not None and not form.names else [])]
+            if not left_out:
+                if page.points < POINTS:
+                    request.warn(f"letters have {LABEL_SIZE * page.points:.1f} points, so that the figure fits")
+                return replace(whole, page=page)
+            words = "; ".join(left_out)
+            request.warn(f"not drawn for lack of room: {words}")
+            return replace(whole, page=replace(page, description=f"{page.description} Not drawn: {words}."))
+    raise UsageError(_too_large(room, narrowest))
+
+
+def _contents(request: FigureRequest) -> Iterator[tuple[FigureContent, tuple[str, ...]]]:
+    """Yield contents of fewer and fewer boxes, with words for what they leave out; a part of a figure is as it is."""
+    content = request.content
+    yield content, ()
+    if request.zoom is not None:
+        return
+    for depth in reversed(range(content.depth)):
+        inside = "bodies" if not depth else f"bodies deeper than {depth}"
+        yield replace(content, depth=depth), (f"{inside} inside of their operations",)
+    if not content.carried:
+        yield replace(content, depth=0, carried=True), ("operations, but for what goes in, is carried and comes out",)
+
+
+def _page(
+    figure: Figure, layout: FigureLayout, room: PageRoom, request: FigureRequest
+) -> tuple[PageDrawing | None, Size]:
+    """Return a figure as a page of a room, None where it is too large; and the size that it needs in pixels."""
+    is_slide = room.height is not None
+    heading = figure.title if is_slide or request.preset is None else request.title or ""
+    made = composed(figure, layout, PageForm(heading, room.width / room.least, (0, 0) if is_slide else None))
+    needed, unit = (made.width * room.least, made.height * room.least), _unit(made, room)
+    if unit is None:
+        return None, needed
+    if room.height is not None:
+        form = PageForm(heading, room.width / unit, (room.width / unit, room.height / unit))
+        made = composed(figure, layout, form)
+    return replace(made, points=unit * POINTS), needed
+
+
+def on_page(drawing: PageDrawing, room: PageRoom) -> PageDrawing:
+    """Return a drawing in a room, as large as may be. Raise UsageError where it is too large."""
+    unit = _unit(drawing, room)
+    if unit is None:
+        raise UsageError(_too_large(room, (drawing.width * room.least, drawing.height * room.least)))
+    if room.height is not None:
+        width, height = room.width / unit, room.height / unit
+        items = (Rectangle("page", 0, 0, width, height), *drawing.items[1:])
+        drawing = replace(drawing, width=width, height=height, items=items)
+    return replace(drawing, points=unit * POINTS)
+
+
+def _unit(drawing: PageDrawing, room: PageRoom) -> float | None:
+    """Return the pixels of a unit with which a drawing fills a room; None where there would be too few."""
+    high = math.inf if room.height is None else room.height
+    unit = min(room.most, room.width / drawing.width, high / drawing.height)
+    return max(unit, room.least) if unit > room.least * 0.999 else None
+
+
+def _too_large(room: PageRoom, size: Size) -> str:
+    width, height = size
+    if room.height is not None:
+        told = f"a slide of {room.width:g} x {room.height:g} pixels; it needs {width:,.0f} x {height:,.0f}"
+        return f"the figure does not fit {told}. Draw a part of it (--only, --hide, --loop), or --preset docs"
+    return (
+        f"the figure does not fit into {room.width:,.0f} pixels ({room.width / MILLIMETRE:.0f} mm) with readable "
+        f"letters; the least width is {math.ceil(width):,} pixels ({math.ceil(width / MILLIMETRE)} mm)"
+    )
+
+
+def narrowed(figure: Figure, form: _Form) -> Figure:
+    """Return a figure with lines wrapped, labels shortened, and names left out."""
+    nodes = tuple(_narrow_node(node, form) for node in figure.nodes)
+    clusters = tuple(_narrow_frame(frame, form) for frame in figure.clusters)
+    edges = tuple(_narrow_edge(edge, form) for edge in figure.edges)
+    if form.lists is not None:  # they have no box for the operations in between
+        nodes = tuple(node for node in nodes if node.kind is not NodeKind.GROUP)
+    kind = form.lists or figure.arrangement
+    made = replace(figure, nodes=nodes, clusters=clusters, edges=edges, arrangement=kind)
+    return replace(made, legend=legend_of(made)) if figure.legend else made
+
+
+def _narrow_node(node: FigureNode, form: _Form) -> FigureNode:
+    name = shortened(node.name, form.label) if form.names else ""
+    is_beside = form.lists is not None and not node.cluster  # its words stand at a wire, not in a box
+    label = shortened(node.label, 26 if is_beside else form.label)
+    return replace(node, label=label, name=name, lines=_lines(node.lines, form.line))
+
+
+def _narrow_frame(frame: Cluster, form: _Form) -> Cluster:
+    return replace(frame, label=shortened(frame.label, 2 * form.label), lines=_lines(frame.lines, 2 * form.line))
+
+
+def _narrow_edge(edge: FigureEdge, form: _Form) -> FigureEdge:
+    label = shortened(edge.label, form.label) if edge.kind is EdgeKind.BACK else edge.label
+    return replace(edge, label=label, details=_lines(edge.details, form.line))
+
+
+def _lines(texts: Sequence[str], width: float) -> tuple[str, ...]:
+    """Return texts in lines of a width; a word that is longer loses its middle."""
+    found = []
+    for text in texts:
+        for line in wrapped(text, width, SMALL_SIZE):
+            kept = line
+            for longest in range(len(line) - 1, 3, -1):
+                if advance(kept, SMALL_SIZE) <= width:
+                    break
+                kept = shortened(line, longest)
+            found.append(kept)
+    return tuple(found)

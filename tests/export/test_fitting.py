@@ -1,0 +1,89 @@
+"""Figures fit the page that is asked for: letters stay readable, what is left out is said, or the least width is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from lxml import etree
+
+from stepper.errors import UsageError
+from stepper.export.drawing.shapes import Group, PageDrawing, Shape, TextLine
+from stepper.export.drawing.styles import PALETTES, properties_of
+from stepper.export.exporter import draw
+from stepper.export.fonts import advance
+from stepper.export.options import Theme
+from tests.export.runs import picture, sample
+
+MILLIMETRE = 96 / 25.4
+PAGES = [("paper", 84 * MILLIMETRE), ("paper", 170 * MILLIMETRE), ("docs", 820), ("slide", 1280)]
+LEAST = {"paper": 7 * 96 / 72, "docs": 11, "slide": 18}
+"""Pixels of the smallest letters."""
+
+
+def texts(items: tuple[Shape, ...], groups: str = "") -> Iterator[tuple[TextLine, float, bool]]:
+    """The lines of text with their height in units, and whether they are bold."""
+    for item in items:
+        if isinstance(item, Group):
+            yield from texts(item.items, item.classes)
+        elif isinstance(item, TextLine):
+            found = properties_of(item.style, groups, PALETTES[Theme.PRINT])
+            yield item, float(found["font-size"].removesuffix("px")), found.get("font-weight") == "bold"
+
+
+def held(page: PageDrawing, width: float, least: float) -> None:
+    """The page has that width at most, its letters that height at least, and no text leaves it."""
+    pixels = page.points * 96 / 72
+    assert page.width * pixels <= width + 1
+    for line, size, bold in texts(page.items):
+        assert size * pixels >= least - 0.01, line
+        wide = advance(line.text, size, bold=bold)
+        left = line.x - wide * {"start": 0, "middle": 0.5, "end": 1}[line.anchor]
+        assert left >= -0.5 and left + wide <= page.width + 0.5, line
+
+
+@pytest.mark.parametrize("view", ["model", "rolled", "ports", "unrolled"])
+@pytest.mark.parametrize("name", ["while_loop", "reverse", "rwkv_overflow", "nested_loop", "date_normaliser"])
+def test_figures_fit_their_page_or_say_the_least_width(name: str, view: str) -> None:
+    for preset, width in PAGES:
+        options = {"width": round(width)} if preset == "paper" else {}
+        try:
+            made = picture(name, view, preset=preset, **options)
+        except UsageError as error:
+            told = str(error)
+            assert view != "unrolled" or preset == "docs", told
+            if preset == "slide":
+                assert re.search(r"it needs [\d,]+ x [\d,]+", told)
+                continue
+            found = re.search(r"the least width is ([\d,]+) pixels", told)
+            assert found, told
+            least = int(found[1].replace(",", ""))
+            assert least > width
+            made = picture(name, view, preset=preset, width=least)
+            width = least
+        assert made.page is not None
+        held(made.page, width, LEAST[preset])
+        root = etree.fromstring(made.written("svg"))
+        assert float(root.get("width", 0)) <= width + 1
+
+
+def test_what_is_left_out_is_said_to_readers_and_in_the_figure() -> None:
+    said: list[str] = []
+    whole = picture("rwkv_overflow", "rolled")
+    made = picture("rwkv_overflow", "rolled", preset="docs", warn=said.append)
+    assert made.page is not None and "Not drawn:" in made.page.description and said
+    drawn = {line.text for line, _, _ in texts(made.page.items)}
+    groups = [text for text in drawn if re.fullmatch(r"\d+ operations", text)]
+    operations = sum(node.kind == "operation" for node in whole.figure.nodes)
+    assert len(groups) == 1 and int(groups[0].split()[0]) == operations
+    assert len(made.figure.nodes) == len(whole.figure.nodes), "formats of text have all of it"
+
+
+def test_a_slide_has_its_size_and_a_title_and_refuses_a_width() -> None:
+    made = picture("while_loop", "unrolled", preset="slide", title="27 takes 111 steps")
+    root = etree.fromstring(made.written("svg"))
+    assert (round(float(root.get("width", 0))), round(float(root.get("height", 0)))) == (1280, 720)
+    assert "27 takes 111 steps" in made.text("svg").partition("</desc>")[2]
+    with pytest.raises(UsageError, match="a slide is 1280 x 720"):
+        draw(sample("while_loop"), view="rolled", preset="slide", width=600)
