@@ -17,6 +17,7 @@ from stepper.ir.model import (
     BodyRole,
     Edge,
     Graph,
+    IgnoredOutput,
     InputMapping,
     Layer,
     OutputMapping,
@@ -143,7 +144,7 @@ def _internal(place: FilePlace, entry: Element, graph: Graph, type: str) -> Laye
     return layer
 
 
-def _numbered(outputs: list[OutputMapping]) -> tuple[list[OutputMapping], list[OutputMapping]]:
+def _numbered(outputs: list[OutputMapping]) -> tuple[list[OutputMapping], list[IgnoredOutput]]:
     """external_port_id in an output orders, it does not name: the k-th lowest is output k (semantics 2.6).
 
     Of two entries with one number the first counts, the others come as a list of their own; the order of the file is
@@ -159,7 +160,11 @@ def _numbered(outputs: list[OutputMapping]) -> tuple[list[OutputMapping], list[O
         for entry in outputs
         if entry.output is None or first[entry.output] is entry
     ]
-    return numbered, [entry for entry in outputs if entry.output is not None and first[entry.output] is not entry]
+    return numbered, [
+        IgnoredOutput(entry.result, first[entry.output].result, entry.output, entry.line)
+        for entry in outputs
+        if entry.output is not None and first[entry.output] is not entry
+    ]
 
 
 def _back_edges(place: FilePlace, layer: Element, graph: Graph, faults: Faults) -> tuple[BackEdge, ...]:
@@ -169,6 +174,8 @@ def _back_edges(place: FilePlace, layer: Element, graph: Graph, faults: Faults) 
         source = graph.by_id.get(result)
         if source is None or source.type != "Result":
             what = f"{source}" if source else f"the body has no layer {result}"
+            if target := graph.by_id.get(parameter):
+                what += f" (it leads to {target})"
             place.at(edge).fail(
                 f"a back edge begins at a Result of the body, from-layer is {result}: {what}",
                 "back-edge-from-no-result",

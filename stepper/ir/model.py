@@ -93,6 +93,15 @@ class OutputMapping(NamedTuple):
     line: int
 
 
+class IgnoredOutput(NamedTuple):
+    """An `<output>` whose external_port_id an entry before it has, which counts: that one's Result, and the number."""
+
+    result: int
+    counts: int
+    number: int
+    line: int
+
+
 class BackEdge(NamedTuple):
     """After each iteration the value of `from_layer` (a Result) becomes that of `to_layer` (a Parameter)."""
 
@@ -110,8 +119,7 @@ LoopKey = tuple[int | str, ...]
 class Body(Struct, frozen=True):
     """A nested graph of a TensorIterator, Loop or If with its port map.
 
-    `ignored` are outputs with an external_port_id that an entry before them has: they count for nothing, and their
-    `output` is that number.
+    `ignored` are outputs with an external_port_id that an entry before them has: they count for nothing.
     """
 
     role: BodyRole
@@ -121,7 +129,7 @@ class Body(Struct, frozen=True):
     back_edges: tuple[BackEdge, ...]
     first_draft: bool
     line: int
-    ignored: tuple[OutputMapping, ...] = ()
+    ignored: tuple[IgnoredOutput, ...] = ()
 
 
 class Layer(NamedTuple):

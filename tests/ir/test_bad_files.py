@@ -80,7 +80,7 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
     ("a missing edge", PLAIN, FIRST_EDGE, "", "no edge reaches its input port 0"),
     ("a cycle", PLAIN, 'from-layer="0" from-port="0"', 'from-layer="2" from-port="2"', "itself: 2 'sum' -> 2 'sum'"),
     ("a Result of two inputs", PLAIN, '<port id="0" precision="FP32">\n<dim>3</dim>\n</port>\n</input>\n</layer>\n</la',
-     '<port id="0"/><port id="1"/>\n</input>\n</layer>\n</la', "no edge reaches its input port 1"),
+     '<port id="0"/><port id="1"/>\n</input>\n</layer>\n</la', "has 2 input ports, expected one"),
     # constants
     ("no offset", PLAIN, ' offset="0"', "", "<data> has no attribute 'offset'"),
     ("no size", PLAIN, ' size="12"', "", "<data> has no attribute 'size'"),

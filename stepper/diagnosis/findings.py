@@ -1,0 +1,48 @@
+"""Findings: what is wrong, how grave it is, and where it stands in the file; typed, words are made of it by `texts`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from stepper.ir.model import LayerSite
+
+
+class Severity(StrEnum):
+    """How grave a finding is: an error cannot run or gives wrong values, a warning may, a note is worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+GRAVITY: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
+
+Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge"]
+"""Which part of the file a finding is about."""
+
+Detail: TypeAlias = str | int | float | bool | LayerSite | tuple[int, ...]
+
+
+class Spot(Struct, frozen=True):
+    """Where a finding stands: the file, the line (0: none), the part; the loops around it, the outermost first; its
+    layer; and the TensorIterator, Loop or If that it is about, which may have the layer outside of it, as a trip count.
+    """
+
+    file: str
+    line: int
+    part: Part
+    path: tuple[LayerSite, ...] = ()
+    layer: LayerSite | None = None
+    loop: LayerSite | None = None
+
+
+class Finding(Struct, frozen=True):
+    """One finding of a rule (by name); `details` are the values that the sentence of the rule speaks of."""
+
+    rule: str
+    severity: Severity
+    spot: Spot
+    details: dict[str, Detail]

@@ -1,0 +1,93 @@
+"""`lint`: all that is wrong with a file, without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from stepper.diagnosis.findings import GRAVITY, Finding, Part, Spot
+from stepper.diagnosis.lint.rule import Hit, Rule, Scope, finders, rules
+from stepper.diagnosis.lint.sites import IfFacts, LayerFacts, LoopFacts
+from stepper.errors import ModelError
+from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
+from stepper.ir.reader import read_all_faults
+
+_NO_MODEL = "not-an-ir"
+
+
+def lint(path: str | Path) -> tuple[Finding, ...]:
+    """Return what is wrong with an IR, by line; of one line the gravest first. Needs neither inputs nor the .bin."""
+    try:
+        model, faults = read_all_faults(path)
+    except ModelError as error:
+        return (_fault(str(path), None, error),)
+    found = [*(_fault(str(path), model, fault) for fault in faults), *_hits(model)]
+    return tuple(sorted(found, key=lambda one: (one.spot.line, GRAVITY[one.severity], one.rule)))
+
+
+def _fault(file: str, model: Model | None, error: ModelError) -> Finding:
+    rule = rules()[error.rule or _NO_MODEL]
+    place = error.place
+    line = 0 if place is None else place.line
+    layer = None if place is None or place.layer is None else LayerSite(*place.layer)
+    path = () if model is None else _around(model, line)
+    spot = Spot(file, line, "file", path, layer, path[-1] if path else None)
+    return Finding(rule.name, rule.severity, spot, {"fault": error.reason or str(error)})
+
+
+def _around(model: Model, line: int) -> tuple[LayerSite, ...]:
+    """Return the loops in whose text a line stands, the outermost first."""
+    found: tuple[LayerSite, ...] = ()
+    graph = model.graph
+    while True:
+        before = [layer for layer in graph.layers if layer.line <= line]
+        host = max(before, key=lambda layer: layer.line, default=None)
+        if host is None or not host.bodies:
+            return found
+        found = (*found, layer_site(host, str(model.path)))
+        graph = max(
+            (body.graph for body in host.bodies if body.line <= line),
+            key=lambda one: one.line,
+            default=host.bodies[0].graph,
+        )
+
+
+def _hits(model: Model) -> Iterator[Finding]:
+    for path, graph in model.graphs():
+        for layer in graph.layers:
+            facts = LayerFacts(model, path, graph, layer)
+            yield from _of(Scope.LAYER, facts)
+            if layer.is_loop and layer.bodies and layer.bodies[0].graph.layers:
+                yield from _of(Scope.LOOP, LoopFacts(model, path, graph, layer))
+            elif layer.type == "If" and len(layer.bodies) == 2:
+                yield from _of(Scope.IF, IfFacts(model, path, graph, layer))
+
+
+def _of(scope: Scope, facts: LayerFacts) -> Iterator[Finding]:
+    for rule, finder in finders(scope):
+        for hit in finder(facts):
+            yield _finding(rule, facts, hit)
+
+
+def _finding(rule: Rule, facts: LayerFacts, hit: Hit) -> Finding:
+    at = hit.at
+    loops = (*facts.path, facts.layer) if hit.is_inside else facts.path
+    path = tuple(facts.site(layer) for layer in loops)
+    graph = facts.layer.bodies[0].graph if hit.is_inside else facts.graph
+    part: Part = "port map entry"
+    layer: Layer | None
+    if isinstance(at, Layer):
+        part, layer = "layer", at
+    elif isinstance(at, BackEdge):
+        part, layer = "back edge", graph.by_id.get(at.to_layer)
+    else:
+        layer = graph.by_id.get(at.parameter if isinstance(at, InputMapping) else at.result)
+    site = None if layer is None else facts.site(layer)
+    loop = facts.layer if facts.layer.bodies else facts.path[-1] if facts.path else None
+    spot = Spot(str(facts.model.path), at.line, part, path, site, None if loop is None else facts.site(loop))
+    return Finding(rule.name, rule.severity, spot, dict(hit.details))
+
+
+def gravest(findings: Iterable[Finding]) -> int:
+    """Return 0 for errors, 1 for warnings, 2 for notes: the gravest that there is; 3 without a finding."""
+    return min((GRAVITY[one.severity] for one in findings), default=3)

@@ -1,0 +1,7 @@
+"""The rules by subject; each module adds its own to the list when it is imported."""
+
+from __future__ import annotations
+
+from stepper.diagnosis.lint.rules import back_edges, control, file, port_map, runtime, slices, state, types
+
+__all__ = ["back_edges", "control", "file", "port_map", "runtime", "slices", "state", "types"]

@@ -1,0 +1,292 @@
+"""Rules of back edges: those without effect, those that are missing, and what they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside
+from stepper.diagnosis.lint.sites import LoopFacts, of_parameter
+from stepper.element_types import is_floating
+from stepper.ir.model import Layer
+
+_EDGE: Final = '<edge from-layer="11" to-layer="2" />'
+_STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
+"""Inputs of a cell that are its state from the iteration before."""
+
+
+@found_by(
+    Rule(
+        "B201",
+        "two-back-edges-to-one-parameter",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="two back edges lead to {parameter}, from {first} and from {second}: the second is ignored{instead}",
+        means="what the second was meant to carry never comes in the next iteration",
+        do="let to-layer of one of them be the Parameter that was meant",
+        source="semantics 4.3",
+        example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="12" to-layer="2" />'),
+    )
+)
+def two_back_edges(loop: LoopFacts) -> Iterator[Hit]:
+    """Back edges to a Parameter that has one already."""
+    first: dict[int, int] = {}
+    for edge in loop.body.back_edges:
+        before = first.setdefault(edge.to_layer, edge.from_layer)
+        if before != edge.from_layer and edge.to_layer in loop.inner.by_id:
+            names = {"parameter": loop.name(edge.to_layer), "first": loop.name(before)}
+            left = [
+                p for p in loop.roles.invariant if _could_carry(loop, edge.from_layer, loop.inner.by_id[p.parameter])
+            ]
+            instead = f"; {loop.name(left[0].parameter)} is never updated" if len(left) == 1 else ""
+            yield inside(edge, second=loop.name(edge.from_layer), instead=instead, **names)
+
+
+@found_by(
+    Rule(
+        "B202",
+        "back-edge-to-sliced-parameter",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the back edge from {result} leads to {parameter}, which gets a new slice in each iteration",
+        means="the back edge has no effect: the slice counts",
+        do="let to-layer be the Parameter of the state, which is mapped without an axis",
+        source="semantics 4.3",
+        example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="1" />'),
+    )
+)
+def back_edge_to_sliced(loop: LoopFacts) -> Iterator[Hit]:
+    """Back edges to sliced Parameters."""
+    sliced = {entry.parameter for entry in loop.roles.sliced}
+    for edge in loop.body.back_edges:
+        if edge.to_layer in sliced:
+            yield inside(edge, result=loop.name(edge.from_layer), parameter=loop.name(edge.to_layer))
+
+
+@found_by(
+    Rule(
+        "B203",
+        "back-edge-to-nothing",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the back edge from {result} leads to layer {id}, which is {what}",
+        means="the back edge has no effect",
+        do="let to-layer be the id of a Parameter that an entry of the port map feeds",
+        source="semantics 4.3",
+        example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="99" />'),
+    )
+)
+def back_edge_to_nothing(loop: LoopFacts) -> Iterator[Hit]:
+    """Back edges to what is no Parameter of the body."""
+    for edge in loop.body.back_edges:
+        target = loop.inner.by_id.get(edge.to_layer)
+        if target is None or target.type != "Parameter":
+            what = "not in the body" if target is None else f"a {target.type}, not a Parameter"
+            yield inside(edge, result=loop.name(edge.from_layer), id=edge.to_layer, what=what)
+
+
+@found_by(
+    Rule(
+        "B204",
+        "carried-without-start",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{parameter} has a back edge from {result} and no entry in the port map: it has no value in iteration 0",
+        means="OpenVINO drops the back edge, and the body reads memory that nothing has written",
+        do="add an input to the layer for the first value, and an <input> with internal_layer_id {id}",
+        source="semantics 4.4",
+        example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
+    )
+)
+def carried_without_start(loop: LoopFacts) -> Iterator[Hit]:
+    """Parameters with a back edge that begin with nothing."""
+    for edge in loop.body.back_edges:
+        unfed = next((one for one in loop.roles.unfed if one.id == edge.to_layer), None)
+        if unfed is not None and not loop.body.first_draft:
+            yield inside(unfed, parameter=loop.site(unfed), result=loop.name(edge.from_layer), id=unfed.id)
+
+
+@found_by(
+    Rule(
+        "B205",
+        "state-not-carried",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{parameter} is the state of {cell}, and no back edge leads to it: it never gets a new value",
+        means="the cell forgets: its state never comes from the iteration before",
+        do='add <edge from-layer="{result}" to-layer="{id}"/> to the back edges',
+        source="specification/TensorIterator-1, back_edges",
+        example=Example("remembering", '<edge from-layer="6" to-layer="1" />', ""),
+    )
+)
+def state_not_carried(loop: LoopFacts) -> Iterator[Hit]:
+    """States of cells that are the same in each iteration, though the body gives the new one to a Result."""
+    for entry in loop.roles.invariant:
+        for reader, index in loop.inner.readers.get(entry.parameter, ()):
+            cell = _cell_of(loop, reader, index)
+            if cell is None:
+                continue
+            given = [
+                result.id
+                for result in loop.inner.results
+                if (origin := loop.origin(loop.given_to(result.id))) is not None
+                and origin.layer == cell[0].id
+                and origin.output == cell[1]
+            ]
+            if given:
+                names = {"parameter": loop.name(entry.parameter), "cell": loop.site(cell[0])}
+                yield inside(loop.inner.by_id[entry.parameter], result=given[0], id=entry.parameter, **names)
+
+
+def _cell_of(loop: LoopFacts, reader: Layer, index: int) -> tuple[Layer, int] | None:
+    """Return the cell whose state a reader takes, directly or in another shape, and which of its outputs is the new."""
+    for _ in range(4):
+        if reader.type in _STATE_INPUTS:
+            states = _STATE_INPUTS[reader.type]
+            return (reader, states.index(index)) if index in states else None
+        if reader.type not in ("Squeeze", "Unsqueeze", "Reshape") or index:
+            return None
+        onward = loop.inner.readers.get(reader.id, ())
+        if len(onward) != 1:
+            return None
+        reader, index = onward[0]
+    return None
+
+
+@found_by(
+    Rule(
+        "B206",
+        "result-without-use",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="{result} goes nowhere, neither out nor over a back edge, and looks like {parameter}, which never changes",
+        means="a value of the same type and shape that was maybe meant to be carried is computed and dropped",
+        do='add <edge from-layer="{from_id}" to-layer="{to_id}"/>, or remove the Result',
+        source="semantics 4.5",
+        example=Example(
+            "counting",
+            '<edge from-layer="11" to-layer="2" />',
+            "",
+            also=(('<output external_port_id="4" internal_layer_id="11" />', ""),),
+        ),
+    )
+)
+def result_without_use(loop: LoopFacts) -> Iterator[Hit]:
+    """Results that nothing uses, where a Parameter could be what they were meant for."""
+    used = {entry.result for entry in loop.body.outputs} | {edge.from_layer for edge in loop.body.back_edges}
+    used |= {entry.result for entry in loop.body.ignored}
+    for result in loop.inner.results:
+        if result.id in used:
+            continue
+        fitting = [
+            entry for entry in loop.roles.invariant if _could_carry(loop, result.id, loop.inner.by_id[entry.parameter])
+        ]
+        fitting = [one for one in fitting if one.parameter in loop.ancestors(loop.given_to(result.id))]
+        if len(fitting) == 1:
+            parameter = fitting[0].parameter
+            yield inside(
+                result,
+                result=loop.site(result),
+                parameter=loop.name(parameter),
+                from_id=result.id,
+                to_id=parameter,
+            )
+
+
+def _could_carry(loop: LoopFacts, result: int, parameter: Layer) -> bool:
+    given, taken = loop.of_result(result), of_parameter(parameter)
+    if given.type != taken.type or given.static is None:
+        return False
+    return given.static == taken.static and loop.given_to(result) is not None
+
+
+@found_by(
+    Rule(
+        "B207",
+        "carried-type",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{result} is {given}, and {parameter}, to which a back edge carries it, is {taken}",
+        means="from iteration 1 on the Parameter has another type than in iteration 0, or the run fails",
+        do="convert the value before the Result",
+        source="specification/Loop-5, back_edges",
+        example=Example("counting", _EDGE, '<edge from-layer="10" to-layer="2" />'),
+    )
+)
+def carried_type(loop: LoopFacts) -> Iterator[Hit]:
+    """Back edges between different types."""
+    for edge in loop.body.back_edges:
+        target = loop.inner.by_id.get(edge.to_layer)
+        if target is None or loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:
+            continue
+        given, taken = loop.of_result(edge.from_layer).type, of_parameter(target).type
+        if given is None or taken is None or (is_floating(given.dtype) and is_floating(taken.dtype)):
+            continue  # the precision of the first value counts
+        if given != taken:
+            yield inside(
+                edge,
+                result=loop.name(edge.from_layer),
+                parameter=loop.site(target),
+                given=given.name,
+                taken=taken.name,
+            )
+
+
+@found_by(
+    Rule(
+        "B208",
+        "carried-rank",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{result} has {given} dimensions, and {parameter}, to which a back edge carries it, has {taken}",
+        means="the state has another rank in iteration 1 than in iteration 0",
+        do="squeeze or unsqueeze the value before the Result",
+        source="specification/TensorIterator-1, back_edges",
+        example=Example(
+            "counting",
+            '<data element_type="f32" shape="1,2" />\n<output>\n<port id="0" precision="FP32" names="h0">',
+            '<data element_type="f32" shape="2" />\n<output>\n<port id="0" precision="FP32" names="h0">',
+        ),
+    )
+)
+def carried_rank(loop: LoopFacts) -> Iterator[Hit]:
+    """Back edges between different ranks."""
+    for edge in loop.body.back_edges:
+        target = loop.inner.by_id.get(edge.to_layer)
+        if target is None or loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:
+            continue
+        entry = next(one for one in loop.roles.merged if one.parameter == edge.to_layer)
+        carried, first = loop.of_result(edge.from_layer), loop.outer(entry)
+        given, taken = carried.rank, first.rank
+        if carried.may_be_one_element and first.may_be_one_element:
+            continue  # OpenVINO reshapes one element
+        if given is not None and taken is not None and given != taken:
+            yield inside(edge, result=loop.name(edge.from_layer), parameter=loop.site(target), given=given, taken=taken)
+
+
+@found_by(
+    Rule(
+        "B209",
+        "state-never-changes",
+        Scope.LOOP,
+        Severity.NOTE,
+        says="the back edge from {result} carries {parameter} back to itself: it is the same in each iteration",
+        means="nothing is carried; a state that was meant to change does not",
+        do="remove the back edge, or let the Result read the new value",
+        source="specification/TensorIterator-1, back_edges",
+        example=Example(
+            "counting",
+            '<edge from-layer="6" from-port="2" to-layer="11" to-port="0" />',
+            '<edge from-layer="2" from-port="0" to-layer="11" to-port="0" />',
+        ),
+    )
+)
+def state_never_changes(loop: LoopFacts) -> Iterator[Hit]:
+    """Back edges from a Parameter to itself, where the loop gives the value out as if it had changed."""
+    for edge in loop.body.back_edges:
+        if loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:
+            continue
+        origin = loop.origin(loop.given_to(edge.from_layer))
+        if origin is not None and origin.layer == edge.to_layer:
+            yield inside(edge, result=loop.name(edge.from_layer), parameter=loop.name(edge.to_layer))

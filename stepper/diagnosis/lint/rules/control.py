@@ -1,0 +1,452 @@
+"""Rules of what begins and ends a loop: trip count, initial condition, condition of the body."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
+from stepper.diagnosis.lint.sites import IfFacts, LoopFacts, known_chain, known_value
+from stepper.ir.model import Layer, Source
+
+_INT32: Final = range(-(2**31), 2**31)
+_NO_LIMIT: Final = 2**63 - 1
+_COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
+
+
+def _control_layer(loop: LoopFacts, index: int | None) -> Layer:
+    """Return the layer that gives trip count or condition; the loop where there is none."""
+    source = None if index is None else loop.source(index)
+    return loop.layer if source is None else loop.graph.by_id[source.layer]
+
+
+@found_by(
+    Rule(
+        "C201",
+        "loop-never-ends",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="nothing ends the loop: the trip count is {trip}, and {condition} is true in each iteration",
+        means="a run never comes back",
+        do="give a trip count of 0 or more, or a condition that becomes false",
+        source="semantics 3.3",
+        example=Example(
+            "counting",
+            '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+            '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
+            also=(
+                (
+                    '<data element_type="i64" shape="" offset="0" size="8" />',
+                    '<data element_type="i64" shape="" offset="80" size="8" />',
+                ),
+            ),
+        ),
+    )
+)
+def loop_never_ends(loop: LoopFacts) -> Iterator[Hit]:
+    """Loops without a limit whose condition is the constant true, or depends on nothing that changes."""
+    trip = loop.trip_count
+    if not loop.is_loop or trip is None or trip >= 0 or loop.initial_condition is False:
+        return
+    result = loop.condition_result
+    if result is None or loop.body_condition is False:
+        return
+    if loop.body_condition is True or not _can_change(loop, result):
+        where = loop.given_to(result)
+        at = loop.inner.by_id[result if where is None else where.layer]
+        yield inside(at, trip=trip, condition=loop.name(result))
+
+
+def _can_change(loop: LoopFacts, result: int) -> bool:
+    """True if the condition depends on a slice, the iteration number, or a carried value that may become another."""
+    sources = loop.ancestors(loop.given_to(result))
+    changing = {entry.parameter for entry in loop.roles.sliced} | set(loop.roles.current_iteration)
+    changing |= {
+        parameter
+        for parameter, given in loop.roles.merged_from.items()
+        if (origin := loop.origin(loop.given_to(given))) is None or origin.layer != parameter
+    }
+    random = {layer.id for layer in loop.inner.layers if layer.type in ("RandomUniform", "Multinomial", "ReadValue")}
+    return bool(sources & (changing | random))
+
+
+@found_by(
+    Rule(
+        "C202",
+        "condition-never-changes",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="{condition} depends on nothing that changes from one iteration to the next",
+        means="the loop runs once, or until its trip count or slices end it",
+        do="let the condition read the value that the iteration makes",
+        source="specification/Loop-5, execution_condition",
+        example=Example(
+            "counting",
+            '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
+            '<edge from-layer="3" from-port="0" to-layer="8" to-port="0" />',
+        ),
+    )
+)
+def condition_never_changes(loop: LoopFacts) -> Iterator[Hit]:
+    """Conditions that are computed, and the same each time."""
+    result = loop.condition_result
+    if not loop.is_loop or result is None or loop.body_condition is not None or _is_endless(loop):
+        return
+    source = loop.given_to(result)
+    if source is None or _can_change(loop, result):
+        return
+    layer = loop.inner.by_id[source.layer]
+    if layer.type != "Parameter":
+        yield inside(layer, condition=loop.site(layer))
+
+
+def _is_endless(loop: LoopFacts) -> bool:
+    return loop.trip_count is not None and loop.trip_count < 0
+
+
+@found_by(
+    Rule(
+        "C203",
+        "initial-condition-false",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="the initial condition {layer} is the constant false: the loop is never entered",
+        means="outputs that are carried are the first values; the others are empty, or undefined in OpenVINO",
+        do="let the condition be computed, or be true",
+        source="semantics 3.5",
+        example=Example(
+            "counting",
+            '<data element_type="boolean" shape="" offset="8"',
+            '<data element_type="boolean" shape="" offset="1"',
+        ),
+    )
+)
+def initial_condition_false(loop: LoopFacts) -> Iterator[Hit]:
+    """Loops that nothing can enter."""
+    if loop.is_loop and loop.initial_condition is False:
+        layer = _control_layer(loop, loop.control_inputs[1])
+        yield outside(layer, layer=loop.site(layer))
+
+
+@found_by(
+    Rule(
+        "C204",
+        "trip-count-zero",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="the trip count {layer} is 0: the loop is never entered",
+        means="outputs that are carried are the first values; OpenVINO's compiler dies on a concatenated output",
+        do="give the number of iterations, or -1 for no limit",
+        source="semantics 3.5",
+        example=Example(
+            "counting",
+            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0"',
+            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="16"',
+        ),
+    )
+)
+def trip_count_zero(loop: LoopFacts) -> Iterator[Hit]:
+    """Loops with no iterations."""
+    if loop.is_loop and loop.trip_count == 0:
+        layer = _control_layer(loop, loop.control_inputs[0])
+        yield outside(layer, layer=loop.site(layer))
+
+
+@found_by(
+    Rule(
+        "C205",
+        "trip-count-negative",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="the trip count {layer} is {trip}; only -1 stands for no limit",
+        means="OpenVINO's CPU plugin fails where an output is concatenated, else takes it as no limit",
+        do="write -1, or the number of iterations",
+        source="semantics 3.1",
+        example=Example(
+            "counting",
+            '<data element_type="i64" shape="" offset="0" size="8" />',
+            '<data element_type="i64" shape="" offset="48" size="8" />',
+        ),
+    )
+)
+def trip_count_negative(loop: LoopFacts) -> Iterator[Hit]:
+    """Trip counts below -1."""
+    if loop.is_loop and loop.trip_count is not None and loop.trip_count < -1:
+        layer = _control_layer(loop, loop.control_inputs[0])
+        yield outside(layer, layer=loop.site(layer), trip=loop.trip_count)
+
+
+@found_by(
+    Rule(
+        "C206",
+        "trip-count-narrowed",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="the trip count {written} does not fit 32 bits: {layer} makes {becomes} of it",
+        means="the loop runs another number of iterations than is written",
+        do="give a trip count below 2^31",
+        source="semantics 3.2",
+        example=Example(
+            "counting",
+            '<data element_type="i64" shape="" offset="0" size="8" />',
+            '<data element_type="i64" shape="" offset="56" size="8" />',
+        ),
+    )
+)
+def trip_count_narrowed(loop: LoopFacts) -> Iterator[Hit]:
+    """Trip counts that a Convert cuts to 32 bits, or the runtime."""
+    index = loop.control_inputs[0]
+    chain = None if index is None else known_chain(loop.graph, loop.source(index))
+    if chain is None:
+        return
+    constant, passed = chain
+    value = known_value(loop.model, loop.graph, Source(constant.id, 0))
+    if value is None or value.size != 1 or value.dtype.kind not in "iu" or int(value.reshape(-1)[0]) in _INT32:
+        return
+    if int(value.reshape(-1)[0]) == _NO_LIMIT:
+        return  # as ONNX and PyTorch write a loop without a limit
+    written, becomes = int(value.reshape(-1)[0]), loop.trip_count
+    if becomes is not None and becomes != written:
+        convert = next(layer for layer in passed if layer.type == "Convert")
+        yield outside(convert, written=written, layer=loop.site(convert), becomes=becomes)
+    else:
+        yield outside(constant, written=written, layer="OpenVINO's CPU plugin", becomes=2**31 - 1)
+
+
+@found_by(
+    Rule(
+        "C207",
+        "trip-count-type",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the trip count {layer} is {type}, expected i64 or i32",
+        means="OpenVINO refuses to compile the model",
+        do="convert it to i64",
+        source="semantics 3.2",
+        example=Example(
+            "counting",
+            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
+            'name="trip" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="0" size="4"',
+        ),
+    )
+)
+def trip_count_type(loop: LoopFacts) -> Iterator[Hit]:
+    """Trip counts that are no whole numbers."""
+    index = loop.control_inputs[0]
+    found = None if index is None else loop.tensor(index).type
+    if found is not None and found.name not in ("i16", "i32", "i64", "u16", "u32", "u64"):
+        layer = _control_layer(loop, index)
+        yield outside(layer, layer=loop.site(layer), type=found.name)
+
+
+@found_by(
+    Rule(
+        "C208",
+        "control-shape",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the {what} {layer} has the shape {shape}, expected a scalar or one element",
+        means="OpenVINO refuses the file",
+        do="take one element of it",
+        source="semantics 3.2, 3.3",
+        example=Example(
+            "counting",
+            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="" offset="0" size="8"',
+            'name="trip" type="Const" version="opset1">\n<data element_type="i64" shape="2" offset="0" size="16"',
+        ),
+    )
+)
+def control_shape(loop: LoopFacts) -> Iterator[Hit]:
+    """Trip counts and initial conditions with more than one element."""
+    for what, index in zip(("trip count", "initial condition"), loop.control_inputs, strict=True):
+        if index is None:
+            continue
+        declared = loop.tensor(index)
+        if not declared.may_be_one_element or (declared.rank or 0) > 1:
+            layer = _control_layer(loop, index)
+            yield outside(layer, what=what, layer=loop.site(layer), shape=str(declared.shape))
+
+
+@found_by(
+    Rule(
+        "C209",
+        "condition-type",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the {what} {layer} is {type}, expected boolean",
+        means="OpenVINO refuses to compile the model",
+        do="compare the value, or convert it to boolean",
+        source="semantics 3.3",
+        example=Example("counting", 'internal_layer_id="10" purpose', 'internal_layer_id="11" purpose'),
+    )
+)
+def condition_type(loop: LoopFacts) -> Iterator[Hit]:
+    """Conditions that are not boolean."""
+    index = loop.control_inputs[1]
+    found = None if index is None else loop.tensor(index).type
+    if found is not None and found.name != "boolean":
+        layer = _control_layer(loop, index)
+        yield outside(layer, what="initial condition", layer=loop.site(layer), type=found.name)
+    result = loop.condition_result
+    found = None if result is None or not loop.is_loop else loop.of_result(result).type
+    if result is not None and found is not None and found.name != "boolean":
+        yield inside(loop.inner.by_id[result], what="condition", layer=loop.name(result), type=found.name)
+
+
+@found_by(
+    Rule(
+        "C210",
+        "condition-not-one-element",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the condition {result} has the shape {shape}, expected a scalar or one element",
+        means="OpenVINO refuses the file; which element should decide is not said",
+        do="reduce it, with ReduceLogicalAnd or ReduceLogicalOr",
+        source="semantics 3.3",
+        example=Example(
+            "counting",
+            '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
+            '<edge from-layer="6" from-port="2" to-layer="8" to-port="0" />',
+        ),
+    )
+)
+def condition_not_one_element(loop: LoopFacts) -> Iterator[Hit]:
+    """Conditions of a body with several elements."""
+    result = loop.condition_result
+    if result is None or not loop.is_loop:
+        return
+    shape = loop.least_shape(loop.given_to(result))
+    if math.prod(shape) > 1:
+        yield inside(loop.inner.by_id[result], result=loop.name(result), shape=f"[{','.join(map(str, shape))}]")
+
+
+@found_by(
+    Rule(
+        "C211",
+        "condition-constant-false",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="the condition {result} is the constant false: the loop runs once",
+        means="one iteration, whatever the trip count",
+        do="let the condition be computed; a body that runs once needs no loop",
+        source="semantics 3.3",
+        example=Example(
+            "counting",
+            '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+            '<edge from-layer="14" from-port="0" to-layer="10" to-port="0" />',
+        ),
+    )
+)
+def condition_constant_false(loop: LoopFacts) -> Iterator[Hit]:
+    """Loops whose trip count says more than the one iteration that they run."""
+    result = loop.condition_result
+    if loop.is_loop and result is not None and loop.body_condition is False and loop.trip_count != 1:
+        source = loop.given_to(result)
+        yield inside(loop.inner.by_id[result if source is None else source.layer], result=loop.name(result))
+
+
+@found_by(
+    Rule(
+        "C212",
+        "condition-from-old-value",
+        Scope.LOOP,
+        Severity.NOTE,
+        says="the condition {layer} reads {parameter}, the value from before the iteration; the new one is {next}",
+        means="the loop ends one iteration later than with the new value: right for some loops, too late for others",
+        do="if the loop runs once too often, let {layer} read {next}",
+        source="specification/Loop-5, execution_condition",
+        example=Example(
+            "counting",
+            '<edge from-layer="7" from-port="2" to-layer="8" to-port="0" />',
+            '<edge from-layer="2" from-port="0" to-layer="8" to-port="0" />',
+        ),
+    )
+)
+def condition_from_old_value(loop: LoopFacts) -> Iterator[Hit]:
+    """Comparisons in the condition that read what was carried in, though the body makes the next value."""
+    result = loop.condition_result
+    if not loop.is_loop or result is None:
+        return
+    for layer, parameter in _old_values(loop, loop.given_to(result)):
+        new = loop.given_to(loop.roles.merged_from[parameter])
+        if new is None or new.layer == parameter:
+            continue
+        next_ = loop.inner.by_id[new.layer]
+        yield inside(layer, layer=loop.site(layer), parameter=loop.name(parameter), next=loop.site(next_))
+
+
+def _old_values(loop: LoopFacts, source: Source | None) -> Iterator[tuple[Layer, int]]:
+    """Yield what in the condition reads a carried Parameter, with the Parameter's id."""
+    waiting, seen = [] if source is None else [source.layer], set[int]()
+    while waiting:
+        key = waiting.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        layer = loop.inner.by_id[key]
+        is_asked = layer.type in _COMPARISONS or layer.type in ("LogicalNot", "LogicalAnd", "LogicalOr", "If")
+        for one in loop.inner.sources[key]:
+            origin = loop.origin(one)
+            if origin is None:
+                continue
+            if is_asked and origin.layer in loop.roles.merged_from:
+                yield layer, origin.layer
+            elif is_asked or layer.type in (
+                *("Squeeze", "Unsqueeze", "Reshape", "Convert"),
+                "ReduceLogicalAnd",
+                "ReduceLogicalOr",
+            ):
+                waiting.append(origin.layer)
+
+
+@found_by(
+    Rule(
+        "C213",
+        "if-condition-type",
+        Scope.IF,
+        Severity.ERROR,
+        says="the condition {layer} of the If is {type}, expected boolean",
+        means="OpenVINO's CPU plugin judges its first byte: 1.0 and 256 count as false",
+        do="compare it, or convert it to boolean",
+        source="semantics 5.5",
+        example=Example(
+            "choosing",
+            'name="flag" type="Parameter" version="opset1">\n<data element_type="boolean"',
+            'name="flag" type="Parameter" version="opset1">\n<data element_type="f32"',
+        ),
+    )
+)
+def if_condition_type(facts: IfFacts) -> Iterator[Hit]:
+    """Conditions of an If that are not boolean."""
+    source = facts.source(0)
+    found = facts.tensor(0).type
+    if source is not None and found is not None and found.name != "boolean":
+        layer = facts.graph.by_id[source.layer]
+        yield outside(layer, layer=facts.site(layer), type=found.name)
+
+
+@found_by(
+    Rule(
+        "C214",
+        "if-condition-constant",
+        Scope.IF,
+        Severity.NOTE,
+        says="the condition {layer} of the If is the constant {value}: the other side never runs",
+        means="half of the If is dead",
+        do="put the side that runs in place of the If",
+        source="semantics 5.5",
+        example=Example(
+            "choosing",
+            '<edge from-layer="0" from-port="0" to-layer="2" to-port="0" />',
+            '<edge from-layer="4" from-port="0" to-layer="2" to-port="0" />',
+        ),
+    )
+)
+def if_condition_constant(facts: IfFacts) -> Iterator[Hit]:
+    """Ifs that are decided by the file."""
+    value, source = facts.constant(0), facts.source(0)
+    if value is not None and value.size and source is not None:
+        layer = facts.graph.by_id[source.layer]
+        yield outside(layer, layer=facts.site(layer), value=str(bool(value.reshape(-1)[0])).lower())

@@ -1,0 +1,386 @@
+"""Rules of the port map: entries that connect nothing, connect twice, or are not what they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
+from stepper.diagnosis.lint.sites import LoopFacts, of_parameter
+from stepper.ir.model import InputMapping, LayerSite, OutputMapping
+from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
+from stepper.wording import near_names
+
+_PURPOSES: Final = (CURRENT_ITERATION, EXECUTION_CONDITION)
+
+
+@found_by(
+    Rule(
+        "P201",
+        "duplicate-outer-output",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="two outputs of the port map have external_port_id {number}: {first} counts, {second} is ignored",
+        means="the output that was meant for the second is lost, and the outputs after it move up",
+        do="give each output of the layer a number of its own",
+        source="semantics 2.6",
+        example=Example(
+            "counting", 'external_port_id="5" internal_layer_id="12"', 'external_port_id="4" internal_layer_id="12"'
+        ),
+    )
+)
+def duplicate_outer_output(loop: LoopFacts) -> Iterator[Hit]:
+    """Outputs that an entry before them with the same number makes count for nothing."""
+    for entry in loop.body.ignored:
+        if entry.result in loop.inner.by_id and entry.counts in loop.inner.by_id:
+            first, second = loop.name(entry.counts), loop.name(entry.result)
+            yield inside(entry, number=entry.number, first=first, second=second)
+
+
+@found_by(
+    Rule(
+        "P202",
+        "input-feeds-two-parameters",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="input {number} goes into {first} and into {second}, while {unused} of the layer goes into none",
+        means="one of the two gets the value of the other",
+        do="let external_port_id of one of them be the input that is left over",
+        source="semantics 5.4",
+        example=Example(
+            "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="2" internal_layer_id="2"'
+        ),
+    )
+)
+def input_feeds_two_parameters(loop: LoopFacts) -> Iterator[Hit]:
+    """Two entries of one input, where another input has none."""
+    unused = _unmapped_inputs(loop)
+    counts = Counter(entry.input for entry in loop.body.inputs if entry.input is not None)
+    for entry in loop.body.inputs:
+        if not unused or entry.input is None or counts[entry.input] < 2:
+            continue
+        first = next(one for one in loop.body.inputs if one.input == entry.input)
+        if first is not entry:
+            left = f"input {unused[0]}"
+            names = {"first": loop.name(first.parameter), "second": loop.name(entry.parameter)}
+            yield inside(entry, number=entry.input, unused=left, **names)
+
+
+@found_by(
+    Rule(
+        "P203",
+        "input-without-entry",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="input {number} has no entry in the port map: what comes there ('{value}') goes nowhere",
+        means="OpenVINO refuses the file: it counts entries and inputs",
+        do="add an <input> with this external_port_id, or remove the port",
+        source="semantics 3.12",
+        example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
+    )
+)
+def input_without_entry(loop: LoopFacts) -> Iterator[Hit]:
+    """Inputs of the layer that no entry names."""
+    if loop.body.first_draft:
+        return
+    for index in _unmapped_inputs(loop):
+        source = loop.source(index)
+        value = "" if source is None else loop.graph.by_id[source.layer].name
+        yield outside(loop.layer, number=index, value=value)
+
+
+def _unmapped_inputs(loop: LoopFacts) -> list[int]:
+    mapped = {entry.input for entry in loop.body.inputs}
+    control = loop.control_inputs if loop.is_loop else ()
+    return [index for index in range(len(loop.layer.inputs)) if index not in mapped and index not in control]
+
+
+@found_by(
+    Rule(
+        "P204",
+        "second-unconnected-output",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="two outputs have external_port_id -1, and only the first, {first}, counts: {second} is lost",
+        means="where the condition is the one that is lost, the loop has no condition",
+        do="leave out the entry of the other Result, which needs none",
+        source="semantics 3.4",
+        example=Example(
+            "counting", 'external_port_id="4" internal_layer_id="11"', 'external_port_id="-1" internal_layer_id="11"'
+        ),
+    )
+)
+def second_unconnected_output(loop: LoopFacts) -> Iterator[Hit]:
+    """Outputs with -1 after the first one."""
+    unconnected = [entry for entry in loop.body.outputs if entry.output is None]
+    for entry in unconnected[1:]:
+        yield inside(unconnected[0], first=loop.name(unconnected[0].result), second=loop.name(entry.result))
+
+
+@found_by(
+    Rule(
+        "P205",
+        "parameter-without-entry",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{parameter} is not connected: no entry of the port map feeds it, and {reader} reads it",
+        means="OpenVINO reads memory that nothing has written; here it is an error",
+        do="add an <input> with internal_layer_id {id}",
+        source="semantics 4.4",
+        example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
+    )
+)
+def parameter_without_entry(loop: LoopFacts) -> Iterator[Hit]:
+    """Parameters that something reads and nothing feeds."""
+    if loop.role_error is not None or loop.body.first_draft:
+        return
+    for parameter in loop.roles.unfed:
+        readers = loop.inner.readers.get(parameter.id)
+        if readers and not _looks_like_iteration(loop, parameter.id):
+            yield inside(parameter, parameter=loop.site(parameter), reader=loop.site(readers[0][0]), id=parameter.id)
+
+
+@found_by(
+    Rule(
+        "P206",
+        "unused-parameter",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="{parameter} is not connected: no entry of the port map names it, and nothing reads it",
+        means="nothing: but a value that was meant to come in does not",
+        do="remove the Parameter, or connect it",
+        source="semantics 4.4",
+        example=Example(
+            "counting",
+            '<layer id="3" name="limit"',
+            '<layer id="20" name="spare" type="Parameter" version="opset1">\n<data element_type="f32" shape="" />'
+            '\n<output><port id="0" precision="FP32" /></output>\n</layer>\n<layer id="3" name="limit"',
+        ),
+    )
+)
+def unused_parameter(loop: LoopFacts) -> Iterator[Hit]:
+    """Parameters that nothing feeds and nothing reads."""
+    for parameter in loop.roles.unfed:
+        if not loop.is_read(parameter.id):
+            yield inside(parameter, parameter=loop.site(parameter))
+
+
+@found_by(
+    Rule(
+        "P207",
+        "iteration-not-marked",
+        Scope.LOOP,
+        Severity.ERROR,
+        says='{parameter} is a whole number that {reader} reads, and no entry feeds it: purpose="current_iteration" is '
+        "missing",
+        means="OpenVINO never writes the iteration number: the body reads whatever is in the memory",
+        do='add <input external_port_id="-1" internal_layer_id="{id}" purpose="current_iteration"/>',
+        source="semantics 3.6",
+        example=Example(
+            "counting", '<input external_port_id="-1" internal_layer_id="0" purpose="current_iteration" />', ""
+        ),
+    )
+)
+def iteration_not_marked(loop: LoopFacts) -> Iterator[Hit]:
+    """A Parameter that can only be meant for the iteration number."""
+    if loop.body.first_draft or not loop.is_loop:
+        return
+    for parameter in loop.inner.parameters:
+        readers = loop.inner.readers.get(parameter.id)
+        if readers and _looks_like_iteration(loop, parameter.id):
+            yield inside(parameter, parameter=loop.site(parameter), reader=loop.site(readers[0][0]), id=parameter.id)
+
+
+def _looks_like_iteration(loop: LoopFacts, parameter: int) -> bool:
+    if not loop.is_loop or any(entry.purpose == CURRENT_ITERATION for entry in loop.body.inputs):
+        return False
+    if any(entry.parameter == parameter and entry.input is not None for entry in loop.body.inputs):
+        return False
+    declared = of_parameter(loop.inner.by_id[parameter])
+    return declared.type is not None and declared.type.name in ("i32", "i64") and declared.may_be_one_element
+
+
+@found_by(
+    Rule(
+        "P208",
+        "iteration-type",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{fault}",
+        means="OpenVINO refuses to compile the model",
+        do="declare the Parameter as i64 or i32, as a scalar or of shape [1]",
+        source="semantics 3.6",
+        example=Example(
+            "counting",
+            '<data element_type="i64" shape="" />\n<output>\n<port id="0" precision="I64" names="iteration"',
+            '<data element_type="f32" shape="" />\n<output>\n<port id="0" precision="I64" names="iteration"',
+        ),
+    )
+)
+def iteration_type(loop: LoopFacts) -> Iterator[Hit]:
+    """A Parameter that cannot hold the iteration number."""
+    error = loop.role_error
+    if error is not None:
+        entry = next(one for one in loop.body.inputs if one.line == error.line and one.purpose == CURRENT_ITERATION)
+        yield inside(entry, fault=str(error))
+
+
+@found_by(
+    Rule(
+        "P209",
+        "iteration-from-outside",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="{parameter} is the iteration number and also has input {number} of the layer",
+        means="OpenVINO's CPU plugin writes 0, 1, 2, ... over the value; its reference begins with it",
+        do='give the entry external_port_id="-1"',
+        source="semantics 3.6",
+        example=Example(
+            "counting",
+            'external_port_id="-1" internal_layer_id="0" purpose="current_iteration"',
+            'external_port_id="0" internal_layer_id="0" purpose="current_iteration"',
+        ),
+    )
+)
+def iteration_from_outside(loop: LoopFacts) -> Iterator[Hit]:
+    """Entries of the iteration number that name an input."""
+    for entry in loop.body.inputs:
+        if loop.is_loop and entry.purpose == CURRENT_ITERATION and entry.input is not None:
+            yield inside(entry, parameter=loop.name(entry.parameter), number=entry.input)
+
+
+@found_by(
+    Rule(
+        "P210",
+        "unknown-purpose",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the entry of {layer} has the purpose '{purpose}', which does not exist{near}",
+        means="OpenVINO ignores it: the loop has no iteration number, or no condition",
+        do="write current_iteration (an input) or execution_condition (an output)",
+        source="semantics 3.6",
+        example=Example("counting", 'purpose="execution_condition"', 'purpose="execution-condition"'),
+    )
+)
+def unknown_purpose(loop: LoopFacts) -> Iterator[Hit]:
+    """Purposes that no reader knows."""
+    for entry, purpose, inner in _purposes(loop):
+        if purpose not in _PURPOSES:
+            near = near_names(purpose, _PURPOSES)
+            text = f" (meant is maybe '{near[0]}')" if near else ""
+            yield inside(entry, layer=inner, purpose=purpose, near=text)
+
+
+def _purposes(loop: LoopFacts) -> Iterator[tuple[InputMapping | OutputMapping, str, LayerSite]]:
+    """Yield the entries that have a purpose, with the layer of the body that they name."""
+    for entry in loop.body.inputs:
+        if entry.purpose:
+            yield entry, entry.purpose, loop.name(entry.parameter)
+    for output in loop.body.outputs:
+        if output.purpose:
+            yield output, output.purpose, loop.name(output.result)
+
+
+@found_by(
+    Rule(
+        "P211",
+        "purpose-in-tensor-iterator",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="the entry of {layer} has the purpose '{purpose}', which only a Loop has",
+        means="a TensorIterator ignores it",
+        do="use a Loop, or leave the purpose out",
+        source="semantics 3.6",
+        example=Example(
+            "slicing",
+            '<input external_port_id="1" internal_layer_id="1" />',
+            '<input external_port_id="1" internal_layer_id="1" purpose="current_iteration" />',
+        ),
+    )
+)
+def purpose_in_tensor_iterator(loop: LoopFacts) -> Iterator[Hit]:
+    """Purposes in a TensorIterator."""
+    for entry, purpose, inner in _purposes(loop) if not loop.is_loop else ():
+        if purpose in _PURPOSES:
+            yield inside(entry, layer=inner, purpose=purpose)
+
+
+@found_by(
+    Rule(
+        "P212",
+        "parameter-mapped-twice",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{parameter} has two entries in the port map, inputs {first} and {second}: the first counts",
+        means="the second value goes nowhere",
+        do="let internal_layer_id of one of them be the Parameter that was meant",
+        source="semantics 3.11",
+        example=Example(
+            "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="3" internal_layer_id="1"'
+        ),
+    )
+)
+def parameter_mapped_twice(loop: LoopFacts) -> Iterator[Hit]:
+    """A second entry of a Parameter."""
+    first: dict[int, int] = {}
+    for entry in loop.body.inputs:
+        if entry.input is None:
+            continue
+        before = first.setdefault(entry.parameter, entry.input)
+        if before != entry.input:
+            yield inside(entry, parameter=loop.name(entry.parameter), first=before, second=entry.input)
+
+
+@found_by(
+    Rule(
+        "P213",
+        "condition-missing",
+        Scope.LOOP,
+        Severity.ERROR,
+        says='the Loop has no condition: no output of its port map has purpose="execution_condition"{left}',
+        means="OpenVINO refuses the file (the outputs have no types); here the loop runs to its trip count",
+        do='add <output external_port_id="-1" internal_layer_id="..." purpose="execution_condition"/>',
+        source="semantics 3.4",
+        example=Example(
+            "counting", '<output external_port_id="-1" internal_layer_id="10" purpose="execution_condition" />', ""
+        ),
+    )
+)
+def condition_missing(loop: LoopFacts) -> Iterator[Hit]:
+    """Loops without a condition; the Result that is left over, where there is one."""
+    if not loop.is_loop or loop.body.first_draft or loop.condition_result is not None:
+        return
+    named = {entry.result for entry in loop.body.outputs} | {edge.from_layer for edge in loop.body.back_edges}
+    left = [result for result in loop.inner.results if result.id not in named]
+    boolean = [one for one in left if (found := loop.of_result(one.id).type) is None or found.name == "boolean"]
+    if len(boolean) == 1:
+        yield inside(boolean[0], left=f" ({loop.site(boolean[0])} is left over)")
+    else:
+        yield outside(loop.layer, left="")
+
+
+@found_by(
+    Rule(
+        "P214",
+        "two-conditions",
+        Scope.LOOP,
+        Severity.ERROR,
+        says='two outputs of the port map have purpose="execution_condition": {first} counts, {second} does not',
+        means="the loop ends by the first alone",
+        do="join them with LogicalAnd, and leave one entry",
+        source="specification/Loop-5, port_map",
+        example=Example(
+            "counting",
+            'external_port_id="5" internal_layer_id="12"',
+            'external_port_id="5" internal_layer_id="12" purpose="execution_condition"',
+        ),
+    )
+)
+def two_conditions(loop: LoopFacts) -> Iterator[Hit]:
+    """A second entry of the condition."""
+    marked = [entry for entry in loop.body.outputs if entry.purpose == EXECUTION_CONDITION]
+    for entry in marked[1:] if loop.is_loop else ():
+        if entry.result != marked[0].result:
+            yield inside(entry, first=loop.name(marked[0].result), second=loop.name(entry.result))

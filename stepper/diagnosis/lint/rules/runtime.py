@@ -1,0 +1,223 @@
+"""Rules of what OpenVINO's CPU plugin (2026.4) does otherwise than the specification says, where a file shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
+from stepper.diagnosis.lint.sites import LayerFacts, LoopFacts, known_value, of_parameter
+from stepper.ir.model import BackEdge, Source
+
+_INT32: Final = range(-(2**31), 2**31)
+_IN_PLACE: Final = ("Squeeze", "Unsqueeze", "Reshape")
+_EDGE: Final = '<edge from-layer="11" to-layer="2" />'
+
+
+@found_by(
+    Rule(
+        "R201",
+        "growing-state-not-exposed",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{parameter} changes its shape from {before} to {after} and is no output of the loop",
+        means="OpenVINO keeps the first shape and fails, or reads the wrong elements; here it runs",
+        do="give {result} out as a last value, too ({kind})",
+        source="semantics 3.10",
+        example=Example(
+            "counting",
+            '<output external_port_id="4" internal_layer_id="11" />',
+            "",
+            also=(
+                (
+                    'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
+                    'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,1"',
+                ),
+            ),
+        ),
+    )
+)
+def growing_state_not_exposed(loop: LoopFacts) -> Iterator[Hit]:
+    """Carried values of changing shape that the plugin does not know to be so."""
+    exposed = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
+    for parameter, result in loop.roles.merged_from.items():
+        change = _change_of_shape(loop, parameter, result)
+        if change is None or (loop.is_loop and result in exposed):
+            continue
+        yield inside(
+            loop.inner.by_id[parameter],
+            parameter=loop.name(parameter),
+            result=loop.name(result),
+            before=change[0],
+            after=change[1],
+            kind="with external_port_id of a new output"
+            if loop.is_loop
+            else "and use a Loop: a TensorIterator never can",
+        )
+
+
+def _change_of_shape(loop: LoopFacts, parameter: int, result: int) -> tuple[str, str] | None:
+    """Return the shapes of a carried value before and after an iteration where these surely differ."""
+    before, after = of_parameter(loop.inner.by_id[parameter]), loop.of_result(result)
+    if before.static is not None and after.static is not None and before.static != after.static:
+        return str(before.shape), str(after.shape)
+    entry = next(one for one in loop.roles.merged if one.parameter == parameter)
+    outer, source = loop.outer(entry), loop.origin(loop.given_to(result))
+    layer = None if source is None else loop.inner.by_id[source.layer]
+    if (
+        layer is None
+        or layer.type != "Concat"
+        or not (axis := layer.attributes.get("axis", "")).lstrip("-").isdecimal()
+    ):
+        return None
+    parts = [loop.origin(one) for one in loop.inner.sources[layer.id]]
+    grows = len(parts) > 1 and any(part is not None and part.layer == parameter for part in parts)
+    # What begins with size 0 is known to the plugin as open.
+    if not grows or not outer.size(int(axis)):
+        return None
+    return str(outer.shape), f"one that is longer along axis {axis} in each iteration"
+
+
+@found_by(
+    Rule(
+        "R202",
+        "aliased-back-edges",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="{result} passes {other} on as it is, a back edge carries it to {parameter}, and {other} gets a new value",
+        means="OpenVINO's CPU plugin copies one after another between shared memory: {parameter} gets the new value of "
+        "{other}, not the old one",
+        do="put an operation that computes in between, such as Add with 0",
+        source="semantics 4.2",
+        example=Example(
+            "counting",
+            '<edge from-layer="6" from-port="2" to-layer="11" to-port="0" />',
+            '<edge from-layer="1" from-port="0" to-layer="11" to-port="0" />',
+        ),
+    )
+)
+def aliased_back_edges(loop: LoopFacts) -> Iterator[Hit]:
+    """Back edges that read a Parameter which is written in the same moment."""
+    # New slices are written first, then what is carried in the order of the inputs.
+    order = {entry.parameter: (0, entry.input or 0) for entry in loop.roles.sliced}
+    order |= {entry.parameter: (1, entry.input or 0) for entry in loop.roles.merged}
+    for edge in loop.body.back_edges:
+        if loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:
+            continue
+        other = _aliased(loop, edge)
+        if other in order and other is not None and order[other] < order[edge.to_layer]:
+            yield inside(
+                edge, result=loop.name(edge.from_layer), other=loop.name(other), parameter=loop.name(edge.to_layer)
+            )
+
+
+def _aliased(loop: LoopFacts, edge: BackEdge) -> int | None:
+    """Return the Parameter whose memory a Result shares; None where something is computed in between."""
+    source = loop.origin(loop.given_to(edge.from_layer))
+    layer = None if source is None else loop.inner.by_id[source.layer]
+    return layer.id if layer is not None and layer.type == "Parameter" else None
+
+
+@found_by(
+    Rule(
+        "R203",
+        "tensor-iterator-in-tensor-iterator",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{inner} stands directly in the body of another TensorIterator",
+        means="OpenVINO refuses the file",
+        do="make one of them a Loop",
+        source="semantics 3.13",
+        example=Example("slicing", 'name="sum" type="Add"', 'name="sum" type="TensorIterator"'),
+    )
+)
+def nested_tensor_iterator(loop: LoopFacts) -> Iterator[Hit]:
+    """TensorIterators that the reader of OpenVINO does not take."""
+    for layer in loop.inner.layers if not loop.is_loop else ():
+        if layer.type == "TensorIterator":
+            yield inside(layer, inner=loop.site(layer))
+
+
+@found_by(
+    Rule(
+        "R204",
+        "constant-beyond-int32",
+        Scope.LAYER,
+        Severity.WARNING,
+        says="{layer} is {value}, beyond 32 bits, and {reader} computes with it",
+        means="OpenVINO's CPU plugin computes i64 as i32: it becomes {becomes}",
+        do="compute in f64 or scale the numbers; i64 is exact here, with --rules spec",
+        source="semantics 8.2",
+        example=Example("counting", 'offset="88" size="8"', 'offset="56" size="8"'),
+    )
+)
+def constant_beyond_int32(facts: LayerFacts) -> Iterator[Hit]:
+    """Whole numbers in the arithmetic of a body that do not fit."""
+    layer = facts.layer
+    if layer.type != "Constant" or not facts.path or not layer.outputs:
+        return
+    declared = layer.outputs[0].element_type
+    if declared is None or declared.name not in ("i64", "u64"):
+        return
+    readers = [reader for reader, _index in facts.graph.readers.get(layer.id, ())]
+    readers = [
+        one for one in readers if one.type in ("Add", "Subtract", "Multiply", "Mod", "FloorMod", "Divide", "Power")
+    ]
+    value = known_value(facts.model, facts.graph, Source(layer.id, 0)) if readers else None
+    if value is not None and value.size == 1 and int(value.reshape(-1)[0]) not in _INT32:
+        number = int(value.reshape(-1)[0])
+        becomes = (number + 2**31) % 2**32 - 2**31
+        yield outside(layer, layer=facts.site(layer), value=number, reader=facts.site(readers[0]), becomes=becomes)
+
+
+@found_by(
+    Rule(
+        "R205",
+        "undefined-without-iterations",
+        Scope.LOOP,
+        Severity.NOTE,
+        says="the loop may run no iteration ({why}), and {result} is a last value that no back edge carries",
+        means="without an iteration the output is undefined: OpenVINO gives what was in the memory",
+        do="carry the value with a back edge, so that it has a first value",
+        source="semantics 3.5",
+        example=Example(
+            "counting",
+            '<data element_type="i64" shape="" offset="0" size="8" />',
+            '<data element_type="i64" shape="" offset="16" size="8" />',
+            also=(('external_port_id="4" internal_layer_id="11"', 'external_port_id="4" internal_layer_id="12"'),),
+        ),
+    )
+)
+def undefined_without_iterations(loop: LoopFacts) -> Iterator[Hit]:
+    """Last values of loops that the file says are never entered."""
+    if not loop.is_loop:
+        return
+    why = "the trip count is 0" if loop.trip_count == 0 else "the initial condition is false"
+    if loop.trip_count != 0 and loop.initial_condition is not False:
+        return
+    carried = set(loop.roles.merged_from.values())
+    for entry in loop.body.outputs:
+        if entry.output is not None and entry.slicing is None and entry.result not in carried:
+            yield inside(entry, why=why, result=loop.name(entry.result))
+
+
+@found_by(
+    Rule(
+        "R206",
+        "first-draft",
+        Scope.LOOP,
+        Severity.ERROR,
+        says='the loop is written as the first draft of Loop-5 had it (internal_operation_id, condition="True")',
+        means="no OpenVINO reads it; here it runs as that draft says",
+        do="write the names of today: internal_layer_id, from-layer, to-layer, purpose",
+        source="semantics 5.16",
+        example=Example(
+            "counting", 'external_port_id="3" internal_layer_id="2"', 'external_port_id="3" internal_operation_id="2"'
+        ),
+    )
+)
+def first_draft(loop: LoopFacts) -> Iterator[Hit]:
+    """Loops in the words of the draft."""
+    if loop.body.first_draft:
+        yield outside(loop.layer)

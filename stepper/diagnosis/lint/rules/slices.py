@@ -1,0 +1,504 @@
+"""Rules of slices and concatenations: axis, order, part size, and how many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
+from stepper.diagnosis.lint.sites import LoopFacts
+from stepper.engine.loops import is_backward, whole_axis
+from stepper.ir.model import InputMapping, OutputMapping, Slicing
+
+_SLICE: Final = 'axis="0" external_port_id="2" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1"'
+_SCAN: Final = 'axis="0" external_port_id="5" internal_layer_id="12" start="0" end="-1" stride="1" part_size="1"'
+_TI_SLICE: Final = 'axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1"'
+
+
+def _sliced(loop: LoopFacts) -> Iterator[InputMapping]:
+    yield from loop.roles.sliced
+
+
+@found_by(
+    Rule(
+        "S201",
+        "negative-input-axis",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the slices of {parameter} are along axis {axis}; the axis of an input is counted from the front",
+        means="OpenVINO cannot read the file; here it is counted from the end",
+        do="write {instead}",
+        source="semantics 1.2",
+        example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="-2"')),
+    )
+)
+def negative_input_axis(loop: LoopFacts) -> Iterator[Hit]:
+    """Axes of slices below 0."""
+    for entry in _sliced(loop):
+        if entry.slicing is not None and entry.slicing.axis < 0:
+            rank = loop.outer(entry).rank
+            instead = "the number from the front" if rank is None else f"axis {entry.slicing.axis + rank}"
+            yield inside(entry, parameter=loop.name(entry.parameter), axis=entry.slicing.axis, instead=instead)
+
+
+@found_by(
+    Rule(
+        "S202",
+        "negative-output-axis",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the pieces of {result} are joined along axis {axis}; OpenVINO's CPU plugin does not count from the end",
+        means="it fails, or gives the last piece in place of all",
+        do="write {instead}",
+        source="semantics 2.3, 3.8",
+        example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="-2"')),
+    )
+)
+def negative_output_axis(loop: LoopFacts) -> Iterator[Hit]:
+    """Axes of concatenations below 0."""
+    for entry in loop.body.outputs:
+        if entry.slicing is not None and entry.slicing.axis < 0:
+            rank = loop.of_result(entry.result).rank
+            instead = "the number from the front" if rank is None else f"axis {entry.slicing.axis + max(rank, 1)}"
+            yield inside(entry, result=loop.name(entry.result), axis=entry.slicing.axis, instead=instead)
+
+
+@found_by(
+    Rule(
+        "S203",
+        "axis-out-of-range",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{layer} is cut or joined along axis {axis}, and the tensor has {rank} dimensions",
+        means="the model cannot run",
+        do="write an axis from 0 to {last}",
+        source="semantics 1.2, 2.4",
+        example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="2"')),
+    )
+)
+def axis_out_of_range(loop: LoopFacts) -> Iterator[Hit]:
+    """Axes that the tensor does not have."""
+    for entry in _sliced(loop):
+        rank = loop.outer(entry).rank
+        if entry.slicing is not None and rank is not None and not -rank <= entry.slicing.axis < rank:
+            yield inside(
+                entry, layer=loop.name(entry.parameter), axis=entry.slicing.axis, rank=rank, last=max(rank - 1, 0)
+            )
+    for output in loop.body.outputs:
+        rank = loop.of_result(output.result).rank
+        if output.slicing is not None and rank is not None and not -max(rank, 1) <= output.slicing.axis < max(rank, 1):
+            yield inside(
+                output, layer=loop.name(output.result), axis=output.slicing.axis, rank=rank, last=max(rank - 1, 0)
+            )
+
+
+@found_by(
+    Rule(
+        "S204",
+        "slice-range-ignored",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="the slices of {parameter} have start {start} and end {end}: OpenVINO takes them for the count alone, "
+        "and begins with the {first} element",
+        means="by the specification the loop begins at the start; OpenVINO gives other elements",
+        do="cut the tensor with StridedSlice or Slice before the loop, and write start {start_whole}, end {end_whole}",
+        source="semantics 1.4, 11",
+        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('start="0"', 'start="2"')),
+    )
+)
+def slice_range_ignored(loop: LoopFacts) -> Iterator[Hit]:
+    """Slices that are not of the whole axis, where the rule books part."""
+    for entry in _sliced(loop):
+        slicing = entry.slicing
+        if slicing is None or slicing.stride == 0:
+            continue
+        start, end = whole_axis(slicing)
+        # An end before the end of the axis is as expected in both books (semantics 1.4); a start is not.
+        if slicing.start != start or (loop.is_loop and slicing.end != end):
+            yield inside(
+                entry,
+                parameter=loop.name(entry.parameter),
+                start=slicing.start,
+                end=slicing.end,
+                first="last" if is_backward(slicing) else "first",
+                start_whole=start,
+                end_whole=end,
+            )
+
+
+@found_by(
+    Rule(
+        "S205",
+        "stride-zero",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the stride of {layer} is 0",
+        means="the loop would never advance; OpenVINO dies or refuses the file",
+        do="write 1, or -1 to go backward",
+        source="semantics 1.3",
+        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="0"')),
+    )
+)
+def stride_zero(loop: LoopFacts) -> Iterator[Hit]:
+    """Strides of 0."""
+    for entry in _sliced(loop):
+        if entry.slicing is not None and entry.slicing.stride == 0:
+            yield inside(entry, layer=loop.name(entry.parameter))
+    for output in loop.body.outputs:
+        if output.slicing is not None and output.slicing.stride == 0:
+            yield inside(output, layer=loop.name(output.result))
+
+
+@found_by(
+    Rule(
+        "S206",
+        "part-size-against-stride",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{layer} has stride {stride} and part_size {part}: they must agree",
+        means="OpenVINO counts the iterations in two ways, and refuses the file or reads other elements",
+        do="write part_size {size}, or a stride of {part}",
+        source="semantics 1.5",
+        example=Example("counting", _SLICE, _SLICE.replace('stride="1"', 'stride="2"')),
+    )
+)
+def part_size_against_stride(loop: LoopFacts) -> Iterator[Hit]:
+    """Part sizes that are not the length of the stride."""
+    found: list[tuple[InputMapping | OutputMapping, Slicing | None, int]] = []
+    found += [(entry, entry.slicing, entry.parameter) for entry in _sliced(loop)]
+    found += [(output, output.slicing, output.result) for output in loop.body.outputs]
+    for entry, slicing, inner in found:
+        if slicing is None or slicing.stride == 0 or slicing.part_size in (None, abs(slicing.stride)):
+            continue
+        size = abs(slicing.stride)
+        yield inside(entry, layer=loop.name(inner), stride=slicing.stride, part=slicing.part_size or 0, size=size)
+
+
+@found_by(
+    Rule(
+        "S207",
+        "reverse-with-default-range",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the stride of {parameter} is {stride}, with start {start} and end {end}, which is no backward range",
+        means="the model cannot run: backward over everything is start -1, end 0",
+        do="write start -1 and end 0",
+        source="semantics 0.4",
+        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="-1"')),
+    )
+)
+def reverse_with_default_range(loop: LoopFacts) -> Iterator[Hit]:
+    """Backward slices with the bounds of forward ones."""
+    for entry in _sliced(loop):
+        slicing = entry.slicing
+        if slicing is not None and is_backward(slicing) and (slicing.start, slicing.end) == (0, -1):
+            yield inside(
+                entry,
+                parameter=loop.name(entry.parameter),
+                stride=slicing.stride,
+                start=slicing.start,
+                end=slicing.end,
+            )
+
+
+@found_by(
+    Rule(
+        "S208",
+        "slices-do-not-divide",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="axis {axis} of {parameter} is {size} long, which the stride {stride} does not divide",
+        means="the model cannot run",
+        do="pad or cut the tensor before the loop, or change the stride",
+        source="semantics 1.9",
+        example=Example(
+            "slicing", _TI_SLICE, _TI_SLICE.replace('stride="1" part_size="1"', 'stride="3" part_size="3"')
+        ),
+    )
+)
+def slices_do_not_divide(loop: LoopFacts) -> Iterator[Hit]:
+    """Axes that leave a rest."""
+    for entry in _sliced(loop):
+        slicing = entry.slicing
+        size = None if slicing is None else loop.outer(entry).size(slicing.axis)
+        if slicing is None or size is None or not slicing.stride or (slicing.start, slicing.end) != whole_axis(slicing):
+            continue
+        if size % abs(slicing.stride):
+            yield inside(
+                entry,
+                axis=slicing.axis,
+                parameter=loop.name(entry.parameter),
+                size=size,
+                stride=slicing.stride,
+            )
+
+
+@found_by(
+    Rule(
+        "S209",
+        "slices-of-different-count",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{first} has {count} slices, {second} has {other}: all inputs of a TensorIterator must have as many",
+        means="the model cannot run",
+        do="give both the same length along their axis",
+        source="semantics 1.7",
+        example=Example(
+            "slicing",
+            '<input external_port_id="1" internal_layer_id="1" />',
+            '<input axis="1" external_port_id="1" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1" />',
+        ),
+    )
+)
+def slices_of_different_count(loop: LoopFacts) -> Iterator[Hit]:
+    """Inputs of a TensorIterator whose slices do not end together."""
+    if loop.is_loop:
+        return
+    counts = [(entry, count) for entry in _sliced(loop) if (count := loop.slices(entry)) is not None]
+    for entry, count in counts[1:]:
+        first, first_count = counts[0]
+        if count != first_count:
+            yield inside(
+                entry,
+                first=loop.name(first.parameter),
+                count=first_count,
+                second=loop.name(entry.parameter),
+                other=count,
+            )
+
+
+@found_by(
+    Rule(
+        "S210",
+        "trip-count-beyond-slices",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: iteration {slices} has none",
+        means="the run fails there, unless the condition ends the loop before",
+        do="give a trip count of {slices}",
+        source="semantics 3.9",
+        example=Example(
+            "counting",
+            '<data element_type="i64" shape="" offset="0" size="8" />',
+            '<data element_type="i64" shape="" offset="64" size="8" />',
+            also=(
+                (
+                    '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+                    '<edge from-layer="13" from-port="0" to-layer="10" to-port="0" />',
+                ),
+            ),
+        ),
+    )
+)
+def trip_count_beyond_slices(loop: LoopFacts) -> Iterator[Hit]:
+    """Trip counts above the number of slices, where the condition is always true."""
+    yield from _against_slices(loop, 1)
+
+
+@found_by(
+    Rule(
+        "S211",
+        "slices-left-over",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: the last {left} are never read",
+        means="the loop ends before its input does: one iteration too few, if the trip count was meant to cover it",
+        do="give a trip count of {slices}, or cut the input before the loop",
+        source="semantics 3.9",
+        example=Example(
+            "counting",
+            '<data element_type="i64" shape="" offset="0" size="8" />',
+            '<data element_type="i64" shape="" offset="72" size="8" />',
+        ),
+    )
+)
+def slices_left_over(loop: LoopFacts) -> Iterator[Hit]:
+    """Trip counts below the number of slices, where the condition is always true."""
+    yield from _against_slices(loop, -1)
+
+
+def _against_slices(loop: LoopFacts, sign: int) -> Iterator[Hit]:
+    trip = loop.trip_count
+    if not loop.is_loop or trip is None or trip <= 0 or (sign > 0 and loop.body_condition is not True):
+        return
+    for entry in _sliced(loop):
+        slices = loop.slices(entry)
+        if slices is not None and (trip - slices) * sign > 0:
+            index = loop.control_inputs[0]
+            source = None if index is None else loop.source(index)
+            layer = loop.layer if source is None else loop.graph.by_id[source.layer]
+            yield outside(
+                layer,
+                layer=loop.site(layer),
+                trip=trip,
+                parameter=loop.name(entry.parameter),
+                slices=slices,
+                left=slices - trip,
+            )
+
+
+@found_by(
+    Rule(
+        "S212",
+        "piece-size",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="{result} is {size} long along axis {axis}, and the pieces are joined as parts of {part}",
+        means="OpenVINO fails after the first iteration; the axis is most likely another one",
+        do="{remedy}",
+        source="semantics 2.2, 3.7",
+        example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="1"')),
+    )
+)
+def piece_size(loop: LoopFacts) -> Iterator[Hit]:
+    """Results that do not have the size of a part along the axis of their output."""
+    for entry in loop.body.outputs:
+        slicing, declared = entry.slicing, loop.of_result(entry.result)
+        size = None if slicing is None else declared.size(slicing.axis)
+        if slicing is None or size is None or not slicing.stride or size == abs(slicing.stride):
+            continue
+        fitting = [axis for axis in range(declared.rank or 0) if declared.size(axis) == abs(slicing.stride)]
+        remedy = (
+            f"join along axis {fitting[0]}, which is {abs(slicing.stride)} long"
+            if len(fitting) == 1
+            else f"unsqueeze the value before the Result, so that the axis is {abs(slicing.stride)} long"
+        )
+        yield inside(
+            entry,
+            result=loop.name(entry.result),
+            size=size,
+            axis=slicing.axis,
+            part=abs(slicing.stride),
+            remedy=remedy,
+        )
+
+
+@found_by(
+    Rule(
+        "S213",
+        "order-of-input-and-output",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="{parameter} is read {input_order} and {result} is joined {output_order}: the first element of the output "
+        "belongs to the last of the input",
+        means="the output is in the opposite order of the input",
+        do="give both the same stride, start and end, unless the opposite order is meant",
+        source="semantics 1.4, 2.2",
+        example=Example(
+            "slicing",
+            _TI_SLICE,
+            _TI_SLICE.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
+        ),
+    )
+)
+def order_of_input_and_output(loop: LoopFacts) -> Iterator[Hit]:
+    """Inputs that all go one way, where an output goes the other."""
+    sliced = [entry for entry in _sliced(loop) if entry.slicing is not None]
+    backward = {entry.slicing is not None and is_backward(entry.slicing) for entry in sliced}
+    if len(backward) != 1:
+        return
+    is_back = backward.pop()
+    joined = [output for output in loop.body.outputs if output.slicing is not None]
+    if any(output.slicing is not None and is_backward(output.slicing) is is_back for output in joined):
+        return
+    for output in joined:
+        orders = ("backward", "forward") if is_back else ("forward", "backward")
+        yield inside(
+            output if is_back else sliced[0],
+            parameter=loop.name(sliced[0].parameter),
+            result=loop.name(output.result),
+            input_order=orders[0],
+            output_order=orders[1],
+        )
+
+
+@found_by(
+    Rule(
+        "S214",
+        "output-from-old-state",
+        Scope.LOOP,
+        Severity.NOTE,
+        says="the pieces of {result} are {parameter}, the state from before the iteration; the new one is {next}",
+        means="piece k is the state after iteration k - 1, and the state after the last iteration is not among them",
+        do="if the output is late by one, let {layer} read {next}",
+        source="specification/Loop-5, concatenated outputs",
+        example=Example(
+            "counting",
+            '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
+            '<edge from-layer="2" from-port="0" to-layer="12" to-port="0" />',
+        ),
+    )
+)
+def output_from_old_state(loop: LoopFacts) -> Iterator[Hit]:
+    """Concatenated outputs of what was carried in."""
+    for entry in loop.body.outputs:
+        source = loop.given_to(entry.result)
+        origin = loop.origin(source)
+        if entry.slicing is None or source is None or origin is None or origin.layer not in loop.roles.merged_from:
+            continue
+        new = loop.given_to(loop.roles.merged_from[origin.layer])
+        if new is None or new.layer == origin.layer:
+            continue
+        layer = loop.inner.by_id[source.layer if source.layer != origin.layer else entry.result]
+        yield inside(
+            layer,
+            result=loop.name(entry.result),
+            parameter=loop.name(origin.layer),
+            next=loop.site(loop.inner.by_id[new.layer]),
+            layer=loop.site(layer),
+        )
+
+
+@found_by(
+    Rule(
+        "S215",
+        "scan-range-of-loop",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="the output {result} of a Loop has start {start}, end {end}, stride {stride}: only 0, -1, 1 are official",
+        means="OpenVINO refuses to compile the model once it finds an input or output to leave out",
+        do="reverse the output after the loop",
+        source="semantics 3.7",
+        example=Example(
+            "counting",
+            _SCAN,
+            _SCAN.replace('start="0" end="-1" stride="1"', 'start="-1" end="0" stride="-1"'),
+        ),
+    )
+)
+def scan_range_of_loop(loop: LoopFacts) -> Iterator[Hit]:
+    """Concatenated outputs of a Loop that are not plain."""
+    for entry in loop.body.outputs:
+        slicing = entry.slicing
+        if not loop.is_loop or slicing is None or (slicing.start, slicing.end, slicing.stride) == (0, -1, 1):
+            continue
+        yield inside(
+            entry,
+            result=loop.name(entry.result),
+            start=slicing.start,
+            end=slicing.end,
+            stride=slicing.stride,
+        )
+
+
+@found_by(
+    Rule(
+        "S216",
+        "empty-slices",
+        Scope.LOOP,
+        Severity.ERROR,
+        says="axis {axis} of {parameter} is 0 long: there is nothing to slice",
+        means="OpenVINO refuses a TensorIterator without iterations; here it has none",
+        do="give the axis a length, or use a Loop",
+        source="semantics 1.10",
+        example=Example(
+            "slicing", '<data element_type="f32" shape="4,2" />', '<data element_type="f32" shape="0,2" />'
+        ),
+    )
+)
+def empty_slices(loop: LoopFacts) -> Iterator[Hit]:
+    """Sliced axes of size 0."""
+    for entry in _sliced(loop):
+        if not loop.is_loop and entry.slicing is not None and loop.outer(entry).size(entry.slicing.axis) == 0:
+            yield inside(entry, axis=entry.slicing.axis, parameter=loop.name(entry.parameter))

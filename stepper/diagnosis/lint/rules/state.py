@@ -1,0 +1,142 @@
+"""Rules of values that are carried or computed, and that nobody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
+from stepper.diagnosis.lint.sites import IfFacts, LoopFacts
+
+
+@found_by(
+    Rule(
+        "N201",
+        "state-nobody-reads",
+        Scope.LOOP,
+        Severity.NOTE,
+        says="{parameter} is carried from iteration to iteration, and nothing in the body reads it",
+        means="the back edge has no effect but for the output; a state that was meant to be used is not",
+        do="let the body read it, or remove the back edge",
+        source="specification/TensorIterator-1, back_edges",
+        example=Example(
+            "counting",
+            '<edge from-layer="2" from-port="0" to-layer="6" to-port="0" />',
+            '<edge from-layer="1" from-port="0" to-layer="6" to-port="0" />',
+        ),
+    )
+)
+def state_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
+    """Carried Parameters without readers."""
+    for parameter in loop.roles.merged_from:
+        if not loop.is_read(parameter):
+            yield inside(loop.inner.by_id[parameter], parameter=loop.name(parameter))
+
+
+@found_by(
+    Rule(
+        "N202",
+        "slices-nobody-reads",
+        Scope.LOOP,
+        Severity.NOTE,
+        says="{parameter} gets a slice in each iteration, and nothing in the body reads it",
+        means="the input counts for the number of iterations alone",
+        do="let the body read it, or map the input without an axis",
+        source="specification/TensorIterator-1, port_map",
+        example=Example(
+            "counting",
+            '<edge from-layer="1" from-port="0" to-layer="6" to-port="1" />',
+            '<edge from-layer="2" from-port="0" to-layer="6" to-port="1" />',
+        ),
+    )
+)
+def slices_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
+    """Sliced Parameters without readers."""
+    for entry in loop.roles.sliced:
+        if not loop.is_read(entry.parameter):
+            yield inside(entry, parameter=loop.name(entry.parameter))
+
+
+@found_by(
+    Rule(
+        "N203",
+        "outputs-nobody-reads",
+        Scope.LOOP,
+        Severity.NOTE,
+        says="nothing reads any output of the loop",
+        means="the loop runs for nothing, or OpenVINO leaves it out",
+        do="connect an output, or remove the loop",
+        source="semantics 5.3",
+        example=Example(
+            "counting",
+            '<edge from-layer="4" from-port="4" to-layer="5" to-port="0" />',
+            "",
+            also=(('<edge from-layer="4" from-port="5" to-layer="6" to-port="0" />', ""),),
+        ),
+    )
+)
+def outputs_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
+    """Loops that give nothing to anybody."""
+    if loop.layer.outputs and not loop.graph.readers.get(loop.layer.id):
+        yield outside(loop.layer)
+
+
+@found_by(
+    Rule(
+        "N204",
+        "dead-operations",
+        Scope.LOOP,
+        Severity.NOTE,
+        says="{layer} is computed in each iteration{more}, and no Result of the body depends on it",
+        means="nothing but time; what was meant to use it reads something else",
+        do="connect it, or remove it",
+        source="semantics 5.3",
+        example=Example(
+            "counting",
+            '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
+            '<edge from-layer="6" from-port="2" to-layer="12" to-port="0" />',
+        ),
+    )
+)
+def dead_operations(loop: LoopFacts) -> Iterator[Hit]:
+    """Operations of a body that lead to no Result; the first of them, with how many there are."""
+    alive = frozenset[int]().union(*(loop.ancestors(loop.given_to(result.id)) for result in loop.inner.results))
+    quiet = ("Parameter", "Constant", "Result", "Assign")
+    sinks = [layer for layer in loop.inner.layers if layer.type == "Assign"]
+    alive = alive.union(*(loop.ancestors(source) for layer in sinks for source in loop.inner.sources[layer.id]))
+    dead = [layer for layer in loop.inner.layers if layer.id not in alive and layer.type not in quiet]
+    if dead:
+        more = f" (with {len(dead) - 1} more)" if len(dead) > 1 else ""
+        yield inside(dead[-1], layer=loop.site(dead[-1]), more=more)
+
+
+@found_by(
+    Rule(
+        "N205",
+        "if-side-ignores-input",
+        Scope.IF,
+        Severity.NOTE,
+        says="no side of the If reads input {number} ('{value}')",
+        means="the input has no effect",
+        do="connect it in one of the bodies, or remove it",
+        source="semantics 5.5",
+        example=Example(
+            "choosing",
+            '<input external_port_id="1" internal_layer_id="0" />',
+            "",
+            also=(('<input external_port_id="1" internal_layer_id="0" />', ""),),
+        ),
+    )
+)
+def if_ignores_input(facts: IfFacts) -> Iterator[Hit]:
+    """Inputs of an If that neither side reads."""
+    for index in range(1, len(facts.layer.inputs)):
+        if not any(
+            entry.input == index and side.is_read(entry.parameter)
+            for side in facts.sides()
+            for entry in side.body.inputs
+        ):
+            source = facts.source(index)
+            yield outside(
+                facts.layer, number=index, value="" if source is None else facts.graph.by_id[source.layer].name
+            )

@@ -1,0 +1,180 @@
+"""Rules of types and shapes that contradict each other between the outside and the inside of a body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
+from stepper.diagnosis.lint.sites import IfFacts, LayerFacts, LoopFacts, declared, of_parameter, of_port
+
+_SAME_TYPE: Final = frozenset(
+    [
+        "Add",
+        "Subtract",
+        "Multiply",
+        "Divide",
+        "Maximum",
+        "Minimum",
+        "Power",
+        "Mod",
+        "FloorMod",
+        "SquaredDifference",
+        "Less",
+        "LessEqual",
+        "Greater",
+        "GreaterEqual",
+        "Equal",
+        "NotEqual",
+        "LogicalAnd",
+        "LogicalOr",
+        "LogicalXor",
+        "MatMul",
+        "Concat",
+    ]
+)
+"""Operations whose operands have one type."""
+
+
+@found_by(
+    Rule(
+        "T201",
+        "body-parameter-type",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="{parameter} is declared as {inside}, and what comes in is {outside}",
+        means="a Loop takes the type from outside; a TensorIterator of OpenVINO's CPU plugin converts in silence",
+        do="declare the Parameter as {outside}, or convert the input",
+        source="semantics 3.14",
+        example=Example(
+            "counting",
+            'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
+            'name="h" type="Parameter" version="opset1">\n<data element_type="i32"',
+        ),
+    )
+)
+def body_parameter_type(loop: LoopFacts) -> Iterator[Hit]:
+    """Parameters of another type than their input."""
+    for entry in loop.roles.fed:
+        inner, outer = of_parameter(loop.inner.by_id[entry.parameter]).type, loop.outer(entry).type
+        if inner is not None and outer is not None and inner != outer:
+            yield inside(entry, parameter=loop.name(entry.parameter), inside=inner.name, outside=outer.name)
+
+
+@found_by(
+    Rule(
+        "T202",
+        "body-parameter-shape",
+        Scope.LOOP,
+        Severity.WARNING,
+        says="{parameter} is declared as {inside}, and what comes in is {outside}{cut}",
+        means="OpenVINO takes the shape from outside, so what follows may not fit; here that is an error",
+        do="declare the Parameter as what comes in",
+        source="semantics 3.14",
+        example=Example(
+            "counting",
+            'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
+            'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,3"',
+        ),
+    )
+)
+def body_parameter_shape(loop: LoopFacts) -> Iterator[Hit]:
+    """Parameters whose declared shape cannot be that of their input."""
+    for entry in loop.roles.fed:
+        outer, inner = loop.outer(entry).static, of_parameter(loop.inner.by_id[entry.parameter]).shape
+        if outer is None or inner is None:
+            continue
+        slicing = entry.slicing
+        if slicing is not None:
+            if not -len(outer) <= slicing.axis < len(outer) or not slicing.stride:
+                continue
+            axis = slicing.axis % len(outer)
+            outer = (*outer[:axis], abs(slicing.stride), *outer[axis + 1 :])
+        if not inner.accepts(outer):
+            cut = "" if slicing is None else " in each slice"
+            came = f"[{','.join(map(str, outer))}]"
+            yield inside(entry, parameter=loop.name(entry.parameter), inside=str(inner), outside=came, cut=cut)
+
+
+@found_by(
+    Rule(
+        "T203",
+        "sides-of-different-type",
+        Scope.IF,
+        Severity.ERROR,
+        says="output {number} of the If is {then} from its then body and {otherwise} from its else body",
+        means="OpenVINO refuses the file; here the type depends on the side that runs",
+        do="convert the Result of one side",
+        source="semantics 5.5",
+        example=Example("choosing", 'precision="FP32" names="double"', 'precision="FP64" names="double"'),
+    )
+)
+def sides_of_different_type(facts: IfFacts) -> Iterator[Hit]:
+    """Outputs of an If with two types."""
+    then, otherwise = facts.sides()
+    for entry in then.body.outputs:
+        other = next((one for one in otherwise.body.outputs if one.output == entry.output), None)
+        if other is None or entry.output is None:
+            continue
+        one, two = then.of_result(entry.result).type, otherwise.of_result(other.result).type
+        if one is not None and two is not None and one != two:
+            yield outside(facts.layer, number=entry.output, then=one.name, otherwise=two.name)
+
+
+@found_by(
+    Rule(
+        "T204",
+        "operands-of-different-type",
+        Scope.LAYER,
+        Severity.ERROR,
+        says="{layer} gets {first} and {second}, which must be of one type",
+        means="OpenVINO refuses the file",
+        do="convert one of them",
+        source="specification of the operation",
+        example=Example(
+            "counting",
+            'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
+            'name="h" type="Parameter" version="opset1">\n<data element_type="i32"',
+        ),
+    )
+)
+def operands_of_different_type(facts: LayerFacts) -> Iterator[Hit]:
+    """Operations on values of two types."""
+    layer = facts.layer
+    if layer.type not in _SAME_TYPE:
+        return
+    found = [declared(facts.graph, source).type for source in facts.graph.sources[layer.id]]
+    known = [one for one in found if one is not None]
+    for first, second in pairwise(known):
+        if first != second:
+            yield outside(layer, layer=facts.site(layer), first=first.name, second=second.name)
+            return
+
+
+@found_by(
+    Rule(
+        "T205",
+        "declared-type-differs",
+        Scope.LAYER,
+        Severity.NOTE,
+        says="the output of {layer} is declared as {outer} where its body gives {inner}",
+        means="OpenVINO infers the type anew; readers that trust the file are misled",
+        do="save the model with OpenVINO, which writes what it infers",
+        source="semantics 3.14",
+        example=Example("counting", '<port id="4" precision="FP32">', '<port id="4" precision="I64">'),
+    )
+)
+def declared_type_differs(facts: LayerFacts) -> Iterator[Hit]:
+    """Outputs of a loop that are declared as another type than that of their Result."""
+    for body in facts.layer.bodies:
+        for entry in body.outputs:
+            if entry.output is None or entry.output >= len(facts.layer.outputs):
+                continue
+            sources = body.graph.sources.get(entry.result, ())
+            inner = declared(body.graph, sources[0] if sources else None).type
+            outer = of_port(facts.layer.outputs[entry.output]).type
+            if inner is not None and outer is not None and inner != outer:
+                yield outside(facts.layer, layer=facts.site(facts.layer), outer=outer.name, inner=inner.name)
+                return

@@ -1,0 +1,366 @@
+"""What a rule is asked about: a model, a layer, a loop or an If with all that the file says of it.
+
+Types and shapes are as declared; OpenVINO infers them anew (semantics 3.14), and they agree in what it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from stepper.element_types import Array, ElementType
+from stepper.engine.loops import slice_walk
+from stepper.engine.roles import Control, RoleError, Roles, control, control_inputs, roles_of
+from stepper.engine.rules import Rules
+from stepper.errors import KernelError, ModelError
+from stepper.ir.constants import check_constant, constant_shape, constant_type, constant_value
+from stepper.ir.model import (
+    Body,
+    Graph,
+    InputMapping,
+    Layer,
+    LayerSite,
+    Model,
+    Port,
+    Source,
+    layer_site,
+    parameter_shape,
+    parameter_type,
+)
+from stepper.ir.shapes import Dimension, PartialShape
+from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
+
+SHAPING: Final = ("Squeeze", "Unsqueeze", "Reshape")
+"""Operations that give their first input in another shape."""
+PASSING: Final = (*SHAPING, "Convert")
+"""Operations that give the elements of their first input, one for one."""
+_DEEPEST: Final = 32
+
+
+class LayerFacts:
+    """A layer in its graph, and what the file says of what goes into it."""
+
+    def __init__(self, model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> None:
+        self.model, self.path, self.graph, self.layer = model, path, graph, layer
+
+    def site(self, layer: Layer) -> LayerSite:
+        """Return a layer as a finding has it."""
+        return layer_site(layer, str(self.model.path))
+
+    def source(self, index: int) -> Source | None:
+        """Return where an input comes from; None for one that is not there, or that no edge reaches."""
+        sources = self.graph.sources[self.layer.id]
+        return sources[index] if index < len(sources) else None
+
+    def tensor(self, index: int) -> Declared:
+        """Return what is declared of an input."""
+        return declared(self.graph, self.source(index))
+
+    def constant(self, index: int) -> Array | None:
+        """Return the value of an input, where it is computed from Constants by what changes no element but its type."""
+        return known_value(self.model, self.graph, self.source(index))
+
+
+class Declared:
+    """Type and shape of a value as the file declares them; None: open."""
+
+    def __init__(self, element_type: ElementType | None, shape: PartialShape | None) -> None:
+        self.type, self.shape = element_type, shape
+
+    @property
+    def rank(self) -> int | None:
+        """Return the number of dimensions, where it is known."""
+        return None if self.shape is None or self.shape.dimensions is None else len(self.shape.dimensions)
+
+    def dimension(self, axis: int) -> Dimension | None:
+        """Return one dimension, from the end where the axis is negative; None where there is none, or none is known."""
+        dimensions = None if self.shape is None else self.shape.dimensions
+        if dimensions is None or not -len(dimensions) <= axis < len(dimensions):
+            return None
+        return dimensions[axis]
+
+    def size(self, axis: int) -> int | None:
+        """Return the size of a dimension, where it is one number."""
+        found = self.dimension(axis)
+        return None if found is None or found.least != found.most else found.least
+
+    @property
+    def static(self) -> tuple[int, ...] | None:
+        """Return the shape where all of it is known."""
+        return None if self.shape is None else self.shape.static
+
+    @property
+    def may_be_one_element(self) -> bool:
+        """True unless the declared shape has none or several elements."""
+        dimensions = None if self.shape is None else self.shape.dimensions
+        return dimensions is None or all(one.least <= 1 and one.most != 0 for one in dimensions)
+
+
+def declared(graph: Graph, source: Source | None) -> Declared:
+    """Return what is declared of what a layer gives."""
+    layer = None if source is None else graph.by_id.get(source.layer)
+    if source is None or layer is None:
+        return Declared(None, None)
+    if layer.type == "Parameter":
+        return of_parameter(layer)
+    if layer.type == "Constant":
+        shape = constant_shape(layer)
+        return Declared(constant_type(layer), None if shape is None else PartialShape.of_dims(shape))
+    return of_port(layer.outputs[source.output])
+
+
+def of_port(port: Port) -> Declared:
+    """Return what is declared at a port; the shape of a port without dims is open, as not every writer has them."""
+    return Declared(port.element_type, PartialShape.of_dims(port.dims) if port.dims else None)
+
+
+def of_parameter(layer: Layer) -> Declared:
+    """Return what is declared of a Parameter; nothing where that cannot be read."""
+    try:
+        return Declared(parameter_type(layer), parameter_shape(layer))
+    except (ValueError, IndexError):
+        return Declared(None, None)
+
+
+def known_value(model: Model, graph: Graph, source: Source | None) -> Array | None:
+    """Return a value that is a Constant, or one that only changed its type or shape; None for any other."""
+    found = known_chain(graph, source)
+    if found is None:
+        return None
+    constant, chain = found
+    try:
+        check_constant(FilePlace(model.path), constant, model.weights)
+        value = constant_value(model, constant)
+    except ModelError:
+        return None
+    for layer in reversed(chain):
+        target = layer.outputs[0].element_type
+        if layer.type == "Convert" and target is not None:
+            with np.errstate(all="ignore"):
+                value = np.asarray(value).astype(target.dtype)
+    return value
+
+
+def known_chain(graph: Graph, source: Source | None) -> tuple[Layer, tuple[Layer, ...]] | None:
+    """Return the Constant from which a value comes, and what it passes, the last first; None if it is computed."""
+    chain: list[Layer] = []
+    for _ in range(_DEEPEST):
+        layer = None if source is None else graph.by_id.get(source.layer)
+        if layer is None:
+            return None
+        if layer.type == "Constant":
+            return layer, tuple(chain)
+        if layer.type not in PASSING:
+            return None
+        chain.append(layer)
+        source = graph.sources[layer.id][0] if graph.sources[layer.id] else None
+    return None
+
+
+class BodyFacts(LayerFacts):
+    """A layer with a body: what is inside, and who reads it there."""
+
+    body: Body
+
+    @property
+    def inner(self) -> Graph:
+        """Return the graph of the body."""
+        return self.body.graph
+
+    def given_to(self, result: int) -> Source | None:
+        """Return what a Result of the body reads."""
+        sources = self.inner.sources.get(result, ())
+        return sources[0] if sources else None
+
+    def of_result(self, result: int) -> Declared:
+        """Return what is declared of what a Result reads."""
+        return declared(self.inner, self.given_to(result))
+
+    def is_read(self, parameter: int) -> bool:
+        """True if anything in the body reads a Parameter."""
+        return bool(self.inner.readers.get(parameter))
+
+    def origin(self, source: Source | None) -> Source | None:
+        """Return a value before it only changed its shape."""
+        for _ in range(_DEEPEST):
+            layer = None if source is None else self.inner.by_id.get(source.layer)
+            if layer is None or layer.type not in SHAPING or not self.inner.sources[layer.id]:
+                return source
+            source = self.inner.sources[layer.id][0]
+        return source
+
+    def ancestors(self, source: Source | None) -> frozenset[int]:
+        """Return the ids of all layers of the body on which a value depends, its own among them."""
+        seen: set[int] = set()
+        waiting = [] if source is None else [source.layer]
+        while waiting:
+            key = waiting.pop()
+            if key not in seen:
+                seen.add(key)
+                waiting += [one.layer for one in self.inner.sources.get(key, ()) if one is not None]
+        return frozenset(seen)
+
+
+_BROADCASTING: Final = frozenset(
+    [
+        "Add",
+        "Subtract",
+        "Multiply",
+        "Divide",
+        "Maximum",
+        "Minimum",
+        "Power",
+        "Mod",
+        "FloorMod",
+        "SquaredDifference",
+        "Less",
+        "LessEqual",
+        "Greater",
+        "GreaterEqual",
+        "Equal",
+        "NotEqual",
+        "LogicalAnd",
+        "LogicalOr",
+        "LogicalXor",
+        "LogicalNot",
+        "Convert",
+        "Abs",
+        "Negative",
+        "Sqrt",
+        "Exp",
+        "Log",
+        "Floor",
+        "Ceiling",
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "Clamp",
+        "IsNaN",
+        "IsInf",
+        "IsFinite",
+    ]
+)
+"""Operations whose result is at least as large as each operand."""
+
+
+class LoopFacts(BodyFacts):
+    """A TensorIterator or a Loop."""
+
+    def __init__(self, model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> None:
+        super().__init__(model, path, graph, layer)
+        self.body = layer.bodies[0]
+
+    @property
+    def is_loop(self) -> bool:
+        """True for a Loop, False for a TensorIterator."""
+        return self.layer.type == "Loop"
+
+    @cached_property
+    def role_error(self) -> RoleError | None:
+        """What is wrong with the Parameter of the iteration number."""
+        try:
+            roles_of(self.layer)
+        except RoleError as error:
+            return error
+        return None
+
+    @cached_property
+    def roles(self) -> Roles:
+        """Which input plays which role; none of any where the iteration number has no fitting place."""
+        return Roles((), (), (), {}, (), ()) if self.role_error is not None else roles_of(self.layer)
+
+    @cached_property
+    def control(self) -> Control:
+        """What begins and ends the loop."""
+        return control(self.model, self.graph, self.layer)
+
+    @cached_property
+    def control_inputs(self) -> tuple[int | None, int | None]:
+        """Indices of trip count and initial condition among the inputs of a Loop."""
+        if not self.is_loop or len(self.layer.inputs) < 2:
+            return None, None
+        return control_inputs(self.layer, self.body, self.graph)
+
+    @cached_property
+    def condition_result(self) -> int | None:
+        """Id of the Result that says whether there is another iteration."""
+        return next((e.result for e in self.body.outputs if e.purpose == EXECUTION_CONDITION), None)
+
+    @cached_property
+    def trip_count(self) -> int | None:
+        """The trip count, where it is a constant."""
+        index = self.control_inputs[0]
+        value = None if index is None else self.constant(index)
+        return int(value.reshape(-1)[0]) if value is not None and value.size and value.dtype.kind in "iu" else None
+
+    @cached_property
+    def initial_condition(self) -> bool | None:
+        """The initial condition, where it is a constant."""
+        index = self.control_inputs[1]
+        value = None if index is None else self.constant(index)
+        return bool(value.reshape(-1)[0]) if value is not None and value.size else None
+
+    @cached_property
+    def body_condition(self) -> bool | None:
+        """The condition of the body, where it is a constant."""
+        if self.condition_result is None:
+            return None
+        value = known_value(self.model, self.inner, self.given_to(self.condition_result))
+        return bool(value.reshape(-1)[0]) if value is not None and value.size else None
+
+    def outer(self, entry: InputMapping) -> Declared:
+        """Return what is declared of the value that an entry brings in."""
+        return Declared(None, None) if entry.input is None else self.tensor(entry.input)
+
+    def least_shape(self, source: Source | None, depth: int = _DEEPEST) -> tuple[int, ...]:
+        """Return sizes that a value surely has, as what comes in from outside says; 1 or 0 dimensions where open."""
+        layer = None if source is None else self.inner.by_id.get(source.layer)
+        if source is None or layer is None or not depth:
+            return ()
+        if layer.type == "Parameter":
+            entry = next((one for one in self.roles.fed if one.parameter == layer.id), None)
+            found = of_parameter(layer) if entry is None or entry.slicing is not None else self.outer(entry)
+        elif layer.type in _BROADCASTING:
+            operands = [self.least_shape(one, depth - 1) for one in self.inner.sources[layer.id]]
+            return _broadcast(operands)
+        else:
+            found = declared(self.inner, source)
+        dimensions = None if found.shape is None else found.shape.dimensions
+        return tuple(one.least if one.least == one.most else 1 for one in dimensions or ())
+
+    def name(self, identity: int) -> LayerSite:
+        """Return a layer of the body as a finding has it."""
+        return self.site(self.inner.by_id[identity])
+
+    def slices(self, entry: InputMapping) -> int | None:
+        """Return how many slices an input has, by the size of its axis; None where that is open or wrong."""
+        slicing, outer = entry.slicing, self.outer(entry)
+        if slicing is None or outer.shape is None or outer.shape.dimensions is None:
+            return None
+        if outer.size(slicing.axis) is None:
+            return None
+        shape = tuple(one.least for one in outer.shape.dimensions)
+        try:
+            return slice_walk(slicing, shape, Rules.SPEC, is_loop=self.is_loop).count
+        except KernelError:
+            return None
+
+
+def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    rank = max(map(len, shapes), default=0)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return tuple(max(sizes) for sizes in zip(*padded, strict=True))
+
+
+class IfFacts(LayerFacts):
+    """An If."""
+
+    def sides(self) -> Iterator[BodyFacts]:
+        """Yield the facts of each side."""
+        for body in self.layer.bodies:
+            side = BodyFacts(self.model, self.path, self.graph, self.layer)
+            side.body = body
+            yield side

@@ -1,0 +1,45 @@
+"""Every rule has an example that breaks it, in a model that breaks none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.examples import broken, sound, weights
+from stepper.diagnosis.lint.linting import lint
+from stepper.diagnosis.lint.rule import Rule, rules
+from stepper.diagnosis.lint.texts import remedy, sentence
+
+BASES = ("choosing", "counting", "remembering", "slicing")
+
+
+def written(folder: Path, base: str, text: str) -> Path:
+    (folder / "model.xml").write_text(text)
+    (folder / "model.bin").write_bytes(weights(base))
+    return folder / "model.xml"
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_the_models_of_the_examples_break_no_rule(base: str, tmp_path: Path) -> None:
+    assert lint(written(tmp_path, base, sound(base))) == ()
+
+
+@pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.name)
+def test_each_example_breaks_its_rule(rule: Rule, tmp_path: Path) -> None:
+    assert rule.example is not None
+    found = lint(written(tmp_path, rule.example.base, broken(rule.example)))
+    mine = [one for one in found if one.rule == rule.name]
+    assert mine, [sentence(one) for one in found]
+    lines = (tmp_path / "model.xml").read_text().splitlines()
+    for one in mine:
+        assert "{" not in sentence(one) + remedy(one)
+        assert (sentence(one) != rule.says) == ("{" in rule.says)
+        assert 1 <= one.spot.line <= len(lines)
+
+
+def test_ids_and_names_are_unique_and_there_are_enough() -> None:
+    known = rules()
+    assert len({rule.id for rule in known.values()}) == len(known) >= 50
+    assert {rule.severity for rule in known.values()} == set(Severity)
