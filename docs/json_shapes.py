@@ -17,6 +17,8 @@ from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
+from stepper.diagnosis.findings import Part, Severity
+from stepper.diagnosis.lint.rule import Rule
 from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
 from stepper.engine.run import ComputedElsewhere
 from stepper.ir.model import LayerSite, Slicing
@@ -552,6 +554,43 @@ class FigureListAnswer(AnyAnswer):
     """`stepper figures --list`: the figures of the file."""
 
     figures: list[ListedFigureData]
+
+
+# --- lint -----------------------------------------------------------------------------------------------------------
+
+
+class FindingData(TypedDict):
+    """A finding: its rule, where it stands (`line` 0: nowhere), and what it says.
+
+    `loop` is the TensorIterator, Loop or If that it is about, `path` the loops around the layer, `details` the values
+    of which `text` speaks.
+    """
+
+    rule: str
+    id: str
+    severity: Severity
+    file: str
+    line: int
+    part: Part
+    loop: LayerSite | None
+    path: list[LayerSite]
+    layer: LayerSite | None
+    details: dict[str, Any]
+    text: str
+    means: str
+    remedy: str
+
+
+class LintAnswer(AnyAnswer):
+    """`stepper lint`: what is wrong, by file and line."""
+
+    findings: list[FindingData]
+
+
+class RulesAnswer(AnyAnswer):
+    """`stepper lint --rules` and `--explain`: the rules."""
+
+    rules: list[Rule]
 
 
 # --- help -----------------------------------------------------------------------------------------------------------
@@ -1168,6 +1207,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "inspect": (InspectAnswer,),
     "print": (PrintAnswer,),
     "find": (FindAnswer, NonFiniteAnswer),
+    "lint": (LintAnswer, RulesAnswer),
     "compare": (CompareAnswer,),
     "passes": (PassesAnswer,),
     "export": (ExportAnswer,),

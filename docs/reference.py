@@ -34,6 +34,7 @@ from stepper.compare.report.explanations import (
 )
 from stepper.compare.report.text import SHORT_ORIGINS
 from stepper.compare.run.rounding import STABLE, SUMS
+from stepper.diagnosis.lint.registry import rules
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
@@ -424,6 +425,15 @@ def docstring(thing: Any) -> str:
     return inspect.cleandoc(getattr(thing, "__doc__", None) or "")
 
 
+def lint_rules() -> Lines:
+    """Return the rules of `stepper lint` with what comes of breaking them."""
+    rows = (
+        (rule.id, code(rule.name), str(rule.severity), cell(rule.means), cell(rule.do), cell(rule.source))
+        for rule in rules().values()
+    )
+    yield from table(("id", "rule", "severity", "what it means for a run", "what to do", "source"), rows)
+
+
 PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "command-line": command_line,
     "debugger-commands": debugger_commands,
@@ -441,6 +451,7 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "mismatch-origins": mismatch_origins,
     "runtime-explanations": runtime_explanations,
     "departures": operation_departures,
+    "lint-rules": lint_rules,
     "operations": operations,
     "python": python_names,
 })  # fmt: skip

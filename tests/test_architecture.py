@@ -23,7 +23,7 @@ LAYERS = (
     ("commands",),
     ("openvino",),
     ("compare",),
-    ("export",),
+    ("diagnosis", "export"),
     ("schemas",),
     ("tui",),
     ("cli",),

@@ -356,6 +356,23 @@ def _add_figures(command: Parser) -> None:
     command.add_flag("-q", "--quiet", help="print nothing of what is written")
 
 
+def _add_lint(command: Parser) -> None:
+    command.description = (
+        "Name all that is wrong with the loops of a file in one go, without inputs and without a run: exit code 1 for "
+        "errors and warnings, 0 for notes alone. A project selects and ignores in [lint] of stepper.toml, or in "
+        "[tool.stepper.lint] of pyproject.toml."
+    )
+    command.add_argument(
+        "models", metavar="MODEL", nargs="*", help="the .xml of an OpenVINO IR; the .bin may be missing"
+    )
+    command.add_repeated("--select", "RULE", "ask these rules alone: a name, an id, or how ids begin (B, C2)")
+    command.add_repeated("--ignore", "RULE", "leave these rules out")
+    command.add_flag("--rules", help="list the rules that are asked")
+    command.add_argument("--explain", metavar="RULE", help="what a rule says and means, with an example")
+    command.add_argument("--sarif", metavar="FILE", help="write the findings there as SARIF 2.1.0, too")
+    arguments.add_json(command)
+
+
 def _add_completion(command: Parser) -> None:
     command.description = (
         'Print the script with which a shell completes the command line: put eval "$(stepper completion bash)" into '
@@ -380,6 +397,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "run": ("run a model and report its outputs and loops", _add_run),
     "debug": ("step through a model's loops, forward and backward", _add_debug),
     "inspect": ("show a model's inputs, outputs and loops without running it", _add_inspect),
+    "lint": ("name what is wrong with the loops of a file, without a run", _add_lint),
     "compare": ("find where two runs part: two models, a recording, values, OpenVINO", _add_compare),
     "print": ("show values of a recorded run", _add_print),
     "find": ("the moments of a recorded run at which something holds", _add_find),

@@ -1,1 +1,1 @@
-"""What is wrong with a model, without being asked where: rules of its file, and what a run of it shows."""
+"""Diagnosis: faults of a model are named without being asked where; rules of its file first."""

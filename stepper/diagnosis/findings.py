@@ -26,7 +26,7 @@ Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge"
 Detail: TypeAlias = str | int | float | bool | LayerSite | tuple[int, ...]
 
 
-class Spot(Struct, frozen=True):
+class FilePart(Struct, frozen=True):
     """Where a finding stands: the file, the line (0: none), the part; the loops around it, the outermost first; its
     layer; and the TensorIterator, Loop or If that it is about, which may have the layer outside of it, as a trip count.
     """
@@ -44,5 +44,5 @@ class Finding(Struct, frozen=True):
 
     rule: str
     severity: Severity
-    spot: Spot
+    spot: FilePart
     details: dict[str, Detail]

@@ -79,7 +79,6 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
     except OSError as error:
         unreadable = ModelError(f"{path}: cannot be read: {reason_of(path, error)}")
         unreadable.place = ErrorPlace(str(path))
-        unreadable.rule = NOT_AN_IR
         raise unreadable from None
     except ValueError as error:
         raise ModelError(f"{str(path)!r} names no file: {error}") from None

@@ -5,33 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from stepper.diagnosis.findings import GRAVITY, Finding, Part, Spot
-from stepper.diagnosis.lint.rule import Hit, Rule, Scope, finders, rules
-from stepper.diagnosis.lint.sites import IfFacts, LayerFacts, LoopFacts
+from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part
+from stepper.diagnosis.lint.registry import finders, rules
+from stepper.diagnosis.lint.rule import Rule, RuleHit, SubjectKind
+from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject
 from stepper.errors import ModelError
 from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
 from stepper.ir.reader import read_all_faults
 
-_NO_MODEL = "not-an-ir"
-
 
 def lint(path: str | Path) -> tuple[Finding, ...]:
-    """Return what is wrong with an IR, by line; of one line the gravest first. Needs neither inputs nor the .bin."""
+    """Return what is wrong with an IR, by line; of one line the gravest first. Needs neither inputs nor the .bin.
+
+    Raises ModelError for a file that cannot be read at all.
+    """
     try:
         model, faults = read_all_faults(path)
     except ModelError as error:
+        if not error.rule:  # there is no such file
+            raise
         return (_fault(str(path), None, error),)
     found = [*(_fault(str(path), model, fault) for fault in faults), *_hits(model)]
     return tuple(sorted(found, key=lambda one: (one.spot.line, GRAVITY[one.severity], one.rule)))
 
 
 def _fault(file: str, model: Model | None, error: ModelError) -> Finding:
-    rule = rules()[error.rule or _NO_MODEL]
+    rule = rules()[error.rule]
     place = error.place
     line = 0 if place is None else place.line
     layer = None if place is None or place.layer is None else LayerSite(*place.layer)
     path = () if model is None else _around(model, line)
-    spot = Spot(file, line, "file", path, layer, path[-1] if path else None)
+    spot = FilePart(file, line, "file", path, layer, path[-1] if path else None)
     return Finding(rule.name, rule.severity, spot, {"fault": error.reason or str(error)})
 
 
@@ -55,21 +59,21 @@ def _around(model: Model, line: int) -> tuple[LayerSite, ...]:
 def _hits(model: Model) -> Iterator[Finding]:
     for path, graph in model.graphs():
         for layer in graph.layers:
-            facts = LayerFacts(model, path, graph, layer)
-            yield from _of(Scope.LAYER, facts)
+            facts = LayerSubject(model, path, graph, layer)
+            yield from _of(SubjectKind.LAYER, facts)
             if layer.is_loop and layer.bodies and layer.bodies[0].graph.layers:
-                yield from _of(Scope.LOOP, LoopFacts(model, path, graph, layer))
+                yield from _of(SubjectKind.LOOP, LoopSubject(model, path, graph, layer))
             elif layer.type == "If" and len(layer.bodies) == 2:
-                yield from _of(Scope.IF, IfFacts(model, path, graph, layer))
+                yield from _of(SubjectKind.IF, IfSubject(model, path, graph, layer))
 
 
-def _of(scope: Scope, facts: LayerFacts) -> Iterator[Finding]:
+def _of(scope: SubjectKind, facts: LayerSubject) -> Iterator[Finding]:
     for rule, finder in finders(scope):
         for hit in finder(facts):
             yield _finding(rule, facts, hit)
 
 
-def _finding(rule: Rule, facts: LayerFacts, hit: Hit) -> Finding:
+def _finding(rule: Rule, facts: LayerSubject, hit: RuleHit) -> Finding:
     at = hit.at
     loops = (*facts.path, facts.layer) if hit.is_inside else facts.path
     path = tuple(facts.site(layer) for layer in loops)
@@ -84,7 +88,7 @@ def _finding(rule: Rule, facts: LayerFacts, hit: Hit) -> Finding:
         layer = graph.by_id.get(at.parameter if isinstance(at, InputMapping) else at.result)
     site = None if layer is None else facts.site(layer)
     loop = facts.layer if facts.layer.bodies else facts.path[-1] if facts.path else None
-    spot = Spot(str(facts.model.path), at.line, part, path, site, None if loop is None else facts.site(loop))
+    spot = FilePart(str(facts.model.path), at.line, part, path, site, None if loop is None else facts.site(loop))
     return Finding(rule.name, rule.severity, spot, dict(hit.details))
 
 

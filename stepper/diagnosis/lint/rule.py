@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -16,8 +15,8 @@ from stepper.diagnosis.findings import Detail, Severity
 from stepper.ir.model import BackEdge, IgnoredOutput, InputMapping, Layer, OutputMapping
 
 
-class Scope(StrEnum):
-    """What a rule is asked about, each in turn."""
+class SubjectKind(StrEnum):
+    """Kinds of subjects: a rule is asked about each of a kind in turn."""
 
     FILE = "file"
     """Found while the file is read."""
@@ -46,7 +45,7 @@ class Rule(Struct, frozen=True):
 
     id: str
     name: str
-    scope: Scope
+    scope: SubjectKind
     severity: Severity
     says: str
     means: str
@@ -58,7 +57,7 @@ class Rule(Struct, frozen=True):
 At: TypeAlias = Layer | InputMapping | OutputMapping | IgnoredOutput | BackEdge
 
 
-class Hit(NamedTuple):
+class RuleHit(NamedTuple):
     """A place where a rule is broken; `is_inside` a body of the loop, else it is the loop or what is around it."""
 
     at: At
@@ -66,26 +65,26 @@ class Hit(NamedTuple):
     is_inside: bool
 
 
-def inside(at: At, **details: Detail) -> Hit:
+def inside(at: At, **details: Detail) -> RuleHit:
     """Return a hit in the body of the loop that was asked about."""
-    return Hit(at, details, is_inside=True)
+    return RuleHit(at, details, is_inside=True)
 
 
-def outside(at: At, **details: Detail) -> Hit:
+def outside(at: At, **details: Detail) -> RuleHit:
     """Return a hit in the graph in which the layer stands that was asked about."""
-    return Hit(at, details, is_inside=False)
+    return RuleHit(at, details, is_inside=False)
 
 
-Finder: TypeAlias = Callable[[Any], Iterator[Hit]]
+Finder: TypeAlias = Callable[[Any], Iterator[RuleHit]]
 
-_rules: Final[dict[str, Rule]] = {}
-_finders: Final[dict[Scope, list[tuple[Rule, Finder]]]] = {scope: [] for scope in Scope}
+REGISTERED: Final[dict[str, Rule]] = {}
+FINDERS: Final[dict[SubjectKind, list[tuple[Rule, Finder]]]] = {scope: [] for scope in SubjectKind}
 
 
 def add(rule: Rule) -> None:
     """Add a rule that the reader of files finds broken."""
-    assert rule.name not in _rules and all(known.id != rule.id for known in _rules.values()), rule.name
-    _rules[rule.name] = rule
+    assert rule.name not in REGISTERED and all(known.id != rule.id for known in REGISTERED.values()), rule.name
+    REGISTERED[rule.name] = rule
 
 
 def found_by(rule: Rule) -> Callable[[Finder], Finder]:
@@ -93,20 +92,7 @@ def found_by(rule: Rule) -> Callable[[Finder], Finder]:
     add(rule)
 
     def decorate(finder: Finder) -> Finder:
-        _finders[rule.scope].append((rule, finder))
+        FINDERS[rule.scope].append((rule, finder))
         return finder
 
     return decorate
-
-
-def rules() -> Mapping[str, Rule]:
-    """Return all rules by name, in the order of their ids."""
-    import stepper.diagnosis.lint.rules  # noqa: F401  # each of its modules adds its own
-
-    return MappingProxyType(dict(sorted(_rules.items(), key=lambda item: item[1].id)))
-
-
-def finders(scope: Scope) -> tuple[tuple[Rule, Finder], ...]:
-    """Return the rules that are asked about each of these, with what finds where they are broken."""
-    rules()
-    return tuple(_finders[scope])

@@ -9,8 +9,10 @@ import pytest
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.examples import broken, sound, weights
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.lint.rule import Rule, rules
+from stepper.diagnosis.lint.registry import rules
+from stepper.diagnosis.lint.rule import Rule
 from stepper.diagnosis.lint.texts import remedy, sentence
+from tests.debug.debugged import SAMPLES
 
 BASES = ("choosing", "counting", "remembering", "slicing")
 
@@ -37,6 +39,20 @@ def test_each_example_breaks_its_rule(rule: Rule, tmp_path: Path) -> None:
         assert "{" not in sentence(one) + remedy(one)
         assert (sentence(one) != rule.says) == ("{" in rule.says)
         assert 1 <= one.spot.line <= len(lines)
+
+
+def test_of_a_value_that_makes_the_next_one_nothing_is_said() -> None:
+    """The condition of `while_loop` reads the new number, which an If makes of the old one."""
+    assert lint(SAMPLES / "while_loop" / "model.xml") == ()
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in SAMPLES.glob("*/model.xml")))
+def test_samples_break_no_rule_but_for_notes(name: str, tmp_path: Path) -> None:
+    found = lint(SAMPLES / name / "model.xml")
+    assert {one.severity for one in found} <= {Severity.NOTE}, [sentence(one) for one in found]
+    (tmp_path / "model.xml").write_bytes((SAMPLES / name / "model.xml").read_bytes())
+    without = lint(tmp_path / "model.xml")  # without the .bin, too
+    assert {one.severity for one in without} <= {Severity.NOTE}, [sentence(one) for one in without]
 
 
 def test_ids_and_names_are_unique_and_there_are_enough() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside
-from stepper.diagnosis.lint.sites import LoopFacts, of_parameter
+from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside
+from stepper.diagnosis.lint.subjects import LoopSubject, of_parameter
 from stepper.element_types import is_floating
 from stepper.ir.model import Layer
 
@@ -20,7 +20,7 @@ _STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
     Rule(
         "B201",
         "two-back-edges-to-one-parameter",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="two back edges lead to {parameter}, from {first} and from {second}: the second is ignored{instead}",
         means="what the second was meant to carry never comes in the next iteration",
@@ -29,7 +29,7 @@ _STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
         example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="12" to-layer="2" />'),
     )
 )
-def two_back_edges(loop: LoopFacts) -> Iterator[Hit]:
+def two_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges to a Parameter that has one already."""
     first: dict[int, int] = {}
     for edge in loop.body.back_edges:
@@ -47,7 +47,7 @@ def two_back_edges(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "B202",
         "back-edge-to-sliced-parameter",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the back edge from {result} leads to {parameter}, which gets a new slice in each iteration",
         means="the back edge has no effect: the slice counts",
@@ -56,7 +56,7 @@ def two_back_edges(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="1" />'),
     )
 )
-def back_edge_to_sliced(loop: LoopFacts) -> Iterator[Hit]:
+def back_edge_to_sliced(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges to sliced Parameters."""
     sliced = {entry.parameter for entry in loop.roles.sliced}
     for edge in loop.body.back_edges:
@@ -68,7 +68,7 @@ def back_edge_to_sliced(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "B203",
         "back-edge-to-nothing",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the back edge from {result} leads to layer {id}, which is {what}",
         means="the back edge has no effect",
@@ -77,7 +77,7 @@ def back_edge_to_sliced(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", _EDGE, f'{_EDGE}<edge from-layer="11" to-layer="99" />'),
     )
 )
-def back_edge_to_nothing(loop: LoopFacts) -> Iterator[Hit]:
+def back_edge_to_nothing(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges to what is no Parameter of the body."""
     for edge in loop.body.back_edges:
         target = loop.inner.by_id.get(edge.to_layer)
@@ -90,7 +90,7 @@ def back_edge_to_nothing(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "B204",
         "carried-without-start",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{parameter} has a back edge from {result} and no entry in the port map: it has no value in iteration 0",
         means="OpenVINO drops the back edge, and the body reads memory that nothing has written",
@@ -99,7 +99,7 @@ def back_edge_to_nothing(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
     )
 )
-def carried_without_start(loop: LoopFacts) -> Iterator[Hit]:
+def carried_without_start(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters with a back edge that begin with nothing."""
     for edge in loop.body.back_edges:
         unfed = next((one for one in loop.roles.unfed if one.id == edge.to_layer), None)
@@ -111,7 +111,7 @@ def carried_without_start(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "B205",
         "state-not-carried",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{parameter} is the state of {cell}, and no back edge leads to it: it never gets a new value",
         means="the cell forgets: its state never comes from the iteration before",
@@ -120,7 +120,7 @@ def carried_without_start(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("remembering", '<edge from-layer="6" to-layer="1" />', ""),
     )
 )
-def state_not_carried(loop: LoopFacts) -> Iterator[Hit]:
+def state_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
     """States of cells that are the same in each iteration, though the body gives the new one to a Result."""
     for entry in loop.roles.invariant:
         for reader, index in loop.inner.readers.get(entry.parameter, ()):
@@ -139,7 +139,7 @@ def state_not_carried(loop: LoopFacts) -> Iterator[Hit]:
                 yield inside(loop.inner.by_id[entry.parameter], result=given[0], id=entry.parameter, **names)
 
 
-def _cell_of(loop: LoopFacts, reader: Layer, index: int) -> tuple[Layer, int] | None:
+def _cell_of(loop: LoopSubject, reader: Layer, index: int) -> tuple[Layer, int] | None:
     """Return the cell whose state a reader takes, directly or in another shape, and which of its outputs is the new."""
     for _ in range(4):
         if reader.type in _STATE_INPUTS:
@@ -158,7 +158,7 @@ def _cell_of(loop: LoopFacts, reader: Layer, index: int) -> tuple[Layer, int] | 
     Rule(
         "B206",
         "result-without-use",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="{result} goes nowhere, neither out nor over a back edge, and looks like {parameter}, which never changes",
         means="a value of the same type and shape that was maybe meant to be carried is computed and dropped",
@@ -172,7 +172,7 @@ def _cell_of(loop: LoopFacts, reader: Layer, index: int) -> tuple[Layer, int] | 
         ),
     )
 )
-def result_without_use(loop: LoopFacts) -> Iterator[Hit]:
+def result_without_use(loop: LoopSubject) -> Iterator[RuleHit]:
     """Results that nothing uses, where a Parameter could be what they were meant for."""
     used = {entry.result for entry in loop.body.outputs} | {edge.from_layer for edge in loop.body.back_edges}
     used |= {entry.result for entry in loop.body.ignored}
@@ -194,7 +194,7 @@ def result_without_use(loop: LoopFacts) -> Iterator[Hit]:
             )
 
 
-def _could_carry(loop: LoopFacts, result: int, parameter: Layer) -> bool:
+def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
     given, taken = loop.of_result(result), of_parameter(parameter)
     if given.type != taken.type or given.static is None:
         return False
@@ -205,7 +205,7 @@ def _could_carry(loop: LoopFacts, result: int, parameter: Layer) -> bool:
     Rule(
         "B207",
         "carried-type",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{result} is {given}, and {parameter}, to which a back edge carries it, is {taken}",
         means="from iteration 1 on the Parameter has another type than in iteration 0, or the run fails",
@@ -214,7 +214,7 @@ def _could_carry(loop: LoopFacts, result: int, parameter: Layer) -> bool:
         example=Example("counting", _EDGE, '<edge from-layer="10" to-layer="2" />'),
     )
 )
-def carried_type(loop: LoopFacts) -> Iterator[Hit]:
+def carried_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges between different types."""
     for edge in loop.body.back_edges:
         target = loop.inner.by_id.get(edge.to_layer)
@@ -237,7 +237,7 @@ def carried_type(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "B208",
         "carried-rank",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{result} has {given} dimensions, and {parameter}, to which a back edge carries it, has {taken}",
         means="the state has another rank in iteration 1 than in iteration 0",
@@ -250,7 +250,7 @@ def carried_type(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def carried_rank(loop: LoopFacts) -> Iterator[Hit]:
+def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges between different ranks."""
     for edge in loop.body.back_edges:
         target = loop.inner.by_id.get(edge.to_layer)
@@ -269,7 +269,7 @@ def carried_rank(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "B209",
         "state-never-changes",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.NOTE,
         says="the back edge from {result} carries {parameter} back to itself: it is the same in each iteration",
         means="nothing is carried; a state that was meant to change does not",
@@ -282,7 +282,7 @@ def carried_rank(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def state_never_changes(loop: LoopFacts) -> Iterator[Hit]:
+def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges from a Parameter to itself, where the loop gives the value out as if it had changed."""
     for edge in loop.body.back_edges:
         if loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:

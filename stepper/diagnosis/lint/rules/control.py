@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
-from stepper.diagnosis.lint.sites import IfFacts, LoopFacts, known_chain, known_value
+from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, known_chain, known_value
 from stepper.ir.model import Layer, Source
 
 _INT32: Final = range(-(2**31), 2**31)
@@ -16,7 +16,7 @@ _NO_LIMIT: Final = 2**63 - 1
 _COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 
 
-def _control_layer(loop: LoopFacts, index: int | None) -> Layer:
+def _control_layer(loop: LoopSubject, index: int | None) -> Layer:
     """Return the layer that gives trip count or condition; the loop where there is none."""
     source = None if index is None else loop.source(index)
     return loop.layer if source is None else loop.graph.by_id[source.layer]
@@ -26,7 +26,7 @@ def _control_layer(loop: LoopFacts, index: int | None) -> Layer:
     Rule(
         "C201",
         "loop-never-ends",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="nothing ends the loop: the trip count is {trip}, and {condition} is true in each iteration",
         means="a run never comes back",
@@ -45,7 +45,7 @@ def _control_layer(loop: LoopFacts, index: int | None) -> Layer:
         ),
     )
 )
-def loop_never_ends(loop: LoopFacts) -> Iterator[Hit]:
+def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops without a limit whose condition is the constant true, or depends on nothing that changes."""
     trip = loop.trip_count
     if not loop.is_loop or trip is None or trip >= 0 or loop.initial_condition is False:
@@ -59,7 +59,7 @@ def loop_never_ends(loop: LoopFacts) -> Iterator[Hit]:
         yield inside(at, trip=trip, condition=loop.name(result))
 
 
-def _can_change(loop: LoopFacts, result: int) -> bool:
+def _can_change(loop: LoopSubject, result: int) -> bool:
     """True if the condition depends on a slice, the iteration number, or a carried value that may become another."""
     sources = loop.ancestors(loop.given_to(result))
     changing = {entry.parameter for entry in loop.roles.sliced} | set(loop.roles.current_iteration)
@@ -76,7 +76,7 @@ def _can_change(loop: LoopFacts, result: int) -> bool:
     Rule(
         "C202",
         "condition-never-changes",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="{condition} depends on nothing that changes from one iteration to the next",
         means="the loop runs once, or until its trip count or slices end it",
@@ -89,20 +89,20 @@ def _can_change(loop: LoopFacts, result: int) -> bool:
         ),
     )
 )
-def condition_never_changes(loop: LoopFacts) -> Iterator[Hit]:
+def condition_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions that are computed, and the same each time."""
     result = loop.condition_result
     if not loop.is_loop or result is None or loop.body_condition is not None or _is_endless(loop):
         return
     source = loop.given_to(result)
-    if source is None or _can_change(loop, result):
+    if source is None or _can_change(loop, result) or known_chain(loop.inner, source) is not None:
         return
     layer = loop.inner.by_id[source.layer]
     if layer.type != "Parameter":
         yield inside(layer, condition=loop.site(layer))
 
 
-def _is_endless(loop: LoopFacts) -> bool:
+def _is_endless(loop: LoopSubject) -> bool:
     return loop.trip_count is not None and loop.trip_count < 0
 
 
@@ -110,7 +110,7 @@ def _is_endless(loop: LoopFacts) -> bool:
     Rule(
         "C203",
         "initial-condition-false",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="the initial condition {layer} is the constant false: the loop is never entered",
         means="outputs that are carried are the first values; the others are empty, or undefined in OpenVINO",
@@ -123,7 +123,7 @@ def _is_endless(loop: LoopFacts) -> bool:
         ),
     )
 )
-def initial_condition_false(loop: LoopFacts) -> Iterator[Hit]:
+def initial_condition_false(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops that nothing can enter."""
     if loop.is_loop and loop.initial_condition is False:
         layer = _control_layer(loop, loop.control_inputs[1])
@@ -134,7 +134,7 @@ def initial_condition_false(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "C204",
         "trip-count-zero",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="the trip count {layer} is 0: the loop is never entered",
         means="outputs that are carried are the first values; OpenVINO's compiler dies on a concatenated output",
@@ -147,7 +147,7 @@ def initial_condition_false(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def trip_count_zero(loop: LoopFacts) -> Iterator[Hit]:
+def trip_count_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops with no iterations."""
     if loop.is_loop and loop.trip_count == 0:
         layer = _control_layer(loop, loop.control_inputs[0])
@@ -158,7 +158,7 @@ def trip_count_zero(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "C205",
         "trip-count-negative",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="the trip count {layer} is {trip}; only -1 stands for no limit",
         means="OpenVINO's CPU plugin fails where an output is concatenated, else takes it as no limit",
@@ -171,7 +171,7 @@ def trip_count_zero(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def trip_count_negative(loop: LoopFacts) -> Iterator[Hit]:
+def trip_count_negative(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts below -1."""
     if loop.is_loop and loop.trip_count is not None and loop.trip_count < -1:
         layer = _control_layer(loop, loop.control_inputs[0])
@@ -182,7 +182,7 @@ def trip_count_negative(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "C206",
         "trip-count-narrowed",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="the trip count {written} does not fit 32 bits: {layer} makes {becomes} of it",
         means="the loop runs another number of iterations than is written",
@@ -195,7 +195,7 @@ def trip_count_negative(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def trip_count_narrowed(loop: LoopFacts) -> Iterator[Hit]:
+def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that a Convert cuts to 32 bits, or the runtime."""
     index = loop.control_inputs[0]
     chain = None if index is None else known_chain(loop.graph, loop.source(index))
@@ -219,7 +219,7 @@ def trip_count_narrowed(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "C207",
         "trip-count-type",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the trip count {layer} is {type}, expected i64 or i32",
         means="OpenVINO refuses to compile the model",
@@ -232,7 +232,7 @@ def trip_count_narrowed(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def trip_count_type(loop: LoopFacts) -> Iterator[Hit]:
+def trip_count_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts that are no whole numbers."""
     index = loop.control_inputs[0]
     found = None if index is None else loop.tensor(index).type
@@ -245,7 +245,7 @@ def trip_count_type(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "C208",
         "control-shape",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the {what} {layer} has the shape {shape}, expected a scalar or one element",
         means="OpenVINO refuses the file",
@@ -258,7 +258,7 @@ def trip_count_type(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def control_shape(loop: LoopFacts) -> Iterator[Hit]:
+def control_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts and initial conditions with more than one element."""
     for what, index in zip(("trip count", "initial condition"), loop.control_inputs, strict=True):
         if index is None:
@@ -273,7 +273,7 @@ def control_shape(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "C209",
         "condition-type",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the {what} {layer} is {type}, expected boolean",
         means="OpenVINO refuses to compile the model",
@@ -282,7 +282,7 @@ def control_shape(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", 'internal_layer_id="10" purpose', 'internal_layer_id="11" purpose'),
     )
 )
-def condition_type(loop: LoopFacts) -> Iterator[Hit]:
+def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions that are not boolean."""
     index = loop.control_inputs[1]
     found = None if index is None else loop.tensor(index).type
@@ -299,7 +299,7 @@ def condition_type(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "C210",
         "condition-not-one-element",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the condition {result} has the shape {shape}, expected a scalar or one element",
         means="OpenVINO refuses the file; which element should decide is not said",
@@ -312,7 +312,7 @@ def condition_type(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def condition_not_one_element(loop: LoopFacts) -> Iterator[Hit]:
+def condition_not_one_element(loop: LoopSubject) -> Iterator[RuleHit]:
     """Conditions of a body with several elements."""
     result = loop.condition_result
     if result is None or not loop.is_loop:
@@ -326,7 +326,7 @@ def condition_not_one_element(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "C211",
         "condition-constant-false",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="the condition {result} is the constant false: the loop runs once",
         means="one iteration, whatever the trip count",
@@ -339,7 +339,7 @@ def condition_not_one_element(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def condition_constant_false(loop: LoopFacts) -> Iterator[Hit]:
+def condition_constant_false(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops whose trip count says more than the one iteration that they run."""
     result = loop.condition_result
     if loop.is_loop and result is not None and loop.body_condition is False and loop.trip_count != 1:
@@ -351,7 +351,7 @@ def condition_constant_false(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "C212",
         "condition-from-old-value",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.NOTE,
         says="the condition {layer} reads {parameter}, the value from before the iteration; the new one is {next}",
         means="the loop ends one iteration later than with the new value: right for some loops, too late for others",
@@ -364,7 +364,7 @@ def condition_constant_false(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def condition_from_old_value(loop: LoopFacts) -> Iterator[Hit]:
+def condition_from_old_value(loop: LoopSubject) -> Iterator[RuleHit]:
     """Comparisons in the condition that read what was carried in, though the body makes the next value."""
     result = loop.condition_result
     if not loop.is_loop or result is None:
@@ -377,9 +377,11 @@ def condition_from_old_value(loop: LoopFacts) -> Iterator[Hit]:
         yield inside(layer, layer=loop.site(layer), parameter=loop.name(parameter), next=loop.site(next_))
 
 
-def _old_values(loop: LoopFacts, source: Source | None) -> Iterator[tuple[Layer, int]]:
+def _old_values(loop: LoopSubject, source: Source | None) -> Iterator[tuple[Layer, int]]:
     """Yield what in the condition reads a carried Parameter, with the Parameter's id."""
-    waiting, seen = [] if source is None else [source.layer], set[int]()
+    carried = {one.layer for result in loop.roles.merged_from.values() if (one := loop.given_to(result)) is not None}
+    seen = carried - ({source.layer} if source is not None else set())  # what makes a new value reads the old one
+    waiting = [] if source is None else [source.layer]
     while waiting:
         key = waiting.pop()
         if key in seen:
@@ -405,7 +407,7 @@ def _old_values(loop: LoopFacts, source: Source | None) -> Iterator[tuple[Layer,
     Rule(
         "C213",
         "if-condition-type",
-        Scope.IF,
+        SubjectKind.IF,
         Severity.ERROR,
         says="the condition {layer} of the If is {type}, expected boolean",
         means="OpenVINO's CPU plugin judges its first byte: 1.0 and 256 count as false",
@@ -418,7 +420,7 @@ def _old_values(loop: LoopFacts, source: Source | None) -> Iterator[tuple[Layer,
         ),
     )
 )
-def if_condition_type(facts: IfFacts) -> Iterator[Hit]:
+def if_condition_type(facts: IfSubject) -> Iterator[RuleHit]:
     """Conditions of an If that are not boolean."""
     source = facts.source(0)
     found = facts.tensor(0).type
@@ -431,7 +433,7 @@ def if_condition_type(facts: IfFacts) -> Iterator[Hit]:
     Rule(
         "C214",
         "if-condition-constant",
-        Scope.IF,
+        SubjectKind.IF,
         Severity.NOTE,
         says="the condition {layer} of the If is the constant {value}: the other side never runs",
         means="half of the If is dead",
@@ -444,7 +446,7 @@ def if_condition_type(facts: IfFacts) -> Iterator[Hit]:
         ),
     )
 )
-def if_condition_constant(facts: IfFacts) -> Iterator[Hit]:
+def if_condition_constant(facts: IfSubject) -> Iterator[RuleHit]:
     """Ifs that are decided by the file."""
     value, source = facts.constant(0), facts.source(0)
     if value is not None and value.size and source is not None:

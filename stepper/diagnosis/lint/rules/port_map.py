@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
-from stepper.diagnosis.lint.sites import LoopFacts, of_parameter
+from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.lint.subjects import LoopSubject, of_parameter
 from stepper.ir.model import InputMapping, LayerSite, OutputMapping
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
 from stepper.wording import near_names
@@ -20,7 +20,7 @@ _PURPOSES: Final = (CURRENT_ITERATION, EXECUTION_CONDITION)
     Rule(
         "P201",
         "duplicate-outer-output",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="two outputs of the port map have external_port_id {number}: {first} counts, {second} is ignored",
         means="the output that was meant for the second is lost, and the outputs after it move up",
@@ -31,7 +31,7 @@ _PURPOSES: Final = (CURRENT_ITERATION, EXECUTION_CONDITION)
         ),
     )
 )
-def duplicate_outer_output(loop: LoopFacts) -> Iterator[Hit]:
+def duplicate_outer_output(loop: LoopSubject) -> Iterator[RuleHit]:
     """Outputs that an entry before them with the same number makes count for nothing."""
     for entry in loop.body.ignored:
         if entry.result in loop.inner.by_id and entry.counts in loop.inner.by_id:
@@ -43,7 +43,7 @@ def duplicate_outer_output(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P202",
         "input-feeds-two-parameters",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="input {number} goes into {first} and into {second}, while {unused} of the layer goes into none",
         means="one of the two gets the value of the other",
@@ -54,7 +54,7 @@ def duplicate_outer_output(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def input_feeds_two_parameters(loop: LoopFacts) -> Iterator[Hit]:
+def input_feeds_two_parameters(loop: LoopSubject) -> Iterator[RuleHit]:
     """Two entries of one input, where another input has none."""
     unused = _unmapped_inputs(loop)
     counts = Counter(entry.input for entry in loop.body.inputs if entry.input is not None)
@@ -72,7 +72,7 @@ def input_feeds_two_parameters(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P203",
         "input-without-entry",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="input {number} has no entry in the port map: what comes there ('{value}') goes nowhere",
         means="OpenVINO refuses the file: it counts entries and inputs",
@@ -81,7 +81,7 @@ def input_feeds_two_parameters(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
     )
 )
-def input_without_entry(loop: LoopFacts) -> Iterator[Hit]:
+def input_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs of the layer that no entry names."""
     if loop.body.first_draft:
         return
@@ -91,7 +91,7 @@ def input_without_entry(loop: LoopFacts) -> Iterator[Hit]:
         yield outside(loop.layer, number=index, value=value)
 
 
-def _unmapped_inputs(loop: LoopFacts) -> list[int]:
+def _unmapped_inputs(loop: LoopSubject) -> list[int]:
     mapped = {entry.input for entry in loop.body.inputs}
     control = loop.control_inputs if loop.is_loop else ()
     return [index for index in range(len(loop.layer.inputs)) if index not in mapped and index not in control]
@@ -101,7 +101,7 @@ def _unmapped_inputs(loop: LoopFacts) -> list[int]:
     Rule(
         "P204",
         "second-unconnected-output",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="two outputs have external_port_id -1, and only the first, {first}, counts: {second} is lost",
         means="where the condition is the one that is lost, the loop has no condition",
@@ -112,7 +112,7 @@ def _unmapped_inputs(loop: LoopFacts) -> list[int]:
         ),
     )
 )
-def second_unconnected_output(loop: LoopFacts) -> Iterator[Hit]:
+def second_unconnected_output(loop: LoopSubject) -> Iterator[RuleHit]:
     """Outputs with -1 after the first one."""
     unconnected = [entry for entry in loop.body.outputs if entry.output is None]
     for entry in unconnected[1:]:
@@ -123,7 +123,7 @@ def second_unconnected_output(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P205",
         "parameter-without-entry",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{parameter} is not connected: no entry of the port map feeds it, and {reader} reads it",
         means="OpenVINO reads memory that nothing has written; here it is an error",
@@ -132,7 +132,7 @@ def second_unconnected_output(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", '<input external_port_id="3" internal_layer_id="2" />', ""),
     )
 )
-def parameter_without_entry(loop: LoopFacts) -> Iterator[Hit]:
+def parameter_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters that something reads and nothing feeds."""
     if loop.role_error is not None or loop.body.first_draft:
         return
@@ -146,7 +146,7 @@ def parameter_without_entry(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P206",
         "unused-parameter",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="{parameter} is not connected: no entry of the port map names it, and nothing reads it",
         means="nothing: but a value that was meant to come in does not",
@@ -160,7 +160,7 @@ def parameter_without_entry(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def unused_parameter(loop: LoopFacts) -> Iterator[Hit]:
+def unused_parameter(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters that nothing feeds and nothing reads."""
     for parameter in loop.roles.unfed:
         if not loop.is_read(parameter.id):
@@ -171,7 +171,7 @@ def unused_parameter(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P207",
         "iteration-not-marked",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says='{parameter} is a whole number that {reader} reads, and no entry feeds it: purpose="current_iteration" is '
         "missing",
@@ -183,7 +183,7 @@ def unused_parameter(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def iteration_not_marked(loop: LoopFacts) -> Iterator[Hit]:
+def iteration_not_marked(loop: LoopSubject) -> Iterator[RuleHit]:
     """A Parameter that can only be meant for the iteration number."""
     if loop.body.first_draft or not loop.is_loop:
         return
@@ -193,7 +193,7 @@ def iteration_not_marked(loop: LoopFacts) -> Iterator[Hit]:
             yield inside(parameter, parameter=loop.site(parameter), reader=loop.site(readers[0][0]), id=parameter.id)
 
 
-def _looks_like_iteration(loop: LoopFacts, parameter: int) -> bool:
+def _looks_like_iteration(loop: LoopSubject, parameter: int) -> bool:
     if not loop.is_loop or any(entry.purpose == CURRENT_ITERATION for entry in loop.body.inputs):
         return False
     if any(entry.parameter == parameter and entry.input is not None for entry in loop.body.inputs):
@@ -206,7 +206,7 @@ def _looks_like_iteration(loop: LoopFacts, parameter: int) -> bool:
     Rule(
         "P208",
         "iteration-type",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{fault}",
         means="OpenVINO refuses to compile the model",
@@ -219,7 +219,7 @@ def _looks_like_iteration(loop: LoopFacts, parameter: int) -> bool:
         ),
     )
 )
-def iteration_type(loop: LoopFacts) -> Iterator[Hit]:
+def iteration_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """A Parameter that cannot hold the iteration number."""
     error = loop.role_error
     if error is not None:
@@ -231,7 +231,7 @@ def iteration_type(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P209",
         "iteration-from-outside",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="{parameter} is the iteration number and also has input {number} of the layer",
         means="OpenVINO's CPU plugin writes 0, 1, 2, ... over the value; its reference begins with it",
@@ -244,7 +244,7 @@ def iteration_type(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def iteration_from_outside(loop: LoopFacts) -> Iterator[Hit]:
+def iteration_from_outside(loop: LoopSubject) -> Iterator[RuleHit]:
     """Entries of the iteration number that name an input."""
     for entry in loop.body.inputs:
         if loop.is_loop and entry.purpose == CURRENT_ITERATION and entry.input is not None:
@@ -255,7 +255,7 @@ def iteration_from_outside(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P210",
         "unknown-purpose",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the entry of {layer} has the purpose '{purpose}', which does not exist{near}",
         means="OpenVINO ignores it: the loop has no iteration number, or no condition",
@@ -264,7 +264,7 @@ def iteration_from_outside(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", 'purpose="execution_condition"', 'purpose="execution-condition"'),
     )
 )
-def unknown_purpose(loop: LoopFacts) -> Iterator[Hit]:
+def unknown_purpose(loop: LoopSubject) -> Iterator[RuleHit]:
     """Purposes that no reader knows."""
     for entry, purpose, inner in _purposes(loop):
         if purpose not in _PURPOSES:
@@ -273,7 +273,7 @@ def unknown_purpose(loop: LoopFacts) -> Iterator[Hit]:
             yield inside(entry, layer=inner, purpose=purpose, near=text)
 
 
-def _purposes(loop: LoopFacts) -> Iterator[tuple[InputMapping | OutputMapping, str, LayerSite]]:
+def _purposes(loop: LoopSubject) -> Iterator[tuple[InputMapping | OutputMapping, str, LayerSite]]:
     """Yield the entries that have a purpose, with the layer of the body that they name."""
     for entry in loop.body.inputs:
         if entry.purpose:
@@ -287,7 +287,7 @@ def _purposes(loop: LoopFacts) -> Iterator[tuple[InputMapping | OutputMapping, s
     Rule(
         "P211",
         "purpose-in-tensor-iterator",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="the entry of {layer} has the purpose '{purpose}', which only a Loop has",
         means="a TensorIterator ignores it",
@@ -300,7 +300,7 @@ def _purposes(loop: LoopFacts) -> Iterator[tuple[InputMapping | OutputMapping, s
         ),
     )
 )
-def purpose_in_tensor_iterator(loop: LoopFacts) -> Iterator[Hit]:
+def purpose_in_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
     """Purposes in a TensorIterator."""
     for entry, purpose, inner in _purposes(loop) if not loop.is_loop else ():
         if purpose in _PURPOSES:
@@ -311,7 +311,7 @@ def purpose_in_tensor_iterator(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P212",
         "parameter-mapped-twice",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{parameter} has two entries in the port map, inputs {first} and {second}: the first counts",
         means="the second value goes nowhere",
@@ -322,7 +322,7 @@ def purpose_in_tensor_iterator(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def parameter_mapped_twice(loop: LoopFacts) -> Iterator[Hit]:
+def parameter_mapped_twice(loop: LoopSubject) -> Iterator[RuleHit]:
     """A second entry of a Parameter."""
     first: dict[int, int] = {}
     for entry in loop.body.inputs:
@@ -337,7 +337,7 @@ def parameter_mapped_twice(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P213",
         "condition-missing",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says='the Loop has no condition: no output of its port map has purpose="execution_condition"{left}',
         means="OpenVINO refuses the file (the outputs have no types); here the loop runs to its trip count",
@@ -348,7 +348,7 @@ def parameter_mapped_twice(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def condition_missing(loop: LoopFacts) -> Iterator[Hit]:
+def condition_missing(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops without a condition; the Result that is left over, where there is one."""
     if not loop.is_loop or loop.body.first_draft or loop.condition_result is not None:
         return
@@ -365,7 +365,7 @@ def condition_missing(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "P214",
         "two-conditions",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says='two outputs of the port map have purpose="execution_condition": {first} counts, {second} does not',
         means="the loop ends by the first alone",
@@ -378,7 +378,7 @@ def condition_missing(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def two_conditions(loop: LoopFacts) -> Iterator[Hit]:
+def two_conditions(loop: LoopSubject) -> Iterator[RuleHit]:
     """A second entry of the condition."""
     marked = [entry for entry in loop.body.outputs if entry.purpose == EXECUTION_CONDITION]
     for entry in marked[1:] if loop.is_loop else ():

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
-from stepper.diagnosis.lint.sites import LayerFacts, LoopFacts, known_value, of_parameter
+from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.lint.subjects import LayerSubject, LoopSubject, known_value, of_parameter
 from stepper.ir.model import BackEdge, Source
 
 _INT32: Final = range(-(2**31), 2**31)
@@ -19,7 +19,7 @@ _EDGE: Final = '<edge from-layer="11" to-layer="2" />'
     Rule(
         "R201",
         "growing-state-not-exposed",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{parameter} changes its shape from {before} to {after} and is no output of the loop",
         means="OpenVINO keeps the first shape and fails, or reads the wrong elements; here it runs",
@@ -38,7 +38,7 @@ _EDGE: Final = '<edge from-layer="11" to-layer="2" />'
         ),
     )
 )
-def growing_state_not_exposed(loop: LoopFacts) -> Iterator[Hit]:
+def growing_state_not_exposed(loop: LoopSubject) -> Iterator[RuleHit]:
     """Carried values of changing shape that the plugin does not know to be so."""
     exposed = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
     for parameter, result in loop.roles.merged_from.items():
@@ -57,7 +57,7 @@ def growing_state_not_exposed(loop: LoopFacts) -> Iterator[Hit]:
         )
 
 
-def _change_of_shape(loop: LoopFacts, parameter: int, result: int) -> tuple[str, str] | None:
+def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[str, str] | None:
     """Return the shapes of a carried value before and after an iteration where these surely differ."""
     before, after = of_parameter(loop.inner.by_id[parameter]), loop.of_result(result)
     if before.static is not None and after.static is not None and before.static != after.static:
@@ -83,7 +83,7 @@ def _change_of_shape(loop: LoopFacts, parameter: int, result: int) -> tuple[str,
     Rule(
         "R202",
         "aliased-back-edges",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="{result} passes {other} on as it is, a back edge carries it to {parameter}, and {other} gets a new value",
         means="OpenVINO's CPU plugin copies one after another between shared memory: {parameter} gets the new value of "
@@ -97,7 +97,7 @@ def _change_of_shape(loop: LoopFacts, parameter: int, result: int) -> tuple[str,
         ),
     )
 )
-def aliased_back_edges(loop: LoopFacts) -> Iterator[Hit]:
+def aliased_back_edges(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges that read a Parameter which is written in the same moment."""
     # New slices are written first, then what is carried in the order of the inputs.
     order = {entry.parameter: (0, entry.input or 0) for entry in loop.roles.sliced}
@@ -112,7 +112,7 @@ def aliased_back_edges(loop: LoopFacts) -> Iterator[Hit]:
             )
 
 
-def _aliased(loop: LoopFacts, edge: BackEdge) -> int | None:
+def _aliased(loop: LoopSubject, edge: BackEdge) -> int | None:
     """Return the Parameter whose memory a Result shares; None where something is computed in between."""
     source = loop.origin(loop.given_to(edge.from_layer))
     layer = None if source is None else loop.inner.by_id[source.layer]
@@ -123,7 +123,7 @@ def _aliased(loop: LoopFacts, edge: BackEdge) -> int | None:
     Rule(
         "R203",
         "tensor-iterator-in-tensor-iterator",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{inner} stands directly in the body of another TensorIterator",
         means="OpenVINO refuses the file",
@@ -132,7 +132,7 @@ def _aliased(loop: LoopFacts, edge: BackEdge) -> int | None:
         example=Example("slicing", 'name="sum" type="Add"', 'name="sum" type="TensorIterator"'),
     )
 )
-def nested_tensor_iterator(loop: LoopFacts) -> Iterator[Hit]:
+def nested_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
     """TensorIterators that the reader of OpenVINO does not take."""
     for layer in loop.inner.layers if not loop.is_loop else ():
         if layer.type == "TensorIterator":
@@ -143,7 +143,7 @@ def nested_tensor_iterator(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "R204",
         "constant-beyond-int32",
-        Scope.LAYER,
+        SubjectKind.LAYER,
         Severity.WARNING,
         says="{layer} is {value}, beyond 32 bits, and {reader} computes with it",
         means="OpenVINO's CPU plugin computes i64 as i32: it becomes {becomes}",
@@ -152,7 +152,7 @@ def nested_tensor_iterator(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", 'offset="88" size="8"', 'offset="56" size="8"'),
     )
 )
-def constant_beyond_int32(facts: LayerFacts) -> Iterator[Hit]:
+def constant_beyond_int32(facts: LayerSubject) -> Iterator[RuleHit]:
     """Whole numbers in the arithmetic of a body that do not fit."""
     layer = facts.layer
     if layer.type != "Constant" or not facts.path or not layer.outputs:
@@ -175,7 +175,7 @@ def constant_beyond_int32(facts: LayerFacts) -> Iterator[Hit]:
     Rule(
         "R205",
         "undefined-without-iterations",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.NOTE,
         says="the loop may run no iteration ({why}), and {result} is a last value that no back edge carries",
         means="without an iteration the output is undefined: OpenVINO gives what was in the memory",
@@ -189,7 +189,7 @@ def constant_beyond_int32(facts: LayerFacts) -> Iterator[Hit]:
         ),
     )
 )
-def undefined_without_iterations(loop: LoopFacts) -> Iterator[Hit]:
+def undefined_without_iterations(loop: LoopSubject) -> Iterator[RuleHit]:
     """Last values of loops that the file says are never entered."""
     if not loop.is_loop:
         return
@@ -206,7 +206,7 @@ def undefined_without_iterations(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "R206",
         "first-draft",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says='the loop is written as the first draft of Loop-5 had it (internal_operation_id, condition="True")',
         means="no OpenVINO reads it; here it runs as that draft says",
@@ -217,7 +217,7 @@ def undefined_without_iterations(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def first_draft(loop: LoopFacts) -> Iterator[Hit]:
+def first_draft(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops in the words of the draft."""
     if loop.body.first_draft:
         yield outside(loop.layer)

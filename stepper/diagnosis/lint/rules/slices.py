@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
-from stepper.diagnosis.lint.sites import LoopFacts
+from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.lint.subjects import LoopSubject
 from stepper.engine.loops import is_backward, whole_axis
 from stepper.ir.model import InputMapping, OutputMapping, Slicing
 
@@ -16,7 +16,7 @@ _SCAN: Final = 'axis="0" external_port_id="5" internal_layer_id="12" start="0" e
 _TI_SLICE: Final = 'axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1"'
 
 
-def _sliced(loop: LoopFacts) -> Iterator[InputMapping]:
+def _sliced(loop: LoopSubject) -> Iterator[InputMapping]:
     yield from loop.roles.sliced
 
 
@@ -24,7 +24,7 @@ def _sliced(loop: LoopFacts) -> Iterator[InputMapping]:
     Rule(
         "S201",
         "negative-input-axis",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the slices of {parameter} are along axis {axis}; the axis of an input is counted from the front",
         means="OpenVINO cannot read the file; here it is counted from the end",
@@ -33,7 +33,7 @@ def _sliced(loop: LoopFacts) -> Iterator[InputMapping]:
         example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="-2"')),
     )
 )
-def negative_input_axis(loop: LoopFacts) -> Iterator[Hit]:
+def negative_input_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes of slices below 0."""
     for entry in _sliced(loop):
         if entry.slicing is not None and entry.slicing.axis < 0:
@@ -46,7 +46,7 @@ def negative_input_axis(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S202",
         "negative-output-axis",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the pieces of {result} are joined along axis {axis}; OpenVINO's CPU plugin does not count from the end",
         means="it fails, or gives the last piece in place of all",
@@ -55,7 +55,7 @@ def negative_input_axis(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="-2"')),
     )
 )
-def negative_output_axis(loop: LoopFacts) -> Iterator[Hit]:
+def negative_output_axis(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes of concatenations below 0."""
     for entry in loop.body.outputs:
         if entry.slicing is not None and entry.slicing.axis < 0:
@@ -68,7 +68,7 @@ def negative_output_axis(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S203",
         "axis-out-of-range",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{layer} is cut or joined along axis {axis}, and the tensor has {rank} dimensions",
         means="the model cannot run",
@@ -77,7 +77,7 @@ def negative_output_axis(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", _SLICE, _SLICE.replace('axis="0"', 'axis="2"')),
     )
 )
-def axis_out_of_range(loop: LoopFacts) -> Iterator[Hit]:
+def axis_out_of_range(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes that the tensor does not have."""
     for entry in _sliced(loop):
         rank = loop.outer(entry).rank
@@ -97,7 +97,7 @@ def axis_out_of_range(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S204",
         "slice-range-ignored",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="the slices of {parameter} have start {start} and end {end}: OpenVINO takes them for the count alone, "
         "and begins with the {first} element",
@@ -107,7 +107,7 @@ def axis_out_of_range(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('start="0"', 'start="2"')),
     )
 )
-def slice_range_ignored(loop: LoopFacts) -> Iterator[Hit]:
+def slice_range_ignored(loop: LoopSubject) -> Iterator[RuleHit]:
     """Slices that are not of the whole axis, where the rule books part."""
     for entry in _sliced(loop):
         slicing = entry.slicing
@@ -131,7 +131,7 @@ def slice_range_ignored(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S205",
         "stride-zero",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the stride of {layer} is 0",
         means="the loop would never advance; OpenVINO dies or refuses the file",
@@ -140,7 +140,7 @@ def slice_range_ignored(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="0"')),
     )
 )
-def stride_zero(loop: LoopFacts) -> Iterator[Hit]:
+def stride_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     """Strides of 0."""
     for entry in _sliced(loop):
         if entry.slicing is not None and entry.slicing.stride == 0:
@@ -154,7 +154,7 @@ def stride_zero(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S206",
         "part-size-against-stride",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{layer} has stride {stride} and part_size {part}: they must agree",
         means="OpenVINO counts the iterations in two ways, and refuses the file or reads other elements",
@@ -163,7 +163,7 @@ def stride_zero(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("counting", _SLICE, _SLICE.replace('stride="1"', 'stride="2"')),
     )
 )
-def part_size_against_stride(loop: LoopFacts) -> Iterator[Hit]:
+def part_size_against_stride(loop: LoopSubject) -> Iterator[RuleHit]:
     """Part sizes that are not the length of the stride."""
     found: list[tuple[InputMapping | OutputMapping, Slicing | None, int]] = []
     found += [(entry, entry.slicing, entry.parameter) for entry in _sliced(loop)]
@@ -179,7 +179,7 @@ def part_size_against_stride(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S207",
         "reverse-with-default-range",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the stride of {parameter} is {stride}, with start {start} and end {end}, which is no backward range",
         means="the model cannot run: backward over everything is start -1, end 0",
@@ -188,7 +188,7 @@ def part_size_against_stride(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('stride="1"', 'stride="-1"')),
     )
 )
-def reverse_with_default_range(loop: LoopFacts) -> Iterator[Hit]:
+def reverse_with_default_range(loop: LoopSubject) -> Iterator[RuleHit]:
     """Backward slices with the bounds of forward ones."""
     for entry in _sliced(loop):
         slicing = entry.slicing
@@ -206,7 +206,7 @@ def reverse_with_default_range(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S208",
         "slices-do-not-divide",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="axis {axis} of {parameter} is {size} long, which the stride {stride} does not divide",
         means="the model cannot run",
@@ -217,7 +217,7 @@ def reverse_with_default_range(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def slices_do_not_divide(loop: LoopFacts) -> Iterator[Hit]:
+def slices_do_not_divide(loop: LoopSubject) -> Iterator[RuleHit]:
     """Axes that leave a rest."""
     for entry in _sliced(loop):
         slicing = entry.slicing
@@ -238,7 +238,7 @@ def slices_do_not_divide(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S209",
         "slices-of-different-count",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{first} has {count} slices, {second} has {other}: all inputs of a TensorIterator must have as many",
         means="the model cannot run",
@@ -251,7 +251,7 @@ def slices_do_not_divide(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def slices_of_different_count(loop: LoopFacts) -> Iterator[Hit]:
+def slices_of_different_count(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs of a TensorIterator whose slices do not end together."""
     if loop.is_loop:
         return
@@ -272,7 +272,7 @@ def slices_of_different_count(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S210",
         "trip-count-beyond-slices",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: iteration {slices} has none",
         means="the run fails there, unless the condition ends the loop before",
@@ -291,7 +291,7 @@ def slices_of_different_count(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def trip_count_beyond_slices(loop: LoopFacts) -> Iterator[Hit]:
+def trip_count_beyond_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts above the number of slices, where the condition is always true."""
     yield from _against_slices(loop, 1)
 
@@ -300,7 +300,7 @@ def trip_count_beyond_slices(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S211",
         "slices-left-over",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="the trip count {layer} is {trip}, and {parameter} has {slices} slices: the last {left} are never read",
         means="the loop ends before its input does: one iteration too few, if the trip count was meant to cover it",
@@ -313,12 +313,12 @@ def trip_count_beyond_slices(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def slices_left_over(loop: LoopFacts) -> Iterator[Hit]:
+def slices_left_over(loop: LoopSubject) -> Iterator[RuleHit]:
     """Trip counts below the number of slices, where the condition is always true."""
     yield from _against_slices(loop, -1)
 
 
-def _against_slices(loop: LoopFacts, sign: int) -> Iterator[Hit]:
+def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
     trip = loop.trip_count
     if not loop.is_loop or trip is None or trip <= 0 or (sign > 0 and loop.body_condition is not True):
         return
@@ -342,7 +342,7 @@ def _against_slices(loop: LoopFacts, sign: int) -> Iterator[Hit]:
     Rule(
         "S212",
         "piece-size",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="{result} is {size} long along axis {axis}, and the pieces are joined as parts of {part}",
         means="OpenVINO fails after the first iteration; the axis is most likely another one",
@@ -351,7 +351,7 @@ def _against_slices(loop: LoopFacts, sign: int) -> Iterator[Hit]:
         example=Example("counting", _SCAN, _SCAN.replace('axis="0"', 'axis="1"')),
     )
 )
-def piece_size(loop: LoopFacts) -> Iterator[Hit]:
+def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
     """Results that do not have the size of a part along the axis of their output."""
     for entry in loop.body.outputs:
         slicing, declared = entry.slicing, loop.of_result(entry.result)
@@ -378,7 +378,7 @@ def piece_size(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S213",
         "order-of-input-and-output",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="{parameter} is read {input_order} and {result} is joined {output_order}: the first element of the output "
         "belongs to the last of the input",
@@ -392,7 +392,7 @@ def piece_size(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def order_of_input_and_output(loop: LoopFacts) -> Iterator[Hit]:
+def order_of_input_and_output(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs that all go one way, where an output goes the other."""
     sliced = [entry for entry in _sliced(loop) if entry.slicing is not None]
     backward = {entry.slicing is not None and is_backward(entry.slicing) for entry in sliced}
@@ -417,7 +417,7 @@ def order_of_input_and_output(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S214",
         "output-from-old-state",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.NOTE,
         says="the pieces of {result} are {parameter}, the state from before the iteration; the new one is {next}",
         means="piece k is the state after iteration k - 1, and the state after the last iteration is not among them",
@@ -430,7 +430,7 @@ def order_of_input_and_output(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def output_from_old_state(loop: LoopFacts) -> Iterator[Hit]:
+def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
     """Concatenated outputs of what was carried in."""
     for entry in loop.body.outputs:
         source = loop.given_to(entry.result)
@@ -454,7 +454,7 @@ def output_from_old_state(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S215",
         "scan-range-of-loop",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="the output {result} of a Loop has start {start}, end {end}, stride {stride}: only 0, -1, 1 are official",
         means="OpenVINO refuses to compile the model once it finds an input or output to leave out",
@@ -467,7 +467,7 @@ def output_from_old_state(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def scan_range_of_loop(loop: LoopFacts) -> Iterator[Hit]:
+def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
     """Concatenated outputs of a Loop that are not plain."""
     for entry in loop.body.outputs:
         slicing = entry.slicing
@@ -486,7 +486,7 @@ def scan_range_of_loop(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "S216",
         "empty-slices",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.ERROR,
         says="axis {axis} of {parameter} is 0 long: there is nothing to slice",
         means="OpenVINO refuses a TensorIterator without iterations; here it has none",
@@ -497,7 +497,7 @@ def scan_range_of_loop(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def empty_slices(loop: LoopFacts) -> Iterator[Hit]:
+def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     """Sliced axes of size 0."""
     for entry in _sliced(loop):
         if not loop.is_loop and entry.slicing is not None and loop.outer(entry).size(entry.slicing.axis) == 0:

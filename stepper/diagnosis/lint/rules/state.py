@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
-from stepper.diagnosis.lint.sites import IfFacts, LoopFacts
+from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject
 
 
 @found_by(
     Rule(
         "N201",
         "state-nobody-reads",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.NOTE,
         says="{parameter} is carried from iteration to iteration, and nothing in the body reads it",
         means="the back edge has no effect but for the output; a state that was meant to be used is not",
@@ -26,7 +26,7 @@ from stepper.diagnosis.lint.sites import IfFacts, LoopFacts
         ),
     )
 )
-def state_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
+def state_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     """Carried Parameters without readers."""
     for parameter in loop.roles.merged_from:
         if not loop.is_read(parameter):
@@ -37,7 +37,7 @@ def state_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "N202",
         "slices-nobody-reads",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.NOTE,
         says="{parameter} gets a slice in each iteration, and nothing in the body reads it",
         means="the input counts for the number of iterations alone",
@@ -50,7 +50,7 @@ def state_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def slices_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
+def slices_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     """Sliced Parameters without readers."""
     for entry in loop.roles.sliced:
         if not loop.is_read(entry.parameter):
@@ -61,7 +61,7 @@ def slices_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "N203",
         "outputs-nobody-reads",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.NOTE,
         says="nothing reads any output of the loop",
         means="the loop runs for nothing, or OpenVINO leaves it out",
@@ -75,7 +75,7 @@ def slices_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def outputs_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
+def outputs_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops that give nothing to anybody."""
     if loop.layer.outputs and not loop.graph.readers.get(loop.layer.id):
         yield outside(loop.layer)
@@ -85,7 +85,7 @@ def outputs_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "N204",
         "dead-operations",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.NOTE,
         says="{layer} is computed in each iteration{more}, and no Result of the body depends on it",
         means="nothing but time; what was meant to use it reads something else",
@@ -98,7 +98,7 @@ def outputs_nobody_reads(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def dead_operations(loop: LoopFacts) -> Iterator[Hit]:
+def dead_operations(loop: LoopSubject) -> Iterator[RuleHit]:
     """Operations of a body that lead to no Result; the first of them, with how many there are."""
     alive = frozenset[int]().union(*(loop.ancestors(loop.given_to(result.id)) for result in loop.inner.results))
     quiet = ("Parameter", "Constant", "Result", "Assign")
@@ -114,7 +114,7 @@ def dead_operations(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "N205",
         "if-side-ignores-input",
-        Scope.IF,
+        SubjectKind.IF,
         Severity.NOTE,
         says="no side of the If reads input {number} ('{value}')",
         means="the input has no effect",
@@ -128,7 +128,7 @@ def dead_operations(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def if_ignores_input(facts: IfFacts) -> Iterator[Hit]:
+def if_ignores_input(facts: IfSubject) -> Iterator[RuleHit]:
     """Inputs of an If that neither side reads."""
     for index in range(1, len(facts.layer.inputs)):
         if not any(

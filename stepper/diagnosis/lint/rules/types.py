@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Hit, Rule, Scope, found_by, inside, outside
-from stepper.diagnosis.lint.sites import IfFacts, LayerFacts, LoopFacts, declared, of_parameter, of_port
+from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, declared, of_parameter, of_port
 
 _SAME_TYPE: Final = frozenset(
     [
@@ -42,7 +42,7 @@ _SAME_TYPE: Final = frozenset(
     Rule(
         "T201",
         "body-parameter-type",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="{parameter} is declared as {inside}, and what comes in is {outside}",
         means="a Loop takes the type from outside; a TensorIterator of OpenVINO's CPU plugin converts in silence",
@@ -55,7 +55,7 @@ _SAME_TYPE: Final = frozenset(
         ),
     )
 )
-def body_parameter_type(loop: LoopFacts) -> Iterator[Hit]:
+def body_parameter_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters of another type than their input."""
     for entry in loop.roles.fed:
         inner, outer = of_parameter(loop.inner.by_id[entry.parameter]).type, loop.outer(entry).type
@@ -67,7 +67,7 @@ def body_parameter_type(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "T202",
         "body-parameter-shape",
-        Scope.LOOP,
+        SubjectKind.LOOP,
         Severity.WARNING,
         says="{parameter} is declared as {inside}, and what comes in is {outside}{cut}",
         means="OpenVINO takes the shape from outside, so what follows may not fit; here that is an error",
@@ -80,7 +80,7 @@ def body_parameter_type(loop: LoopFacts) -> Iterator[Hit]:
         ),
     )
 )
-def body_parameter_shape(loop: LoopFacts) -> Iterator[Hit]:
+def body_parameter_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     """Parameters whose declared shape cannot be that of their input."""
     for entry in loop.roles.fed:
         outer, inner = loop.outer(entry).static, of_parameter(loop.inner.by_id[entry.parameter]).shape
@@ -102,7 +102,7 @@ def body_parameter_shape(loop: LoopFacts) -> Iterator[Hit]:
     Rule(
         "T203",
         "sides-of-different-type",
-        Scope.IF,
+        SubjectKind.IF,
         Severity.ERROR,
         says="output {number} of the If is {then} from its then body and {otherwise} from its else body",
         means="OpenVINO refuses the file; here the type depends on the side that runs",
@@ -111,7 +111,7 @@ def body_parameter_shape(loop: LoopFacts) -> Iterator[Hit]:
         example=Example("choosing", 'precision="FP32" names="double"', 'precision="FP64" names="double"'),
     )
 )
-def sides_of_different_type(facts: IfFacts) -> Iterator[Hit]:
+def sides_of_different_type(facts: IfSubject) -> Iterator[RuleHit]:
     """Outputs of an If with two types."""
     then, otherwise = facts.sides()
     for entry in then.body.outputs:
@@ -127,7 +127,7 @@ def sides_of_different_type(facts: IfFacts) -> Iterator[Hit]:
     Rule(
         "T204",
         "operands-of-different-type",
-        Scope.LAYER,
+        SubjectKind.LAYER,
         Severity.ERROR,
         says="{layer} gets {first} and {second}, which must be of one type",
         means="OpenVINO refuses the file",
@@ -140,7 +140,7 @@ def sides_of_different_type(facts: IfFacts) -> Iterator[Hit]:
         ),
     )
 )
-def operands_of_different_type(facts: LayerFacts) -> Iterator[Hit]:
+def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operations on values of two types."""
     layer = facts.layer
     if layer.type not in _SAME_TYPE:
@@ -157,7 +157,7 @@ def operands_of_different_type(facts: LayerFacts) -> Iterator[Hit]:
     Rule(
         "T205",
         "declared-type-differs",
-        Scope.LAYER,
+        SubjectKind.LAYER,
         Severity.NOTE,
         says="the output of {layer} is declared as {outer} where its body gives {inner}",
         means="OpenVINO infers the type anew; readers that trust the file are misled",
@@ -166,7 +166,7 @@ def operands_of_different_type(facts: LayerFacts) -> Iterator[Hit]:
         example=Example("counting", '<port id="4" precision="FP32">', '<port id="4" precision="I64">'),
     )
 )
-def declared_type_differs(facts: LayerFacts) -> Iterator[Hit]:
+def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
     """Outputs of a loop that are declared as another type than that of their Result."""
     for body in facts.layer.bodies:
         for entry in body.outputs:

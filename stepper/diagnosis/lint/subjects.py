@@ -1,4 +1,4 @@
-"""What a rule is asked about: a model, a layer, a loop or an If with all that the file says of it.
+"""Subjects of rules: a model, a layer, a loop or an If with all that the file says of it.
 
 Types and shapes are as declared; OpenVINO infers them anew (semantics 3.14), and they agree in what it writes.
 """
@@ -40,7 +40,7 @@ PASSING: Final = (*SHAPING, "Convert")
 _DEEPEST: Final = 32
 
 
-class LayerFacts:
+class LayerSubject:
     """A layer in its graph, and what the file says of what goes into it."""
 
     def __init__(self, model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> None:
@@ -160,7 +160,7 @@ def known_chain(graph: Graph, source: Source | None) -> tuple[Layer, tuple[Layer
     return None
 
 
-class BodyFacts(LayerFacts):
+class BodySubject(LayerSubject):
     """A layer with a body: what is inside, and who reads it there."""
 
     body: Body
@@ -246,7 +246,7 @@ _BROADCASTING: Final = frozenset(
 """Operations whose result is at least as large as each operand."""
 
 
-class LoopFacts(BodyFacts):
+class LoopSubject(BodySubject):
     """A TensorIterator or a Loop."""
 
     def __init__(self, model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> None:
@@ -260,7 +260,7 @@ class LoopFacts(BodyFacts):
 
     @cached_property
     def role_error(self) -> RoleError | None:
-        """What is wrong with the Parameter of the iteration number."""
+        """The fault of the Parameter of the iteration number."""
         try:
             roles_of(self.layer)
         except RoleError as error:
@@ -274,7 +274,7 @@ class LoopFacts(BodyFacts):
 
     @cached_property
     def control(self) -> Control:
-        """What begins and ends the loop."""
+        """Trip count and conditions of the loop."""
         return control(self.model, self.graph, self.layer)
 
     @cached_property
@@ -355,12 +355,12 @@ def _broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(max(sizes) for sizes in zip(*padded, strict=True))
 
 
-class IfFacts(LayerFacts):
+class IfSubject(LayerSubject):
     """An If."""
 
-    def sides(self) -> Iterator[BodyFacts]:
+    def sides(self) -> Iterator[BodySubject]:
         """Yield the facts of each side."""
         for body in self.layer.bodies:
-            side = BodyFacts(self.model, self.path, self.graph, self.layer)
+            side = BodySubject(self.model, self.path, self.graph, self.layer)
             side.body = body
             yield side

@@ -1,0 +1,19 @@
+"""All rules, and what finds the places where each is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import stepper.diagnosis.lint.rules  # noqa: F401  # each of its modules adds its own
+from stepper.diagnosis.lint.rule import FINDERS, REGISTERED, Finder, Rule, SubjectKind
+
+
+def rules() -> Mapping[str, Rule]:
+    """Return all rules by name, in the order of their ids."""
+    return MappingProxyType(dict(sorted(REGISTERED.items(), key=lambda item: item[1].id)))
+
+
+def finders(scope: SubjectKind) -> tuple[tuple[Rule, Finder], ...]:
+    """Return the rules that are asked about each of these, with what finds where they are broken."""
+    return tuple(FINDERS[scope])

@@ -1,0 +1,118 @@
+"""`stepper lint`: exit codes, selection, settings of a project, explanations, JSON and SARIF."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stepper.diagnosis.lint.examples import broken, sound, weights
+from stepper.diagnosis.lint.registry import rules
+from stepper.diagnosis.lint.rule import Rule
+from tests.cli.conftest import Call
+from tests.json_answers import checked
+
+
+def model(folder: Path, *names: str) -> Path:
+    """A model that breaks these rules, of which the first gives the model."""
+    chosen = [rules()[name] for name in names]
+    text = sound("counting") if not chosen else broken(_example(chosen[0]))
+    for rule in chosen[1:]:
+        example = _example(rule)
+        assert example.right in text
+        text = text.replace(example.right, example.wrong, 1)
+    path = folder / "model.xml"
+    path.write_text(text)
+    path.with_suffix(".bin").write_bytes(weights("counting"))
+    return path
+
+
+def _example(rule: Rule):  # type: ignore[no-untyped-def]
+    assert rule.example is not None and rule.example.base == "counting"
+    return rule.example
+
+
+def test_the_exit_code_is_that_of_the_gravest(call: Call, tmp_path: Path) -> None:
+    assert call("lint", model(tmp_path)).code == 0
+    assert call("lint", model(tmp_path)).out == "nothing is wrong\n"
+    noted = call("lint", model(tmp_path, "output-from-old-state"), "--ignore", "N204")
+    assert noted.code == 0 and noted.out.endswith("1 note\n")
+    assert call("lint", model(tmp_path, "trip-count-negative")).code == 1
+    two = call("lint", model(tmp_path, "two-back-edges-to-one-parameter", "unknown-purpose"))
+    assert two.code == 1 and "B201" in two.out and "P210" in two.out, "all faults in one go"
+    assert "Loop 'counting': two back edges lead to Parameter 'h'" in two.out
+
+
+def test_rules_are_selected_and_ignored_by_name_id_and_beginning(call: Call, tmp_path: Path) -> None:
+    path = model(tmp_path, "two-back-edges-to-one-parameter", "trip-count-negative")
+    for words, left in (
+        (("--select", "B"), {"B201"}),
+        (("--select", "trip-count-negative"), {"C205"}),
+        (("--ignore", "C2"), {"B201"}),
+        (("--select", "C205", "--ignore", "C205"), set()),
+    ):
+        answer = checked("lint", call("lint", path, *words, "--json").out)
+        assert {one["id"] for one in answer["findings"]} == left, words
+    wrong = call("lint", path, "--select", "loop-never-end")
+    assert wrong.code == 2 and "near is loop-never-ends" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("stepper.toml", '[lint]\nignore = ["C205"]\n'),
+        ("pyproject.toml", '[tool.stepper.lint]\nselect = ["B"]\n'),
+    ],
+)
+def test_a_project_has_settings(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    path = model(tmp_path, "two-back-edges-to-one-parameter", "trip-count-negative")
+    (tmp_path / name).write_text(text)
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    answer = checked("lint", call("lint", path, "--json").out)
+    assert {one["id"] for one in answer["findings"]} == {"B201"}
+    (tmp_path / name).write_text(text.replace("ignore", "ignores").replace("select", "selects"))
+    assert call("lint", path).code == 2 and "it may have select and ignore" in call("lint", path).err
+
+
+def test_a_finding_says_where_it_stands_and_what_to_do(call: Call, tmp_path: Path) -> None:
+    path = model(tmp_path, "two-back-edges-to-one-parameter")
+    (found,) = checked("lint", call("lint", path, "--json").out)["findings"]
+    assert 'to-layer="2"' in path.read_text().splitlines()[found["line"] - 1]
+    assert found["loop"]["name"] == "counting" and found["layer"]["name"] == "h" and found["part"] == "back edge"
+    assert found["details"]["second"]["name"] == "y" and found["remedy"]
+
+
+def test_every_rule_is_listed_and_explained(call: Call) -> None:
+    listed = checked("lint", call("lint", "--rules", "--json").out)["rules"]
+    assert [one["name"] for one in listed] == list(rules())
+    explained = call("lint", "--explain", "B201").out
+    assert "right (in a Loop)" in explained and 'from-layer="12"' in explained
+    assert call("lint").code == 2
+
+
+def test_sarif_names_rules_and_lines(call: Call, tmp_path: Path) -> None:
+    path = model(tmp_path, "two-back-edges-to-one-parameter", "trip-count-negative")
+    assert call("lint", path, "--sarif", tmp_path / "found.sarif").code == 1
+    log = json.loads((tmp_path / "found.sarif").read_text())
+    (run,) = log["runs"]
+    known = run["tool"]["driver"]["rules"]
+    assert log["version"] == "2.1.0" and len(known) == len(rules())
+    assert {one["ruleId"]: one["level"] for one in run["results"]} == {"B201": "error", "C205": "warning"}
+    for one in run["results"]:
+        assert known[one["ruleIndex"]]["id"] == one["ruleId"]
+        place = one["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"] == path.as_posix() and place["region"]["startLine"] > 1
+    over = call("lint", path, "--sarif", path)
+    assert over.code == 2 and path.read_text().startswith("<?xml"), "a model is not written over"
+
+
+def test_a_file_that_is_no_model_is_a_finding(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "broken.xml").write_text("<net")
+    found = call("lint", tmp_path / "broken.xml")
+    assert found.code == 1 and "F101 not-an-ir" in found.out
+    absent = call("lint", tmp_path / "absent.xml")
+    assert absent.code == 3 and "there is no such file" in absent.err
