@@ -126,7 +126,9 @@ def page_of(listed: FigureList, place: Path) -> str:
         words = shlex.join(word for word in figure.words if word != "--quiet" and not word.startswith("--caption="))
         command = f"`stepper export {words}`" if figure.in_frames else f"`stepper export {words} -o {figure.files[0]}`"
         lines += ["", f"{figure.caption}: {command}" if figure.caption else command]
-        lines += ["", *(f"![{figure.caption or figure.name}]({file})" for file in _pictures(figure, place))]
+        for file in _pictures(figure, place):
+            picture = "" if Path(file).suffix in FORMATS["html"].suffixes else "!"  # a page is a link
+            lines += ["", f"{picture}[{figure.caption or figure.name}]({file})"]
     return "\n".join([*lines, ""])
 
 

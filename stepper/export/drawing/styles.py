@@ -190,7 +190,6 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("fault-shade", fill="mark"),
     # steps: the iteration that is shown, and what is to come
     _rule("band", fill="now", stroke="now-edge", stroke_width="1.2"),
-    _rule("frame", "now", fill="now", stroke="now-edge", stroke_width="2"),
     _rule("box frame cell", "coming", fill="page", stroke="wire", stroke_dasharray="3 2.2"),
     _rule("input-strip output-strip", "coming", fill="page"),
     _rule("lane wire dots input-wire output-wire hair", "coming", stroke="wire"),
