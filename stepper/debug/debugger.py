@@ -685,7 +685,8 @@ class Debugger:
         from stepper.debug.moments.moment import MomentKind
 
         moment = Moment(MomentKind.BRANCH, text("branch", branch)) if branch else self.pinned
-        found = None if moment is None else self.moments.spread(moment)
+        is_run = moment is not None and moment.kind in (MomentKind.BRANCH, MomentKind.REFERENCE)
+        found = self.moments.spread(moment) if moment is not None and is_run else None
         if found is None:
             raise UsageError("an edit spreads between two branches: name another one, or make it A")
         found.go(lambda: self.machine.pause_requested)

@@ -25,6 +25,7 @@ class ValueRow(NamedTuple):
     """A value to be drawn: its name and shape, what is known of it, the words for its numbers.
 
     `key` tells it from others in the pane; `beside` stands at the right, a row a line; `made` iterations have run.
+    `shared` are other values with which it has one scale.
     """
 
     key: object
@@ -35,6 +36,7 @@ class ValueRow(NamedTuple):
     labels: tuple[str, ...] = ()
     beside: tuple[Row, ...] = ()
     made: int = 0
+    shared: tuple[ValueHistory, ...] = ()
 
     def last(self, now: int | None) -> str:
         """Return what the iteration of the moment has made, or else the one before."""
@@ -87,6 +89,10 @@ class Looks:
     def choose(self, key: object, way: str | None) -> None:
         """Have several numbers of a row become one in this way; None: as if nobody had chosen."""
         self._ways[key] = way or WAYS[0]
+
+    def follow(self, key: object, other: object) -> None:
+        """Look at a row as at another one."""
+        self._ways[key], self._kinds[key] = self.way(other), self.kind(other)
 
     def kind(self, key: object) -> ScaleKind | None:
         """Return the scale of a row; None: what suits its numbers."""
@@ -164,9 +170,10 @@ def _drawn(
     lines: list[list[Strip]] = [[] for _ in range(height)]
     notes: list[str] = []
     if values is not None:
-        drawn = RowPicture([values], axis, None, one.labels, way, looks.kind(one.key))
+        histories = [values, *(other for other in one.shared if other.elements == values.elements)]
+        drawn = RowPicture(histories, axis, None, one.labels, way, looks.kind(one.key))
         if drawn.form is Form.CATEGORIES and height == 1:  # no room to say what the letters mean
-            drawn = RowPicture([values], axis, Form.BARS, (), way, looks.kind(one.key))
+            drawn = RowPicture(histories, axis, Form.BARS, (), way, looks.kind(one.key))
         words = _in_words(values, axis, one.made, room) if drawn.form in (Form.BARS, Form.CATEGORIES) else []
         if words:
             return [words, *lines[1:]], []

@@ -19,8 +19,9 @@ from stepper.debug.iterations import slots
 from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.moments.frames import FoundFrame, FrameFinder
 from stepper.debug.moments.moment import GraphPlace, Moment, MomentKind, place_of_stack
-from stepper.debug.moments.spread import Spread
-from stepper.debug.moments.views import MomentValues, MomentView, OperationDifference, ValueKey
+from stepper.debug.moments.moment_values import MomentValues, ValueKey
+from stepper.debug.moments.spread import BesideIteration, Other, Spread
+from stepper.debug.moments.views import MomentView, OperationDifference
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.timeline import Timeline
@@ -154,21 +155,30 @@ class Moments:
             return MomentView(moment, title=title, spread=shown, problem=str(error), is_complete=True)
 
     def spread(self, moment: Moment) -> Spread | None:
-        """Return all iterations of now beside those of another branch or the reference, as far as `Spread.go` has come.
+        """Return all iterations of now beside those of A, as far as `Spread.go` has come; None where there is no A.
 
-        None of another moment.
+        Beside an iteration each stands beside that one, beside the iteration before each beside the one before it.
         """
         here = self._branches.name
-        other: str | ReferenceValues | None = None
+        other: Other | None = None
         if moment.kind is MomentKind.REFERENCE:
             other = self._timeline.reference
-        elif moment.kind is MomentKind.BRANCH and moment.branch != here and moment.branch in self._branches:
+        elif moment.kind is not MomentKind.BRANCH:
+            other = BesideIteration(moment, lambda: self._values_of_iteration(moment))
+        elif moment.branch != here and moment.branch in self._branches:
             other = moment.branch
         if other is None:
             return None
         if self._spread is None or not self._spread.is_of(other, here):
             self._spread = Spread(self._branches, other, here, self.tolerances_for(moment))
         return self._spread
+
+    def _values_of_iteration(self, moment: Moment) -> MomentValues | None:
+        """Return the values of the loop's body in an iteration that is pinned, at its end."""
+        last = max(at for at, step in enumerate(moment.place) if step.iteration is not None)
+        found = self.frame(moment, moment.place[: last + 1])
+        frame = None if found is None else found.frame
+        return None if frame is None else MomentValues(frame.program, moment.iteration, frame)
 
     def tolerances_for(self, moment: Moment) -> Tolerances:
         """Return those that were asked for, else those of the same kernels, or of other kernels."""

@@ -1,7 +1,8 @@
-"""Where an edit spreads: every operation in every iteration of two courses, and what became of the model's outputs.
+"""How every operation in every iteration differs from A, and of two courses what became of the model's outputs.
 
-Both courses are run beside the present from where they part to their ends, some iterations at a time. What was compared
-is kept for each run of a loop as cells, of which two iterations become one where there are too many.
+Two branches are both run beside the present from where they part to their ends, some iterations at a time. Beside a
+reference, an iteration, or always the iteration before the present branch alone is. What was compared is kept for each
+run of a loop as cells, of which two iterations become one where there are too many.
 """
 
 from __future__ import annotations
@@ -20,20 +21,27 @@ from stepper.debug.branches.differences import PlaceDifference, parting, state_d
 from stepper.debug.branches.edits import Edit, ValueEdit, same_edits
 from stepper.debug.branches.lockstep import ClosedIteration, Lockstep, closed_iterations
 from stepper.debug.moments.difference import Change, Difference, difference
+from stepper.debug.moments.moment import Moment, MomentKind
+from stepper.debug.moments.moment_values import MomentValues
 from stepper.debug.moments.output_changes import OutputChange, output_changes, output_sources
+from stepper.debug.overview.rows import LoopRows, loop_rows
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
-from stepper.engine.frames import LoopRun, loop_run
-from stepper.engine.program import Operation, Program, Value
+from stepper.engine.frames import Frame, LoopRun, loop_run
+from stepper.engine.program import LoopPlan, Operation, Program, Value
 from stepper.records import Brief
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.known_values import KnownValues
 from stepper.tensors.tolerances import Tolerances
 
 MOST_CELLS: Final = 2**20
 """Cells of one run of a loop, of 6 bytes each."""
 MOST_RUNS: Final = 64
 """Runs of loops of which cells are kept, the last ones."""
+_MOST_ELEMENTS: Final = 2**16
+"""Elements of a value of A that is kept for its picture."""
 _MEMORY: Final = 2**26
 """Bytes of snapshots that each of the two courses may keep."""
 
@@ -63,10 +71,11 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False):
     """The operations of one run of a loop over its iterations, a row for each `step` of these.
 
     `changes` are CODES, `relative` and `edited` stand beside: arrays of shape [rows, operations]. `iterations` of them
-    were compared, from 0 on.
+    were compared, from 0 on. `theirs` are the values of the loop's rows in A, where A runs as well: from the iteration
+    `began` on, before which both are the same.
     """
 
-    unshown: ClassVar = ("program", "changes", "relative", "edited")
+    unshown: ClassVar = ("program", "changes", "relative", "edited", "theirs")
 
     program: Program
     iterations: int
@@ -74,6 +83,8 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False):
     changes: Array
     relative: Array
     edited: Array
+    theirs: tuple[ValueHistory | None, ...] = ()
+    began: int = 0
 
     def at(self, row: int, operation: int) -> SpreadCell:
         """Return one cell."""
@@ -117,8 +128,8 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False):
 
 
 class SpreadView(Brief, Struct, frozen=True, eq=False):
-    """Two courses of a run beside each other: `a` and `b` are the names of the branches; or `a` the title of a
-    reference, if it `is_reference`.
+    """Two courses of a run beside each other: `a` and `b` are the names of the branches; of a reference `a` is its
+    title. Of another `kind` of A it is one course, each iteration beside A's.
 
     They part at the tick `parted` (None: they are the same), where `set_there` is what was set; `edits` are those of b
     in words, and `edited_iteration` that of the first. `cells` are those of the run of the loop that is looked at.
@@ -138,14 +149,26 @@ class SpreadView(Brief, Struct, frozen=True, eq=False):
     compared: int
     ends: tuple[str, str]
     is_complete: bool
-    is_reference: bool = False
+    kind: MomentKind = MomentKind.BRANCH
+
+    @property
+    def is_reference(self) -> bool:
+        """True if A is a reference."""
+        return self.kind is MomentKind.REFERENCE
+
+    @property
+    def is_of_runs(self) -> bool:
+        """True if two whole runs are beside each other, with outputs."""
+        return self.kind in (MomentKind.BRANCH, MomentKind.REFERENCE)
 
 
 class _CellsBuilder:
     """Cells of one run of a loop so far; rows are added in order."""
 
-    def __init__(self, program: Program, same_before: int) -> None:
+    def __init__(self, program: Program, same_before: int, rows: LoopRows | None) -> None:
         self.program = program
+        self._began, self._rows = same_before, rows
+        self._theirs = [] if rows is None else [KnownValues() for _ in rows.slots]
         self._operations = len(program.operations)
         self._step, self.reached = 1, 0
         self._changes = np.zeros((64, self._operations), np.uint8)
@@ -182,6 +205,21 @@ class _CellsBuilder:
         self._edited[row] |= edited
         self.reached = iteration + 1
 
+    def take(self, iteration: int, theirs: TheirValue) -> None:
+        """Take what A has of the loop's rows in an iteration."""
+        for slot, known in zip(() if self._rows is None else self._rows.slots, self._theirs, strict=True):
+            index = self.program.computed_at.get(slot)
+            if index is not None:
+                operation = self.program.operations[index]
+                value = theirs(operation, operation.outputs.index(slot))
+                if value is not None and np.size(value) <= _MOST_ELEMENTS:
+                    known.see(iteration, value)
+
+    def _histories(self) -> tuple[ValueHistory | None, ...]:
+        if self._rows is None:
+            return ()
+        return tuple(None if place is None else self._theirs[place].view() for place in self._rows.taken)
+
     def _halve(self) -> None:
         for name in ("_changes", "_relative", "_edited"):
             array = getattr(self, name)
@@ -195,22 +233,48 @@ class _CellsBuilder:
         if self._view is None:
             rows = -(-self.reached // self._step)
             parts = (self._changes[:rows].copy(), self._relative[:rows].copy(), self._edited[:rows].copy())
-            self._view = SpreadCells(self.program, self.reached, self._step, *parts)
+            self._view = SpreadCells(self.program, self.reached, self._step, *parts, self._histories(), self._began)
         return self._view
 
 
+class BesideIteration(Struct, frozen=True):
+    """An iteration, or always the one before, beside which each iteration of a run is; `find` returns its values."""
+
+    moment: Moment
+    find: Callable[[], MomentValues | None]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BesideIteration) and self.moment == other.moment
+
+    def __hash__(self) -> int:
+        return hash(self.moment)
+
+
+Other = str | ReferenceValues | BesideIteration
+"""A branch by name, a reference, or an iteration."""
+
+
 class Spread:
-    """A branch of a run beside another one, or beside a reference, compared a little at a time with `go`.
+    """A branch of a run beside another one, a reference or an iteration, compared a little at a time with `go`.
 
     The present stays. After SECONDS in all it is left, for what was found to stand.
     """
 
-    def __init__(self, branches: Branches, other: str | ReferenceValues, b: str, tolerances: Tolerances) -> None:
+    def __init__(self, branches: Branches, other: Other, b: str, tolerances: Tolerances) -> None:
         self._other = other
-        self.a, self.b = other if isinstance(other, str) else other.title, b
+        self.a, self.b = (
+            other if isinstance(other, str) else "" if isinstance(other, BesideIteration) else other.title,
+            b,
+        )
+        self._kind = MomentKind.BRANCH if isinstance(other, str) else MomentKind.REFERENCE
+        if isinstance(other, BesideIteration):
+            self._kind = other.moment.kind
+        self._pinned: MomentValues | None = None
+        self._before: tuple[LoopRun | None, Sequence[Value]] = None, ()
         self._branches, self._tolerances = branches, tolerances
         here = branches.timeline(b).branch()
-        self._sides = (branches.timeline(other).branch() if isinstance(other, str) else here, here)
+        there = _branch_of(other, b)
+        self._sides = (branches.timeline(there).branch() if there != b else here, here)
         self._edits = tuple(dict(side.edits) for side in self._sides)
         self._parted = parting(*self._sides) if isinstance(other, str) else 0
         self._seconds = 0.0
@@ -225,11 +289,11 @@ class Spread:
         self.is_complete = self._parted is None
         self._value_edits = [edit for edit in _all_edits(self._sides[1]) if isinstance(edit, ValueEdit)]
 
-    def is_of(self, other: str | ReferenceValues, b: str) -> bool:
+    def is_of(self, other: Other, b: str) -> bool:
         """True if this is of these two, with the edits that they have now."""
         if (other is not self._other and other != self._other) or b != self.b:
             return False
-        names = [name for name in (other if isinstance(other, str) else b, b) if name in self._branches]
+        names = [name for name in (_branch_of(other, b), b) if name in self._branches]
         if len(names) < len(self._edits):
             return False
         now = [self._branches.edits(name) for name in names]
@@ -281,13 +345,15 @@ class Spread:
             self._count,
             ends,
             self.is_complete,
-            not isinstance(self._other, str),
+            self._kind,
         )
 
     # --- the walk ------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         assert self._parted is not None
+        if isinstance(self._other, BesideIteration) and self._kind is MomentKind.ITERATION:
+            self._pinned = self._other.find()
         if not isinstance(self._other, str):
             side = self._sides[1]
             side.history.limit(_MEMORY)
@@ -313,19 +379,42 @@ class Spread:
 
     def _compare(self, a: ClosedIteration | None, b: ClosedIteration) -> None:
         program = b.frame.program
-        theirs = _values_of(a) if a is not None else self._referenced(b)
+        theirs = _values_of(a) if a is not None else self._theirs(b)
+        if theirs is None:
+            return
         changes, relative, edited = self._compared(theirs, b)
         builder = self._cells.get(b.run)
         if builder is None:
-            builder = self._cells[b.run] = _CellsBuilder(program, self._began.get(b.run, 0))
+            rows = self._rows_of(b.frame) if self._kind in (MomentKind.BRANCH, MomentKind.REFERENCE) else None
+            builder = self._cells[b.run] = _CellsBuilder(program, self._began.get(b.run, 0), rows)
             while len(self._cells) > MOST_RUNS:
                 self._cells.popitem(last=False)
-        builder.add(b.numbers[-1] if b.numbers else 0, changes, relative, edited)
+        iteration = b.numbers[-1] if b.numbers else 0
+        builder.add(iteration, changes, relative, edited)
+        builder.take(iteration, theirs)
         self._count += 1
+
+    def _rows_of(self, frame: Frame) -> LoopRows | None:
+        activation = frame.activation
+        if activation is None or not isinstance(activation.plan, LoopPlan):
+            return None
+        return loop_rows(activation.operation.layer, activation.plan, str(self._sides[1].machine.compiled.model.path))
+
+    def _theirs(self, b: ClosedIteration) -> TheirValue | None:
+        """Return what A has beside an iteration; None where it has nothing."""
+        if not isinstance(self._other, BesideIteration):
+            return self._referenced(b)
+        if self._kind is MomentKind.BEFORE:
+            (run, values), self._before = self._before, (b.run, tuple(b.frame.values))
+            return (lambda operation, output: values[operation.outputs[output]]) if run == b.run and values else None
+        pinned = self._pinned
+        if pinned is None or pinned.program is not b.frame.program:
+            return None
+        return lambda operation, output: pinned.held(operation.layer.id, output)
 
     def _referenced(self, b: ClosedIteration) -> TheirValue:
         reference, path = self._other, path_of(b.stack)
-        assert not isinstance(reference, str)
+        assert not isinstance(reference, str | BesideIteration)
 
         def value(operation: Operation, output: int) -> Value | None:
             return reference.value_at(ValuePlace(path, operation.layer, output, b.frame))
@@ -355,7 +444,7 @@ class Spread:
         machine = self._sides[1].machine
         if isinstance(self._other, str):
             self._outputs = output_changes(machine.compiled, self._sides[0].machine.outputs, machine.outputs)
-        elif machine.outputs is not None:
+        elif machine.outputs is not None and not isinstance(self._other, BesideIteration):
             theirs = [self._other.value_at(ValuePlace((), *one)) for one in output_sources(machine.compiled.main)]
             self._outputs = output_changes(machine.compiled, theirs, machine.outputs)
         self.is_complete = True
@@ -363,6 +452,13 @@ class Spread:
 
 TheirValue = Callable[[Operation, int], "Value | None"]
 """What an output of an operation is in A; None where A has none."""
+
+
+def _branch_of(other: Other, b: str) -> str:
+    """Return the branch in which A is, where it is in one; else that of now."""
+    if isinstance(other, BesideIteration):
+        return other.moment.branch or b
+    return other if isinstance(other, str) else b
 
 
 def _values_of(a: ClosedIteration) -> TheirValue:

@@ -9,10 +9,12 @@ import pytest
 
 import stepper
 from stepper.debug.debugger import Debugger
+from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.debug.moments import spread as module
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import CODES, SpreadView
 from stepper.debug.moments.texts import output_notes, spread_sentence
+from stepper.engine.frames import loop_run
 from tests.debug.debugged import SAMPLES
 from tests.debug.moments.test_moments import Run, collected, debugger_of, edited, expected, plain
 from tests.models import Graph, carried, joined, sliced
@@ -78,6 +80,58 @@ def test_what_became_of_the_outputs_in_facts_and_words() -> None:
     assert output_notes(back.outputs[0]).startswith("4 rows broken")
 
 
+def test_beside_an_iteration_every_other_one_is_compared_with_it_and_beside_the_one_before_with_that(
+    plain: Run,
+) -> None:
+    debugger = debugger_of(RWKV)
+    debugger.goto("wkv@5")
+    tick, run = debugger.machine.tick, loop_run(debugger.machine.stack)
+    for called, of in (("3", lambda _t: 3), ("before", lambda t: t - 1)):
+        debugger.pin(called)
+        assert debugger.pinned is not None
+        walk = debugger.moments.spread(debugger.pinned)
+        assert walk is not None and not walk.go(lambda: False)
+        found = walk.view(run)
+        cells = found.cells
+        assert found.is_complete and not found.is_of_runs and cells is not None and not found.outputs
+        for index, operation in enumerate(debugger.frame.program.operations):
+            name = operation.layer.name
+            for t in range(12):
+                one = cells.at(t, index)
+                if of(t) < 0:
+                    assert one.change is None
+                    continue
+                a, b = plain[name, of(t)], plain[name, t]
+                assert one.change is expected(a, b), (called, name, t)
+                if one.change is Change.NUMBER:
+                    with np.errstate(all="ignore"):
+                        gap, larger = np.abs(b.astype(float) - a), np.maximum(np.abs(a.astype(float)), np.abs(b))
+                        relative = np.nanmax(np.where(larger > 0, gap / larger, 0))
+                    assert one.relative == pytest.approx(relative, rel=1e-5)
+        assert debugger.machine.tick == tick, "the present stays"
+        with pytest.raises(stepper.UsageError, match="between two branches"):
+            debugger.spread()
+    debugger.set_value("wkv[0,0]", 1.0)
+    debugger.pin("3")
+    again = debugger.moments.spread(debugger.pinned)
+    assert again is not walk, "an edit makes another run"
+
+
+def test_what_the_loop_carries_and_puts_out_is_known_of_a_too(plain: Run) -> None:
+    debugger = after_edit()
+    cells = debugger.spread().cells
+    assert cells is not None and cells.began == 7
+    rows = IterationStatistics(debugger.timeline).view(1).rows
+    seen = 0
+    for one, theirs in zip(rows, cells.theirs, strict=True):
+        if theirs is not None and one.row.producer is not None:
+            name = one.row.producer.name
+            for t in range(7, 12):
+                np.testing.assert_array_equal(theirs.over(t, t + 1), np.ravel(plain[name, t]))
+            seen += 1
+    assert seen >= 4
+
+
 def accumulating(forward: bool, steps: int = 6) -> Graph:
     """Running sums of x, joined in the order of the iterations or against it."""
     net = Graph()
@@ -125,8 +179,6 @@ def test_many_iterations_are_bins_and_a_long_comparison_is_left_and_gone_on_with
     walk = debugger.moments.spread(debugger.pinned)
     assert walk is not None
     looked: list[SpreadView] = []
-    from stepper.engine.frames import loop_run
-
     while walk.go(lambda: True):
         looked.append(walk.view(loop_run(debugger.machine.stack)))
     assert len(looked) >= 190 and looked[5].compared < looked[50].compared

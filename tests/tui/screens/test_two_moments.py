@@ -12,6 +12,7 @@ from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
 from tests.compare.twins import X, recurrence
 from tests.tui.driven import Driven, drive
+from tests.tui.screens.grid.test_grid_screen import letters
 from tui.screens.main.screen import MainScreen
 from tui.theme import Look
 
@@ -70,6 +71,21 @@ def test_two_iterations_side_by_side_in_three_keys() -> None:
         assert line_of(listed, "wkv").split()[-1] not in ("=", "·") and "differ" in listed
         assert "A | now | difference" in driven.text("moments") and "numerator" in driven.text("moments")
         assert not driven.pane("graph").display and not driven.pane("value").display
+        await driven.filled()
+        strips = [line for line in driven.text("edges").splitlines() if line.startswith(" from A")]
+        outputs = [line for line in driven.text("scans").splitlines() if line.startswith(" from A")]
+        assert len(strips) == 2 and len(outputs) == 2, "each back edge and output has where it differs from A"
+        assert all(line.split()[2:3] == ["·"] for line in (*strips, *outputs)), "in the iteration of A nothing does"
+        await driven.type("view timeline")
+        await driven.filled()
+        chart = driven.text("chart").splitlines()
+        assert len([line for line in chart if line.startswith(" from A") and line.split()[2:3] == ["·"]]) == 4
+        await driven.type("view grid")
+        await driven.type("statistic difference")
+        assert "relative difference, shade by power of ten" in driven.text("grid")
+        shown = letters(driven, "wkv", 12)
+        assert not shown[2] and all(shown[:2] + shown[3:])
+        await driven.press("q", "q")
         await driven.type("A +1")
         assert "A  iteration 3   now iteration 3" in driven.text("top")
         assert {line.split()[-1] for line in driven.text("operations").splitlines()[1:9]} == {"="}

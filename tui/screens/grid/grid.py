@@ -63,7 +63,7 @@ class Grid(Pane):
         "▸ name ×9 is shape arithmetic, folded: Space opens it; its cells show only what is remarkable.\n"
         "Beside a reference a column has each row's largest difference, ≠ above tolerance, ! where the run first is;\n"
         "V goes on to the differences themselves, after the statistics. Where A is an iteration or a branch,\n"
-        "the column has the largest difference of the present iteration from A; of a branch V has them all, relative.\n"
+        "the column has the largest difference of the present iteration from A; V has those of all, relative.\n"
         "A click selects a cell, a double click or Enter goes there. + and - change its width; wide ones have numbers."
     )
 

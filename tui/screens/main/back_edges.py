@@ -19,7 +19,7 @@ from tui.pictures.axis import window
 from tui.pictures.heights import Want, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.frames import COUNTED
-from tui.screens.moments.marks import difference_strip, spread_cells
+from tui.screens.moments.marks import difference_strip, is_beside_run, spread_cells
 from tui.screens.moments.pairs import PAIR_LABEL, carried_rows
 from tui.state import State
 from tui.theme import GLYPHS
@@ -64,7 +64,7 @@ class BackEdges(LinkPane):
 
     def heading(self, width: int) -> list[Row]:
         """Return the columns' names at the right."""
-        beside = self.state.a is not None and (spread_cells(self.state) is not None or self.screen.has_class("-tiny"))
+        beside = is_beside_run(self.state) or (self.state.a is not None and self.screen.has_class("-tiny"))
         self.note = "entered: A | now" if beside else f"entered {GLYPHS['change']}" if self._edges() else ""
         return super().heading(width)
 
@@ -74,7 +74,7 @@ class BackEdges(LinkPane):
         if not edges:
             none = self.state.loop is not None or self.state.ending is not None
             return [[(" none" if none else " what a loop carries on stands here", "dim")], []]
-        if spread_cells(self.state) is not None or (self.state.a is not None and self.screen.has_class("-tiny")):
+        if is_beside_run(self.state) or (self.state.a is not None and self.screen.has_class("-tiny")):
             return self._beside_a(edges, width)
         known = by_parameter(self.state)
         columns = RowColumns(13 if width < 42 else 15, width - (22 if width < 42 else 24), 8)
@@ -83,11 +83,15 @@ class BackEdges(LinkPane):
         wants = [Want(*size_wanted(one.values, axis, one.labels)) for one in ones]
         height = self.app.size.height
         room = height - _BESIDE_TABS if self.app.size.width < 100 else (height - _AROUND) * 2 // 3
-        room = max(room + self._taller, len(edges))
+        cells = spread_cells(self.state)
+        room = max(room + self._taller - (0 if cells is None else len(edges)), len(edges))
         tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
         rows: list[Row] = []
         for edge, one, lines in zip(edges, ones, tall, strict=True):
             drawn = value_rows(one, axis, lines, columns, self._looks, self.palette, a=self.state.iterations_of_a)
+            strip = [] if cells is None else difference_strip(self, cells, edge.result, axis, columns.picture)
+            if strip:
+                drawn = [*drawn, [(" from A".ljust(columns.name), "dim"), *strip]]
             target = value_destination(self.state.loop_program, edge.parameter)
             rows += [linked(row, target) for row in drawn]
         return [*rows, []]

@@ -13,8 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.debug.inspection.views import BackEdgeView, ScanView, ValueView
+from stepper.debug.inspection.views import BackEdgeView, ScanView
 from stepper.debug.iterations.statistics import RowValues
+from stepper.debug.overview.facts import Row as LoopRow
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.engine.loops import is_backward
@@ -29,7 +30,7 @@ from tui.pictures.axis import Axis, mirrored, window
 from tui.pictures.heights import Want, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.back_edges import reach_of
-from tui.screens.moments.marks import difference_strip, spread_cells
+from tui.screens.moments.marks import histories_of_a, site_strip, spread_cells
 from tui.theme import GLYPHS
 
 _MOST_PIECES: Final = 200
@@ -42,7 +43,7 @@ class Growing(Struct, frozen=True, eq=False):
     """An output that grows: its name, its type now as text, the pieces by iteration, how many there are, may be.
 
     `room` None: how many there may be is not known. `is_backward`: each piece stands in front of the one before.
-    `made_by` is the value of the body from which they come.
+    `row` is the row of the loop that they are, `theirs` are the pieces of A, where that is another run.
     """
 
     key: object
@@ -54,7 +55,8 @@ class Growing(Struct, frozen=True, eq=False):
     is_backward: bool = False
     labels: tuple[str, ...] = ()
     target: Destination = Destination()
-    made_by: ValueView | None = None
+    row: LoopRow | None = None
+    theirs: ValueHistory | None = None
 
 
 class ScanGrowth(LinkPane):
@@ -91,21 +93,36 @@ class ScanGrowth(LinkPane):
         for one, axis in zip(found, axes, strict=True):
             size, is_picture = size_wanted(one.pieces, axis, one.labels)
             wants.append(Want(max(size, 2) if len(one.name) + len(one.type) + 2 > columns.name else size, is_picture))
-        room = max(self.size.height - 1, len(found))
+        cells = spread_cells(self.state)
+        extra = sum((one.theirs is not None) + (cells is not None) for one in found)
+        room = max(self.size.height - 1 - extra, len(found))
         tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
         rows: list[Row] = []
-        cells = spread_cells(self.state)
         for one, axis, lines in zip(found, axes, tall, strict=True):
             glyph = "←" if one.is_backward else GLYPHS["scan"]
             row = ValueRow(
                 one.key, (f" {glyph} ", "dim"), (one.name, ""), one.type, one.pieces, one.labels, made=one.count
             )
+            if one.theirs is not None and one.pieces is not None:
+                row = row._replace(shared=(one.theirs,))
             drawn = value_rows(row, axis, lines, columns, self._looks, self.palette, a=self.state.iterations_of_a)
-            strip = [] if cells is None else difference_strip(self, cells, one.made_by, axis, columns.picture)
+            if one.theirs is not None:
+                drawn = [*drawn, *self._of_a(one, row, axis, lines, columns)]
+            strip = [] if cells is None or one.row is None else site_strip(self, cells, one.row, axis, columns.picture)
             if strip:
-                drawn = [*drawn, [(" differs".ljust(columns.name), "dim"), *strip]]
+                drawn = [*drawn, [(" from A".ljust(columns.name), "dim"), *strip]]
             rows += [linked(line, one.target) for line in drawn]
         return rows
+
+    def _of_a(self, one: Growing, row: ValueRow, axis: Axis, lines: int, columns: RowColumns) -> list[Row]:
+        """Return the same output in A, by the same scale."""
+        assert one.theirs is not None
+        both = (one.theirs,) if one.pieces is None else (one.theirs, one.pieces)
+        theirs = row._replace(
+            key=(one.key, "A"), glyph=("   ", ""), name=("A", "a"), shape="", values=one.theirs, shared=both[1:]
+        )
+        self._looks.follow(theirs.key, one.key)
+        return value_rows(theirs, axis, max(lines, 1), columns, self._looks, self.palette)
 
     def _axis_of(self, one: Growing, room: int) -> Axis:
         """Return the cells of the pieces: by place, the last ones where there is no room for all."""
@@ -132,16 +149,18 @@ class ScanGrowth(LinkPane):
         room = reach_of(self.state)[1]
         history = self.state.loop_history
         rows = () if history is None else history.rows
+        a = histories_of_a(self.state)
+        ports = {one.row.port: place for place, one in enumerate(rows) if one.row.kind is RowKind.CONCATENATED}
+        inner = {one.row.inner.id: place for place, one in enumerate(rows) if one.row.kind is RowKind.BACK_EDGE}
         for scan in loop.scans:
-            known = next(
-                (one for one in rows if one.row.kind is RowKind.CONCATENATED and one.row.port == scan.output), None
-            )
-            yield self._scan(scan, known, room)
+            place = ports.get(scan.output, -1)
+            yield replace(self._scan(scan, rows[place] if place >= 0 else None, room), theirs=a.get(place))
         for edge in loop.back_edges:
-            if edge.collects_output:
-                found = self._collected(edge, room)
-                if found is not None:
-                    yield found
+            found = self._collected(edge, room) if edge.collects_output else None
+            if found is not None:
+                layer = edge.parameter.layer
+                place = -1 if layer is None else inner.get(layer.id, -1)
+                yield replace(found, row=rows[place].row if place >= 0 else None, theirs=a.get(place))
 
     def _scan(self, scan: ScanView, known: RowValues | None, room: int | None) -> Growing:
         loop = self.state.loop
@@ -156,7 +175,7 @@ class ScanGrowth(LinkPane):
             is_backward=is_backward(scan.slicing),
             labels=() if known is None else self.state.labels_at(known.row),
             target=Destination() if inner is None else value_destination(self.state.loop_program, inner),
-            made_by=inner,
+            row=None if known is None else known.row,
         )
 
     def _collected(self, edge: BackEdgeView, room: int | None) -> Growing | None:

@@ -184,7 +184,7 @@ class MainScreen(DebugScreen):
     def _tell_spread(self, state: State) -> None:
         """Say what became of the outputs as soon as that is known, unless something else was said meanwhile."""
         found = None if state.a is None else state.a.spread
-        if found is None:
+        if found is None or not found.is_of_runs:
             self._awaited = None
             return
         key = found.a, found.b, found.edits
@@ -204,7 +204,7 @@ class MainScreen(DebugScreen):
         a = self.host.state.a
         if a is None or self.has_graph:
             return "graph"
-        return "moments" if a.spread is None else "spread"
+        return "spread" if a.spread is not None and a.spread.is_of_runs else "moments"
 
     def turn_centre(self) -> bool:
         """Show the graph in place of the two moments, or these again; False where there is no A."""

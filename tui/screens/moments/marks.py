@@ -13,6 +13,8 @@ from textual.color import Color
 from stepper.debug.inspection.views import ValueView
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import SpreadCell, SpreadCells
+from stepper.debug.overview.facts import Row as LoopRow
+from stepper.tensors.histories import ValueHistory
 from tui.paint.pane import Pane
 from tui.paint.rows import Cell, Row
 from tui.pictures.axis import Axis
@@ -62,9 +64,40 @@ def spread_cells(state: State) -> SpreadCells | None:
     return cells if cells is not None and cells.program is program else None
 
 
+def is_beside_run(state: State) -> bool:
+    """True if A is another run, whole: a branch or a reference, of which all iterations are compared."""
+    found = None if state.a is None else state.a.spread
+    return found is not None and found.is_of_runs and spread_cells(state) is not None
+
+
+def histories_of_a(state: State) -> dict[int, ValueHistory]:
+    """Return the values in A of the rows of the loop that is shown, by their index, where A is another run.
+
+    Where both are the same up to somewhere, up to there those of now.
+    """
+    cells, history = spread_cells(state), state.loop_history
+    if cells is None or not is_beside_run(state) or history is None or len(cells.theirs) != len(history.rows):
+        return {}
+    found = {}
+    for index, (theirs, now) in enumerate(zip(cells.theirs, history.rows, strict=True)):
+        before = now.values.before(cells.began) if now.values is not None and cells.began else None
+        both = theirs if before is None else before if theirs is None else theirs.filled_up(before)
+        if both is not None:
+            found[index] = both
+    return found
+
+
 def worst_strip(pane: Pane, cells: SpreadCells, axis: Axis, width: int) -> Row:
-    """Return where any operation differs in each slot of an axis."""
-    return _strip(pane, cells, range(len(cells.program.operations)), axis, width)
+    """Return where any operation differs in each slot of an axis; beside an iteration any value of the loop's rows.
+
+    Of all operations some always differ from those of another iteration.
+    """
+    operations: Sequence[int] = range(len(cells.program.operations))
+    history = pane.state.loop_history
+    if not is_beside_run(pane.state) and history is not None:
+        sites = {one.row.producer.id for one in history.rows if one.row.producer is not None and not one.row.appends}
+        operations = [at for at in operations if cells.program.operations[at].layer.id in sites] or operations
+    return _strip(pane, cells, operations, axis, width)
 
 
 def difference_strip(pane: Pane, cells: SpreadCells, value: ValueView | None, axis: Axis, width: int) -> Row:
@@ -76,6 +109,15 @@ def difference_strip(pane: Pane, cells: SpreadCells, value: ValueView | None, ax
     if index is None or not axis.slots:
         return []
     return _strip(pane, cells, [index], axis, width)
+
+
+def site_strip(pane: Pane, cells: SpreadCells, row: LoopRow, axis: Axis, width: int) -> Row:
+    """Return where a row of the loop differs in each slot of an axis; empty where no operation gives it."""
+    site = row.producer
+    index = next(
+        (at for at, one in enumerate(cells.program.operations) if site is not None and one.layer.id == site.id), None
+    )
+    return [] if index is None or not axis.slots else _strip(pane, cells, [index], axis, width)
 
 
 def _strip(pane: Pane, cells: SpreadCells, operations: Sequence[int], axis: Axis, width: int) -> Row:

@@ -17,6 +17,7 @@ from tui.pictures.drawing import gaps, laid, put_rails, row_of, truth
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.base import DebugScreen
 from tui.screens.main.frames import COUNTED
+from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip, spread_cells
 from tui.screens.timeline.bar import EVENT_MARKS, outside_text
 from tui.screens.timeline.far_title import far_title
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
@@ -153,7 +154,17 @@ class TimelineChart(TimeAxisPane):
             return [[(f" {outside_text(state)}", "dim")]]
         span = self.span(width)
         tracks = list(self._tracks())
-        key = state.sweep, span, width, self.size.height, self.marks(), state.events, self.look, self._turned
+        key = (
+            state.sweep,
+            span,
+            width,
+            self.size.height,
+            self.marks(),
+            state.events,
+            self.look,
+            self._turned,
+            spread_cells(state),
+        )
         if self._drawn is None or self._drawn[0] != key:
             bands = self._bands(tracks, span, width)
             self._drawn = key, [*bands, *self._event_rows(tracks, span, width), [], self._here(span)]
@@ -180,18 +191,22 @@ class TimelineChart(TimeAxisPane):
         ones = [self._row_of(track) for track in tracks if track.kind != "condition"]
         sizes = [size_wanted(one.values, axis, one.labels) for one in ones]
         flat = sum(size <= 2 and not is_picture for size, is_picture in sizes)
-        room = self.size.height - 4 - _EVENT_ROWS - (len(tracks) - len(ones)) - 2 * flat
+        places = [one for one in ones if self._place_in_loop(one) >= 0]
+        extra = 0 if spread_cells(self.state) is None else len(places) * (3 if is_beside_run(self.state) else 1)
+        room = self.size.height - 4 - _EVENT_ROWS - (len(tracks) - len(ones)) - 2 * flat - extra
         each = max(room // max(len(ones) - flat, 1), 1)
         is_airy = each >= 4
         numbered = span.slot >= _NUMBERED and each > 4
         tall = [_height(size, each - is_airy, is_picture, plain=self.look.plain) for size, is_picture in sizes]
         now, marked = self.state.iteration, [mark.iteration for mark in self.marks() if mark.token == "now"]
         rows: list[Row] = []
+        theirs = histories_of_a(self.state)
         for one, lines, (_, is_picture) in zip(ones, tall, sizes, strict=True):
+            other = theirs.get(self._place_in_loop(one)) if theirs else None
             below = numbered and not is_picture and lines > 2
             beside: tuple[Row, ...] = ([(f"{clip(one.last(now), 6):>6} ", "")],)
             rows += value_rows(
-                one._replace(beside=beside),
+                one._replace(beside=beside, shared=() if other is None else (other,)),
                 axis,
                 lines - below,
                 columns,
@@ -201,8 +216,32 @@ class TimelineChart(TimeAxisPane):
                 a=self.state.iterations_of_a,
             )
             rows += [self._numbered(one, axis)] if below else []
+            rows += self._beside_a(one, axis, min(lines, max(lines // 2, 2)), columns)
             rows += [[]] if is_airy and lines > 1 else []
         return [*rows, *(self._condition(track, axis, width) for track in tracks if track.kind == "condition")]
+
+    def _beside_a(self, one: ValueRow, axis: Axis, lines: int, columns: RowColumns) -> list[Row]:
+        """Return the same value in A, where that is another run, and in which iterations it differs from A."""
+        index = self._place_in_loop(one)
+        cells, history = spread_cells(self.state), self.state.loop_history
+        if index < 0 or cells is None or history is None:
+            return []
+        names = columns.name
+        theirs = histories_of_a(self.state).get(index)
+        rows: list[Row] = []
+        if theirs is not None:
+            shared = () if one.values is None else (one.values,)
+            a = one._replace(key=(one.key, "A"), name=("A", "a"), shape="", values=theirs, beside=(), shared=shared)
+            self._looks.follow(a.key, one.key)
+            rows += value_rows(a, axis, lines, columns, self._looks, self.palette)
+        strip = site_strip(self, cells, history.rows[index].row, axis, columns.picture)
+        return [*rows, [(" from A".ljust(names), "dim"), *strip]] if strip else rows
+
+    def _place_in_loop(self, one: ValueRow) -> int:
+        """Return which of the loop's rows a band shows; -1 for a watch."""
+        history = self.state.loop_history
+        keys = [] if history is None else [loop_row(self.state, known.row, None, 0).key for known in history.rows]
+        return keys.index(one.key) if one.key in keys else -1
 
     def _row_of(self, track: TrackView) -> ValueRow:
         made = self.seen() + 1
