@@ -106,11 +106,11 @@ class Picture(Struct, frozen=True):
         if chosen.subject is FormatSubject.MODEL:
             raise UsageError(f"{format} is written from a model, not from a figure: stepper export --as {format}")
         if self.story is not None and chosen.name == "json":
-            return f"{json.dumps(story_data(self.story), indent=1, ensure_ascii=False)}\n".encode()
+            return _encoded(f"{json.dumps(story_data(self.story), indent=1, ensure_ascii=False)}\n")
         if chosen.subject is FormatSubject.RUN and self.trace is None:
             raise UsageError(f"--as {format} shows a run; it needs --view unrolled and inputs")
         content: str | bytes = writer_of(chosen)(self)
-        return content if isinstance(content, bytes) else content.encode()
+        return content if isinstance(content, bytes) else _encoded(content)
 
     def text(self, format: str) -> str:
         """Return the content of a file in a format of text."""
@@ -124,6 +124,11 @@ class Picture(Struct, frozen=True):
 
     def _repr_markdown_(self) -> str:
         return f"```mermaid\n{self.text('mermaid')}```"
+
+
+def _encoded(text: str) -> bytes:
+    """Return a text as UTF-8; what a path has that is no text is written as JSON escapes it."""
+    return text.encode("utf-8", "backslashreplace")
 
 
 def writer_of(format: FigureFormat) -> Callable[..., Any]:

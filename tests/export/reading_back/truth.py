@@ -39,7 +39,13 @@ class Run:
     error: str = ""
 
 
+MOST = 2_000
+"""Iterations of all loops that are kept; a test of larger ones would hold too much."""
+
+
 def run(model: Model, inputs: dict[str | int, np.ndarray]) -> Run:
+    """Step through a run, to its end or to where it fails. Raise ValueError for one that is too long."""
+    kept = 0
     machine = stepper.Machine(stepper.compile_model(model), stepper.bind_inputs(model, inputs))
     found, open_ = Run(), {}
     try:
@@ -56,6 +62,9 @@ def run(model: Model, inputs: dict[str | int, np.ndarray]) -> Run:
                 found.loops.setdefault(path, []).append(made)
                 _count(found, machine.stack, path, None)
             elif kind == "ITERATION" and layer.is_loop:
+                kept += 1
+                if kept > MOST:
+                    raise ValueError(f"more than {MOST} iterations")
                 open_[path].values.append(_values(event.frame))
                 open_[path].inner.append({})
                 _count(found, machine.stack, path, open_[path].count)
