@@ -235,7 +235,7 @@ def _textbook(
     book = textbook(trace)
     title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""
     text = " ".join(filter(None, (request.caption, f"A run of {loop.title}. {'; '.join((trace.ended, *facts))}.")))
-    made = textbook_page(book, width, title, text, is_slide=is_slide)
+    made = textbook_page(book, width, title, text, is_slide=is_slide, legend=request.legend)
     if made.left_out:
         request.warn(f"not drawn: {'; '.join(made.left_out)}")
     return Picture(figure, request, loop, trace, facts, made.drawing, made.times)

@@ -17,6 +17,7 @@ import stepper
 from stepper.cli import main
 from stepper.errors import UsageError
 from stepper.export.drawing.shapes import PageDrawing, Rectangle, TextLine
+from stepper.export.drawing.shapes import Path as Outline
 from stepper.export.exporter import draw
 from stepper.export.fonts import advance
 from stepper.export.picture import Picture
@@ -182,3 +183,30 @@ def test_other_formats_have_the_iterations_below_each_other() -> None:
     made = draw(sample("for_loop"), inputs, view="unrolled", direction="right")
     assert isinstance(made, Picture) and made.text("mermaid").startswith("flowchart")
     assert made.text("tikz").count("body") >= 2
+
+
+def test_the_side_of_the_if_that_ran_stands_in_each_iteration() -> None:
+    """The Collatz sequence halves even numbers (then) and triples odd ones (else)."""
+    shown = page("while_loop", 170)
+    numbers, number = [], 27
+    while number != 1:
+        numbers.append(number)
+        number = number // 2 if number % 2 == 0 else 3 * number + 1
+    iterations = [int(text) for text in texts(shown, "number") if text.isdigit()][:5]
+    sides = [text for text in texts(shown, "aside") if text in ("then", "else")]
+    assert sides == ["else" if numbers[k] % 2 else "then" for k in iterations]
+
+
+def test_torn_edges_cut_strips_and_wires_where_they_are() -> None:
+    """The corners of a torn strip are on the torn edges, and no upright line of a strip stands beside them."""
+    shown = page("date_normaliser", 170)
+    edges = [item.parts[0] for item in shown.items if isinstance(item, Outline) and item.style == "tear"]
+    assert len(edges) == 2
+    strips = [item for item in shown.items if isinstance(item, Outline) and item.style == "output-strip"]
+    assert len(strips) == 6, "two at each of three outputs"
+    for strip in strips:
+        middle = sum(x for x, _ in strip.parts[0]) / len(strip.parts[0])
+        edge = min(edges, key=lambda points: abs(points[0][0] - middle))
+        corners = {(round(x, 3), round(y, 3)) for x, y in edge}
+        inside = [(x, y) for x, y in strip.parts[0] if (round(x, 3), round(y, 3)) in corners]
+        assert len(inside) >= 2, "teeth of the edge are teeth of the strip"

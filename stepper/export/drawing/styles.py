@@ -176,6 +176,8 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("lane-tip", fill="back"),
     _rule("dots", stroke="ink", stroke_width="1", stroke_dasharray="0.01 2.6", stroke_linecap="round"),
     _rule("tear", stroke="wire", stroke_width="0.9"),
+    _rule("end-thin end-bar", fill="none", stroke="ink", stroke_width="0.9"),
+    _rule("end-bar", stroke_width="2.6"),
     _rule("hair", stroke="ink", stroke_width="0.5"),
     _rule("input-wire", stroke="in-edge", stroke_width="0.75"),
     _rule("input-wire-tip", fill="in-edge"),

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import output_role, roles_of
+from stepper.export.figures.builder import SIDES, body_prefix
 from stepper.export.figures.folding import accumulators
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
@@ -50,6 +51,7 @@ class Textbook(Struct, frozen=True):
     """Everything of a run that the figure shows; `conditions` are the verdicts of the iterations, where they count.
 
     `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.
+    `branch` is the If of the body, where there is just one, `sides` has which of its sides ran in each iteration.
     """
 
     title: str
@@ -63,6 +65,8 @@ class Textbook(Struct, frozen=True):
     starts: bool | None
     ended: str
     is_backward: bool
+    branch: str = ""
+    sides: Mapping[int, str] = {}
 
 
 def textbook(trace: LoopTrace) -> Textbook:
@@ -114,6 +118,7 @@ def textbook(trace: LoopTrace) -> Textbook:
         source = None if entry.input is None else outer.sources[layer.id][entry.input]
         if source is not None and outer.by_id[source.layer].type != "Constant":
             invariant.append(_short(outside[source.layer]))
+    branch, sides = _branch(trace, names)
     starts = next((bool(item.value) for item in trace.controls if item.name == "initial condition"), None)
     return Textbook(
         title=trace.loop.title,
@@ -127,7 +132,23 @@ def textbook(trace: LoopTrace) -> Textbook:
         starts=starts,
         ended=trace.ended,
         is_backward=bool(backward) and all(backward),
+        branch=branch,
+        sides=sides,
     )
+
+
+def _branch(trace: LoopTrace, names: Mapping[int, str]) -> tuple[str, dict[int, str]]:
+    """Return the name of the If of a body and the sides that ran by iteration; nothing unless there is just one If."""
+    found = [layer for layer in trace.loop.body.graph.layers if layer.bodies and not layer.is_loop]
+    if len(found) != 1:
+        return "", {}
+    (layer,) = found
+    ran: dict[int, str] = {}
+    for item in trace.iterations:
+        for body in layer.bodies:
+            if body_prefix("", layer, body) in item.sides:
+                ran[item.number] = SIDES[body.role]
+    return (_short(names[layer.id]) if ran else ""), ran
 
 
 def _conditions(trace: LoopTrace) -> dict[int, bool]:

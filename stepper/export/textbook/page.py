@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from stepper.errors import UsageError
+from stepper.export.drawing.legend import LegendForm, Sample, legend_drawn
 from stepper.export.drawing.shapes import POINTS, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
+from stepper.export.figures.labels import shortened
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.fonts import advance
 from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
@@ -29,6 +32,13 @@ _MARGIN: Final = 2.0
 _END: Final = 25.5
 _STRIP: Final = 15.0
 _PICTURE: Final = 54.0
+_MOST_SPREAD: Final = 26.0
+"""Points that a gap is wider at most, so that the figure is as wide as the page."""
+_TOOTH: Final = 6.0
+_DEPTH: Final = 2.2
+"""Teeth of a torn edge: their height, and how far they reach to both sides."""
+_NARROW_NAME: Final = 11
+_LEGEND_FORM: Final = LegendForm("aside", SMALL, 11, 4, 12)
 MOST_SHOWN: Final = 12
 """Iterations that are drawn at most."""
 PAGE_WIDTH: Final = 170 * 72 / 25.4
@@ -58,7 +68,7 @@ class TextbookPage(Struct, frozen=True):
 
 
 def textbook_page(
-    book: Textbook, width: float, title: str, description: str, *, is_slide: bool = False
+    book: Textbook, width: float, title: str, description: str, *, is_slide: bool = False, legend: bool = True
 ) -> TextbookPage:
     """Return the figure in a width in points. Raise UsageError, with the least width, where it does not fit."""
     wide = width >= WIDE
@@ -66,7 +76,11 @@ def textbook_page(
     for plan in _plans(book.count):
         page = _PageLayout(book, outputs, plan, width, is_wide=wide)
         if page.used <= width:
-            drawing = page.drawing(title, description, is_slide=is_slide)
+            drawing = page.drawing(title, description, is_slide=is_slide, legend=legend)
+            if is_slide and page.free > 1:  # in the middle below the title
+                free = page.free
+                page = _PageLayout(book, outputs, plan, width, is_wide=wide)
+                drawing = page.drawing(title, description, is_slide=True, legend=legend, space=free / 2)
             return TextbookPage(drawing, page.left_out, page.times)
     least = _PageLayout(book, outputs, _plans(book.count)[-1], width, is_wide=wide).used
     raise UsageError(
@@ -97,7 +111,7 @@ class _PageLayout:
     ) -> None:
         self.book, self.outputs, self.plan, self.width, self.is_wide = book, tuple(outputs), plan, width, is_wide
         strips = (*book.sliced, *outputs)
-        labels = [advance(_name(lane), SMALL, bold=True) for lane in (*book.carried, *strips)]
+        labels = [advance(self._name(lane), SMALL, bold=True) for lane in (*book.carried, *strips)]
         labels += [advance(lane.form, SMALL) for lane in strips]
         labels += [advance("goes on", SMALL, bold=True), advance("iteration", SMALL)]
         self.label = max(labels) + 4
@@ -116,26 +130,36 @@ class _PageLayout:
         self.cell = max(body, 42.0 if is_wide else 22.0)
         pitch = max([self.cell + self.gap, *cells, _PICTURE + 6 if pictured else 0.0])
         self.gap = pitch - self.cell
-        self.tear = (44.0 if is_wide else 36.0) if plan.last else 0.0
-        between = max(self.begin, 20.0)
+        self.tear = (46.0 if is_wide else 36.0) if plan.last else 0.0
+        self.between = max(self.begin, 20.0)
         self.places: dict[int, float] = {}
-        at = self.begin
-        for k in plan.first:
-            self.places[k] = at
-            at += pitch
-        if plan.last:
-            self.torn = (at - self.gap + between, at - self.gap + between + self.tear)
-            at = self.torn[1] + between
-            for k in plan.last:
-                self.places[k] = at
-                at += pitch
-        self.end = at - self.gap if plan.shown else self.gap
+        self._place(pitch)
         self.used = self.label + self.end + _END + _MARGIN
+        gaps = max(len(plan.shown) - bool(plan.last), 0) + 2 * bool(plan.last)
+        if gaps and self.used < width:  # the rest of the page goes to the gaps
+            more = min((width - self.used) / gaps, _MOST_SPREAD)
+            self.gap, self.begin, self.between = self.gap + more, self.begin + more, self.between + more
+            self._place(pitch + more)
         self.room = self.end + _END
+        self.tear_top = self.free = 0.0
         self.items: list[Shape] = []
         self.steps = _steps(plan)
         self.made: list[MadeShapes] = []
         self.bands: tuple[Rectangle, ...] = ()
+
+    def _place(self, pitch: float) -> None:
+        """Place the iterations along time."""
+        at = self.begin
+        for k in self.plan.first:
+            self.places[k] = at
+            at += pitch
+        if self.plan.last:
+            self.torn = (at - self.gap + self.between, at - self.gap + self.between + self.tear)
+            at = self.torn[1] + self.between
+            for k in self.plan.last:
+                self.places[k] = at
+                at += pitch
+        self.end = at - self.gap if self.plan.shown else self.gap
 
     @property
     def times(self) -> StepTimes:
@@ -166,20 +190,25 @@ class _PageLayout:
 
     # --- drawing ---------------------------------------------------------------------------------------------------
 
-    def drawing(self, title: str, description: str, *, is_slide: bool) -> PageDrawing:
-        """Return the drawing."""
+    def drawing(
+        self, title: str, description: str, *, is_slide: bool, legend: bool = True, space: float = 0
+    ) -> PageDrawing:
+        """Return the drawing; `space` is left free below the title."""
         y = _MARGIN
         if title:
             self.items.append(TextLine("slide" if is_slide else "number", _MARGIN, y + 10, title))
             y += 22 if is_slide else 14
+        y += space
         with self._made_in(self.book.count, known=True):
             y = self._headline(y)
         y = self._invariants(y)
-        above = y
+        above = self.tear_top = y
         for lane in self.book.sliced:
             y = self._strip(lane, y, above=True)
         y = self._numbers(y)
         top = y
+        if not self.book.sliced:
+            self.tear_top = top - 2
         rows = len(self.book.carried) + bool(self.book.conditions)
         bottom = top + max(_PITCH * (rows + 1), 34)
         self._cells(top, bottom)
@@ -194,10 +223,11 @@ class _PageLayout:
             y = self._strip(lane, y, above=False, wires=bottom if first else None) + 5
             first = False
         if self.plan.last:
-            self._torn(top - 2, y - 3)
+            self._torn(y - 3)
         self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
-        y = self._legend(y + 3)
+        y = self._legend(y + 3) if legend else y
         height = max(y, self.width * 9 / 16) if is_slide else y
+        self.free = height - y
         page = Rectangle("page", 0, 0, self.width, height)
         points = 1280 * POINTS / self.width if is_slide else 1.0
         name = title or self.book.title
@@ -237,10 +267,13 @@ class _PageLayout:
         if advance(text, SMALL, bold=True) > room:
             text = text.partition(":")[0]
         text = _fitting(text, room)
-        x = self._x(self.end + 17)
-        anchor, at = ("start", _MARGIN) if self.book.is_backward else ("end", self.width - _MARGIN)
+        mark, wide = self._x(self.end + 21.5), advance(text, SMALL, bold=True)
+        if self.book.is_backward:
+            anchor, at = "start", max(_MARGIN, min(mark - 2, self.width - _MARGIN - wide))
+        else:
+            anchor, at = "end", min(self.width - _MARGIN, max(mark + 2, _MARGIN + wide))
         self.items.append(TextLine("strong", at, y + 7, text, anchor))
-        self._mark_above = (x, y + 9.5)
+        self._mark_above = (mark, y + 9.5)
         return y + 12
 
     def _invariants(self, y: float) -> float:
@@ -263,8 +296,9 @@ class _PageLayout:
         return y + 12
 
     def _cells(self, top: float, bottom: float) -> None:
-        words = self._operations()
         for k, u in self.places.items():
+            side = self.book.sides.get(k)
+            words = [*self._operations(), *([side] if side else [])]
             with self._made_in(k, known=True):
                 middle = (top + bottom) / 2 - 4 * (len(words) - 1)
                 self._box("cell", u, u + self.cell, top, bottom - top, 3)
@@ -296,19 +330,19 @@ class _PageLayout:
         for index, k in enumerate(shown):
             begin = 0.0 if index == 0 else self.places[shown[index - 1]] + self.cell
             if index and shown[index - 1] != k - 1:
-                found.append((begin, self.torn[0] - 2, shown[index - 1] + 1, False))
-                begin = self.torn[1] + 2
+                found.append((begin, self.torn[0], shown[index - 1] + 1, False))
+                begin = self.torn[1]
             found.append((begin, self.places[k], k, True))
         return found
 
     def _carried(self, lane: ValueLane, y: float) -> None:
-        self.items.append(TextLine("of-carried", _MARGIN, y + 2.4, _name(lane)))
+        self.items.append(TextLine("of-carried", _MARGIN, y + 2.4, self._name(lane)))
         for begin, end, k, has_cell in self._spans():
             with self._made_in(k):
                 if has_cell:
-                    self._arrow("lane", begin, end, y)
+                    self._arrow("lane", self._torn_at(begin, y), end, y)
                 else:
-                    self._line("lane", (begin, y), (end, y))
+                    self._line("lane", (begin, y), (self._torn_at(end, y), y))
                 if k in lane.values:
                     style = "broken" if _is_broken(lane.values[k]) else "plain"
                     self._words(style, (begin + end) / 2 - 1.5, y - 2.2, self._text(lane, k))
@@ -317,7 +351,7 @@ class _PageLayout:
         self.items.append(TextLine("strong", _MARGIN, y + 2.4, "goes on"))
         for begin, end, k, _ in self._spans():
             with self._made_in(k):
-                self._line("dots", (begin, y), (end, y))
+                self._line("dots", (self._torn_at(begin, y), y), (self._torn_at(end, y), y))
                 verdict = self.book.starts if k == 0 else self.book.conditions.get(k - 1, True)
                 if verdict is not None:
                     self._words("plain", (begin + end) / 2 - 0.8, y - 2.2, str(bool(verdict)).lower())
@@ -329,27 +363,17 @@ class _PageLayout:
                     self._words("plain", u + 9, y - 2.2, str(self.book.conditions[k]).lower())
 
     def _end_mark(self, top: float, bottom: float) -> None:
-        for style, u in (("thin", self.end + 18.5), ("bar", self.end + 22)):
-            self._line(style, (u, top + 2), (u, bottom - 2))
+        for style, u in (("end-thin", self.end + 18.5), ("end-bar", self.end + 21.5)):
+            self._line(style, (u, top), (u, bottom))
         x, y = self._mark_above
-        self.items.append(
-            Path(
-                "hair",
-                (
-                    (
-                        (x + (4 if not self.book.is_backward else -4), y),
-                        (x + (4 if not self.book.is_backward else -4), top),
-                    ),
-                ),
-            )
-        )
+        self.items.append(Path("hair", (((x, y), (x, top - 2)),)))
 
     def _strip(self, lane: ValueLane, y: float, *, above: bool, wires: float | None = None) -> float:
         """Draw a tensor along its axis, a cell for each iteration; return where the next row begins."""
         kind = "input" if above else "output"
         pictured = self.is_wide and lane.is_vector
         high = _STRIP + (4 if pictured else 0)
-        self.items.append(TextLine(f"of-{kind}", _MARGIN, y + high / 2 - 0.8, lane.name))
+        self.items.append(TextLine(f"of-{kind}", _MARGIN, y + high / 2 - 0.8, self._name(lane)))
         self.items.append(TextLine("aside", _MARGIN, y + high / 2 + 7, lane.form))
         half = (self.cell + self.gap) / 2
         if lane.kind is LaneKind.LAST:
@@ -357,10 +381,10 @@ class _PageLayout:
         else:
             for k, u in self.places.items():
                 middle = u + self.cell / 2
-                begin = self.torn[1] - 2 if self.plan.last and k == self.plan.last[0] else middle - half
-                end = self.torn[0] + 2 if self.plan.last and k == self.plan.first[-1] else middle + half
+                begin = self.torn[1] if self.plan.last and k == self.plan.last[0] else middle - half
+                end = self.torn[0] if self.plan.last and k == self.plan.first[-1] else middle + half
                 with self._made_in(k, known=above):
-                    self._box(f"{kind}-strip", begin, end, y, high)
+                    self._strip_cell(f"{kind}-strip", begin, end, y, high)
                     self._value(lane, k, middle, y, high, pictured=pictured)
                     x = self._x(middle)
                     if above:
@@ -372,6 +396,29 @@ class _PageLayout:
             with self._made_in(self.plan.first[-1] + 1 if self.plan.last else 0, known=above):
                 self._between(lane, y, high)
         return y + high + (10 if above else 4)
+
+    def _strip_cell(self, style: str, u0: float, u1: float, y: float, high: float) -> None:
+        """Draw a cell of a strip; where the page is torn its edge is."""
+        if not self.plan.last or (u0 != self.torn[1] and u1 != self.torn[0]):
+            self._box(style, u0, u1, y, high)
+            return
+        heights = [y, *self._teeth(y, y + high), y + high]
+        left = [(self._x(self._torn_at(u0, at)), at) for at in (heights if u0 == self.torn[1] else (y, y + high))]
+        right = [(self._x(self._torn_at(u1, at)), at) for at in (heights if u1 == self.torn[0] else (y, y + high))]
+        self.items.append(Path(style, ((*left, *reversed(right)),), closed=True))
+
+    def _teeth(self, top: float, bottom: float) -> list[float]:
+        """Return where between two heights the torn edge turns."""
+        first = math.floor((top - self.tear_top) / _TOOTH) + 1
+        last = math.ceil((bottom - self.tear_top) / _TOOTH)
+        return [self.tear_top + at * _TOOTH for at in range(first, last)]
+
+    def _torn_at(self, u: float, y: float) -> float:
+        """Return a place of time, moved onto the torn edge where it is on it."""
+        if not self.plan.last or u not in self.torn:
+            return u
+        at = (y - self.tear_top) / _TOOTH
+        return u - _DEPTH + 2 * _DEPTH * (1 - abs(at % 2 - 1))
 
     def _last(self, lane: ValueLane, y: float, high: float) -> None:
         """Draw the value of the last iteration alone."""
@@ -413,7 +460,8 @@ class _PageLayout:
             return
         hidden = range(self.plan.first[-1] + 1, self.plan.last[0])
         words = [self._text(lane, k) for k in hidden if k in lane.values]
-        text = " ".join(words) if len(words) == len(hidden) and not lane.is_vector else ""
+        is_whole = len(words) == len(hidden) and not lane.is_vector
+        text = " ".join(words) if is_whole else ""
         if text and advance(text, SMALL) > self.tear - 6:
             half = len(words) // 2 + len(words) % 2
             lines = [" ".join(words[:half]), " ".join(words[half:])]
@@ -421,46 +469,48 @@ class _PageLayout:
             lines = [text] if text else []
         if not lines or any(advance(line, SMALL) > self.tear - 6 for line in lines):
             lines = [f"{len(hidden):,} pieces" if len(hidden) > 1 else "1 piece"]
+            found = [lane.values[k].statistics for k in hidden if k in lane.values]
+            numbers = [one.min for one in found if one is not None and isinstance(one.min, (int, float))]
+            if is_whole and numbers and len(numbers) == len(hidden) and all(map(math.isfinite, numbers)):
+                low, high_ = (_number(bound, self._decimals(lane)) for bound in (min(numbers), max(numbers)))
+                if max(advance(low, SMALL), advance(f"to {high_}", SMALL)) <= self.tear - 6:
+                    lines = [low, f"to {high_}"]
         for index, line in enumerate(lines):
             self._words("aside", sum(self.torn) / 2, y + high / 2 + 2.6 + 8 * index - 4 * (len(lines) - 1), line)
 
-    def _torn(self, top: float, bottom: float) -> None:
+    def _torn(self, bottom: float) -> None:
         """Draw the torn edges."""
-        steps = max(2, int((bottom - top) / 6))
+        heights = [self.tear_top, *self._teeth(self.tear_top, bottom), bottom]
         for side in self.torn:
-            points = [
-                (self._x(side) + (2.2 if at % 2 else -2.2), top + (bottom - top) * at / steps)
-                for at in range(steps + 1)
-            ]
-            self.items.append(Path("tear", (tuple(points),)))
+            self._line("tear", *((self._torn_at(side, y), y) for y in heights))
 
     def _legend(self, y: float) -> float:
         """Explain the lines that occur."""
-        entries: list[tuple[str, str]] = []
+        samples: list[Sample] = []
         if self.book.carried:
-            entries.append(("lane", "carried"))
+            samples.append(Sample(16, _lane_sample, "carried"))
         if self.book.conditions:
-            entries.append(("dots", "goes on while true, else ends"))
+            samples.append(Sample(22, _condition_sample, "goes on while true, else ends"))
         if self.book.sliced:
-            entries.append(("input-strip", "sliced"))
+            samples.append(Sample(14, partial(_strip_sample, style="input-strip"), "sliced"))
         if any(lane.kind is LaneKind.JOINED for lane in self.outputs):
-            entries.append(("output-strip", "output, piece by piece"))
+            samples.append(Sample(14, partial(_strip_sample, style="output-strip"), "output, piece by piece"))
+        if self.plan.last:
+            samples.append(Sample(12, _torn_sample, "iterations not drawn"))
         if any(lane.is_vector for lane in self.book.carried):
-            entries.append(("", "|x|: L2 norm of x"))
-        x, base = _MARGIN, y + 9
-        for style, words in entries:
-            wide = (20.0 if style else 0.0) + advance(words, SMALL)
-            if x > _MARGIN and x + wide > self.width - _MARGIN:
-                x, base = _MARGIN, base + 11
-            if style.endswith("strip"):
-                self.items += [Rectangle(style, x, base - 6, 7, 6), Rectangle(style, x + 7, base - 6, 7, 6)]
-            elif style:
-                self.items.append(Path(style, (((x, base - 2.5), (x + 15, base - 2.5)),)))
-            self.items.append(TextLine("aside", x + (19 if style else 0), base, words))
-            x += wide + 12
-        return base + 4
+            samples.append(Sample(0, lambda _x, _y: (), "|x|: L2 norm of x"))
+        if self.book.branch:
+            samples.append(Sample(0, lambda _x, _y: (), f"then, else: side of {self.book.branch} that ran"))
+        shapes, bottom = legend_drawn(samples, _MARGIN, y, self.width - 2 * _MARGIN, _LEGEND_FORM)
+        self.items += shapes
+        return bottom + 1
 
     # --- texts -----------------------------------------------------------------------------------------------------
+
+    def _name(self, lane: ValueLane) -> str:
+        """Return the name of a lane, shorter on a narrow page; of carried tensors their norm is drawn."""
+        name = lane.name if self.is_wide else shortened(lane.name, _NARROW_NAME)
+        return f"|{name}|" if lane.kind is LaneKind.CARRIED and lane.is_vector else name
 
     def _text(self, lane: ValueLane, k: int) -> str:
         return value_text(lane.values[k], self._decimals(lane), is_piece=lane.kind is not LaneKind.CARRIED)
@@ -500,8 +550,31 @@ def _fitting(text: str, room: float) -> str:
     return f"{text.rstrip(' ,;:')}…"
 
 
-def _name(lane: ValueLane) -> str:
-    return f"|{lane.name}|" if lane.kind is LaneKind.CARRIED and lane.is_vector else lane.name
+def _lane_sample(x: float, base: float) -> list[Shape]:
+    y, tip = base - 2.5, x + 16
+    head = Path("lane-tip", (((tip, y), (tip - 5, y - 2.1), (tip - 5, y + 2.1)),), closed=True)
+    return [Path("lane", (((x, y), (tip - 4, y)),)), head]
+
+
+def _condition_sample(x: float, base: float) -> list[Shape]:
+    y = base - 2.5
+    marks = [
+        Path(style, (((x + at, base - 7), (x + at, base + 1.5)),))
+        for style, at in (("end-thin", 17.5), ("end-bar", 20.5))
+    ]
+    return [Path("dots", (((x, y), (x + 15, y)),)), *marks]
+
+
+def _strip_sample(x: float, base: float, *, style: str) -> list[Shape]:
+    return [Rectangle(style, x + at, base - 6, 7, 6) for at in (0, 7)]
+
+
+def _torn_sample(x: float, base: float) -> list[Shape]:
+    heights = (base - 7.5, base - 4.5, base - 1.5, base + 1.5)
+    return [
+        Path("tear", (tuple((x + at + (0 if index % 2 else 3.4), y) for index, y in enumerate(heights)),))
+        for at in (1, 7)
+    ]
 
 
 def value_text(value: ValueSummary, decimals: int, *, is_piece: bool = False) -> str:
