@@ -82,6 +82,7 @@ GLYPHS: Final = {
     "false": "F",
     "free": "·",
     "focus": "▌",
+    "dot": "●",  # of an operation, where its wires begin and end
 }
 
 

@@ -21,7 +21,7 @@ from stepper.tensors.surveys import largest_of
 from tui.paint.rows import Row, cell_len, clip_end, elements, short_count, spark
 from tui.screens.graph.drawing import LEFT, RIGHT, BoxPlace, Drawing, GutterLane, Owner, Side
 from tui.screens.graph.levels import LEVELS, VALUE_WIDTH
-from tui.theme import break_glyph
+from tui.theme import GLYPHS, break_glyph
 
 PORTS: Final = (NodeKind.PARAMETER, NodeKind.RESULT)
 _LOOKS: Final = ("badbox", "now", "bad", "on", "away", "port", "done", "box")
@@ -137,7 +137,7 @@ def joined(cells: Cells, tones: Tones) -> Row:
     return row
 
 
-LINES: Final = " ╵╶└╷│┌├╴┘─┴┐┤┬┼"
+WIRES: Final = " ╵╶└╷│┌├╴┘─┴┐┤┬┼"
 DASHED: Final = " ╵╶└╷╎┌├╴┘╌┴┐┤┬┼"
 HEAVY: Final = " ╹╺┗╻┃┏┣╸┛━┻┓┫┳╋"
 """By links (up 1, right 2, down 4, left 8) the character of a cell."""
@@ -225,6 +225,9 @@ class Painter:
                 cells[arrow.x - left] = "▼"
                 into = arrow.target == self._cursor and arrow.owner[0] >= 0
                 tones[arrow.x - left] = "accent" if into else self._wire_tone(arrow.owner)
+        if y in drawing.dots and 0 <= drawing.dots[y][0] - left < width:
+            x, key = drawing.dots[y]
+            cells[x - left], tones[x - left] = GLYPHS["dot"], self._dot_tone(key)
         for key, box in drawing.boxes.get(y, ()):
             if box.x < left + width and box.x + box.width > left:
                 row = y - drawing.margin - box.y
@@ -241,8 +244,11 @@ class Painter:
         drawing = self._drawing
         links = bytearray(width)
         owners: list[Owner | None] = [None] * width
+        passing = drawing.passing.get(y, ())
         for run in drawing.across.get(y, ()):
             for x in range(max(run.begin, left), min(run.end, left + width - 1) + 1):
+                if x in passing:
+                    continue
                 links[x - left] |= (RIGHT if x < run.end else 0) | (LEFT if x > run.begin else 0)
                 self._own(owners, x - left, run.owner)
         for cell in drawing.along.get(y, ()):
@@ -252,7 +258,7 @@ class Painter:
         for place, link in enumerate(links):
             owner = owners[place]
             if link and owner is not None:
-                lines = DASHED if self._is_back(owner) else HEAVY if self._is_lit(owner) else LINES
+                lines = DASHED if self._is_back(owner) else HEAVY if self._is_lit(owner) else WIRES
                 cells[place] = lines[link]
                 tones[place] = self._wire_tone(owner)
 
@@ -299,6 +305,10 @@ class Painter:
             return "fresh" if self._is_lit(owner) else "wire"
         return "fresh" if self._is_fresh(key) else "wire"
 
+    def _dot_tone(self, key: int) -> str:
+        look = self._look(key)
+        return {"now": "accent", "badbox": "bad", "on": "accent"}.get(look, look)
+
     def _box_cells(self, key: int, box: Box, row: int, edge: int) -> list[tuple[str, str]]:
         drawing, tone = self._drawing, self._look(key)
         inner, label = box.width - 2, drawing.labels[key]
@@ -310,7 +320,7 @@ class Painter:
         if key in drawing.sides:
             return self._opened_cells(key, box, row, tone, corners)
         if box.height == 1:
-            pair = "()" if port else "{}" if is_lit else "[]"
+            pair = "()" if port else "{}" if is_lit else "  " if drawing.dots else "[]"
             text = f"{pair[0]}{centred(label, inner)}{pair[1]}"
         elif row == 0 or row == box.height - 1:
             # Of a box that is cut by the edge of the pane, what is left says its name.

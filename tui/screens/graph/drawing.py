@@ -21,13 +21,17 @@ from stepper.export.layout.geometry import Box, Lanes, LayeredLayout
 from stepper.export.layout.layered import back_lanes, lay_out
 from tui.paint.rows import cell_len, clip
 from tui.screens.graph.labels import body_of, label_in, type_of
-from tui.screens.graph.levels import LEVELS, SHORT, VALUE_WIDTH, Detail, Manner
+from tui.screens.graph.levels import LEVELS, LINES, SHORT, VALUE_WIDTH, Detail, Manner
+from tui.screens.graph.lines import WireColumns, order_of
 
 LANE: Final = 4
 """Cells between two lanes of the gutter."""
 MOST_KEPT: Final = 24
 """Drawings that are kept."""
 _FAR: Final = 10**6
+_LETTERS_IN_LINES: Final = 16
+"""Letters of names from which on the columns of wires stand apart."""
+_LEAST_LETTERS: Final = 9
 NO_SIGNS: Final[Mapping[int, str]] = MappingProxyType({})
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 
@@ -81,7 +85,8 @@ class Drawing(Struct, eq=False):
     """Everything that painting asks for, by row; rows count from the top of the margin.
 
     `signs` are the boxes that are words where a wire is cut; the wires of `carried` boxes are back edges. `sides` are
-    the bodies inside of boxes that are open.
+    the bodies inside of boxes that are open. `dots` are where wires begin and end of boxes that have none on their rim,
+    `passing` by row the cells in which a wire goes down alone, whatever crosses it.
     """
 
     graph: DrawnGraph
@@ -105,6 +110,8 @@ class Drawing(Struct, eq=False):
     along: dict[int, list[Crossed]] = field(default_factory=lambda: defaultdict(list))
     arrows: dict[int, list[Arrow]] = field(default_factory=lambda: defaultdict(list))
     boxes: dict[int, list[tuple[int, Box]]] = field(default_factory=lambda: defaultdict(list))
+    dots: dict[int, tuple[int, int]] = field(default_factory=dict)
+    passing: Mapping[int, AbstractSet[int]] = field(default_factory=dict)
 
     def add(self, segment: tuple[int, int, int, int], owner: Owner) -> None:
         """Index a straight run of cells by its rows."""
@@ -200,6 +207,8 @@ def drawn(
     carried: AbstractSet[int] = frozenset(),
 ) -> Drawing:
     """Lay out a program's graph, or a part of it, with the words of its signs."""
+    if manner.level == LINES and not signs:
+        return _in_lines(program, graph, manner)
     level = LEVELS[manner.level]
     beside = 7 + (VALUE_WIDTH + 1 if level.has_value else 0)
     letters = level.letters if manner.room is None else max(min(level.letters, manner.room - beside), 4)
@@ -225,6 +234,23 @@ def drawn(
     drawing.signs, drawing.carried, drawing.sides = signs.keys(), carried, sides
     _index(drawing)
     _put_lanes(drawing, lanes, names)
+    return drawing
+
+
+def _in_lines(program: Program, graph: DrawnGraph, manner: Manner) -> Drawing:
+    """Lay out a program's graph with an operation a row; columns of wires stand closer where names need the room."""
+    places = {operation.layer.id: place for place, operation in enumerate(program.operations)}
+    last = {node.key: max((places.get(layer, -1) for layer in node.layers), default=-1) for node in graph.nodes}
+    columns = WireColumns(order_of(graph, last), graph)
+    room = _FAR if manner.room is None else manner.room
+    step = 2 if room - 2 * columns.count - 2 >= _LETTERS_IN_LINES else 1
+    letters = max(min(LEVELS[LINES].letters, room - step * columns.count - 2), _LEAST_LETTERS)
+    labels = {node.key: label_in(program, node, letters, signed=True) for node in graph.nodes}
+    layout = columns.layout({key: (cell_len(label) + 2, 1) for key, label in labels.items()}, step)
+    drawing = Drawing(graph, layout, labels, {}, manner, 0, layout.width, layout.height, 0)
+    _index(drawing)
+    drawing.passing = {row: {column * step for column in some} for row, some in columns.passing().items()}
+    drawing.dots = {layout.boxes[key].y: (column * step, key) for key, column in columns.dots.items()}
     return drawing
 
 

@@ -13,7 +13,7 @@ from stepper.export.figures.drawn_graph import DrawnGraph, FoldingOptions, drawn
 from stepper.export.layout.ranking import rank_nodes
 from tui.screens.graph.drawing import LANE, Drawing, drawn
 from tui.screens.graph.labels import body_of
-from tui.screens.graph.levels import BOXES, LEVELS, MAP, NAMES, SHORT, TYPES, VALUES, Manner
+from tui.screens.graph.levels import BOXES, LEVELS, LINES, MAP, NAMES, SHORT, TYPES, VALUES, Manner
 
 MAP_ROOM: Final = (30, 8, 16)
 """From how many columns on there is a map beside a graph that does not fit, and its least and largest width."""
@@ -92,7 +92,7 @@ def _candidates(program: Program, graph: DrawnGraph, how: Fitting) -> Iterator[D
     ranks = _ranks(graph)
     manners = [
         Manner(level, how.width, lanes, how.unfolded, how.opened)
-        for level in range(TYPES, MAP, -1)
+        for level in range(TYPES, LINES, -1)
         for lanes in _lanes(graph, how.width)
     ]
     for level, parts in product((NAMES, SHORT), range(2, _MOST_PARTS + 1)):
@@ -103,6 +103,9 @@ def _candidates(program: Program, graph: DrawnGraph, how: Fitting) -> Iterator[D
     for manner in manners:
         if ranks * (LEVELS[manner.level].height + 1) - 1 <= how.height * manner.parts:
             yield drawn(program, graph, manner)
+    if not _opens(program, graph, how):
+        for parts in range(-(-len(graph.nodes) // how.height), _MOST_PARTS + 1):
+            yield drawn(program, graph, Manner(LINES, part_width(how.width, parts), False, how.unfolded, parts=parts))
 
 
 def _scrolled(program: Program, graph: DrawnGraph, how: Fitting, levels: tuple[int, ...]) -> Drawing:
@@ -124,6 +127,11 @@ def _lanes(graph: DrawnGraph, width: int) -> Iterator[bool]:
     if count and (LANE * count + 1) * _MOST_LANES <= width:
         yield True
     yield not count
+
+
+def _opens(program: Program, graph: DrawnGraph, how: Fitting) -> bool:
+    """True if a box of the graph is open: its inside needs more than a line."""
+    return any((id(program), node.key) in how.opened for node in graph.nodes)
 
 
 def _count_of_lanes(graph: DrawnGraph) -> int:

@@ -20,13 +20,14 @@ class Detail(NamedTuple):
 
 LEVELS: Final = (
     Detail("map", 1, 9, 1),
+    Detail("lines", 1, 28, 1),
     Detail("short names", 1, 9, 1),
     Detail("names", 1, 28, 2),
     Detail("boxes", 3, 40, 2),
     Detail("boxes with values", 3, 40, 2, has_value=True),
     Detail("boxes with types and values", 4, 40, 2, has_type=True, has_value=True),
 )
-MAP, SHORT, NAMES, BOXES, VALUES, TYPES = range(len(LEVELS))
+MAP, LINES, SHORT, NAMES, BOXES, VALUES, TYPES = range(len(LEVELS))
 VALUE_WIDTH: Final = 12
 """Cells of a value in a box, beside the name."""
 

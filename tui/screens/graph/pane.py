@@ -49,8 +49,9 @@ class BodyGraph(Pane):
     help_text: ClassVar[str] = (
         "The body: each box an operation, each wire a tensor; Constants, shape arithmetic and outputs that only\n"
         "grow are folded. Dashed lines at the right are the back edges, where there is room; else ↺ is at their ends.\n"
-        "Boxes are as large as they fit; + and - change that, down to a map of glyphs. Beside a graph that does not\n"
-        "fit there is its map: a click goes there. Arrows go along wires, Shift with arrows and a drag scroll.\n"
+        "Boxes are as large as they fit; + and - change that, down to lines (an operation a row, its wires left of it\n"
+        "with a dot at their ends) and a map of glyphs. Beside a graph that does not fit there is its map: a\n"
+        "click goes there. Arrows go along wires, Shift with arrows and a drag scroll.\n"
         "What you select is shown with the way to it from the inputs, in thick lines; v shows only what it reads,\n"
         "what reads it, and its cycle of back edges. Space opens a loop, an If or shape arithmetic in place.\n"
         "Of more than 1,000 operations those near the selected one are drawn, with … where a wire goes on and ↺ where\n"

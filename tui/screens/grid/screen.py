@@ -41,7 +41,7 @@ class GridScreen(DebugScreen):
     GridScreen.-below #more ValueStrip { border-top: none; border-left: solid $foreground 14%; }
     GridScreen.-below #more ValueStrip { width: 1fr; height: 100%; }
     GridScreen.-below #more GridHistory { width: 50; height: 100%; }
-    GridScreen.-ascii #more ValueStrip { border-top: ascii $foreground 14%; }
+    GridScreen.-ascii #more ValueStrip, GridScreen.-ascii GridPicture { border-top: ascii $foreground 14%; }
     GridScreen.-ascii.-below #more ValueStrip { border-top: none; border-left: ascii $foreground 14%; }
     """
     view_name = "grid"

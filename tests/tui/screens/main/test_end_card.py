@@ -111,7 +111,7 @@ def test_the_outputs_are_drawn_where_they_grew() -> None:
         tokens = next(line for line in lines if "Result_526" in line).split()
         assert tokens[-11:] == ["2", "0", "2", "6", "10", "1", "1", "10", "2", "0", "12"]
         place = next(at for at, line in enumerate(lines) if "Result_525" in line)
-        assert "f32[11,16]" in lines[place] + lines[place + 1] and "0–1" in "".join(lines[place : place + 4])
+        assert "f32[11,16]" in lines[place] + lines[place + 1] and "0 to 1" in "".join(lines[place : place + 4])
         assert "'prim::Loop/Loop'" in driven.text("loop") and "11 iterations" in driven.text("loop")
         await driven.press("S", "S")
         assert "outputs growing" in driven.text("scans") and "ended: condition became false" in driven.text("loop")

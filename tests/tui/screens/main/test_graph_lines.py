@@ -1,0 +1,114 @@
+"""The graph in lines, read back from what is painted: which operations are joined, in any room."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stepper
+from stepper.engine.program import Program
+from stepper.export.figures.drawn_graph import drawn_graph
+from tests.debug.debugged import SAMPLES
+from tests.tui.driven import Driven, drive
+from tests.tui.screens.main.test_graph_fits import random_body
+from tui.screens.graph.cells import Indices, Painter, Scene
+from tui.screens.graph.drawing import Drawing, drawn
+from tui.screens.graph.fitting import Fitting, fits, fitted
+from tui.screens.graph.labels import body_of
+from tui.screens.graph.levels import LINES, Manner
+from tui.screens.graph.pane import BodyGraph
+
+UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
+LINKS = {glyph: links for links, glyph in enumerate(" ╵╶└╷│┌├╴┘─┴┐┤┬┼")}
+
+
+def painted(program: Program, drawing: Drawing) -> list[str]:
+    scene = Scene(program, None, None, False, lambda _index: ())
+    painter = Painter(scene, drawing, Indices(program, drawing), {})
+    return ["".join(painter.cells(y, 0, drawing.width)[0]) for y in range(drawing.height)]
+
+
+def joined(rows: list[str]) -> set[tuple[int, int]]:
+    """Which rows are joined with which below: read from the characters alone."""
+    dots = [row.index("●") for row in rows]
+    found = set()
+    for y, x in enumerate(dots):
+        arrives = {x} if y and (dots[y - 1] == x or LINKS.get(rows[y - 1][x], 0) & DOWN) else set()
+        for way in (-1, 1):
+            arrives |= {at for at in _beside(rows[y], x, way) if LINKS[rows[y][at]] & UP}
+        found |= {(_from(rows, dots, at, y - 1), y) for at in arrives}
+    return found
+
+
+def _beside(row: str, x: int, way: int) -> list[int]:
+    """Where the horizontal line that begins at a dot turns off; it goes on behind what crosses it."""
+    towards, onwards, found = (RIGHT, LEFT, []) if way < 0 else (LEFT, RIGHT, [])
+    at = x + way
+    while 0 <= at < len(row):
+        links = LINKS.get(row[at], 0)
+        if links == UP | DOWN:  # another wire: what lies behind it?
+            at += way
+            continue
+        if not links & towards:
+            break
+        found += [at] if links & (UP | DOWN) else []
+        if not links & onwards:
+            break
+        at += way
+    return found
+
+
+def _from(rows: list[str], dots: list[int], x: int, y: int) -> int:
+    while dots[y] != x and LINKS[rows[y][x]] & UP:
+        y -= 1
+    return y
+
+
+def check(program: Program, drawing: Drawing) -> None:
+    graph = drawn_graph(program.graph, body_of(program))
+    row = {key: box.y for key, box in drawing.layout.boxes.items()}
+    assert sorted(row.values()) == list(range(len(graph.nodes)))
+    assert joined(painted(program, drawing)) == {(row[edge.source], row[edge.target]) for edge in graph.edges}
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([None, 60, 20]))
+def test_what_is_joined_is_what_is_read(seed: int, operations: int, room: int | None) -> None:
+    program = random_body(seed, operations)
+    drawing = drawn(program, drawn_graph(program.graph, body_of(program)), Manner(LINES, room))
+    check(program, drawing)
+
+
+@pytest.mark.parametrize("name", ["date_normaliser", "rwkv_overflow", "nested_loop", "reverse", "while_loop"])
+@pytest.mark.parametrize("room", [None, 38, 21])
+def test_bodies_of_the_samples_are_joined_as_they_are(name: str, room: int | None) -> None:
+    for program in stepper.compile_model(stepper.read_model(SAMPLES / name / "model.xml")).programs:
+        drawing = drawn(program, drawn_graph(program.graph, body_of(program)), Manner(LINES, room))
+        check(program, drawing)
+        assert room is None or drawing.width <= max(room, 2 * 12)
+
+
+def test_a_body_that_has_no_room_for_boxes_is_seen_whole_as_lines() -> None:
+    (body,) = [
+        one
+        for one in stepper.compile_model(stepper.read_model(SAMPLES / "rwkv_overflow" / "model.xml")).programs
+        if one.path
+    ]
+    drawing = fitted(body, Fitting(46, 22))
+    assert drawing.manner.level == LINES and drawing.manner.parts == 2 and fits(drawing, 46, 22)
+
+    async def script(driven: Driven) -> None:
+        graph = driven.app.screen.query_one(BodyGraph)
+        shown = driven.text("graph")
+        assert "lines" in shown.splitlines()[0] and "a part" not in shown and "exp_key" in shown
+        graph.focus()
+        before = driven.state.cursor
+        await driven.press("up")
+        assert driven.state.cursor not in (None, before)
+        await driven.press("minus")
+        assert "map" in driven.text("graph").splitlines()[0]
+        await driven.press("plus", "plus")
+        assert "short names" in driven.text("graph").splitlines()[0]
+
+    drive("rwkv_overflow", script, lines=("run-to wkv@5",), size=(120, 40))
