@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree
 
+from stepper.export.steps.motion import motion_rules, visible_times
+
 _ROW: Final = 24.4
 """Height of a row of the terminal in Textual's pictures."""
 _CLASS: Final = re.compile(r"\.(r\d+) \{ ([^}]*) \}")
-_STILL: Final = "@media print, (prefers-reduced-motion: reduce) { g { animation: none !important } }"
 
 
 def animated(frames: Sequence[str], seconds: Sequence[float]) -> str:
@@ -30,15 +31,15 @@ def animated(frames: Sequence[str], seconds: Sequence[float]) -> str:
     for row, where in shown.items():
         groups.setdefault(frozenset(where), []).append(row)
     rules = [f".{name} {{ {style} }}" for style, name in styles.items()]
-    body = []
+    body, times = [], []
     for number, (where, rows) in enumerate(groups.items()):
         if len(where) == len(frames):
             body.append(f"<g>{''.join(rows)}</g>")
             continue
-        rules.append(_keyframes(f"f{number}", where, seconds))
+        times.append(visible_times(f"f{number}", where, seconds))
         hidden = "" if len(frames) - 1 in where else ' visibility="hidden"'
         body.append(f'<g class="f{number}"{hidden}>{"".join(rows)}</g>')
-    head = head.replace("</style>", "\n".join([*rules, _STILL]) + "\n</style>", 1)
+    head = head.replace("</style>", "\n".join([*rules, motion_rules(times, sum(seconds))]) + "</style>", 1)
     return head + "\n".join(body) + tail
 
 
@@ -70,13 +71,3 @@ def _markup(tag: str, element: ElementTree.Element) -> str:
     attributes = "".join(f' {name}="{value}"' for name, value in element.attrib.items())
     text = (element.text or "").replace("&", "&amp;").replace("<", "&lt;")
     return f"<{tag}{attributes}>{text}</{tag}>" if text else f"<{tag}{attributes}/>"
-
-
-def _keyframes(name: str, where: frozenset[int], seconds: Sequence[float]) -> str:
-    """Return the rule that shows a group in its frames alone."""
-    total, at, steps = sum(seconds), 0.0, []
-    for index, duration in enumerate(seconds):
-        if index == 0 or (index in where) != (index - 1 in where):
-            steps.append(f"{at / total:.3%} {{ visibility: {'visible' if index in where else 'hidden'} }}")
-        at += duration
-    return f"@keyframes {name} {{ {' '.join(steps)} }}\n.{name} {{ animation: {name} {total:g}s step-end infinite }}"

@@ -297,10 +297,9 @@ class _PageLayout:
 
     def _cells(self, top: float, bottom: float) -> None:
         for k, u in self.places.items():
-            side = self.book.sides.get(k)
-            words = [*self._operations(), *([side] if side else [])]
+            side, words = self.book.sides.get(k), self._operations()
+            middle = (top + bottom) / 2 - 4 * (len(words) - (0 if side else 1))
             with self._made_in(k, known=True):
-                middle = (top + bottom) / 2 - 4 * (len(words) - 1)
                 self._box("cell", u, u + self.cell, top, bottom - top, 3)
                 self._words("number", u + self.cell / 2, middle, "body")
                 for index, word in enumerate(words):
@@ -309,6 +308,9 @@ class _PageLayout:
                     x = u + self.cell - 7
                     self.items.append(Path("input-wire", (((self._x(x), self._bus), (self._x(x), top - 4)),)))
                     self._head("input-wire", self._x(x), top)
+            if side:
+                with self._made_in(k):
+                    self._words("aside", u + self.cell / 2, middle + 8.5 * (len(words) + 1), side)
         if self._bus is not None:
             self._line("input-wire", (0, self._bus), (max(self.places.values()) + self.cell - 7, self._bus))
         if self.plan.last:

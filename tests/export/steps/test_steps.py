@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -107,6 +110,9 @@ def test_carried_values_come_to_be_when_they_enter_and_gaps_are_steps_of_their_o
         ]
         shown = [one.begin for one in drawing.steps if one.begin <= step.begin]
         assert entered == [str(numbers[k]) for k in shown]
+        sides = [text.text for text in texts(drawing.at(index).items) if text.text in ("then", "else")]
+        ran = ["else" if numbers[one.begin] % 2 else "then" for one in drawing.steps if not one.is_gap]
+        assert sides == ran[: len([one for one in drawing.steps[: index + 1] if not one.is_gap])]
 
 
 def test_the_band_walks_over_pages_of_one_size() -> None:
@@ -275,3 +281,27 @@ def test_an_svg_that_plays_shows_each_step_in_its_time_and_the_whole_where_nothi
     assert visible_texts(svg, None) == whole
     assert "<script" not in svg and svg.count("prefers-reduced-motion: no-preference") == 1
     assert len(re.findall(r' id="', svg)) == len(set(re.findall(r' id="([^"]+)"', svg)))
+
+
+def test_a_page_that_is_given_holds_for_every_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for preset, view, size in (("slide", "unrolled", ("1280", "720")), ("docs", "rolled", None)):
+        assert export("reverse", "--view", view, "--preset", preset, "--frames", str(tmp_path / preset)) == 0
+        for file in (tmp_path / preset).iterdir():
+            root = etree.parse(file).getroot()
+            assert size is None or (root.get("width"), root.get("height")) == size
+            assert float(root.get("width", 0)) <= 1280 and len(list(root.iter(f"{{{SVG['svg']}}}text"))) > 10
+    assert export("reverse", "--width", "120", "--animate", "-o", str(tmp_path / "small.svg")) == 2
+    assert "the figure does not fit into 120 pixels" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("--animate",), ("--as", "html")])
+def test_the_same_run_gives_the_same_bytes_whatever_the_hash_seed(words: tuple[str, ...], tmp_path: Path) -> None:
+    folder, made = SAMPLES / "nested_loop", []
+    for seed in ("1", "2"):
+        given = ("export", str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz"), *words)
+        code = f"import sys; from stepper.cli import main; sys.exit(main({given!r}))"
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": f"UTC-{seed}"}
+        made.append(
+            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=environment).stdout
+        )
+    assert made[0] == made[1] and len(made[0]) > 10_000
