@@ -55,6 +55,10 @@ class OverviewGrew(Message):
         super().__init__()
         self.overview = overview
 
+    def can_replace(self, message: Message) -> bool:
+        """True if a later picture waits already, which knows all that this one does."""
+        return isinstance(message, OverviewGrew | StateChanged)
+
 
 class Answered(Message):
     """The answer to a question that was asked of the debugger; an error is a text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from msgspec import Struct, ValidationError
@@ -23,9 +23,11 @@ from stepper.errors import SessionError, UsageError
 from stepper.query.address_resolution import Target, address_of, resolve
 from stepper.query.address_syntax import parse_address
 from stepper.query.formats import ensure_format
-from stepper.recording.reading.recording import Recording
-from stepper.recording.session_rows import Rows
 from stepper.records import as_data
+
+if TYPE_CHECKING:  # with SQLite, which a session that is not saved does not need
+    from stepper.recording.reading.recording import Recording
+    from stepper.recording.session_rows import Rows
 
 VERSION: Final = 1
 

@@ -147,7 +147,7 @@ def bar_scale(numbers: Array, *, log: bool | None = None) -> BarScale:
     low, high = _robust_range(finite)
     positive = finite[finite > 0]
     if log is None:
-        log = positive.size == finite.size and (high > WIDE * float(np.median(finite)) or high > _SPAN * low)
+        log = positive.size == finite.size and (high > WIDE * _percentile(np.sort(finite), 50) or high > _SPAN * low)
     if log and positive.size:
         least, largest = _robust_range(np.log(positive))
         return BarScale(float(np.exp(least)), float(np.exp(largest)), log=True)
@@ -222,6 +222,15 @@ def _percentile(ordered: Array, part: float) -> float:
     low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
     share, span = place - below, high - low
     return high - span * (1 - share) if share >= 0.5 else low + span * share
+
+
+def different(numbers: Array) -> Array:
+    """Return the numbers in order, each once, as np.unique does, which loads all of masked arrays for it."""
+    ordered = np.sort(numbers, axis=None)
+    begins = np.ones(ordered.size, bool)
+    begins[1:] = (ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1])
+    found: Array = ordered[begins]
+    return found
 
 
 def _finite(numbers: Array) -> Array:

@@ -21,6 +21,7 @@ from stepper.tensors.pictures import (
     Scale,
     ScaleKind,
     bar_scale,
+    different,
     digits,
     form_of,
     heights,
@@ -220,8 +221,8 @@ def _figure(level: float, width: int) -> str:
 def bar_row_scale(histories: Sequence[ValueHistory], kind: ScaleKind | None) -> BarScale:
     """Return the scale of a row of single numbers over all of its runs."""
     numbers = [np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)]
-    different = np.unique(np.concatenate(numbers))  # a run that has settled is more than its way there
-    return bar_scale(different, log=None if kind is None else kind is ScaleKind.LOG)
+    once = different(np.concatenate(numbers))  # a run that has settled is more than its way there
+    return bar_scale(once, log=None if kind is None else kind is ScaleKind.LOG)
 
 
 def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> list[list[Strip]]:
@@ -286,7 +287,7 @@ def form_on(form: Form, labels: tuple[str, ...], histories: Sequence[ValueHistor
 def categories(histories: Sequence[ValueHistory]) -> dict[int, str]:
     """Return a letter for each whole number, in their order; empty where they are more than a few, or only rise."""
     numbers = [np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)]
-    found = np.unique(np.concatenate(numbers))
+    found = different(np.concatenate(numbers))
     is_course = all(bool((np.diff(one) > 0).all()) for one in numbers if len(one) > 1)
     if len(found) > _FEW or is_course or not np.isfinite(found).all():
         return {}

@@ -245,9 +245,10 @@ class Driver:
         if not self.is_open and not self._made():
             return
         self._show(None)
+        quiet = 0.0  # nobody has pressed a key, for which there should be no other work
         while True:
             try:
-                job = self._jobs.get(timeout=_QUIET)
+                job = self._jobs.get(timeout=quiet)
             except Empty:
                 with self._debugger.working():
                     is_more = self._fill()
@@ -255,11 +256,14 @@ class Driver:
                     self._show(None)
                     continue
                 if self._run_on():
+                    quiet = _QUIET
                     continue
                 self._rest()
                 job = self._next_job()
             if job is None:
                 return
+            if isinstance(job, ExecuteLine):
+                quiet = _QUIET
             try:
                 with self._debugger.working():  # so that a pause is heeded from before it can be asked for
                     self._carry_out(job)
