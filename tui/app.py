@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from textual import events
 from textual.app import App
 from textual.binding import BindingType
-from textual.command import CommandPalette
 from textual.screen import Screen
 
 from stepper.debug.stop import Reason, Stop
@@ -24,7 +23,7 @@ from tui.actions.registry import actions
 from tui.command_line import CommandLine
 from tui.keys.keymap import key_for
 from tui.keys.keys import KEYS
-from tui.keys.palette import PALETTE_CSS, Actions
+from tui.keys.palette import ActionPalette, Actions
 from tui.messages import (
     Answered,
     FaultFound,
@@ -74,7 +73,6 @@ class StepperApp(App[int]):
     """The debugger on a screen. `lines` are commands to begin with."""
 
     TITLE = "stepper"
-    CSS = PALETTE_CSS
     COMMANDS: ClassVar = {Actions}
     BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = True
@@ -130,11 +128,20 @@ class StepperApp(App[int]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "stepper-light" if light else "stepper-dark"
+        self.stylesheet.set_variables(self.get_css_variables())  # before anything is styled
+        self._is_styled = True
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """So that themes that do not know of them work, too."""
         theme = self.current_theme
         return {"warm": theme.warning or "#e8a04c", "cool": theme.secondary or "#5b8fd9"}
+
+    def refresh_css(self, animate: bool = True) -> None:
+        """Style everything anew, but for the first time: all is styled as it comes, with the theme that is set."""
+        if self._is_styled:
+            self._is_styled = False
+        else:
+            super().refresh_css(animate)
 
     def get_default_screen(self) -> Screen[Any]:
         """Return the screen under all others."""
@@ -551,8 +558,8 @@ class StepperApp(App[int]):
 
     def action_command_palette(self) -> None:
         """Every action by name."""
-        if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
-            self.push_screen(CommandPalette(placeholder="an action", classes="-ascii" if self.look.ascii else None))
+        if not any(isinstance(screen, ActionPalette) for screen in self.screen_stack):
+            self.push_screen(ActionPalette(placeholder="an action", classes="-ascii" if self.look.ascii else None))
 
     def leave(self, code: int = 0) -> None:
         """End with this exit code; a movement under way is left where it is."""

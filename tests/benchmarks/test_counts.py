@@ -32,6 +32,7 @@ _LATER: Final = (
     "stepper.compare",
     "stepper.debug.branches.branches",
     "stepper.debug.breakpoints",
+    "stepper.debug.causes.locations",
     "stepper.debug.debugger",
     "stepper.debug.iterations",
     "stepper.debug.overview.runs",
@@ -51,7 +52,7 @@ _LATER: Final = (
     "tui.worker.snapshot",
 )
 """Modules that are loaded while the first picture is there already."""
-_MOST: Final = 175
+_MOST: Final = 165
 
 
 def test_the_first_picture_needs_no_debugger_no_kernels_and_no_other_screen(tmp_path: Path) -> None:

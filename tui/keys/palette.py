@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from tui.actions.registry import actions
@@ -13,14 +12,18 @@ from tui.registry import VIEWS
 from tui.screens.base import DebugScreen, ScreenHost
 from tui.theme import in_ascii
 
-PALETTE_CSS: Final = """
-CommandPalette SearchIcon { display: none; }
-CommandPalette > Vertical { background: $surface; }
-CommandPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
-CommandPalette CommandList { border-bottom: hkey $panel; scrollbar-color: $panel; scrollbar-background: $surface; }
-CommandPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
-CommandPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
-"""
+
+class ActionPalette(CommandPalette):
+    """The list of actions that lies over a screen."""
+
+    DEFAULT_CSS = """
+    ActionPalette SearchIcon { display: none; }
+    ActionPalette > Vertical { background: $surface; &:dark { background: $surface; } }
+    ActionPalette #--input { border: hkey $foreground 26%; border-bottom: none; }
+    ActionPalette CommandList { border-bottom: hkey $panel; scrollbar-color: $panel; scrollbar-background: $surface; }
+    ActionPalette.-ascii #--input { border: ascii $foreground 66%; border-bottom: none; }
+    ActionPalette.-ascii CommandList { border: ascii $foreground 66%; scrollbar-size: 0 0; }
+    """
 
 
 class Actions(Provider):

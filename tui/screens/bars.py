@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from stepper.debug.branches.names import ORIGINAL
-from stepper.debug.causes.texts import name_of, word_of
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.stop import Reason
 from tui.keys.keymap import Keymap, Situation, footer, gap_of
@@ -57,6 +56,8 @@ class TopBar(BarPane):
     def _found(self) -> Row:
         """Return what is wrong in the run that the overview shows."""
         births = () if self.state.overview is None else self.state.overview.births
+        from stepper.debug.causes.texts import word_of
+
         kinds = sorted({word_of(birth.cause.kind) for birth in births}, reverse=True)
         return [(", ".join(kinds), "bad"), ("   ", "")] if kinds else []
 
@@ -112,6 +113,8 @@ class TopBar(BarPane):
         if state.stop.reason is Reason.BREAK and (cause is None or not state.stop.is_interrupted):
             return "paused", "dim"
         if cause is not None and state.stop.is_interrupted:
+            from stepper.debug.causes.texts import name_of
+
             return f"{word}: {name_of(cause)}", "bad"
         return word, "dim"
 

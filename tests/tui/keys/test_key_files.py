@@ -19,6 +19,7 @@ from tui.keys.key_presets import PRESETS
 from tui.keys.key_table import lines
 from tui.keys.keymap import Dispatcher, footer, keys_of
 from tui.keys.keys import KEYS
+from tui.keys.palette import ActionPalette
 
 MAP = {
     "n": "next", "N": "reverse-next", "F10": "next", "s": "step", "S": "reverse-step", "F11": "step", "f": "finish",
@@ -177,7 +178,7 @@ def test_the_application_takes_them_and_tells_conflicts_at_the_start(tmp_path: P
             assert driven.state.view.tick == tick + 1
             await driven.press("ctrl+x", "ctrl+x")
             await driven.press("alt+x")
-            assert type(app.screen).__name__ == "CommandPalette"
+            assert isinstance(app.screen, ActionPalette)
             await driven.press("escape")
             await driven.press("question_mark")
             assert "Ctrl+N  n" in driven.text("help")

@@ -12,7 +12,6 @@ from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.causes.texts import scalar_text
 from stepper.debug.labels import label_of
 from stepper.debug.overview.facts import LoopFacts, Overview, Row, RowKind, choices_in
-from stepper.debug.overview.ports import places_named
 from stepper.debug.overview.programs import in_order, programs_of
 from stepper.engine.loops import EndReason
 from stepper.plain_values import json_number
@@ -46,6 +45,8 @@ def cards_of(overview: Overview, compiled: CompiledModel, labels: Labels) -> lis
     """Return the loops as cards, inner ones behind the outer one."""
     programs = programs_of(overview, compiled)
     letters = input_letters(overview, compiled, labels)
+    from stepper.debug.overview.ports import places_named  # the first picture has no lines
+
     places = places_named(overview, compiled, letters.keys())
     choices = {branch: choices_in(overview, branch) for branch in range(len(overview.branches))}
     found = []

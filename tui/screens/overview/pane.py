@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from textual import events
 
 from stepper.debug.causes.cause import NonFiniteKind
-from stepper.debug.causes.locations import address_at
 from stepper.debug.overview.facts import Overview, RowKind, RunState
 from stepper.debug.story.question import StoryQuestion
 from tui.paint.pane import Host, Pane
@@ -311,6 +310,8 @@ class OverviewPane(Pane):
         if not births:
             return ""
         cause = next((one.cause for one in births if one.cause.kind is NonFiniteKind.NAN), births[0].cause)
+        from stepper.debug.causes.locations import address_at
+
         found = address_at(cause.location, self.host.driver.compiled)
         return "" if found is None else str(replace(found, index=cause.element))
 
