@@ -83,16 +83,16 @@ def test_results_say_the_output_and_ports_say_how_they_cut(backward: bool, tmp_p
     way = "reversed, stride -2" if backward else "2 to -1, stride 2"
     assert lines["part"] == (f"sliced, axis 0, {way}, part_size 2 ← x",)
     assert lines["next_result"] == (
-        "last value → output 0 'Result final'",
-        "concatenated, axis 0, stride 2, part_size 2 → output 1 'Result all'",
+        "last value → output 0 'final'",
+        "concatenated, axis 0, stride 2, part_size 2 → output 1 'all'",
     )
 
 
-def test_an_end_mark_is_where_the_condition_can_become_false() -> None:
+def test_there_are_as_many_end_marks_as_ways_to_end() -> None:
     from tests.export.runs import picture
 
     marks = {
         name: sum(node.kind is NodeKind.END for node in picture(name, "rolled").figure.nodes)
         for name in ("while_loop", "for_loop", "nested_loop", "reverse")
     }
-    assert marks == {"while_loop": 1, "for_loop": 0, "nested_loop": 1, "reverse": 0}
+    assert marks == {"while_loop": 1, "for_loop": 1, "nested_loop": 3, "reverse": 1}

@@ -12,7 +12,16 @@ from stepper.export.drawing.styles import ROUNDED, classes_of
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, Thumbnail
 from stepper.export.fonts import HEADING_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.arrangement import arranged
-from stepper.export.layout.figure_layout import CELL, BoxShape, FigureLayout, FrameShape, Polyline, Text
+from stepper.export.layout.figure_layout import (
+    CELL,
+    BoxShape,
+    EndMark,
+    FigureLayout,
+    FrameShape,
+    Polyline,
+    PortShape,
+    Text,
+)
 from stepper.export.layout.geometry import Segment
 from stepper.export.picture import Picture
 
@@ -20,6 +29,9 @@ ROW: Final = 16
 MARGIN: Final = 14
 _INSET: Final = 2
 _HEADING: Final = 30
+_PORT: Final = 4.5
+_BAR: Final = 8.0
+"""Half of the height of an end mark; of a port half of its side."""
 _BELOW: Final = 16
 """Height of a line below the figure."""
 _LEGEND: Final = 420
@@ -110,6 +122,10 @@ def shapes_of(layout: FigureLayout, dx: float, dy: float) -> Iterator[Shape]:
         yield place.line(line)
     for box in layout.boxes:
         yield place.box(box)
+    for port in layout.ports:
+        yield place.port(port)
+    for mark in layout.marks:
+        yield place.mark(mark)
     for text in layout.texts:
         yield from place.text(text)
 
@@ -125,8 +141,9 @@ class _PagePlace:
         cluster = frame.cluster
         x, y = self.dx + frame.x * CELL, self.dy + frame.y * ROW
         items: list[Shape] = [Rectangle("frame", x, y, frame.width * CELL, frame.height * ROW, 8)]
-        items.append(TextLine("title", x + 10, y + 19, cluster.label))
-        items += [TextLine("small", x + 10, y + 19 + ROW * (at + 1), text) for at, text in enumerate(cluster.lines)]
+        left, top = x + 10 + frame.title[0] * CELL, y + 19 + frame.title[1] * ROW
+        items.append(TextLine("title", left, top, cluster.label))
+        items += [TextLine("small", left, top + ROW * (at + 1), text) for at, text in enumerate(cluster.lines)]
         return Group(tuple(items), classes_of(cluster), cluster.id)
 
     def box(self, box: BoxShape) -> Group:
@@ -154,6 +171,23 @@ class _PagePlace:
             items.append(Group(tuple(_thumbnail(node.thumbnail, *area)), "picture", area=area))
         return Group(tuple(items), classes_of(node), node.id, node.title)
 
+    def port(self, port: PortShape) -> Rectangle:
+        """Return a port of a frame."""
+        x, y = self._x(port.x), self.dy + port.y * ROW
+        return Rectangle("square", x - _PORT, y - _PORT, 2 * _PORT, 2 * _PORT)
+
+    def mark(self, mark: EndMark) -> Group:
+        """Return the final bar of music, thin and thick, on the rim of a frame."""
+        x, y = self.dx + mark.x * CELL, self._y(mark.y)
+        inwards = 1 if mark.at_left else -1
+        items: list[Shape] = [
+            Path(style, (((x + at * inwards, y - _BAR), (x + at * inwards, y + _BAR)),))
+            for style, at in (("thin", 7), ("bar", 2))
+        ]
+        anchor, below = "start" if mark.at_left else "end", ROW if mark.says_below else 4
+        items.append(TextLine("small", x + 12 * inwards, y + below, mark.node.label, anchor))
+        return Group(tuple(items), classes_of(mark.node), mark.node.id, mark.node.title)
+
     def line(self, line: Polyline) -> Group:
         """Return a wire with its heads and junctions."""
         items: list[Shape] = [Path("wire", tuple(self._stroke(segment, line) for segment in line.segments))]
@@ -178,8 +212,9 @@ class _PagePlace:
         x0, y0, x1, y1 = segment
         if y0 == y1 and x0 != x1:
             return (self._x(x0), self._y(y0)), (self._x(x1), self._y(y0))
-        begin = self.dy + (y0 + 1) * ROW if (x0, y0) in line.stubs else self._y(y0)
-        return (self._x(x0), begin), (self._x(x0), self._y(y1) + (6 if (x1, y1) in line.heads else 0))
+        begin = self.dy + y0 * ROW if (x0, y0) in line.ups else self._y(y0)
+        end = self.dy + (y1 + 1) * ROW if (x1, y1) in line.downs else self._y(y1)
+        return (self._x(x0), begin), (self._x(x0), end + (6 if (x1, y1) in line.heads else 0))
 
     def _x(self, column: int) -> float:
         return self.dx + column * CELL + CELL / 2

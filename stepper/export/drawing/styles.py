@@ -136,10 +136,13 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("box", "parameter input", fill="in", stroke="in-edge"),
     _rule("box", "result output concatenation", fill="out", stroke="out-edge"),
     _rule("box", "result output", stroke_width="2"),
-    _rule("box", "accumulator carried", fill="carried", stroke="back"),
+    _rule("box", "accumulator carried merged", fill="carried", stroke="back"),
+    _rule("box", "condition", fill="box", stroke="ink"),
+    _rule("square", fill="page", stroke="body-edge", stroke_width="1.4"),
     _rule("box", "group shapes ellipsis", stroke_dasharray="5 3"),
     _rule("wire", "back carried", stroke="back"),
     _rule("tip", "back carried", fill="back"),
+    _rule("frame", "nested", fill="box"),
     _rule("wire", "back", stroke_dasharray="5 4", stroke_dashoffset="5", stroke_linecap="butt"),
     _rule("wire", "ends", stroke="ink", stroke_dasharray="0.01 3.4", stroke_linecap="round", stroke_width="1.6"),
     _rule("tip", "ends", fill="ink"),
@@ -202,7 +205,9 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
 
 def classes_of(shape: FigureNode | Cluster) -> str:
     """Return the classes of a box or a frame."""
-    return f"{shape.kind}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
+    role = f" {shape.role}" if isinstance(shape, FigureNode) and shape.role else ""
+    ground = " nested" if isinstance(shape, Cluster) and shape.level % 2 else ""
+    return f"{shape.kind}{role}{ground}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
 
 
 def properties_of(shape: str, groups: str, colours: Palette) -> dict[str, str]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper.engine.loops import is_backward, whole_axis
 from stepper.engine.roles import Role, RoleError, output_role, roles_of
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
-from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, FramePort, NodeKind, PortRole
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.operands import constant_text, operands_text
+from stepper.export.loops.frame_ports import FramePorts
 from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
@@ -41,6 +44,7 @@ class FigureBuilder(Struct):
     clusters: list[Cluster] = field(default_factory=list)
     drawn: dict[str, DrawnBox] = field(default_factory=dict)
     _boxes: dict[str, Mapping[int, int]] = field(default_factory=dict)
+    _frames: dict[str, tuple[FramePort, ...]] = field(default_factory=dict)
 
     def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, prefix: str, cluster: str) -> DrawnGraph:
         """Return all of a graph; `layer` is the loop or If whose `body` it is. Ids begin with `prefix`."""
@@ -51,15 +55,63 @@ class FigureBuilder(Struct):
         id = f"{prefix}c{layer.id}"
         model = self.content.model
         facts = () if model is None else loop_facts(model, outer, layer)
-        self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent, facts))
+        place = len(self.clusters)
+        around = next((frame.level for frame in self.clusters if frame.id == parent), 0)
+        level = around + 1 if parent else 0
+        self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent, facts, level=level))
         for body in layer.bodies:
             inside = id
             if len(layer.bodies) > 1:
                 inside = f"{id}.{SIDES[body.role]}"
-                self.clusters.append(Cluster(inside, NodeKind.SIDE, SIDES[body.role], id))
+                self.clusters.append(Cluster(inside, NodeKind.SIDE, SIDES[body.role], id, level=level + 1))
             self._add(body.graph, body, layer, outer, body_prefix(prefix, layer, body), inside, depth)
         self._add_end(layer, prefix, id)
+        ports = FramePorts(self.content, layer, outer)
+        marks: dict[int, tuple[str, ...]] = {}
+        for entry in ports.ways_to_end:
+            mark = f"{body_prefix(prefix, layer, layer.bodies[0])}count"
+            marks[entry.input] = (mark,)
+            self.nodes.append(FigureNode(mark, NodeKind.END, entry.words, cluster=id))
+        inner = partial(self._inner, prefix, layer)
+        self._frames[id] = ports.drawn(inner, marks)
+        self.clusters[place] = replace(self.clusters[place], ports=self._frames[id])
         return id
+
+    def add_neighbours(self, layer: Layer, outer: Graph) -> None:
+        """Add what a loop or If that was added alone gets its inputs from, and what reads its outputs."""
+        labels, sources = labels_of(outer), outer.sources[layer.id]
+        known: dict[Source, str] = {}
+        for port in self._frames[f"c{layer.id}"]:
+            if port.is_output:
+                self._add_readers(layer, port, outer)
+                continue
+            source = sources[port.index]
+            if source is None or (
+                outer.by_id[source.layer].type == "Constant" and self.content.constants is not ConstantStyle.BOX
+            ):
+                continue
+            if source not in known:
+                known[source] = f"in{port.index}"
+                producer = outer.by_id[source.layer]
+                kind = NodeKind.INPUT if producer.type == "Parameter" else NodeKind.OPERATION
+                lines = (declared_text(producer.outputs[source.output]),)
+                label = excerpt(labels[producer.id])
+                self.nodes.append(FigureNode(known[source], kind, label, lines, title=str(producer)))
+            for target, edge_kind, label in self._targets(layer, port, ""):
+                self.edges.append(FigureEdge(known[source], target, edge_kind, label, enters=port.index))
+
+    def _add_readers(self, layer: Layer, port: FramePort, outer: Graph) -> None:
+        readers = [one for one in outer.layers if Source(layer.id, port.index) in outer.sources[one.id]]
+        if not readers:
+            return
+        id = f"out{port.index}"
+        kind = NodeKind.OUTPUT if readers[0].type == "Result" else NodeKind.OPERATION
+        named = [reader_name(outer, reader) for reader in readers]
+        more = f" and {len(named) - 2} more" if len(named) > 2 else ""
+        label, lines = f"{', '.join(named[:2])}{more}", (declared_text(layer.outputs[port.index]),)
+        self.nodes.append(FigureNode(id, kind, label, lines, title="; ".join(map(str, readers[:12]))))
+        for end in port.ends:
+            self.edges.append(FigureEdge(end, id, EdgeKind.PORT, output=port.index, leaves=port.index))
 
     def _add_end(self, layer: Layer, prefix: str, cluster: str) -> None:
         """Add the mark at which a loop ends whose condition can become false."""
@@ -68,10 +120,8 @@ class FigureBuilder(Struct):
         source = None if result is None else body.graph.sources.get(result, (None,))[0]
         if not layer.is_loop or result is None or source is None or body.graph.by_id[source.layer].type == "Constant":
             return
-        if any(back.from_layer == result for back in body.back_edges):
-            return  # its wire leaves below
         id = f"{body_prefix(prefix, layer, body)}end"
-        self.nodes.append(FigureNode(id, NodeKind.END, "ends if false", cluster=cluster))
+        self.nodes.append(FigureNode(id, NodeKind.END, "false: ends", cluster=cluster))
         self.edges.append(FigureEdge(self._inner(prefix, layer, body, result), id, EdgeKind.ENDS))
 
     def _add(
@@ -86,13 +136,14 @@ class FigureBuilder(Struct):
     ) -> DrawnGraph:
         drawn = drawn_graph(graph, body, self.content.folding(graph))
         self._boxes[prefix] = drawn.box_of
-        ports = port_lines(layer, body, outer)
+        ports, roles = port_lines(layer, body, outer), port_roles(layer, body)
         open_layers = {node.key: graph.by_id[node.key] for node in drawn.nodes if _opens(node, depth)}
         for node in drawn.nodes:
             if node.key in open_layers:
                 self.add_bodies(open_layers[node.key], graph, prefix, cluster, depth - 1)
             else:
-                self.nodes.append(self._node(graph, node, ports.get(node.key, ()), prefix, cluster))
+                made = self._node(graph, node, ports.get(node.key, ()), prefix, cluster)
+                self.nodes.append(replace(made, role=roles.get(node.key, PortRole.NONE)))
         self._add_edges(graph, drawn, open_layers, prefix)
         for edge in drawn.back_edges:
             source, target = f"{prefix}n{edge.tail}", f"{prefix}n{edge.head}"
@@ -136,17 +187,19 @@ class FigureBuilder(Struct):
         for edge in drawn.edges:
             if edge.target in opened:
                 continue
-            for source, kind, label in self._sources(edge.source, edge.output, opened, prefix):
-                self._add_edge(FigureEdge(source, f"{prefix}n{edge.target}", kind, label, edge.output))
+            for source, kind, label, leaves in self._sources(edge.source, edge.output, opened, prefix):
+                target = f"{prefix}n{edge.target}"
+                self._add_edge(FigureEdge(source, target, kind, label, edge.output, leaves=leaves))
         folded = {constant for node in drawn.nodes for constant in node.constants}
         for layer in opened.values():
-            for index, tensor in enumerate(graph.sources[layer.id]):
+            for port in self._frames[f"{prefix}c{layer.id}"]:
+                tensor = None if port.is_output else graph.sources[layer.id][port.index]
                 if tensor is None or tensor.layer in folded:
                     continue
-                found = self._sources(drawn.box_of[tensor.layer], tensor.output, opened, prefix)
-                for source, _, _ in found:
-                    for target, label in self._targets(layer, index, prefix):
-                        self._add_edge(FigureEdge(source, target, EdgeKind.PORT, label, tensor.output))
+                for source, _, _, leaves in self._sources(drawn.box_of[tensor.layer], tensor.output, opened, prefix):
+                    for target, kind, label in self._targets(layer, port, prefix):
+                        led = FigureEdge(source, target, kind, label, tensor.output)
+                        self._add_edge(replace(led, enters=port.index, leaves=leaves))
 
     def _add_edge(self, edge: FigureEdge) -> None:
         if edge not in self.edges[-8:]:
@@ -154,28 +207,30 @@ class FigureBuilder(Struct):
 
     def _sources(
         self, key: int, output: int, opened: Mapping[int, Layer], prefix: str
-    ) -> Iterator[tuple[str, EdgeKind, str]]:
-        """Yield the sources of a tensor: a node, or the Results of an opened layer, with the role of the port."""
+    ) -> Iterator[tuple[str, EdgeKind, str, int]]:
+        """Yield the sources of a tensor: a node, or the Results of an opened layer, with the role and the output."""
         if key not in opened:
-            yield f"{prefix}n{key}", EdgeKind.DATA, ""
+            yield f"{prefix}n{key}", EdgeKind.DATA, "", -1
             return
         layer = opened[key]
         for body in layer.bodies:
             for entry in body.outputs:
                 if entry.output == output:
                     role = output_role(entry) if layer.is_loop else ""
-                    yield self._inner(prefix, layer, body, entry.result), EdgeKind.PORT, role
+                    yield self._inner(prefix, layer, body, entry.result), EdgeKind.PORT, role, output
 
-    def _targets(self, layer: Layer, index: int, prefix: str) -> Iterator[tuple[str, str]]:
-        """Yield the Parameters that an opened layer's input leads to; the cluster for a trip count or condition."""
-        reached = False
-        for body in layer.bodies:
-            for entry in body.inputs:
-                if entry.input == index:
-                    reached = True
-                    yield self._inner(prefix, layer, body, entry.parameter), input_role(layer, entry)
-        if not reached:
-            yield f"{prefix}c{layer.id}", "control"
+    def _targets(self, layer: Layer, port: FramePort, prefix: str) -> Iterator[tuple[str, EdgeKind, str]]:
+        """Yield what an opened layer's input leads to: Parameters, an end mark, or its frame for a condition."""
+        roles = {
+            self._inner(prefix, layer, body, entry.parameter): input_role(layer, entry)
+            for body in layer.bodies
+            for entry in body.inputs
+            if entry.input == port.index
+        }
+        for end in port.ends:
+            yield (end, EdgeKind.PORT, roles[end]) if end in roles else (end, EdgeKind.ENDS, "")
+        if not port.ends:
+            yield f"{prefix}c{layer.id}", EdgeKind.PORT, "condition"
 
     def _inner(self, prefix: str, layer: Layer, body: Body, identity: int) -> str:
         """Return the box of a Parameter or Result of an opened layer's body."""
@@ -239,6 +294,16 @@ def port_lines(layer: Layer | None, body: Body | None, outer: Graph | None) -> d
     return {key: tuple(dict.fromkeys(texts)) for key, texts in lines.items()}
 
 
+def port_roles(layer: Layer | None, body: Body | None) -> dict[int, PortRole]:
+    """Return the roles of Parameters and Results of a loop's body that are drawn in a way of their own."""
+    if layer is None or body is None or not layer.is_loop:
+        return {}
+    found = dict.fromkeys(roles_of(layer).merged_from, PortRole.CARRIED)
+    conditions = [output.result for output in body.outputs if output_role(output).is_condition]
+    outputs = {output.result for output in body.outputs if output.output is not None}
+    return found | {result: PortRole.CONDITION for result in conditions if result not in outputs}
+
+
 def _port_text(role: str, slicing: Slicing | None) -> str:
     """Return the role of an entry and how it cuts or joins: `merged`, `concatenated, axis 0, reversed`."""
     return role if slicing is None else f"{role}, {axis_text(slicing)}"
@@ -269,8 +334,13 @@ def _to(output: OutputMapping, layer: Layer, outer: Graph | None) -> str:
     wanted = Source(layer.id, output.output)
     readers = () if outer is None else (one for one in outer.layers if wanted in outer.sources[one.id])
     reader = next(iter(readers), None)
-    named = "" if reader is None or outer is None else f" '{shortened(excerpt(labels_of(outer)[reader.id]), 20)}'"
+    named = "" if reader is None or outer is None else f" '{shortened(reader_name(outer, reader), 20)}'"
     return f" → output {output.output}{named}"
+
+
+def reader_name(outer: Graph, reader: Layer) -> str:
+    """Return the label of what reads an output; of a Result its name alone."""
+    return excerpt(short_names_of(outer)[reader.id] if reader.type == "Result" else labels_of(outer)[reader.id])
 
 
 def declared_lines(layer: Layer) -> tuple[str, ...]:

@@ -91,6 +91,14 @@ class LegendEntry(Struct, frozen=True):
     words: str
 
 
+class PortRole(StrEnum):
+    """Role of a Parameter or Result that is drawn in a way of its own."""
+
+    NONE = ""
+    CARRIED = "merged"
+    CONDITION = "condition"
+
+
 class Thumbnail(Struct, frozen=True):
     """A tensor as a small picture: rows of shades from 0 to 1 (None: not finite); one row alone is a sparkline."""
 
@@ -112,6 +120,7 @@ class FigureNode(Struct, frozen=True):
 
     `name` is that of an operation whose label is a formula: `half` of `Divide(·, 2)`.
     `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
+    `role` is that of a Parameter or Result that is drawn in a way of its own.
     """
 
     id: str
@@ -126,6 +135,7 @@ class FigureNode(Struct, frozen=True):
     thumbnail: Thumbnail | None = None
     idle: bool = False
     computed_by: tuple[str, ...] = ()
+    role: PortRole = PortRole.NONE
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -138,7 +148,9 @@ class FigureNode(Struct, frozen=True):
 class FigureEdge(Struct, frozen=True):
     """From a node to a node (or to a cluster as a whole); `output` tells tensors of one source apart.
 
-    `back_edge` names the back edge that a CARRIED edge stands for; `details` say how a port cuts or joins.
+    `back_edge` names the back edge that a CARRIED edge stands for; `details` say how a port cuts or joins. `enters` is
+    the input of the frame whose rim it goes through to its target, `leaves` the output of the one around its source;
+    -1: none.
     """
 
     source: str
@@ -148,12 +160,26 @@ class FigureEdge(Struct, frozen=True):
     output: int = 0
     back_edge: str = ""
     details: tuple[str, ...] = ()
+    enters: int = -1
+    leaves: int = -1
+
+
+class FramePort(Struct, frozen=True):
+    """A port on the rim of a frame: input (or output) `index` of its layer, which leads to (from) `ends` inside.
+
+    `words` stand beside it, the first that there is room for.
+    """
+
+    index: int
+    words: tuple[str, ...]
+    ends: tuple[str, ...] = ()
+    is_output: bool = False
 
 
 class Cluster(Struct, frozen=True):
     """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top.
 
-    `idle`: a side of an If that did not run.
+    `idle`: a side of an If that did not run. `ports` are those on its rim. `level`: how many frames are around it.
     """
 
     id: str
@@ -163,6 +189,8 @@ class Cluster(Struct, frozen=True):
     lines: tuple[str, ...] = ()
     highlighted: bool = False
     idle: bool = False
+    ports: tuple[FramePort, ...] = ()
+    level: int = 0
 
 
 class Figure(Struct, frozen=True, dict=True):

@@ -55,6 +55,8 @@ def _signs(figure: Figure) -> Iterator[LegendSign]:
         if edge.source != edge.target:  # a loop on an accumulator is not drawn
             yield _LINES[edge.kind]
     for node in figure.nodes:
+        if node.kind is NodeKind.END:
+            yield LegendSign.ENDS
         if node.idle:
             yield LegendSign.IDLE
         elif node.kind in _BOXES:

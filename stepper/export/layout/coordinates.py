@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepper.export.layout.geometry import N, Vertex
+from stepper.export.layout.geometry import N, Tie, Vertex
 
 GAP = 2
 TRUNK_WEIGHT = 8.0
@@ -36,7 +36,7 @@ def place_ranks(rows: list[list[Vertex[N]]], sweeps: int, room: int | None = Non
             _straighten(row, room, gap, down=False)
 
 
-def _settle(row: Sequence[Vertex[N]], near: Sequence[list[Vertex[N]]], gap: int) -> None:
+def _settle(row: Sequence[Vertex[N]], near: Sequence[list[Tie[N]]], gap: int) -> None:
     """Set the best centres of one rank given its neighbours, by pool-adjacent-violators: exact for the given order."""
     offset = 0.0
     offsets: list[float] = []
@@ -64,14 +64,14 @@ def _settle(row: Sequence[Vertex[N]], near: Sequence[list[Vertex[N]]], gap: int)
             index += 1
 
 
-def _target(cell: Vertex[N], others: list[Vertex[N]]) -> tuple[float, float]:
+def _target(cell: Vertex[N], others: list[Tie[N]]) -> tuple[float, float]:
     """Return the median of the neighbours, and how much it counts."""
     if not others:
         return cell.x, LONELY_WEIGHT
-    xs = sorted([other.x for other in others])
+    xs = sorted([other.x + shift for other, _, _, shift in others])
     middle = len(xs) // 2
     want = xs[middle] if len(xs) % 2 else (xs[middle - 1] + xs[middle]) / 2
-    if cell.trunk is not None and any(other.trunk is not None for other in others):
+    if cell.trunk is not None and any(other.trunk is not None for other, *_ in others):
         return want, TRUNK_WEIGHT
     return want, 1.0 + len(xs)
 
@@ -108,7 +108,7 @@ def _close_gaps(rows: list[list[Vertex[N]]], gap: int) -> None:
                 part_of[start] = len(parts)
                 parts.append([start])
                 for cell in parts[-1]:  # grows while it is read
-                    for other in (*cell.above, *cell.below):
+                    for other, *_ in (*cell.above, *cell.below):
                         if other not in part_of:
                             part_of[other] = part_of[cell]
                             parts[-1].append(other)
@@ -129,14 +129,21 @@ def _room(cell: Vertex[N], neighbour: Vertex[N] | None, gap: int) -> int:
     return cell.left if neighbour is None else cell.left - neighbour.left - neighbour.width - gap
 
 
+def _column(tie: Tie[N]) -> int:
+    """Return the column of a trunk whose wire to a neighbour is straight."""
+    other = tie.cell
+    if other.trunk is not None:
+        return other.left
+    return other.left + round(other.width / 2 + tie.shift - 0.5) if tie.shift else other.left + other.width // 2
+
+
 def _straighten(row: Sequence[Vertex[N]], room: int | None, gap: int, *, down: bool) -> None:
     """Slide each trunk under (over) its neighbour on the wire, as far as those beside it allow."""
     for index, cell in enumerate(row):
         near = cell.above if down else cell.below
         if cell.trunk is None or len(near) != 1:
             continue
-        other = near[0]
-        want = other.left if other.trunk is not None else other.left + other.width // 2
+        want = _column(near[0])
         low = row[index - 1].left + row[index - 1].width + gap if index else 0
         if index + 1 < len(row):
             want = min(want, row[index + 1].left - gap - 1)

@@ -30,21 +30,48 @@ class BoxShape(NamedTuple):
 
 
 class FrameShape(NamedTuple):
-    """A cluster's rectangle, in cells; `beside`: its title stands in the left margin, wires run over its top."""
+    """A cluster's rectangle, in cells; `title` is the cell, from its corner, where its title begins."""
 
     cluster: Cluster
     x: int
     y: int
     width: int
     height: int
-    beside: bool = False
+    title: tuple[int, int] = (0, 0)
+
+
+class PortShape(NamedTuple):
+    """A port of a frame: a square in the middle of column `x`, on the upper edge of row `y`."""
+
+    x: int
+    y: int
+
+
+class EndMark(NamedTuple):
+    """A mark at which a loop ends: a bar on the right (or left) rim of a frame, whose outer side `x` is, in row `y`.
+
+    `says_below`: its words stand below the wire that leads to it, not at its end.
+    """
+
+    node: FigureNode
+    x: int
+    y: int
+    at_left: bool = False
+    says_below: bool = False
+
+    @property
+    def area(self) -> tuple[int, int, int, int]:
+        """Left column, row, width and height of bar and words."""
+        width = columns(self.node.label, SMALL_SIZE) + 2
+        return (self.x if self.at_left else self.x - width), self.y, width, 2 if self.says_below else 1
 
 
 class Polyline(NamedTuple):
     """All segments of one tensor's wire (or of one edge), and the cells of its arrow heads, each above what it enters.
 
-    `stubs` are cells where it begins at the lower edge, not in the middle: it leaves a frame there. `rights` are heads
-    that point to the right, each in the cell before what it enters; `joins` are cells where it runs into another line.
+    `ups` are cells where it begins at the upper edge, not in the middle, and `downs` where it ends at the lower one: it
+    goes through the rim of a frame there. `rights` are heads that point to the right, each in the cell before what it
+    enters; `joins` are cells where it runs into another line.
     `idle`: it is in a side of an If that did not run.
     """
 
@@ -52,7 +79,8 @@ class Polyline(NamedTuple):
     segments: tuple[Segment, ...]
     heads: tuple[tuple[int, int], ...]
     title: str = ""
-    stubs: tuple[tuple[int, int], ...] = ()
+    ups: tuple[tuple[int, int], ...] = ()
+    downs: tuple[tuple[int, int], ...] = ()
     rights: tuple[tuple[int, int], ...] = ()
     joins: tuple[tuple[int, int], ...] = ()
     idle: bool = False
@@ -77,6 +105,8 @@ class FigureLayout(Struct):
     boxes: list[BoxShape] = field(default_factory=list)
     lines: list[Polyline] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
+    ports: list[PortShape] = field(default_factory=list)
+    marks: list[EndMark] = field(default_factory=list)
 
     def include(self, other: FigureLayout, dx: int, dy: int) -> None:
         """Put another drawing into this one, moved."""
@@ -84,6 +114,8 @@ class FigureLayout(Struct):
         self.boxes += [box._replace(x=box.x + dx, y=box.y + dy) for box in other.boxes]
         self.lines += [moved(line, dx, dy) for line in other.lines]
         self.texts += [text._replace(x=text.x + dx, y=text.y + dy) for text in other.texts]
+        self.ports += [port._replace(x=port.x + dx, y=port.y + dy) for port in other.ports]
+        self.marks += [mark._replace(x=mark.x + dx, y=mark.y + dy) for mark in other.marks]
 
     def renamed(self, nodes: dict[str, FigureNode], clusters: dict[str, Cluster]) -> FigureLayout:
         """Return the same drawing with other nodes in its boxes and other clusters in its frames, by the old ids."""
@@ -95,6 +127,7 @@ class FigureLayout(Struct):
             boxes=[box._replace(node=nodes[box.node.id]) for box in self.boxes],
             lines=[line._replace(idle=any(_is_in(line, frame) for frame in idle)) for line in self.lines],
             texts=list(self.texts),
+            marks=[mark._replace(node=nodes.get(mark.node.id, mark.node)) for mark in self.marks],
         )
 
 
@@ -109,9 +142,9 @@ def moved(line: Polyline, dx: int, dy: int) -> Polyline:
     """Return a line somewhere else."""
     segments = tuple(Segment(x0 + dx, y0 + dy, x1 + dx, y1 + dy) for x0, y0, x1, y1 in line.segments)
     heads = tuple((x + dx, y + dy) for x, y in line.heads)
-    others = (line.stubs, line.rights, line.joins)
-    stubs, rights, joins = (tuple((x + dx, y + dy) for x, y in cells) for cells in others)
-    return line._replace(segments=segments, heads=heads, stubs=stubs, rights=rights, joins=joins)
+    others = (line.ups, line.downs, line.rights, line.joins)
+    ups, downs, rights, joins = (tuple((x + dx, y + dy) for x, y in cells) for cells in others)
+    return line._replace(segments=segments, heads=heads, ups=ups, downs=downs, rights=rights, joins=joins)
 
 
 def segment(x0: int, y0: int, x1: int, y1: int) -> Segment:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
@@ -11,11 +11,19 @@ N = TypeVar("N", bound=Hashable)
 
 
 class LayoutEdge(NamedTuple, Generic[N]):
-    """From output number `output` of a node to another node."""
+    """From output number `output` of a node to another node, there into the pin `entry` where it has pins."""
 
     source: N
     target: N
     output: int = 0
+    entry: int = -1
+
+
+class Pins(NamedTuple):
+    """The columns of a box, from its left, at which wires enter from above (by entry) and leave (by output)."""
+
+    entries: Mapping[int, int] = {}
+    exits: Mapping[int, int] = {}
 
 
 class Segment(NamedTuple):
@@ -92,18 +100,35 @@ class Lanes(Struct, Generic[N], frozen=True):
 
 
 class Net(Struct, Generic[N], eq=False):
-    """A wire between two ranks: from one place to all that it reaches in the next rank; `column` is where it leaves."""
+    """A wire between two ranks: from one place to all that it reaches in the next rank; `column` is where it leaves.
+
+    `entries` are the pins of its `ends`, -1 for one that has none.
+    """
 
     output: int
     top: Vertex[N]
     ends: list[Vertex[N]] = field(default_factory=list)
+    entries: list[int] = field(default_factory=list)
     column: int = 0
+
+
+class Tie(NamedTuple, Generic[N]):
+    """A neighbour of a vertex: `slot` is the number of the pin there, `own` of that here.
+
+    `shift`: how far to the right of it (in columns, between middles) the vertex stands where the wire is straight.
+    """
+
+    cell: Vertex[N]
+    slot: int = 0
+    own: int = 0
+    shift: float = 0.0
 
 
 class Vertex(Struct, Generic[N], eq=False):
     """A place in a rank: a node, or (`trunk`) what carries output `trunk` of `owner` past the rank.
 
     `above` and `below` are the neighbours once for each wire between; `x` is first the centre, then the left column.
+    `position` is the place in the rank, where one with pins takes a place for each.
     """
 
     owner: N
@@ -112,9 +137,15 @@ class Vertex(Struct, Generic[N], eq=False):
     height: int
     ins: list[Net[N]] = field(default_factory=list)
     outs: list[Net[N]] = field(default_factory=list)
-    above: list[Vertex[N]] = field(default_factory=list)
-    below: list[Vertex[N]] = field(default_factory=list)
+    above: list[Tie[N]] = field(default_factory=list)
+    below: list[Tie[N]] = field(default_factory=list)
+    pins: Pins = Pins()
     position: int = 0
     weight: float = 0.0
     x: float = 0.0
     left: int = 0
+
+    @property
+    def slots(self) -> int:
+        """How many places of the rank it takes."""
+        return max(len(self.pins.entries), len(self.pins.exits), 1)

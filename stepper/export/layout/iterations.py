@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.fonts import SMALL_SIZE
 from stepper.export.layout.channels import Bend, tracks
-from stepper.export.layout.compound import SIDE, arrange_level, title_width
+from stepper.export.layout.compound import arrange_level
 from stepper.export.layout.figure_layout import (
     BoxShape,
     FigureLayout,
@@ -24,6 +24,7 @@ from stepper.export.layout.figure_layout import (
     segment,
     size_of,
 )
+from stepper.export.layout.frames import SIDE, title_width
 from stepper.export.layout.geometry import Segment
 
 BUS_STEP = 3

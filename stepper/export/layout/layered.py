@@ -11,9 +11,10 @@ angles, each edge ends in an arrow head in the cell above its target's box. x gr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from stepper.export.layout.coordinates import GAP, place_ranks
-from stepper.export.layout.geometry import Lane, Lanes, LayeredLayout, LayoutEdge, N, Segment
+from stepper.export.layout.geometry import Lane, Lanes, LayeredLayout, LayoutEdge, N, Pins, Segment
 from stepper.export.layout.ordering import order_ranks
 from stepper.export.layout.ranking import rank_nodes, ranks_of_cells
 from stepper.export.layout.routing import route_ranks
@@ -30,12 +31,13 @@ def lay_out(
     last: Iterable[N] = (),
     room: int | None = None,
     gap: int = GAP,
+    pins: Mapping[N, Pins] = MappingProxyType({}),
 ) -> LayeredLayout[N]:
     """Lay the graph out; `sizes` are width and height in cells by node, in an order that breaks ties.
 
     `first` and `last` are held on the top and the bottom rank. `room`: columns to do with, as far as that is possible;
     then wide ranks become several. `gap`: free cells between neighbours, at least 1. A box grows wider than asked where
-    its wires need it.
+    its wires need it; one with `pins` does not, for these say where wires enter and leave it.
     Raises ValueError for edges in a cycle, for ends without a size, for edges into `first` and out of `last`.
     """
     unique = list(dict.fromkeys(edges))
@@ -43,7 +45,7 @@ def lay_out(
     ranks = rank_nodes(sizes, unique, above, below)
     if room is not None:
         ranks = split_ranks(sizes, unique, ranks, room, gap, above | below)
-    rows = ranks_of_cells(sizes, unique, ranks)
+    rows = ranks_of_cells(sizes, unique, ranks, pins)
     order_ranks(rows, SWEEPS)
     place_ranks(rows, SWEEPS, room, gap)
     return route_ranks(rows)

@@ -7,7 +7,6 @@ from typing import Final
 
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode
 from stepper.export.fonts import SMALL_SIZE
-from stepper.export.layout.compound import title_width
 from stepper.export.layout.figure_layout import (
     BoxShape,
     FigureLayout,
@@ -18,6 +17,7 @@ from stepper.export.layout.figure_layout import (
     largest,
     size_of,
 )
+from stepper.export.layout.frames import title_width
 from stepper.export.layout.geometry import Segment
 
 GAP: Final = 2

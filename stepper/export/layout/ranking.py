@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 
-from stepper.export.layout.geometry import LayoutEdge, N, Net, Vertex
+from stepper.export.layout.geometry import LayoutEdge, N, Net, Pins, Tie, Vertex
 
 
 def rank_nodes(nodes: Mapping[N, object], edges: Sequence[LayoutEdge[N]], first: set[N], last: set[N]) -> dict[N, int]:
     """Return ranks by longest path from the sources; what feeds only one consumer then sinks to just above it."""
     outs: dict[N, list[N]] = {node: [] for node in nodes}
     ins: dict[N, list[N]] = {node: [] for node in nodes}
-    for source, target, _ in edges:
+    for source, target, _, _ in edges:
         if source not in outs or target not in outs:
             raise ValueError(f"an edge from {source!r} to {target!r}, but one of them has no size")
         outs[source].append(target)
@@ -57,16 +57,19 @@ def _sink(order: Sequence[N], outs: dict[N, list[N]], ins: dict[N, list[N]], ran
 
 
 def ranks_of_cells(
-    sizes: Mapping[N, tuple[int, int]], edges: Sequence[LayoutEdge[N]], rank: Mapping[N, int]
+    sizes: Mapping[N, tuple[int, int]],
+    edges: Sequence[LayoutEdge[N]],
+    rank: Mapping[N, int],
+    pins: Mapping[N, Pins],
 ) -> list[list[Vertex[N]]]:
     """Return the cells of each rank: nodes, and one trunk cell for each wire that passes it; linked by nets."""
     rows: list[list[Vertex[N]]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     cells: dict[N, Vertex[N]] = {}
     for node, (width, height) in sizes.items():
-        cells[node] = cell = Vertex(node, None, width, height)
+        cells[node] = cell = Vertex(node, None, width, height, pins=pins.get(node, Pins()))
         rows[rank[node]].append(cell)
     nets: dict[tuple[N, int, int], Net[N]] = {}
-    for source, target, output in edges:
+    for source, target, output, entry in edges:
         net = nets.get((source, output, rank[source]))
         if net is None:
             nets[source, output, rank[source]] = net = _net(cells[source], output)
@@ -78,9 +81,12 @@ def ranks_of_cells(
                 _join(net, trunk)
                 nets[source, output, passed] = after = _net(trunk, output)
             net = after
-        _join(net, cells[target])
+        _join(net, cells[target], entry)
     for cell in cells.values():
-        cell.width = least_width(cell.width, len(cell.ins), len(cell.outs))
+        if cell.owner not in pins:
+            cell.width = least_width(cell.width, len(cell.ins), len(cell.outs))
+    for net in nets.values():
+        _tie(net)
     return rows
 
 
@@ -95,8 +101,24 @@ def _net(top: Vertex[N], output: int) -> Net[N]:
     return net
 
 
-def _join(net: Net[N], end: Vertex[N]) -> None:
+def _join(net: Net[N], end: Vertex[N], entry: int = -1) -> None:
     net.ends.append(end)
+    net.entries.append(entry)
     end.ins.append(net)
-    end.above.append(net.top)
-    net.top.below.append(end)
+
+
+def _tie(net: Net[N]) -> None:
+    """Make the ends of a wire neighbours of the vertex where it begins."""
+    begin, begin_shift = _pin(net.top, net.top.pins.exits, net.output)
+    for end, entry in zip(net.ends, net.entries, strict=True):
+        slot, shift = _pin(end, end.pins.entries, entry)
+        end.above.append(Tie(net.top, begin, slot, begin_shift - shift))
+        net.top.below.append(Tie(end, slot, begin, shift - begin_shift))
+
+
+def _pin(cell: Vertex[N], columns: Mapping[int, int], key: int) -> tuple[int, float]:
+    """Return the slot of a pin of a vertex, and how far it is to the right of the middle; zeros where it has none."""
+    if key not in columns:
+        return 0, 0.0
+    column = columns[key]
+    return sum(other < column for other in columns.values()), column + 0.5 - cell.width / 2

@@ -31,20 +31,49 @@ def route_ranks(rows: list[list[Vertex[N]]]) -> LayeredLayout[N]:
 
 
 def _leave(cell: Vertex[N]) -> None:
-    """Set the columns where wires leave a cell: a lone one in the middle, several in the order of their ends."""
-    nets = sorted(cell.outs, key=lambda net: sum([end.left + end.width / 2 for end in net.ends]) / len(net.ends))
+    """Set the columns where wires leave a cell: a lone one in the middle, several in the order of their ends.
+
+    One that leads to a pin goes straight down to it where its share of the box allows.
+    """
+    exits = cell.pins.exits
+    nets = sorted(cell.outs, key=lambda net: sum(_wanted(net)) / len(net.ends))
     for index, net in enumerate(nets):
-        net.column = cell.left + _share(cell.width, index, len(nets))
+        net.column = cell.left + exits.get(net.output, _share(cell.width, index, len(nets)))
+        if net.output in exits or cell.trunk is not None:
+            continue
+        low = cell.left + max(cell.width * index // len(nets), 1)
+        high = cell.left + min(cell.width * (index + 1) // len(nets), cell.width - 1)
+        straight = [column for column in _pinned(net) if low <= column < high]
+        if straight:
+            net.column = min(straight, key=lambda column: abs(column - net.column))
 
 
-def _enter(cell: Vertex[N]) -> dict[Net[N], int]:
+def _wanted(net: Net[N]) -> list[float]:
+    return [
+        end.left + end.pins.entries.get(entry, end.width / 2) for end, entry in zip(net.ends, net.entries, strict=True)
+    ]
+
+
+def _pinned(net: Net[N]) -> list[int]:
+    ends = zip(net.ends, net.entries, strict=True)
+    return [end.left + end.pins.entries[entry] for end, entry in ends if entry in end.pins.entries]
+
+
+def _enter(cell: Vertex[N]) -> list[tuple[Net[N], int]]:
     """Return the columns where wires enter a cell; a lone one comes straight down wherever the box allows."""
     if cell.trunk is not None:
-        return {cell.ins[0]: cell.left}
+        return [(cell.ins[0], cell.left)]
+    if cell.pins.entries:
+        return [
+            (net, cell.left + cell.pins.entries[entry])
+            for net in dict.fromkeys(cell.ins)
+            for end, entry in zip(net.ends, net.entries, strict=True)
+            if end is cell
+        ]
     nets = sorted(cell.ins, key=lambda net: net.column)
     if len(nets) == 1:
-        return {nets[0]: min(max(nets[0].column, cell.left + 1), cell.left + cell.width - 2)}
-    return {net: cell.left + _share(cell.width, index, len(nets)) for index, net in enumerate(nets)}
+        return [(nets[0], min(max(nets[0].column, cell.left + 1), cell.left + cell.width - 2))]
+    return [(net, cell.left + _share(cell.width, index, len(nets))) for index, net in enumerate(nets)]
 
 
 def _share(width: int, index: int, count: int) -> int:
@@ -68,13 +97,13 @@ def _route_channel(
     """Draw the nets from row `top` on; the first row of the rank below."""
     ends: dict[Net[N], list[tuple[int, Vertex[N]]]] = {net: [] for net in nets}
     for cell in row:
-        for net, column in _enter(cell).items():
+        for net, column in _enter(cell):
             ends[net].append((column, cell))
     bends, depth = tracks([(net.column, [column for column, _ in ends[net]]) for net in nets])
     bottom = top + depth  # the row of the arrow heads
     for net, bend in zip(nets, bends, strict=True):
         wire = wires[net.top.owner, net.output]
-        row_of_ends = _draw_bend(wire, net.column, [column for column, _ in ends[net]], bend, top)
+        row_of_ends = draw_bend(wire, net.column, [column for column, _ in ends[net]], bend, top)
         for column, cell in ends[net]:
             if row_of_ends < bottom:
                 wire.segments.append(Segment(column, row_of_ends, column, bottom))
@@ -83,7 +112,7 @@ def _route_channel(
     return bottom + 1
 
 
-def _draw_bend(wire: Wire[N], column: int, ends: Sequence[int], bend: Bend, top: int) -> int:
+def draw_bend(wire: Wire[N], column: int, ends: Sequence[int], bend: Bend, top: int) -> int:
     """Return the horizontal part of a net with the way down to it; the row from which its ends go down."""
     if bend.track is None:
         return top

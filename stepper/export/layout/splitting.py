@@ -28,7 +28,7 @@ def split_ranks(
     waits: dict[tuple[N, int], int] = {}  # by wire, how many of its ends are still to come
     enters: dict[N, list[tuple[N, int]]] = {node: [] for node in sizes}
     leaves: dict[N, set[tuple[N, int]]] = {node: set() for node in sizes}
-    for source, target, output in edges:
+    for source, target, output, _ in edges:
         waits[source, output] = waits.get((source, output), 0) + 1
         enters[target].append((source, output))
         leaves[source].add((source, output))

@@ -13,8 +13,9 @@ from stepper.export.drawing.timing import COMING, DrawnStep, SteppedDrawing, Tim
 from stepper.export.figures.figure import Figure, FigureNode, Thumbnail
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fonts import SMALL_SIZE, advance
-from stepper.export.layout.compound import arrange_level, title_width
+from stepper.export.layout.compound import arrange_level
 from stepper.export.layout.figure_layout import FigureLayout, largest, size_of
+from stepper.export.layout.frames import title_width
 from stepper.export.picture import Picture
 from stepper.export.views.unrolled import iteration_figures
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from stepper.export.figures.builder import FigureBuilder, loop_label
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.figure import Cluster, EdgeKind, Figure, NodeKind
+from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath, loops_of
 from stepper.ir.model import Model
@@ -27,12 +29,13 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
 def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     """Return the body of one loop, its back edges leading from the end of an iteration to the beginning of the next."""
     parts = FigureBuilder(content)
-    cluster = parts.add_bodies(loop.layer, loop.outer, "", "", content.depth)
+    parts.add_bodies(loop.layer, loop.outer, "", "", content.depth)
     facts = loop_facts(model, loop.outer, loop.layer)
     backs = sum(edge.kind is EdgeKind.BACK and edge.source.count(".") == 1 for edge in parts.edges)
     if loop.layer.is_loop:
         label = f"{loop_label(loop.layer)}, one iteration"
-        parts.clusters[0] = Cluster(cluster, NodeKind.LOOP, label, lines=facts)
+        parts.clusters[0] = replace(parts.clusters[0], label=label)
+    parts.add_neighbours(loop.layer, loop.outer)
     description = (
         f"The body of {loop.title}: {len(loop.body.graph.layers)} layers and {counted(backs, 'back edge')}, which are "
         f"dashed and lead from a Result to the Parameter that gets its value in the next iteration. {'; '.join(facts)}."

@@ -225,7 +225,8 @@ class _Unrolled:
             self.parts.edges.append(replace(edge, source=ends[0], target=ends[1]))
         for inner in self.template.clusters:
             ids = _moved(inner.id, stage.id), _moved(inner.parent, stage.id)
-            moved_frame = replace(inner, id=ids[0], parent=ids[1])
+            ports = tuple(replace(port, ends=tuple(_moved(end, stage.id) for end in port.ends)) for port in inner.ports)
+            moved_frame = replace(inner, id=ids[0], parent=ids[1], ports=ports)
             self.parts.clusters.append(self.texts.frame(stage.trace, inner.id.removeprefix("*."), moved_frame))
 
     def _box(self, trace: IterationTrace, tail: str, box: DrawnBox | None, node: FigureNode) -> FigureNode:

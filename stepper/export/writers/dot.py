@@ -146,7 +146,8 @@ class _Ordering:
     def __init__(self, figure: Figure) -> None:
         self.figure = figure
         self.drawing = arrange_iterations(figure) if figure.arrangement is Arrangement.ITERATIONS else FigureLayout()
-        boxes = sorted(self.drawing.boxes, key=lambda box: (box.y, box.x))
+        marks = (BoxShape(mark.node, *mark.area) for mark in self.drawing.marks)
+        boxes = sorted([*self.drawing.boxes, *marks], key=lambda box: (box.y, box.x))
         self.rows = _rows(boxes)
         self.boxes = {box.node.id: box for box in boxes}
         self.frames = {frame.cluster.id: frame for frame in self.drawing.frames}

@@ -87,5 +87,11 @@ def _controlled(figure: Figure, sources: Collection[str], end: str) -> list[str]
     while frame:
         frames.add(frame)
         frame = figure.parent(frame)
-    found = (edge.target for edge in figure.edges if edge.target in frames and edge.source in sources)
+    found = (
+        frame
+        for edge in figure.edges
+        if edge.enters >= 0 and edge.source in sources
+        for frame in (edge.target if edge.kind is not EdgeKind.ENDS else figure.parent(edge.target),)
+        if frame in frames
+    )
     return [figure.clusters_by_id[id].label for id in dict.fromkeys(found)]

@@ -1,6 +1,6 @@
 """An SVG of a figure read as a reader of the page sees it: boxes, frames, texts, and wires with what they join.
 
-What a wire joins is taken from where its lines begin and where its arrow heads stand.
+What a wire joins is taken from where its lines begin and where its arrow heads stand; wires that meet at a port go on.
 """
 
 from __future__ import annotations
@@ -150,6 +150,16 @@ class Join:
     kind: str
 
 
+@dataclass(frozen=True)
+class End:
+    """The boxes that an end of a wire leaves or enters, the other wires that it meets, whether at a port."""
+
+    sources: list[str]
+    targets: list[str] = field(default_factory=list)
+    wires: list[int] = field(default_factory=list)
+    is_port: bool = False
+
+
 class _Nets:
     """Wires that run into each other, by their places."""
 
@@ -180,11 +190,14 @@ class Drawing:
         self.boxes: dict[str, Item] = {}
         self.frames: dict[str, Item] = {}
         self.wires: list[Wire] = []
+        self.ports: list[Area] = []
         self.free: list[Words] = []
         self.loose: list[str] = []
         for element in self.root:
             if element.tag == f"{SVG}text":
                 self.free.append(_words(element))
+            elif element.get("class") == "square":
+                self.ports.append(_area(element))
             elif element.tag == f"{SVG}g":
                 self._group(element)
 
@@ -220,28 +233,64 @@ class Drawing:
         targets = [[self._entered(tip, wire) for tip in wire.tips] for wire in self.wires]
         sources: list[list[str]] = [[] for _ in self.wires]
         nets = _Nets(len(self.wires))
+        at_ports: set[int] = set()
         for index, wire in enumerate(self.wires):
             for x, y in wire.tails:
-                begun = self._left(x, y)
-                if begun is not None:
-                    sources[index].append(begun)
-                    continue
-                others = self._touched(wire, x, y)
-                if not others:
-                    self.loose.append(f"a wire ({wire.kind} {wire.title!r}) ends in nothing at {x:g},{y:g}")
-                for other in others:
+                end = self._end(wire, x, y)
+                sources[index] += end.sources
+                targets[index] += end.targets
+                at_ports |= {index} if end.is_port else set()
+                for other in end.wires:
                     nets.join(index, other)
         found: dict[Join, None] = {}
         for mine in nets.members():
             begins = [one for k in mine for one in sources[k]]
-            named = f"{self.wires[mine[0]].kind} {self.wires[mine[0]].title!r}"
-            if not begins:
-                self.loose.append(f"a wire ({named}) begins nowhere")
-            if not any(targets[k] for k in mine):
-                self.loose.append(f"a wire ({named}) leads nowhere")
+            if at_ports.isdisjoint(mine):
+                self._not_loose(mine, begins, [to for k in mine for to in targets[k]])
             for k in mine:
                 found |= {Join(one, to, self.wires[k].kind): None for one in begins for to in targets[k] if to}
         return list(found)
+
+    def _not_loose(self, wires: list[int], begins: list[str], targets: list[str]) -> None:
+        named = f"{self.wires[wires[0]].kind} {self.wires[wires[0]].title!r}"
+        if not begins:
+            self.loose.append(f"a wire ({named}) begins nowhere")
+        if not targets:
+            self.loose.append(f"a wire ({named}) leads nowhere")
+
+    def _end(self, wire: Wire, x: float, y: float) -> End:
+        """What an end of a wire without an arrow head stands at."""
+        port = next((one for one in self.ports if one.holds(x, y)), None)
+        if port is not None:
+            others = [k for k, other in enumerate(self.wires) if any(port.holds(*end) for end in other.ends)]
+            return End([], self._entered_frame(port, y, wire), others, is_port=True)
+        mark = self._mark_at(x, y) if wire.kind == "ends" else None
+        if mark is not None:
+            return End([], [mark])
+        begun = self._left(x, y)
+        if begun is not None and begun in self.boxes:
+            return End([begun])
+        met = [k for k in self._touched(wire, x, y) if any(abs(x - a) + abs(y - b) < 1 for a, b in self.wires[k].ends)]
+        if begun is not None and not met:
+            return End([begun])
+        others = met or self._touched(wire, x, y)
+        if not others:
+            self.loose.append(f"a wire ({wire.kind} {wire.title!r}) ends in nothing at {x:g},{y:g}")
+        return End([], [], others)
+
+    def _entered_frame(self, port: Area, y: float, wire: Wire) -> list[str]:
+        """The frame on whose upper edge a port is in which a wire ends that comes from above."""
+        middle = port.y + port.height / 2
+        if not any(b < d and abs(d - y) < 1 for _, b, _, d in _downwards(wire)):
+            return []
+        x = port.x + port.width / 2
+        found = (one for one in self.frames.values() if abs(one.area.y - middle) < 1 and one.area.holds(x, middle, 1))
+        return [one.id for one in found]
+
+    def _mark_at(self, x: float, y: float) -> str | None:
+        """The end mark beside which a dotted wire ends."""
+        marks = (one for one in self.boxes.values() if "end" in one.classes)
+        return next((one.id for one in marks if one.area.holds(x, y, 22)), None)
 
     def _touched(self, wire: Wire, x: float, y: float) -> list[int]:
         """The other wires of its kind that a wire runs into at a point."""
@@ -270,6 +319,10 @@ class Drawing:
             if abs(y - item.area.bottom) <= 9 and item.area.x <= x <= item.area.right:
                 return item.id
         return None
+
+
+def _downwards(wire: Wire) -> list[Segment]:
+    return [(a, min(b, d), c, max(b, d)) for a, b, c, d in wire.segments if a == c]
 
 
 def _number(element: etree._Element, name: str) -> float:
@@ -313,11 +366,15 @@ def _wire(group: etree._Element, classes: list[str], title: str) -> Wire:
 
 
 def _end_area(group: etree._Element, words: list[Words]) -> Area:
-    """The area of an end mark: from its bar, and as far to the other side of its words."""
+    """The area of an end mark, its bar and its words; words in the middle are as far from both ends of a box."""
     marks = [point for path in group.iter(f"{SVG}path") for part in points(path) for point in part]
-    right = max(x for x, _ in marks) + 2
-    left = 2 * words[0].x - right if words else right - 8
-    top, bottom = min(y for _, y in marks), max(y for _, y in marks)
+    areas = [one.area for one in words]
+    left = min([min(x for x, _ in marks) - 2, *(area.x for area in areas)])
+    if words and words[0].anchor == "middle":
+        left = 2 * words[0].x - max(x for x, _ in marks) - 2
+    right = max([max(x for x, _ in marks) + 2, *(area.right for area in areas)])
+    top = min([min(y for _, y in marks), *(area.y for area in areas)])
+    bottom = max([max(y for _, y in marks), *(area.bottom for area in areas)])
     return Area(left, top, right - left, bottom - top)
 
 

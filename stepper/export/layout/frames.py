@@ -1,0 +1,433 @@
+"""The frame of a cluster: wires through ports on its rim, back edges round its sides, end marks, its title.
+
+Rows from above: names of ports, the rim, the wire to the mark of a trip count, the title, a channel in which wires from
+ports and back edges turn, the content, such a channel again, the wire to the mark of the condition, the rim, names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FramePort, NodeKind
+from stepper.export.fonts import SMALL_SIZE
+from stepper.export.layout.channels import tracks
+from stepper.export.layout.figure_layout import EndMark, FigureLayout, FrameShape, Polyline, PortShape, Text, columns
+from stepper.export.layout.geometry import Box, Pins, Segment, Wire
+from stepper.export.layout.layered import LANE_STEP
+from stepper.export.layout.routing import draw_bend
+
+SIDE: Final = 2
+_TITLE: Final = 2
+_APART: Final = 4
+"""Columns between two ports whose places are free."""
+
+
+class Framed(Struct):
+    """A cluster in its frame: `pins` are the columns of its ports, `ways` those of what its wires end at inside."""
+
+    drawing: FigureLayout
+    pins: Pins
+    ways: Mapping[str, int]
+
+
+class Content(Struct):
+    """The content of a cluster: `boxes` are places of all nodes and frames, `inner` the frames, `back` its back edges.
+
+    `ways` are the places where wires from above (or to below) reach what stands in the middle.
+    """
+
+    drawing: FigureLayout
+    boxes: dict[str, Box] = field(default_factory=dict)
+    inner: dict[str, Framed] = field(default_factory=dict)
+    back: list[FigureEdge] = field(default_factory=list)
+    ways: dict[tuple[str, bool], Box] = field(default_factory=dict)
+
+
+def ports_of(figure: Figure, cluster: str) -> tuple[FramePort, ...]:
+    """Return the ports of a cluster; of a side of an If what the ports of its If lead to in there."""
+    found = figure.clusters_by_id.get(cluster)
+    if found is None or found.kind is not NodeKind.SIDE:
+        return () if found is None else tuple(_drawn(found.ports, figure))
+    ends = [
+        (end, port.is_output)
+        for port in _drawn(figure.clusters_by_id[found.parent].ports, figure)
+        for end in port.ends
+        if figure.parent(end) == cluster
+    ]
+    return tuple(FramePort(index, (), (end,), is_output) for index, (end, is_output) in enumerate(dict.fromkeys(ends)))
+
+
+def _drawn(ports: Sequence[FramePort], figure: Figure) -> Iterator[FramePort]:
+    """Yield the ports of what is drawn, which may be a part of the whole."""
+    for port in ports:
+        ends = tuple(end for end in port.ends if end in figure.by_id)
+        if ends or not port.ends:
+            yield replace(port, ends=ends)
+
+
+def title_width(cluster: Cluster) -> int:
+    """Return the least width of a frame with its title."""
+    small = (columns(text, SMALL_SIZE) for text in cluster.lines)
+    return max(columns(cluster.label, bold=True), *small, 0) + 2 * SIDE
+
+
+def framed(figure: Figure, cluster: Cluster, content: Content, least: int = 0) -> Framed:
+    """Return a cluster's content in its frame, which is at least so wide."""
+    return _Framing(figure, cluster, content, least).made
+
+
+class _End(NamedTuple):
+    """Where a wire through the rim ends: a column, and the row of its arrow head or of the box that it leaves."""
+
+    column: int
+    row: int
+    has_head: bool = False
+    is_frame: bool = False
+
+
+class _Wire(Struct):
+    """A wire between the rim (or a lane at a side) and boxes: `column` is where it leaves the rim, or that lane."""
+
+    column: int
+    ends: list[_End]
+    port: FramePort | None = None
+
+
+class _Lane(Struct):
+    """A back edge: whether it runs round the left side, and the number and column of its lane there, from inside."""
+
+    edge: FigureEdge
+    at_left: bool
+    number: int = 0
+    column: int = 0
+
+
+class _Framing:
+    """One frame under construction. Columns are first those of the content, then those of the frame."""
+
+    def __init__(self, figure: Figure, cluster: Cluster, content: Content, least: int) -> None:
+        self.figure, self.cluster, self.content = figure, cluster, content
+        ports = ports_of(figure, cluster.id)
+        self.inputs = [port for port in ports if not port.is_output]
+        self.outputs = [port for port in ports if port.is_output]
+        self.marks = {node.id: node for node in figure.nodes_in[cluster.id] if node.kind is NodeKind.END}
+        self.ended = next((edge for edge in figure.edges if self._is_end(edge)), None)
+        self.lanes = self._lanes()
+        self.mark_at_left = self._is_mark_at_left()
+        self.above = self._wires(self.inputs)
+        self.below = self._wires(self.outputs)
+        self.counted = next((port for port in self.inputs if any(end in self.marks for end in port.ends)), None)
+        self.title = 0
+        self.dx, self.width = self._settled(least)
+        self.drawing = FigureLayout()
+        self._draw()
+        ways = {end: wire.column for wire in (*self.above, *self.below) if wire.port for end in wire.port.ends}
+        self.made = Framed(self.drawing, Pins(self._columns(self.above), self._columns(self.below)), ways)
+
+    def _is_end(self, edge: FigureEdge) -> bool:
+        return edge.kind is EdgeKind.ENDS and edge.target in self.marks and edge.source in self.content.boxes
+
+    def _columns(self, wires: Sequence[_Wire]) -> dict[int, int]:
+        return {wire.port.index: wire.column for wire in wires if wire.port is not None}
+
+    # --- columns ---------------------------------------------------------------------------------------------------
+
+    def _lanes(self) -> list[_Lane]:
+        """Return the back edges, each round the side where it crosses less, the nearest heads in the inner lanes."""
+        boxes, width = self.content.boxes, self.content.drawing.width
+        middles = [
+            [self._middle(end) for port in ports for end in port.ends if end not in self.marks]
+            for ports in (self.inputs, self.outputs)
+        ]
+        found = []
+        for edge in self.content.back:
+            ends = [boxes[edge.target].centre, boxes[edge.source].centre]
+            right = sum(other > x for x, others in zip(ends, middles, strict=True) for other in others)
+            left = sum(other < x for x, others in zip(ends, middles, strict=True) for other in others)
+            found.append(_Lane(edge, at_left=left < right and sum(ends) < width))
+        for at_left in (True, False):
+            side = [lane for lane in found if lane.at_left is at_left]
+            side.sort(key=lambda lane: boxes[lane.edge.target].centre * (1 if at_left else -1))
+            for number, lane in enumerate(side):
+                far = LANE_STEP * number
+                lane.number, lane.column = number, -2 - far if at_left else width + 1 + far
+        return found
+
+    def _middle(self, end: str) -> int:
+        if end in self.content.boxes:
+            return self.content.boxes[end].centre
+        side = self.figure.parent(end)
+        return self.content.boxes[side].x + self.content.inner[side].ways[end]
+
+    def _is_mark_at_left(self) -> bool:
+        """True if the wire from the condition to its mark crosses less on the left."""
+        if self.ended is None:
+            return False
+        here = self._middle(self.ended.source)
+        others = [self._middle(end) for port in self.outputs for end in port.ends]
+        left = sum(other < here for other in others) + sum(lane.at_left for lane in self.lanes)
+        right = sum(other > here for other in others) + sum(not lane.at_left for lane in self.lanes)
+        return left < right
+
+    def _share(self, id: str, wire: object, *, is_output: bool) -> int:
+        """Return the column at a box for a lane, a port or the edge to a mark: in the order of where they lead."""
+        box = self.content.boxes[id]
+        lanes = [lane for lane in self.lanes if (lane.edge.source if is_output else lane.edge.target) == id]
+        left = sorted((lane for lane in lanes if lane.at_left), key=lambda lane: -lane.number)
+        right = sorted((lane for lane in lanes if not lane.at_left), key=lambda lane: lane.number)
+        marks = [self.ended] if is_output and self.ended is not None and self.ended.source == id else []
+        ports = [port for port in (self.outputs if is_output else self.inputs) if id in port.ends]
+        order: list[object] = [*left, *(marks if self.mark_at_left else []), *ports]
+        order += [*([] if self.mark_at_left else marks), *right]
+        return box.x + box.width * (2 * order.index(wire) + 1) // (2 * len(order))
+
+    def _ends(self, port: FramePort) -> list[_End]:
+        """Return where the wire of a port ends inside."""
+        found = []
+        for end in port.ends:
+            if end in self.marks:
+                continue
+            way = self.content.ways.get((end, port.is_output))
+            if way is not None:
+                found.append(_End(way.centre, way.y))
+            elif end in self.content.boxes:
+                box = self.content.boxes[end]
+                row = box.y + box.height - 1 if port.is_output else box.y - 1
+                found.append(_End(self._share(end, port, is_output=port.is_output), row, has_head=not port.is_output))
+            else:
+                box = self.content.boxes[self.figure.parent(end)]
+                row = box.y + box.height - 1 if port.is_output else box.y - 1
+                found.append(_End(self._middle(end), row, is_frame=True))
+        return found
+
+    def _wires(self, ports: Sequence[FramePort]) -> list[_Wire]:
+        """Return the wires of ports: straight where they have one end, else in between; controls at a side."""
+        ends = {port: self._ends(port) for port in ports}
+        columns_of = {port: found[0].column for port, found in ends.items() if len(found) == 1}
+        for port, found in ends.items():
+            if len(found) > 1:
+                columns_of[port] = _free(sum(end.column for end in found) // len(found), columns_of.values())
+        for port, found in ends.items():
+            if not found:
+                columns_of[port] = self._aside(port, columns_of.values())
+        return sorted((_Wire(columns_of[port], ends[port], port) for port in ports), key=lambda wire: wire.column)
+
+    def _aside(self, port: FramePort, taken: Iterable[int]) -> int:
+        """Return the column of a port without a wire inside: of an If on the left of all, of a loop on the right."""
+        room = columns(port.words[0], SMALL_SIZE) + 3 if port.words else _APART
+        if self.cluster.kind is NodeKind.BRANCH:
+            return min(taken, default=room + 1) - _APART - 1
+        return max(taken, default=0) + room
+
+    def _settled(self, least: int) -> tuple[int, int]:
+        """Return how far columns move to the right, and the width of the frame; all columns are then its own."""
+        wires = (*self.above, *self.below)
+        used = [lane.column for lane in self.lanes] + [wire.column for wire in wires]
+        begin, end = (
+            min([0, *(column - 1 for column in used)]),
+            max([self.content.drawing.width, *(c + 2 for c in used)]),
+        )
+        if self.ended is not None:
+            words = columns(self.marks[self.ended.target].label, SMALL_SIZE) + 2
+            below = [wire.column for wire in self.below] + [self._share(self.ended.source, self.ended, is_output=True)]
+            begin = min(begin, min(below) - words) if self.mark_at_left else begin
+            end = end if self.mark_at_left else max(end, max(below) + 1 + words)
+        left = SIDE - begin
+        width = end + left + SIDE
+        title = title_width(self.cluster) - SIDE
+        verticals = sorted(wire.column + left for wire in self.above if wire.ends)
+        words = 0
+        if self.counted is not None:  # the words of its mark stand below the wire to it
+            mark = next(end for end in self.counted.ends if end in self.marks)
+            words = columns(self.marks[mark].label, SMALL_SIZE) + 3
+            width = max(width, max(verticals, default=0) + 1 + words)
+        room, self.title = _title_place(verticals, width - words, title)
+        if room < 0:  # there is no place: more on the left
+            left -= room
+            width -= room
+        width = max(width, title + SIDE + words, least)
+        for lane in self.lanes:
+            lane.column += left
+        for wire in wires:
+            wire.column += left
+            wire.ends = [end._replace(column=end.column + left) for end in wire.ends]
+        return left, width
+
+    # --- rows ------------------------------------------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        cluster, drawing = self.cluster, self.drawing
+        named = [any(port.words for port in ports) for ports in (self.inputs, self.outputs)]
+        rim, band = int(named[0]), int(self.counted is not None)
+        begin = rim + band + _TITLE + len(cluster.lines)
+        lanes = [_Wire(lane.column, [self._head(lane)]) for lane in self.lanes]
+        tails = [_Wire(lane.column, [self._tail(lane)]) for lane in self.lanes]
+        above, depth = _channel([*(wire for wire in self.above if wire.ends), *lanes], begin)
+        top = begin + depth + 1
+        marked = [] if self.ended is None else [_Wire(column := self._marked(), [_End(column, 0)])]
+        below, deep = _channel([*self.below, *tails, *marked], 0)
+        bottom = top + self.content.drawing.height
+        last = bottom + deep + len(marked)
+        end = last + 1
+        drawing.width, drawing.height = self.width, end + int(named[1])
+        drawing.frames.append(FrameShape(cluster, 0, rim, self.width, end - rim, (self.title, band)))
+        drawing.include(self.content.drawing, self.dx, top)
+        for wire, path in zip((wire for wire in self.above if wire.ends), above, strict=False):
+            self._draw_entry(wire, path, rim, top)
+        for wire, path in zip(self.below, below, strict=False):
+            self._draw_exit(wire, _flipped(path, bottom + deep - 1), end, top)
+        for lane, head, tail in zip(
+            self.lanes, above[len(above) - len(lanes) :], below[len(self.below) :], strict=False
+        ):
+            self._draw_lane(lane, head, _flipped(tail, bottom + deep - 1), top)
+        self._draw_marks(rim, last - 1, top)
+        self._name_ports(rim, end)
+
+    def _head(self, lane: _Lane) -> _End:
+        id = lane.edge.target
+        return _End(self._share(id, lane, is_output=False) + self.dx, self.content.boxes[id].y - 1, has_head=True)
+
+    def _tail(self, lane: _Lane) -> _End:
+        box = self.content.boxes[lane.edge.source]
+        return _End(self._share(lane.edge.source, lane, is_output=True) + self.dx, box.y + box.height - 1)
+
+    def _marked(self) -> int:
+        assert self.ended is not None
+        return self._share(self.ended.source, self.ended, is_output=True) + self.dx
+
+    def _draw_entry(self, wire: _Wire, path: _Path, rim: int, top: int) -> None:
+        parts = [_vertical(wire.column, rim, path.begin), *path.segments]
+        parts += [_vertical(end.column, path.row, top + end.row) for end in wire.ends]
+        heads = tuple((end.column, top + end.row) for end in wire.ends if end.has_head)
+        downs = tuple((end.column, top + end.row) for end in wire.ends if end.is_frame)
+        line = Polyline(EdgeKind.PORT, tuple(parts), heads, ups=((wire.column, rim),), downs=downs)
+        self.drawing.lines.append(line)
+
+    def _draw_exit(self, wire: _Wire, path: _Path, end: int, top: int) -> None:
+        parts = [_vertical(wire.column, path.begin, end - 1), *path.segments]
+        parts += [_vertical(one.column, top + one.row, path.row) for one in wire.ends]
+        ups = tuple((one.column, top + one.row + 1) for one in wire.ends if one.is_frame)
+        parts = [
+            _vertical(one.column, top + one.row + 1, path.row) if one.is_frame else part
+            for part, one in zip(parts[-len(wire.ends) :], wire.ends, strict=True)
+        ] + parts[: -len(wire.ends)]
+        line = Polyline(EdgeKind.PORT, tuple(parts), (), ups=ups, downs=((wire.column, end - 1),))
+        self.drawing.lines.append(line)
+        if self.cluster.kind is NodeKind.BRANCH and len(wire.ends) > 1 and wire is self.below[0]:
+            self.drawing.texts.append(Text(wire.column + 2, end - 1, "from the side that ran", "small", "start"))
+
+    def _draw_lane(self, lane: _Lane, head: _Path, tail: _Path, top: int) -> None:
+        above, below = self._head(lane), self._tail(lane)
+        into = [part for part in head.segments if part.x0 != lane.column or part.x1 != lane.column]
+        out = [part for part in tail.segments if part.x0 != lane.column or part.x1 != lane.column]
+        rows = [part.y0 for part in (*into, *out) if lane.column in (part.x0, part.x1)]
+        parts = [
+            _vertical(below.column, top + below.row, tail.row),
+            *out,
+            _vertical(lane.column, min(rows), max(rows)),
+            *into,
+            _vertical(above.column, head.row, top + above.row),
+        ]
+        name = lane.edge.label
+        self.drawing.lines.append(Polyline(EdgeKind.BACK, tuple(parts), ((above.column, top + above.row),), name))
+
+    def _draw_marks(self, rim: int, row: int, top: int) -> None:
+        """Draw the marks of the trip count and of the condition, with the dotted wires to them."""
+        for wire in self.above:
+            for end in wire.port.ends if wire.port is not None else ():
+                if end in self.marks:
+                    parts = (_vertical(wire.column, rim, rim), Segment(wire.column, rim, self.width - 2, rim))
+                    self.drawing.lines.append(Polyline(EdgeKind.ENDS, parts, (), ups=((wire.column, rim),)))
+                    self.drawing.marks.append(EndMark(self.marks[end], self.width, rim, says_below=True))
+        if self.ended is not None:
+            node, column = self.marks[self.ended.target], self._marked()
+            box = self.content.boxes[self.ended.source]
+            words = columns(node.label, SMALL_SIZE) + 1
+            reach = words + 1 if self.mark_at_left else self.width - words - 2
+            parts = (_vertical(column, top + box.y + box.height - 1, row), _horizontal(column, reach, row))
+            self.drawing.lines.append(Polyline(EdgeKind.ENDS, parts, ()))
+            self.drawing.marks.append(EndMark(node, 0 if self.mark_at_left else self.width, row, self.mark_at_left))
+
+    def _name_ports(self, rim: int, end: int) -> None:
+        """Draw the ports, the words of each beside its wire outside of the frame, as many as there is room for."""
+        if self.cluster.kind is NodeKind.SIDE:
+            return
+        for wires, row, edge in ((self.above, rim - 1, rim), (self.below, end, end)):
+            free, following = 0, [*(wire.column for wire in wires), self.width + 2][1:]
+            for wire, after in zip(wires, following, strict=True):
+                self.drawing.ports.append(PortShape(wire.column, edge))
+                free = self._name_port(wire, row, free, after)
+
+    def _name_port(self, wire: _Wire, row: int, free: int, after: int) -> int:
+        """Draw the words of one port between columns that are free; return from where on they are behind it."""
+        column = wire.column
+        for words in wire.port.words if wire.port is not None else ():
+            room = columns(words, SMALL_SIZE)
+            if column - 1 - room >= free:
+                self.drawing.texts.append(Text(column - 0.6, row, words, "small", "end"))
+                return column + 1
+            if column + 2 + room <= after - 1:
+                self.drawing.texts.append(Text(column + 1.6, row, words, "small", "start"))
+                return column + 3 + room
+        return column + 1
+
+
+class _Path(NamedTuple):
+    """The horizontal part of a wire with the way to it: the rows where it begins, and from which its ends go on."""
+
+    segments: list[Segment]
+    begin: int
+    row: int
+
+
+def _channel(wires: Sequence[_Wire], begin: int) -> tuple[list[_Path], int]:
+    """Return the paths of wires that turn in a channel, which begins at a row, and how many rows it has."""
+    bends, depth = tracks([(wire.column, [end.column for end in wire.ends]) for wire in wires])
+    paths = []
+    for wire, bend in zip(wires, bends, strict=True):
+        made: Wire[str] = Wire("", 0)
+        row = draw_bend(made, wire.column, [end.column for end in wire.ends], bend, begin)
+        paths.append(_Path(made.segments, begin, row))
+    return paths, depth
+
+
+def _flipped(path: _Path, last: int) -> _Path:
+    """Return a path upside down: its row 0 becomes the row `last`."""
+    segments = [Segment(x0, last - y1, x1, last - y0) for x0, y0, x1, y1 in path.segments]
+    return _Path(segments, last - path.begin, last - path.row)
+
+
+def _vertical(column: int, a: int, b: int) -> Segment:
+    return Segment(column, min(a, b), column, max(a, b))
+
+
+def _horizontal(a: int, b: int, row: int) -> Segment:
+    return Segment(min(a, b), row, max(a, b), row)
+
+
+def _free(wanted: int, taken: Iterable[int]) -> int:
+    """Return the column nearest to the wanted one that is apart from all that are taken."""
+    used = list(taken)
+    for far in range(1000):
+        for column in (wanted - far, wanted + far):
+            if column >= 1 and all(abs(column - other) >= _APART for other in used):
+                return column
+    return wanted
+
+
+def _title_place(verticals: Sequence[int], width: int, title: int) -> tuple[int, int]:
+    """Return the room that is left beside a title where wires come down, and its column; less than 0: none."""
+    gaps = [(before + (2 if before else 0), after) for before, after in pairwise([0, *verticals, width])]
+    begin, end = gaps[0]
+    missing = title - (end - begin)
+    if missing <= 0 or not verticals:
+        return 0, 0
+    for begin, end in gaps[1:]:
+        if end - begin >= title:
+            return 0, begin - 1
+    return -missing, 0

@@ -1,0 +1,1 @@
+"""Loops and Ifs as frames: their ports, and what is particular about them."""
