@@ -35,21 +35,20 @@ class TimelineEventKind(Enum):
 
     STOP = auto()
     EDIT = auto()
-    FAILURE = auto()
 
 
 class TimelineEvent(Struct, frozen=True):
     """Something that happened in an iteration of a run of a loop.
 
-    `place` is the operation at which it did, as (id of the program, index).
+    `place` is the operation at which it did, as (id of the program, index); `breakpoint` the number of what stopped.
     """
 
     tick: int
     run: LoopRun | None
     iteration: int
     kind: TimelineEventKind
-    text: str
     place: tuple[int, int] | None = None
+    breakpoint: int | None = None
 
 
 class FirstPlace(NamedTuple):

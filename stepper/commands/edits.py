@@ -22,6 +22,7 @@ from stepper.engine.frames import Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.errors import StepperError, UsageError
+from stepper.query.address_syntax import Address, AddressError, parse_address
 
 _ASSIGNED: Final = re.compile(r"(?P<address>(?:`[^`]*`|id=|[^`=<>!])+?)\s*=(?!=)\s*(?P<value>\S.*)")
 
@@ -30,6 +31,15 @@ _OF_LOOP: Final = re.compile(
     r"(?P<what>trip-count|condition)(?:\s+(?:of\s+)?(?P<loop>\S.*?))?\s*=(?!=)\s*(?P<value>\S.*)"
 )
 _SET: Final = "ADDR = EXPR | trip-count [of LOOP] = N | condition [of LOOP] = true|false"
+
+
+def edited_value(text: str) -> Address | None:
+    """Return which value an edit as it is typed behind `set` changes; None of a loop, and of what is no edit."""
+    match = None if _OF_LOOP.fullmatch(text) else _ASSIGNED.fullmatch(text)
+    try:
+        return None if match is None else parse_address(match["address"].strip())
+    except AddressError:
+        return None
 
 
 @command("set", syntax=_SET, help="change a value, constant, trip count or condition, in a branch, from here on")

@@ -28,17 +28,17 @@ _MOST_MEMBERS: Final = 50
 
 
 class Near(Struct, frozen=True):
-    """Something that may be meant: the words for it, type and shape, bytes (0: not known), and whether it fits."""
+    """Something that may be meant: the words for it, type and shape, bytes (0: not known), and how it fits.
+
+    `swapped` are two axes which, swapped, have the shape of the input.
+    """
 
     spec: str
     type: str
     bytes: int
     verdict: str
-
-    @property
-    def fits(self) -> bool:
-        """True if type and shape are those of the input."""
-        return self.verdict == "fits"
+    fits: bool = False
+    swapped: tuple[int, int] | None = None
 
 
 def near_files(parameter: Layer, text: str, model_folder: Path, most: int = 8) -> list[Near]:
@@ -117,14 +117,14 @@ def _arrays(parameter: Layer, path: Path) -> Iterator[Near]:
         if path.suffix == ".npy":
             with path.open("rb") as file:
                 shape, dtype = header_of(file)
-            yield Near(str(path), _type(dtype, shape), path.stat().st_size, _verdict(parameter, shape, dtype))
+            yield _near(str(path), path.stat().st_size, parameter, shape, dtype)
             return
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist()[:_MOST_MEMBERS]:
                 with archive.open(member) as inside:
                     shape, dtype = header_of(inside)
                 spec = f"{path}:{member.filename.removesuffix('.npy')}"
-                yield Near(spec, _type(dtype, shape), member.file_size, _verdict(parameter, shape, dtype))
+                yield _near(spec, member.file_size, parameter, shape, dtype)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
         return
 
@@ -133,13 +133,15 @@ def _type(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     return f"{element_types.name_of(dtype)}[{','.join(map(str, shape))}]"
 
 
-def _verdict(parameter: Layer, shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
-    declared = parameter_shape(parameter)
+def _near(spec: str, size: int, parameter: Layer, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Near:
+    declared, type = parameter_shape(parameter), _type(dtype, shape)
     if not declared.accepts(shape):
         for axis in range(len(shape) - 1):
             turned = (*shape[:axis], shape[axis + 1], shape[axis], *shape[axis + 2 :])
             if declared.accepts(turned):
-                return f"axes {axis} and {axis + 1} swapped?"
-        return "another shape"
+                verdict = f"axes {axis} and {axis + 1} swapped?"
+                return Near(spec, type, size, verdict, swapped=(axis, axis + 1))
+        return Near(spec, type, size, "another shape")
     kind = parameter_type(parameter)
-    return "fits" if kind is None or kind.dtype == dtype else f"is {element_types.name_of(dtype)}"
+    fits = kind is None or kind.dtype == dtype
+    return Near(spec, type, size, "fits" if fits else f"is {element_types.name_of(dtype)}", fits)

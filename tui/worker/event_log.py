@@ -39,7 +39,7 @@ class LogKind(Enum):
 class LogEntry(Struct, frozen=True):
     """Something that happened: at which tick of which branch, in which place of the run, and in words.
 
-    `command` is the line that did it.
+    `command` is the line that did it, `breakpoint` the number of what stopped the run.
     """
 
     number: int
@@ -49,6 +49,7 @@ class LogEntry(Struct, frozen=True):
     place: str
     command: str
     text: str
+    breakpoint: int | None = None
 
 
 class EventLog:
@@ -64,12 +65,11 @@ class EventLog:
         """From now on things happen here."""
         self._tick, self._branch, self._place = tick, branch, place
 
-    def add(self, kind: LogKind, text: str, command: str = "") -> None:
+    def add(self, kind: LogKind, text: str, command: str = "", breakpoint: int | None = None) -> None:
         """Something has happened."""
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        entry = LogEntry(
-            next(self._numbers), kind, self._tick, self._branch, self._place, command[:_LONGEST], first[:_LONGEST]
-        )
+        where = self._tick, self._branch, self._place
+        entry = LogEntry(next(self._numbers), kind, *where, command[:_LONGEST], first[:_LONGEST], breakpoint)
         self._entries.append(entry)
 
     def entries(self) -> tuple[LogEntry, ...]:
@@ -85,7 +85,7 @@ class EventLog:
         `failed`: the run met an error; `refused`: what was asked for cannot be.
         """
         from stepper.debug.causes.cause import Trigger
-        from stepper.debug.causes.texts import stop_sentences
+        from stepper.debug.causes.texts import sentences
 
         text = lines[0] if lines else ""
         if failed or refused:
@@ -93,7 +93,7 @@ class EventLog:
         elif after is not before:
             cause = after.cause
             if cause is not None and cause.trigger is Trigger.BREAKPOINT:
-                self.add(LogKind.STOPPED, stop_sentences((cause,))[0], line)
+                self.add(LogKind.STOPPED, sentences(cause)[0], line, cause.number)
             else:
                 self._moved(after, line)
         elif line.split()[:1] in _SETTING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stepper.debug.branches.edits import ValueEdit
 from stepper.debug.causes.cause import Trigger
-from stepper.debug.causes.texts import stop_sentences
 from stepper.debug.inspection.frame_views import frame_views
 from stepper.debug.inspection.list_views import Variables, mark_views
 from stepper.debug.inspection.run_views import break_views, watch_views
@@ -194,14 +193,14 @@ class Snapshots:
                 self._sweeps.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
             if tick in debugger.timeline.edits:
-                self._note(TimelineEventKind.EDIT, "edited")
+                self._note(TimelineEventKind.EDIT)
         stop = debugger.stop
         cause = stop.cause
         if cause is not None and cause.trigger is Trigger.BREAKPOINT and stop.tick == tick:
-            self._note(TimelineEventKind.STOP, stop_sentences((cause,))[0])
+            self._note(TimelineEventKind.STOP, cause.number)
         self._failure = (tick, failure) if failure else (-1, "")
 
-    def _note(self, kind: TimelineEventKind, text: str) -> None:
+    def _note(self, kind: TimelineEventKind, breakpoint: int | None = None) -> None:
         stack = self._debugger.machine.stack
         depth = innermost_loop(stack)
         if depth is None or len(self._events) >= MOST_EVENTS:
@@ -209,7 +208,9 @@ class Snapshots:
         level = self._debugger.loop(depth, differences=False).level
         if level.iteration is not None:
             tick = self._debugger.machine.tick
-            self._events[tick, kind] = TimelineEvent(tick, level.run, level.iteration, kind, text, self._place(kind))
+            self._events[tick, kind] = TimelineEvent(
+                tick, level.run, level.iteration, kind, self._place(kind), breakpoint
+            )
 
     def _place(self, kind: TimelineEventKind) -> tuple[int, int] | None:
         """Return the operation just executed; of an edit that whose value was changed."""

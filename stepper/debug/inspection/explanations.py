@@ -265,8 +265,14 @@ def count(activation: Activation, bound: ConditionLimit | None = None) -> str:
         return "none yet" if activation.ended is None else "none"
     if known is not None:
         return f"{activation.iteration} of {known}"
-    limits = [limit for limit in (activation.limit, None if bound is None else bound.iterations) if limit is not None]
-    return f"{activation.iteration} of at most {min(limits)}" if limits else f"{activation.iteration}, unlimited"
+    most = limit(activation, bound)
+    return f"{activation.iteration}, unlimited" if most is None else f"{activation.iteration} of at most {most}"
+
+
+def limit(activation: Activation, bound: ConditionLimit | None = None) -> int | None:
+    """Return how many iterations there may be at most; None where nothing bounds them."""
+    limits = (activation.limit, None if bound is None else bound.iterations)
+    return min((one for one in limits if one is not None), default=None)
 
 
 def phase(frame: Frame) -> str:

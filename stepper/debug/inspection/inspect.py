@@ -87,4 +87,6 @@ def _level(stack: list[Frame], depth: int) -> LevelView:
         phase=phase if running is None else f"{phase}, in {running.type} '{running.name}'",
         under_way=running,
         run=loop_run(stack[: depth + 1]),
+        total=explanations.total(activation) if activation and is_loop(frame) else None,
+        limit=explanations.limit(activation, condition_limit(frame)) if activation and is_loop(frame) else None,
     )

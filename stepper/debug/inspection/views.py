@@ -62,7 +62,8 @@ class OperationView(OneLine, Struct, frozen=True, eq=False):
 
 
 class LevelView(OneLine, Struct, frozen=True, eq=False):
-    """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`.
+    """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`:
+    `total` are all iterations where that is known, `limit` is how many there may be at most, None without any.
 
     `under_way` is the loop or If that runs in it, for every level but the innermost. `run` is that of the innermost
     loop at or around it, None outside of every loop.
@@ -77,6 +78,8 @@ class LevelView(OneLine, Struct, frozen=True, eq=False):
     phase: str
     under_way: Layer | None
     run: LoopRun | None = None
+    total: int | None = None
+    limit: int | None = None
 
 
 class ConditionLimit(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from stepper.debug.causes.cause import Arithmetic, LinkKind, Scalar
 from stepper.debug.causes.texts import element_text, reason_text, result_word
@@ -274,33 +274,48 @@ def entry_text(entry: Entry) -> str:
     return f"{factor_text(entry.factor)}{kind.get(entry.kind, '')}"
 
 
-def formula(link: StoryLink) -> str:
-    """Return how a link follows from its operands, in numbers: `exp(89.200) = +Inf`."""
+class Formula(NamedTuple):
+    """How a number follows from others: `exp(89.200)`, `=`, `+Inf`. Of a number with no operands it stands alone."""
+
+    left: str
+    sign: str
+    value: str
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, self))
+
+
+def formula(link: StoryLink) -> Formula:
+    """Return how a link follows from its operands, in numbers."""
     value = number(link.value)
     operation = link.location.operation
     kind = "" if operation is None else operation.type
     if not link.operands:
-        return ", ".join(filter(None, (value, reason(link))))
+        return Formula("", "", ", ".join(filter(None, (value, reason(link)))))
     numbers = [number(one.factor.value) for one in link.operands]
+    if link.form in (LinkForm.FUNCTION, LinkForm.COMPARISON) and kind in _SIGNS:
+        return Formula(f" {_SIGNS[kind]} ".join(numbers), "is", value)
+    return Formula(_left_of(link, kind, numbers), "=", value)
+
+
+def _left_of(link: StoryLink, kind: str, numbers: Sequence[str]) -> str:
     if link.form is LinkForm.SUM and link.count == 2:
         amounts = [number(one.amount) if one.amount is not None else "NaN" for one in link.operands]
-        return f"{amounts[0]} + {_in_brackets(amounts[1])} = {value}"
+        return f"{amounts[0]} + {_in_brackets(amounts[1])}"
     if link.form is LinkForm.SUM:
-        return f"sum of {link.count} {'products' if link.operands[0].beside else 'terms'} = {value}"
+        return f"sum of {link.count} {'products' if link.operands[0].beside else 'terms'}"
     if link.form is LinkForm.PRODUCT:
-        return f"{' × '.join(map(_in_brackets, numbers))} = {value}"
+        return " × ".join(map(_in_brackets, numbers))
     if link.form is LinkForm.QUOTIENT:
-        return f"{numbers[0]} / {_in_brackets(numbers[1])} = {value}"
-    if link.form in (LinkForm.FUNCTION, LinkForm.COMPARISON) and kind in _SIGNS:
-        return f"{f' {_SIGNS[kind]} '.join(numbers)} is {value}"
+        return f"{numbers[0]} / {_in_brackets(numbers[1])}"
     if link.form is LinkForm.CHOICE:
-        return f"{kind}: {reason(link)} = {value}"
+        return f"{kind}: {reason(link)}"
     if link.form is LinkForm.MOVE:
-        return f"{kind} of {factor_text(link.operands[0].factor)} = {value}"
+        return f"{kind} of {factor_text(link.operands[0].factor)}"
     if link.form is LinkForm.FUNCTION:
         shown = [one for one in link.operands if one.role is PartRole.ARGUMENT]
-        return f"{kind.lower()}({', '.join(number(one.factor.value) for one in shown)}) = {value}"
-    return f"{kind} of {', '.join(factor_text(one.factor) for one in link.operands[:4])} = {value}"
+        return f"{kind.lower()}({', '.join(number(one.factor.value) for one in shown)})"
+    return f"{kind} of {', '.join(factor_text(one.factor) for one in link.operands[:4])}"
 
 
 def _in_brackets(text: str) -> str:
@@ -376,11 +391,11 @@ def verdict(story: Story) -> tuple[str, str]:
     if asked.is_bad:
         return _bad_verdict(story, asked)
     if len(story.links) == 1:
-        return formula(asked), ""
+        return str(formula(asked)), ""
     sources = _sources(story)
     if sources:
         return sources
-    return formula(asked), f"; {extent(story)}" if story.pending else ""
+    return str(formula(asked)), f"; {extent(story)}" if story.pending else ""
 
 
 def _preview_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:

@@ -58,7 +58,8 @@ class SheetValue(Struct, frozen=True, eq=False):
 class SheetColumn(Struct, frozen=True):
     """A column: the elements [begin, end) of a value in row-major order. `index` is that of a single element.
 
-    `value` is the number of the value in its table. `statistic` stands for the elements where there are several:
+    `value` is the number of the value in its table, `of` its name where the column is of elements, `first` the index of
+    the first one (empty of a single number). `statistic` stands for the elements where there are several:
     largest, mean or rms of a bucket, one of OVER_ITERATIONS of a whole value.
     """
 
@@ -68,6 +69,8 @@ class SheetColumn(Struct, frozen=True):
     end: int
     index: tuple[int, ...] | None = None
     statistic: str = ""
+    of: str = ""
+    first: tuple[int, ...] = ()
 
     @property
     def is_bucket(self) -> bool:
@@ -246,11 +249,11 @@ def columns_of(value: SheetValue, number: int, shape: tuple[int, ...]) -> tuple[
     found = []
     for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
         index = _index(begin if places is None else int(places[begin]), shape)
-        name = element_name(value.base, index, shape)
+        name, first_index = element_name(value.base, index, shape), shown_index(index, shape)
         if end - begin == 1:
-            found.append(SheetColumn(name, number, begin, end, index))
+            found.append(SheetColumn(name, number, begin, end, index, of=value.base, first=first_index))
         else:
-            found.append(SheetColumn(f"{name}+{end - begin}", number, begin, end))
+            found.append(SheetColumn(f"{name}+{end - begin}", number, begin, end, of=value.base, first=first_index))
     return tuple(found)
 
 
@@ -266,7 +269,13 @@ def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def element_name(name: str, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """Return an element as an expression names it: `x[0,3]`; last axes of one element are left out."""
+    shown = shown_index(index, shape)
+    return f"{name}[{','.join(map(str, shown))}]" if shown else name
+
+
+def shown_index(index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return an index without the last axes of one element."""
     axes = len(shape)
     while axes and shape[axes - 1] == 1:
         axes -= 1
-    return f"{name}[{','.join(map(str, index[:axes]))}]" if axes else name
+    return index[:axes]

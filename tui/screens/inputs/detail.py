@@ -96,7 +96,7 @@ class InputDetail(Pane, can_focus=False):
         for near in self.near[:6]:
             here = near.spec == self.typing
             size = "" if not near.bytes else f"{near.bytes / 1024:,.0f} KB" if near.bytes >= 1024 else f"{near.bytes} B"
-            tone = "" if near.fits else "edit" if near.verdict.endswith("?") else "dim"
+            tone = "" if near.fits else "edit" if near.swapped is not None else "dim"
             rows.append(
                 [
                     (" ▸ " if here else "   ", "accent"),

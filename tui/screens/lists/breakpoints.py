@@ -16,7 +16,6 @@ from tui.paint.rows import Row, Token, cell_len, clip, clip_end, printable, widt
 from tui.screens.list_screen import ListScreen
 from tui.screens.lists.topic import topic_rows
 from tui.theme import GLYPHS, break_glyph
-from tui.worker.event_log import LogKind
 
 _KINDS: Final = {BreakKind.AT: "stop", BreakKind.WHEN: "when", BreakKind.LOG: "log"}
 
@@ -163,11 +162,10 @@ class BreakDetail(Pane):
 
     def _stops(self, chosen: BreakView) -> list[str]:
         """Return the stops that it has made, the last first."""
-        begins = f"breakpoint {chosen.number}: "
         found = {
-            (entry.branch, entry.tick): f"tick {entry.tick}   {clip_end(entry.text.removeprefix(begins), 200)}"
+            (entry.branch, entry.tick): f"tick {entry.tick}   {clip_end(entry.text, 200)}"
             for entry in self.state.lists.log
-            if entry.kind is LogKind.STOPPED and entry.text.startswith(begins)
+            if entry.breakpoint == chosen.number
         }
         return list(reversed(found.values())) or ["nowhere yet"]
 

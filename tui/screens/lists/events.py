@@ -83,7 +83,8 @@ def _word(item: LogEntry, width: int) -> Row:
 
 
 def _what(item: LogEntry, width: int) -> Row:
-    return written(clip_end(printable(item.text), width - 1), width, "dim" if item.kind is LogKind.MOVED else "")
+    text = item.text if item.breakpoint is None else f"breakpoint {item.breakpoint}: {item.text}"
+    return written(clip_end(printable(text), width - 1), width, "dim" if item.kind is LogKind.MOVED else "")
 
 
 def _place(item: LogEntry, width: int) -> Row:

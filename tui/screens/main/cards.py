@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from typing import ClassVar, Final
 
@@ -27,7 +26,6 @@ from tui.screens.main.value import MOST_AT_ONCE, vector_rows
 from tui.state import State
 from tui.theme import GLYPHS
 
-_NAMES_IN_SENTENCES: Final = re.compile(r" '[^']*'")
 _WIDE: Final = 66
 """Cells from which on types and shapes have room."""
 _KEYS: Final = (

@@ -131,11 +131,9 @@ class EndCard(LinkPane):
 
     def _stop_lines(self) -> list[tuple[str, str]]:
         """How often which breakpoint has stopped the run, and edits."""
-        stops = Counter(
-            event.text.partition(":")[0] for event in self.state.events if event.kind is TimelineEventKind.STOP
-        )
+        stops = Counter(event.breakpoint for event in self.state.events if event.kind is TimelineEventKind.STOP)
         edits = sum(event.kind is TimelineEventKind.EDIT for event in self.state.events)
-        words = [f"{printable(name)} stopped {_times(count)}" for name, count in stops.items()]
+        words = [f"breakpoint {number} stopped {_times(count)}" for number, count in stops.items()]
         words += [f"edited {_times(edits)}"] if edits else []
         return [(", ".join(words), "")] if words else []
 

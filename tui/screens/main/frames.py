@@ -66,10 +66,10 @@ class Frames(LinkPane):
 
 def limit_text(level: LevelView) -> str:
     """Return the text behind an iteration's number: ` of max 24`, or nothing where there is no limit to speak of."""
-    words = level.count.split()
-    if len(words) < 3 or not words[-1].isdigit() or int(words[-1]) > COUNTED:
+    most = level.limit if level.total is None else level.total
+    if level.iteration is None or most is None or most > COUNTED:
         return ""
-    return f" of max {words[-1]}" if "most" in words else f" of {words[-1]}"
+    return f" of {most}" if level.total is not None else f" of max {most}"
 
 
 def loop_title(loop: LoopView) -> str:

@@ -208,6 +208,6 @@ def _ended_rows(ending: RunSummary, width: int) -> list[Row]:
     rows: list[Row] = [[(" all loops have ended" if ending.loops else " no loop has run", "dim")]]
     for loop in ending.loops[:_MOST_ENDED]:
         count = f"{loop.iterations:,} iteration{'s' * (loop.iterations != 1)}"
-        name = loop.path.rpartition(" > ")[2]
+        name = f"{loop.kind} '{loop.name}'"
         rows.append(spread([(f" {clip(printable(name), width - len(count) - 3)}", "")], [(f"{count} ", "dim")], width))
     return [*rows, []]

@@ -179,7 +179,7 @@ class _Lines:
             counter = history.counter
             second = counter.first + counter.step
             told = f"counts {counter.first:,}, {second:,}, … {counter.last:,}"
-            yield line._replace(words=told, rank=Rank.WORDS)
+            yield line._replace(words=told, rank=Rank.WORDS, came="")
         elif len(runs) == 1 and history.is_constant and history.count > 1:
             value = float(history.numbers[0, 0, 0])
             yield line._replace(words=f"always {scalar_text(json_number(value))}", rank=Rank.WORDS)

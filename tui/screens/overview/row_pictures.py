@@ -62,7 +62,7 @@ def value_at(card: Card, line: Line, at: Place, wishes: Wishes) -> tuple[ValueHi
 
 
 def _said(line: Line, axis: Axis, height: int) -> Drawn:
-    came = f"{line.came[: ENTERED + 2]:>{ENTERED}}" if line.came and not line.words.startswith("counts") else ""
+    came = f"{line.came[: ENTERED + 2]:>{ENTERED}}" if line.came else ""
     entered = axis.entered or 0
     begin = entered + max(ENTERED, len(came)) + 1
     strips: list[Strip] = [(entered, came, "dim"), (begin, line.words, "dim")]

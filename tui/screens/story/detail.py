@@ -47,9 +47,8 @@ def _head(story: Story, link: StoryLink) -> Row:
 
 def _formula_row(link: StoryLink) -> Row:
     told = formula(link)
-    head, _, value = told.rpartition(" = ")
-    tone = "bad" if link.is_bad else "strong"
-    row: Row = [("  ", ""), (f"{head} = ", ""), (value, tone)] if head else [("  ", ""), (told, "strong")]
+    tone = "bad" if link.is_bad and told.left else "strong"
+    row: Row = [("  ", ""), (f"{told.left} {told.sign} " if told.left else "", ""), (told.value, tone)]
     if link.limit is not None:
         row += [(f"   {link.type} has no exp above ", "dim"), (f"{link.limit:.3f}", "strong")]
     elif link.role is LinkRole.BORN and link.formula:

@@ -15,7 +15,7 @@ from stepper.debug.story.strip.lanes import LaneLine, lane_lines
 from stepper.debug.story.strip.layout import BORN, STOP, Options, place
 from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, story_lines, title, verdict
 from stepper.errors import UsageError
-from stepper.query.address_syntax import exact_name, without_element
+from stepper.query.address_syntax import Address, exact_name, without_element
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_end, overlaid, shortened, spread, width_of, wrapped
 from tui.screens.story.detail import detail_rows
@@ -111,14 +111,14 @@ class StoryPane(Pane):
         else:
             self.host.driver.ask(AskPreview(self._told_story), self._show, title="what follows")
 
-    def lines_before_edit(self, text: str) -> tuple[str, ...]:
+    def lines_before_edit(self, edited: Address) -> tuple[str, ...]:
         """Return the line that goes to where the value of an edit is computed, in the column of the cursor."""
         story, link = self.story, self._shown_link()
         if story is None or link is None or self.cursor is None:
             return ()
-        name = text.removeprefix("set ").partition("=")[0].partition("[")[0].partition("@")[0].strip()
+        name = "" if edited.operation is None else edited.operation.text
         address = address_at(link.location, self.host.driver.compiled)
-        if address is None or name in ("trip_count", "condition"):
+        if address is None:
             return ()
         if self.link is None and address.levels:
             levels = (*address.levels[:-1], replace(address.levels[-1], iterations=self.cursor.path[-1]))

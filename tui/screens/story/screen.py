@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.app import ComposeResult
 
 from stepper.debug.story.question import StoryQuestion
+from stepper.errors import UsageError
 from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.story.pane import StoryPane
 from tui.screens.timeline.bar import TimelineBar
@@ -59,7 +60,16 @@ class StoryScreen(DebugScreen):
 
     def lines_before(self, text: str) -> tuple[str, ...]:
         """Make an edit in the iteration of the cursor, where its value is computed."""
-        return self.pane.lines_before_edit(text) if text.startswith("set ") else ()
+        from stepper.commands.edits import edited_value  # loaded with the first line that is typed
+        from stepper.commands.registry import command_called
+
+        word, _, rest = text.partition(" ")
+        try:
+            is_edit = command_called(word).name == "set"
+        except UsageError:  # the answer to the line will tell
+            return ()
+        found = edited_value(rest.strip()) if is_edit else None
+        return () if found is None else self.pane.lines_before_edit(found)
 
     def ask(self, question: StoryQuestion) -> None:
         """Ask something else."""

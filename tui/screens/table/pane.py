@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 
 from textual import events
 
+from stepper.debug.table.columns import SheetColumn
 from stepper.debug.table.conditions import cell_test
 from stepper.debug.table.views import SheetForm, SheetView
 from tui.paint.pane import Host, Pane
@@ -95,7 +96,7 @@ class TablePane(Pane):
         if view is None or not shown:
             return _NARROWEST
         wanted = min(
-            max([_NARROWEST, *(cell_len(view.columns[one].name.partition("+")[0]) + 3 for one in shown[:64])]), _WIDEST
+            max([_NARROWEST, *(cell_len("".join(_parts(view.columns[one]))) + 3 for one in shown[:64])]), _WIDEST
         )
         room = max(self.size.width - self.label_width - 2, 1)
         return wanted if wanted * len(shown) <= room else min(wanted, _USUAL)
@@ -176,8 +177,7 @@ class TablePane(Pane):
             is_key = level.sort is not None and level.sort.column == column
             mark = (_DOWN if level.sort.descending else _UP) if is_key and level.sort is not None else ""
             one = view.columns[column]
-            text = f"{one.name.rpartition('+')[0]}+" if one.is_bucket else one.name  # how many, the title says
-            name = column_label(text, wide - 2 - (2 if mark else 0))
+            name = column_label(one, wide - 2 - (2 if mark else 0))
             tone = "title-on" if column == level.column or is_key else "strong"
             names.append((f"{name}{f' {mark}' if mark else ''} ".rjust(wide), tone))
             times.append((f"{'' if head is None else time_bars(head, bars)} ".rjust(wide), "bar"))
@@ -328,16 +328,24 @@ class TableLine(Pane, can_focus=False):
         return [[*row, *legend] if width_of(row) + width_of(legend) <= width else row]
 
 
-def column_label(name: str, room: int) -> str:
-    """Return the name of a column in so many cells: which element it is stays, the name of the value is cut."""
-    name = printable(name)
-    if cell_len(name) <= room:
-        return name
-    head, bracket, index = name.partition("[")
-    rest = room - len(bracket) - len(index) - 1
-    if not bracket:
-        return clip(name, room)
-    return f"{head[:rest]}…{bracket}{index}" if rest > 0 else clip_head(f"{bracket}{index}", room)
+def column_label(column: SheetColumn, room: int) -> str:
+    """Return the name of a column in so many cells: which element it is stays, the name of the value is cut.
+
+    Of several elements that is the first one; how many there are, the title says.
+    """
+    head, index = _parts(column)
+    if cell_len(head + index) <= room:
+        return head + index
+    rest = room - len(index) - 1
+    if not index:
+        return clip(head, room)
+    return f"{head[:rest]}…{index}" if rest > 0 else clip_head(index, room)
+
+
+def _parts(column: SheetColumn) -> tuple[str, str]:
+    """Return the name of a column's value, and which element it is."""
+    index = f"[{','.join(map(str, column.first))}]" if column.first else ""
+    return printable(column.of or column.name), f"{index}{'+' * column.is_bucket}"
 
 
 def _of(forms: tuple[SheetForm, ...], *, brief: bool) -> str:

@@ -21,7 +21,6 @@ _WIDEST: Final = 6
 EVENT_MARKS: Final = {
     TimelineEventKind.STOP: (GLYPHS["break-if"], "edit"),
     TimelineEventKind.EDIT: (GLYPHS["edit"], "edit"),
-    TimelineEventKind.FAILURE: ("✗", "bad"),
 }
 
 
@@ -156,10 +155,7 @@ class TimelineBar(TimeAxisPane):
         if event is None:
             return f"{GLYPHS['now']} now", "accent"
         glyph, tone = EVENT_MARKS[event.kind]
-        words = {"breakpoint": "b"}
-        first = event.text.split(":")[0].split()
-        label = words.get(first[0], first[0]) + (first[1] if len(first) > 1 and first[0] == "breakpoint" else "")
-        return f"{glyph} {label}", "accent" if is_now and event.kind is TimelineEventKind.STOP else tone
+        return f"{glyph} {event_label(event)}", "accent" if is_now and event.kind is TimelineEventKind.STOP else tone
 
     # --- the mouse -----------------------------------------------------------------------------------------------
 
@@ -167,6 +163,11 @@ class TimelineBar(TimeAxisPane):
         """Return the first iteration of a column."""
         span = self.span(self.size.width)
         return span.covered(cell)[0] if 0 <= cell < span.bins * span.slot else None
+
+
+def event_label(event: TimelineEvent) -> str:
+    """Return an event in a word."""
+    return "edited" if event.breakpoint is None else f"b{event.breakpoint}"
 
 
 def outside_text(state: State) -> str:

@@ -18,7 +18,7 @@ from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, va
 from tui.screens.base import DebugScreen
 from tui.screens.main.frames import COUNTED
 from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip, spread_cells
-from tui.screens.timeline.bar import EVENT_MARKS, outside_text
+from tui.screens.timeline.bar import EVENT_MARKS, event_label, outside_text
 from tui.screens.timeline.far_title import far_title
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
 from tui.screens.timeline.tracks import is_shown, loop_row, watch_row, with_stops
@@ -286,9 +286,7 @@ class TimelineChart(TimeAxisPane):
         for event in self.state.events:
             if event.run == run:
                 glyph, tone = EVENT_MARKS[event.kind]
-                words = event.text.partition(":")[0].split()
-                label = f"b{words[1]}" if words[0] == "breakpoint" and len(words) > 1 else words[0]
-                found.append((event.iteration, f"{glyph} {printable(label)}", tone))
+                found.append((event.iteration, f"{glyph} {event_label(event)}", tone))
         odd = [(track.first_odd, track) for track in tracks if track.first_odd is not None]
         found += [
             (first, f"✗ {clip(self._row_of(track).name[0], 12)} NaN or Inf", "bad")

@@ -254,8 +254,11 @@ class _Layout:
 
     @staticmethod
     def _reason(link: StoryLink) -> str:
-        share = "" if link.share is None or link.share in (0.0, 1.0) else f"{percent(link.share)}  "
-        return share + reason(link)
+        return "  ".join(filter(None, (_Layout._share(link), reason(link))))
+
+    @staticmethod
+    def _share(link: StoryLink) -> str:
+        return "" if link.share is None or link.share in (0.0, 1.0) else percent(link.share)
 
     def _word(self, link: StoryLink) -> str:
         if link.role is LinkRole.BORN:
@@ -441,7 +444,7 @@ class _Layout:
         if len(shown) + len(word) > room:
             word = ""
         if len(shown) > room:
-            shown = clipped(shown, room) if room >= _LEAST_REASON else shown.partition("  ")[0]
+            shown = clipped(shown, room) if room >= _LEAST_REASON else self._share(link) or reason(link)
             shown = shown if len(shown) <= room else ""
         tone = Tone.STRONG if link.role is not LinkRole.PATH else Tone.DIM
         x = self._put(x, y, shown, tone)
