@@ -22,7 +22,7 @@ from stepper.debug.story.facts import (
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.engine.loops import EndReason
 from stepper.query.short_names import last_part
-from stepper.wording import counted
+from stepper.wording import counted, excerpt
 
 _ENDLESS: Final = 2**62
 _SIGNS: Final = {
@@ -329,13 +329,13 @@ def title(story: Story) -> str:
     """Return what was asked: `wkv@8[0,3] is NaN`, behind the word why."""
     if story.end is not None:
         end = story.end
-        name = last_part(end.layer.name)
+        name = excerpt(last_part(end.layer.name))
         most = f" of at most {end.limit:,}" if end.limit is not None and end.limit < _ENDLESS else ""
         return (
             f"did {name} end after iteration {end.iteration}{most}" if end.iteration >= 0 else f"did {name} not begin"
         )
     link = story.links[story.asked]
-    return f"{story.name} is {number(link.before if story.is_preview else link.value)}"
+    return f"{excerpt(story.name)} is {number(link.before if story.is_preview else link.value)}"
 
 
 def end_word(end: StoryEnd) -> str:

@@ -16,7 +16,7 @@ from stepper.export.figures.folding import Accumulator, accumulators, groups_of,
 from stepper.export.figures.labels import labels_of, told_apart
 from stepper.export.layout.geometry import LayoutEdge
 from stepper.ir.model import Body, Graph, Layer, Source
-from stepper.wording import counted
+from stepper.wording import counted, excerpt
 
 
 class FoldingOptions(Struct, frozen=True):
@@ -98,7 +98,9 @@ def drawn_graph(graph: Graph, body: Body | None = None, folding: FoldingOptions 
     nodes = _nodes(labels, graph, box_of, folded, collected, groups)
     joined = {(entry.result, entry.parameter) for entry in collected}
     ends = [(tail, head) for tail, head in carried if (tail, head) not in joined]
-    back_edges = tuple(DrawnBackEdge(box_of[tail], box_of[head], labels[head], tail, head) for tail, head in carried)
+    back_edges = tuple(
+        DrawnBackEdge(box_of[tail], box_of[head], excerpt(labels[head]), tail, head) for tail, head in carried
+    )
     return DrawnGraph(
         nodes=nodes,
         edges=_edges(graph, nodes, box_of, folded),

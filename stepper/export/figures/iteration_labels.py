@@ -117,9 +117,9 @@ def _inner_lines(trace: IterationTrace, prefix: str, layer: Layer) -> Iterable[s
 
 
 def _marks(values: Summaries, layers: tuple[int, ...]) -> tuple[str, ...]:
-    """Return the anomalies in a box; for several layers, in how many values each occurs."""
+    """Return the anomalies in a box; where it stands for several values, in how many each occurs."""
     found = [value.marks for (layer, _), value in values.items() if layer in layers and value.marks]
-    if len(layers) == 1 or not found:
+    if not found or (len(layers) == 1 and len(found) == 1):
         return found[0] if found else ()
     words = [re.sub(r"^[0-9]+ | was .*", "", mark) for marks in found for mark in marks]
     return tuple(f"{word} in {counted(count, 'value')}" for word, count in Counter(words).items())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -63,7 +65,19 @@ def pdf(drawing: PageDrawing, colours: Palette, scale: float = POINTS) -> bytes:
     document.add_page()
     with document._marked_sequence(title=drawing.title, alt_text=drawing.description):  # as its own images are
         _Page(document, colours).draw(drawing.items)
-    return bytes(document.output())
+    with _unheard(logging.getLogger("fpdf")):  # of letters that the font does not have the request has been told
+        return bytes(document.output())
+
+
+@contextmanager
+def _unheard(logger: logging.Logger) -> Iterator[None]:
+    """Drop the warnings of a logger."""
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 class _Page:

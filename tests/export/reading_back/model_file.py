@@ -16,7 +16,15 @@ DTYPES = {
     **{f"f{bits}": np.dtype(f"float{bits}") for bits in (16, 32, 64)},
     "boolean": np.dtype(bool),
 }  # fmt: skip
-PRECISIONS = {"FP16": "f16", "FP32": "f32", "FP64": "f64", "BOOL": "boolean", "BF16": "bf16", "STRING": "string"}
+PRECISIONS = {
+    "FP16": "f16",
+    "FP32": "f32",
+    "FP64": "f64",
+    "BOOL": "boolean",
+    "BF16": "bf16",
+    "STRING": "string",
+    "UNSPECIFIED": "?",
+}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.export.reading_back.drawing import Drawing, Item
+from tests.export.reading_back.drawing import Drawing, Item, Wire, segments_of
 from tests.export.reading_back.model_file import NO_LIMIT, Body, Cut, Entry, Graph, Layer, ModelFile
 
 TYPES = {"ReLU": "Relu"}
@@ -375,15 +375,10 @@ def _port_wires(drawing: Drawing, wanted: dict[tuple[str, str], tuple[str, Cut |
     got = {(one.source, one.target) for one in drawing.joins}
     for source, target in sorted(set(wanted) ^ got):
         yield f"{'no' if (source, target) in wanted else 'a needless'} wire from {source} to {target}"
-    by_ends = {}
     for wire in drawing.wires:
-        tip = wire.tips[0] if wire.tips else (0.0, 0.0)
-        near = [one.text for one in drawing.free if abs(one.y - tip[1]) < 24 or
-                any(abs(one.y - y) < 24 for _, y in wire.ends)]  # fmt: skip
-        by_ends[wire.title] = near
-        if wire.title and not any(one == wire.title.partition(": ")[0] for one in near):
-            yield f"beside the wire {wire.title!r} stands {near}"
-    joined = _titles(drawing)
+        if wire.title and wire.title.partition(": ")[0] not in _beside(drawing, wire):
+            yield f"beside the wire {wire.title!r} stands {_beside(drawing, wire)}"
+    joined = _labels(drawing)
     for ends, (role, cut) in wanted.items():
         title = joined.get(ends, "")
         if not says_role(title, role):
@@ -392,14 +387,26 @@ def _port_wires(drawing: Drawing, wanted: dict[tuple[str, str], tuple[str, Cut |
             yield f"the wire from {ends[0]} to {ends[1]} is cut {cut}: {title!r}"
 
 
-def _titles(drawing: Drawing) -> dict[tuple[str, str], str]:
-    """The title of the wire between two boxes; each wire of a port map is one alone."""
+def _beside(drawing: Drawing, wire: Wire) -> list[str]:
+    """The words above and below the middle of a wire of a port map, where it leaves or enters the body."""
+    rows = {y for area in segments_of(wire) if area.width > area.height for y in (area.y,)}
+    left, right = min(x for x, *_ in wire.segments), max(x for _, _, x, _ in wire.segments)
+    return [
+        words.text
+        for words in drawing.free
+        if words.anchor == "middle" and left < words.x < right and any(-20 < words.y - row < 26 for row in rows)
+    ]
+
+
+def _labels(drawing: Drawing) -> dict[tuple[str, str], str]:
+    """What stands beside the wire between two boxes; each wire of a port map is one alone."""
     found = {}
     for wire in drawing.wires:
         tips = [item.id for tip in wire.tips for item in drawing.boxes.values()
                 if abs(item.area.x - tip[0]) < 5 and item.area.y <= tip[1] <= item.area.bottom]  # fmt: skip
         begins = [item.id for x, y in wire.ends for item in drawing.boxes.values() if item.area.holds(x, y, 1)]
-        found.update({(begin, tip): wire.title for begin in begins for tip in tips})
+        said = " | ".join((wire.title, *_beside(drawing, wire)))
+        found.update({(begin, tip): said for begin in begins for tip in tips})
     return found
 
 

@@ -71,7 +71,7 @@ def runs(one: Case, model: Model) -> Iterator[tuple[str, list[str]]]:
         run = truth.run(model, one.inputs)
     except (stepper.StepperError, ValueError):
         return
-    yield "trace", list(trace_faults(one, run))
+    yield "trace", list(trace_faults(one, truth.run(model, one.inputs, "openvino")))
     for ids, found in run.loops.items():
         name = activation_name(file, ids, found[0].around)
         try:

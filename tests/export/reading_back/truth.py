@@ -43,10 +43,10 @@ MOST = 2_000
 """Iterations of all loops that are kept; a test of larger ones would hold too much."""
 
 
-def run(model: Model, inputs: dict[str | int, np.ndarray]) -> Run:
+def run(model: Model, inputs: dict[str | int, np.ndarray], rules: str = "spec") -> Run:
     """Step through a run, to its end or to where it fails. Raise ValueError for one that is too long."""
     kept = 0
-    machine = stepper.Machine(stepper.compile_model(model), stepper.bind_inputs(model, inputs))
+    machine = stepper.Machine(stepper.compile_model(model, rules=rules), stepper.bind_inputs(model, inputs))
     found, open_ = Run(), {}
     try:
         for event in machine.run(stepper.Every.ITERATION):
