@@ -224,8 +224,13 @@ def _textbook(
     model: Model, machine: Machine, loop: LoopPath, around: tuple[int, ...], request: FigureRequest
 ) -> Picture:
     """Return the textbook's figure of a run; other formats than drawings have the iterations one below the other."""
-    ends = Iterations.parse(f"0:{MOST_SHOWN},-{MOST_SHOWN}:")
-    trace = Tracer(machine, loop, around, ends, ValueDetail.THUMBNAILS, measured=True).trace()
+    wanted = None if request.iterations is None else Iterations.parse(request.iterations)
+    ends = f"0:{MOST_SHOWN},-{MOST_SHOWN}:"
+    if wanted is not None:
+        ends = "" if wanted.everything else f"{ends},{request.iterations}"
+    most = MOST_BELOW + 2 * MOST_SHOWN
+    kept = Iterations.parse(ends)
+    trace = Tracer(machine, loop, around, kept, ValueDetail.THUMBNAILS, measured=True, most=most).trace()
     if trace.failed:
         request.warn(trace.ended)
     facts = loop_facts(model, loop.outer, loop.layer)
@@ -235,10 +240,27 @@ def _textbook(
     book = textbook(trace)
     title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""
     text = " ".join(filter(None, (request.caption, f"A run of {loop.title}. {'; '.join((trace.ended, *facts))}.")))
-    made = textbook_page(book, width, title, text, is_slide=is_slide, legend=request.legend)
+    made = textbook_page(book, width, title, text, is_slide=is_slide, legend=request.legend, ends=_ends(wanted, trace))
     if made.left_out:
         request.warn(f"not drawn: {'; '.join(made.left_out)}")
     return Picture(figure, request, loop, trace, facts, made.drawing, made.times)
+
+
+def _ends(wanted: Iterations | None, trace: LoopTrace) -> tuple[int, int] | None:
+    """Return how many of the first and of the last iterations are wanted. Raise UsageError for others."""
+    if wanted is None or not trace.count:
+        return None
+    numbers = [one.number for one in trace.iterations if wanted.includes(one.number, trace.count)]
+    first = next((at for at, number in enumerate(numbers) if at != number), len(numbers))
+    last = len(numbers) - first
+    if first == trace.count:
+        return first, 0
+    if not first or not last or numbers[first:] != list(range(trace.count - last, trace.count)):
+        raise UsageError(
+            "iterations side by side are the first ones and the last ones, such as --iters 0:3,-2:; "
+            "--direction down draws any"
+        )
+    return first, last
 
 
 def default_view(model: Model, *, has_inputs: bool) -> FigureView:

@@ -68,12 +68,24 @@ class TextbookPage(Struct, frozen=True):
 
 
 def textbook_page(
-    book: Textbook, width: float, title: str, description: str, *, is_slide: bool = False, legend: bool = True
+    book: Textbook,
+    width: float,
+    title: str,
+    description: str,
+    *,
+    is_slide: bool = False,
+    legend: bool = True,
+    ends: tuple[int, int] | None = None,
 ) -> TextbookPage:
-    """Return the figure in a width in points. Raise UsageError, with the least width, where it does not fit."""
+    """Return the figure in a width in points.
+
+    `ends` is how many of the first and of the last iterations it has at most (None: as many as have room). Raise
+    UsageError, with the least width, where it does not fit.
+    """
     wide = width >= WIDE
     outputs = book.outputs if wide else book.outputs[:1]
-    for plan in _plans(book.count):
+    plans = _plans(book.count, ends)
+    for plan in plans:
         page = _PageLayout(book, outputs, plan, width, is_wide=wide)
         if page.used <= width:
             drawing = page.drawing(title, description, is_slide=is_slide, legend=legend)
@@ -82,20 +94,23 @@ def textbook_page(
                 page = _PageLayout(book, outputs, plan, width, is_wide=wide)
                 drawing = page.drawing(title, description, is_slide=True, legend=legend, space=free / 2)
             return TextbookPage(drawing, page.left_out, page.times)
-    least = _PageLayout(book, outputs, _plans(book.count)[-1], width, is_wide=wide).used
+    least = _PageLayout(book, outputs, plans[-1], width, is_wide=wide).used
     raise UsageError(
         f"the figure does not fit into {width * 25.4 / 72:.0f} mm at {SMALL:g} points; "
         f"the least width is {math.ceil(least * 25.4 / 72)} mm"
     )
 
 
-def _plans(count: int) -> list[_Plan]:
-    """Return the ways to draw so many iterations, the fullest first."""
+def _plans(count: int, most: tuple[int, int] | None = None) -> list[_Plan]:
+    """Return the ways to draw so many iterations, the fullest first; `most` of the first and of the last ones."""
     ends: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-    if count <= MOST_SHOWN:
+    wanted = MOST_SHOWN if most is None else sum(most)
+    if count <= wanted:
         ends.append((tuple(range(count)), ()))
-    for shown in range(min(MOST_SHOWN, count - 1), 1, -1):
+    for shown in range(min(wanted, count - 1), 1, -1):
         tail = max(1, shown * 2 // 5)
+        if most is not None:
+            tail = max(1, min(most[1], max(tail, shown - most[0])))
         ends.append((tuple(range(shown - tail)), tuple(range(count - tail, count))))
     enough = [pair for pair in ends if len(pair[0]) + len(pair[1]) >= min(3, count)]
     found = [_Plan(first, last, decimals) for decimals in (2, 1) for first, last in enough]
@@ -115,7 +130,7 @@ class _PageLayout:
         labels += [advance(lane.form, SMALL) for lane in strips]
         labels += [advance("goes on", SMALL, bold=True), advance("iteration", SMALL)]
         self.label = max(labels) + 4
-        texts = [self._text(lane, k) for lane in book.carried for k in range(book.count) if k in lane.values]
+        texts = [self._text(lane, k) for lane in book.carried for k in lane.values]
         words = [advance(text, SMALL) for text in texts]
         self.gap = max([18.0, advance("false", SMALL) + 3, *(word + 7 for word in words)])
         self.begin = self.gap

@@ -305,3 +305,16 @@ def test_the_same_run_gives_the_same_bytes_whatever_the_hash_seed(words: tuple[s
             subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=environment).stdout
         )
     assert made[0] == made[1] and len(made[0]) > 10_000
+
+
+def test_iterations_side_by_side_are_those_asked_for_as_far_as_there_is_room() -> None:
+    def drawn(ranges: str, width: int = 2600) -> list[int]:
+        return [one.begin for one in textbook("while_loop", iterations=ranges, width=width).steps if not one.is_gap]
+
+    assert drawn("0:3,-1") == [0, 1, 2, 110]
+    assert drawn("0:2,-3:") == [0, 1, 108, 109, 110]
+    assert drawn("0:20,-2:") == [*range(20), 109, 110]
+    assert drawn("0:20,-2:", 640)[-2:] == [109, 110] and len(drawn("0:20,-2:", 640)) < 10
+    for ranges in ("5:8", "0:3", "-2:"):
+        with pytest.raises(UsageError, match="such as --iters 0:3,-2:"):
+            drawn(ranges)
