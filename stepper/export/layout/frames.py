@@ -23,6 +23,7 @@ from stepper.export.layout.routing import draw_bend
 
 SIDE: Final = 2
 _TITLE: Final = 2
+_SIDE_THAT_RAN: Final = "from the side that ran"
 _APART: Final = 4
 """Columns between two ports whose places are free."""
 
@@ -285,6 +286,7 @@ class _Framing:
             self.lanes, above[len(above) - len(lanes) :], below[len(self.below) :], strict=False
         ):
             self._draw_lane(lane, head, _flipped(tail, bottom + deep - 1), top)
+        self._say_what_joins(end)
         self._draw_marks(rim, last - 1, top)
         self._name_ports(rim, end)
 
@@ -318,8 +320,16 @@ class _Framing:
         ] + parts[: -len(wire.ends)]
         line = Polyline(EdgeKind.PORT, tuple(parts), (), ups=ups, downs=((wire.column, end - 1),))
         self.drawing.lines.append(line)
-        if self.cluster.kind is NodeKind.BRANCH and len(wire.ends) > 1 and wire is self.below[0]:
-            self.drawing.texts.append(Text(wire.column + 2, end - 1, "from the side that ran", "small", "start"))
+
+    def _say_what_joins(self, end: int) -> None:
+        """Say at the outputs of an If which of its sides they are from, where there is room beside them."""
+        if self.cluster.kind is not NodeKind.BRANCH or not any(len(wire.ends) > 1 for wire in self.below):
+            return
+        first, last = self.below[0].column, self.below[-1].column
+        if self.width - last - 3 >= columns(_SIDE_THAT_RAN, SMALL_SIZE):
+            self.drawing.texts.append(Text(last + 1.6, end - 1, _SIDE_THAT_RAN, "small", "start"))
+        elif first - 2 >= columns(_SIDE_THAT_RAN, SMALL_SIZE):
+            self.drawing.texts.append(Text(first - 0.6, end - 1, _SIDE_THAT_RAN, "small", "end"))
 
     def _draw_lane(self, lane: _Lane, head: _Path, tail: _Path, top: int) -> None:
         above, below = self._head(lane), self._tail(lane)
