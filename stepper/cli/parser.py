@@ -249,6 +249,7 @@ def _add_find(command: Parser) -> None:
 
 def _add_export(export: Parser) -> None:
     from stepper.export.options import (
+        BlockStyle,
         ConstantStyle,
         FigureView,
         LayoutEngine,
@@ -285,6 +286,8 @@ def _add_export(export: Parser) -> None:
     add("--values", choices=tuple(ValueDetail), default="none", help="how much is said of each value (none)")
     constants = "small ones in the box of what reads them, boxes of their own, or none (inline)"
     add("--constants", choices=tuple(ConstantStyle), default="inline", help=constants)
+    blocks = "blocks that repeat: each, or one with a count (once in figures of more than 100 boxes)"
+    add("--blocks", choices=tuple(BlockStyle), help=blocks)
     add("--theme", choices=tuple(Theme), default="auto", help="auto follows the reader's colour scheme (default)")
     export.add_repeated("--only", "REGEX", "draw only operations of this name or type")
     export.add_repeated("--hide", "REGEX", "draw operations of this name or type as groups")

@@ -21,7 +21,15 @@ from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
 from stepper.export.figures.loop_trace import WHOLE, LoopTrace, Tracer, split_activation
 from stepper.export.fitting import SLIDE, fitted, on_page, room_of
-from stepper.export.options import ConstantStyle, FigureView, Preset, Theme, TimeDirection, ValueDetail
+from stepper.export.options import (
+    BlockStyle,
+    ConstantStyle,
+    FigureView,
+    Preset,
+    Theme,
+    TimeDirection,
+    ValueDetail,
+)
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, PAGE_WIDTH, SLIDE_WIDTH, textbook_page
@@ -104,6 +112,7 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     else:
         usual = default_view(model, has_inputs=machine is not None) if request.why is None else FigureView.STORY
     view = request.view or usual
+    _check_blocks(request, view)
     request = _on_page(replace(request, view=view, content=replace(request.content, model=model)))
 
     def make(content: FigureContent) -> Picture:
@@ -137,6 +146,13 @@ def _told(found: Picture, request: FigureRequest) -> Picture:
     page = None if found.page is None else replace(found.page, title=title, description=said)
     legend = legend_of(found.figure) if request.legend else ()
     return replace(found, figure=replace(found.figure, title=title, description=said, legend=legend), page=page)
+
+
+def _check_blocks(request: FigureRequest, view: FigureView) -> None:
+    is_static = view in (FigureView.MODEL, FigureView.ROLLED)
+    if request.content.blocks is BlockStyle.ONCE and (request.zoom is not None or not is_static):
+        what = "a part of a figure" if request.zoom is not None else f"--view {view}"
+        raise UsageError(f"--blocks once is for --view model and --view rolled, not for {what}")
 
 
 def _picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
@@ -292,6 +308,7 @@ def draw(
     around: str | None = None,
     ways: tuple[str, str] | None = None,
     detail: str | None = None,
+    blocks: BlockStyle | str | None = None,
     hops: int = USUAL_HOPS,
     partner: Partner | None = None,
 ) -> Picture:
@@ -318,6 +335,7 @@ def draw(
     content = FigureContent(
         values=_of(ValueDetail, values),
         constants=_of(ConstantStyle, constants),
+        blocks=None if blocks is None else _of(BlockStyle, blocks),
         elsewhere=given_away(model, partner or default_partner()),
     )
     request = FigureRequest(

@@ -33,6 +33,13 @@ class ConstantStyle(StrEnum):
     HIDE = "hide"
 
 
+class BlockStyle(StrEnum):
+    """Drawing of blocks that repeat: all of them, or one with a count."""
+
+    ALL = "all"
+    ONCE = "once"
+
+
 class TimeDirection(StrEnum):
     """TimeDirection in which the iterations of a run follow each other."""
 

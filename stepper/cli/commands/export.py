@@ -23,7 +23,16 @@ from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, picture, save, with_defaults
 from stepper.export.figures.content import FigureContent, Highlight, patterns
-from stepper.export.options import ConstantStyle, FigureView, LayoutEngine, Preset, Theme, TimeDirection, ValueDetail
+from stepper.export.options import (
+    BlockStyle,
+    ConstantStyle,
+    FigureView,
+    LayoutEngine,
+    Preset,
+    Theme,
+    TimeDirection,
+    ValueDetail,
+)
 from stepper.export.picture import FigureRequest, FileContent
 from stepper.export.steps.frames import check_format, frames, made_folder, other_frames
 from stepper.export.zooms.places import USUAL_HOPS, Zoom, zoom_named
@@ -230,6 +239,7 @@ def _request(
         carried=options.carried,
         values=ValueDetail(options.values),
         constants=ConstantStyle(options.constants),
+        blocks=None if options.blocks is None else BlockStyle(options.blocks),
         highlight=None if options.highlight is None else _highlight(model, options),
         elsewhere=given_away(model, options.partner),
     )

@@ -140,7 +140,9 @@ class _PagePlace:
         """Return a frame with its title and lines."""
         cluster = frame.cluster
         x, y = self.dx + frame.x * CELL, self.dy + frame.y * ROW
-        items: list[Shape] = [Rectangle("frame", x, y, frame.width * CELL, frame.height * ROW, 8)]
+        behind = (6, 3, 0) if cluster.kind is NodeKind.BLOCK else (0,)  # a pile of them
+        size = frame.width * CELL, frame.height * ROW
+        items: list[Shape] = [Rectangle("frame", x + at, y + at, *size, 8) for at in behind]
         left, top = x + 10 + frame.title[0] * CELL, y + 19 + frame.title[1] * ROW
         items.append(TextLine("title", left, top, cluster.label))
         items += [TextLine("small", left, top + ROW * (at + 1), text) for at, text in enumerate(cluster.lines)]

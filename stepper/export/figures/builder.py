@@ -35,16 +35,36 @@ class DrawnBox(NamedTuple):
     node: DrawnNode
 
 
+class DrawnLevel(NamedTuple):
+    """A graph that is drawn: ids of what is in it begin with `prefix`; `cluster` is its frame ("": the page)."""
+
+    prefix: str
+    graph: Graph
+    drawn: DrawnGraph
+    cluster: str
+
+
 class FigureBuilder(Struct):
-    """Nodes, edges and clusters of a figure under construction; `drawn` maps a node's id to its drawn node."""
+    """Nodes, edges and clusters of a figure under construction; `drawn` maps a node's id to its drawn node.
+
+    `levels` are the graphs that it has, outer before inner.
+    """
 
     content: FigureContent
     nodes: list[FigureNode] = field(default_factory=list)
     edges: list[FigureEdge] = field(default_factory=list)
     clusters: list[Cluster] = field(default_factory=list)
     drawn: dict[str, DrawnBox] = field(default_factory=dict)
+    levels: list[DrawnLevel] = field(default_factory=list)
     _boxes: dict[str, Mapping[int, int]] = field(default_factory=dict)
     _frames: dict[str, tuple[FramePort, ...]] = field(default_factory=dict)
+    _names: dict[int, Mapping[int, str]] = field(default_factory=dict)
+
+    def short_names(self, graph: Graph) -> Mapping[int, str]:
+        """Return the short names of a graph's layers, computed once."""
+        if id(graph) not in self._names:
+            self._names[id(graph)] = short_names_of(graph)
+        return self._names[id(graph)]
 
     def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, prefix: str, cluster: str) -> DrawnGraph:
         """Return all of a graph; `layer` is the loop or If whose `body` it is. Ids begin with `prefix`."""
@@ -137,6 +157,7 @@ class FigureBuilder(Struct):
         drawn = drawn_graph(graph, body, self.content.folding(graph))
         self._boxes[prefix] = drawn.box_of
         ports, roles = port_lines(layer, body, outer), port_roles(layer, body)
+        self.levels.append(DrawnLevel(prefix, graph, drawn, cluster))
         open_layers = {node.key: graph.by_id[node.key] for node in drawn.nodes if _opens(node, depth)}
         for node in drawn.nodes:
             if node.key in open_layers:
@@ -180,7 +201,7 @@ class FigureBuilder(Struct):
             folded = self.content.constants is ConstantStyle.INLINE and node.kind is NodeKind.OPERATION
             operands = operands_text(model, graph, layer) if folded else ""
             if operands:
-                return f"{excerpt(layer.type)}{operands}", shortened(excerpt(short_names_of(graph)[layer.id]))
+                return f"{excerpt(layer.type)}{operands}", shortened(excerpt(self.short_names(graph)[layer.id]))
         return excerpt(node.label), ""
 
     def _add_edges(self, graph: Graph, drawn: DrawnGraph, opened: Mapping[int, Layer], prefix: str) -> None:

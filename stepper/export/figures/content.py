@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
 from stepper.export.figures.drawn_graph import FoldingOptions
-from stepper.export.options import ConstantStyle, ValueDetail
+from stepper.export.options import BlockStyle, ConstantStyle, ValueDetail
 from stepper.ir.model import Graph, Layer, Model
 from stepper.name_patterns import Pattern, PatternError, regex
 
@@ -27,7 +27,8 @@ class FigureContent(Struct, frozen=True):
 
     `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges
     carry. What is not shown is drawn as a group that says how many operations it stands for. `elsewhere` says what is
-    not computed here; such boxes have a mark. Constants that are drawn inline or as boxes are read from `model`.
+    not computed here; such boxes have a mark. Constants that are drawn inline or as boxes are read from `model`. Of
+    `blocks` that repeat each is drawn, or one (None: one in a large figure).
     """
 
     depth: int = 1
@@ -39,6 +40,7 @@ class FigureContent(Struct, frozen=True):
     constants: ConstantStyle = ConstantStyle.INLINE
     model: Model | None = None
     fold_accumulators: bool = True
+    blocks: BlockStyle | None = None
     elsewhere: Elsewhere = field(default_factory=dict)
 
     def folding(self, graph: Graph) -> FoldingOptions:

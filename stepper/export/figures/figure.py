@@ -26,6 +26,7 @@ class NodeKind(StrEnum):
     SHAPES = "shapes"
     ACCUMULATOR = "accumulator"
     GROUP = "group"
+    BLOCK = "block"
     INPUT = "input"
     OUTPUT = "output"
     CONCATENATION = "concatenation"

@@ -28,7 +28,7 @@ def labels_of(graph: Graph) -> Mapping[int, str]:
         )
         read = [constants[source.layer] for source in operands if source is not None and source.layer in constants]
         operand = f" ({read[0]})" if len(read) == 1 and read[0] else ""
-        labels[layer.id] = shortened(_with_type(layer, names[layer.id]) + operand)
+        labels[layer.id] = shortened(named_with_type(layer, names[layer.id]) + operand)
     return told_apart(labels)
 
 
@@ -51,7 +51,8 @@ def shortened(text: str, longest: int = LONGEST) -> str:
     return f"{text[: longest - 1 - tail].rstrip('…')}…{text[-tail:].lstrip('…')}"
 
 
-def _with_type(layer: Layer, name: str) -> str:
+def named_with_type(layer: Layer, name: str) -> str:
+    """Return a name for a layer, with its type where the name does not say that."""
     if layer.type in ("Parameter", "Constant") and _LETTER.search(name):
         return name
     return name if layer.type.lower() in name.lower() else f"{layer.type} {name}".rstrip()

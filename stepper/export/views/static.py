@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from stepper.export.blocks.drawn_once import LARGE, drawn_once
 from stepper.export.figures.builder import FigureBuilder, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath, loops_of
+from stepper.export.options import BlockStyle
 from stepper.ir.model import Model
 from stepper.wording import counted, excerpt
 
@@ -23,7 +25,8 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
         f"The graph of {name}: {len(model.graph.layers)} layers, {counted(len(loops), 'loop')}. "
         "Each box is an operation, each line a tensor; Constants are folded into what reads them."
     )
-    return Figure(f"Model {name}", description, tuple(parts.nodes), tuple(parts.edges), tuple(parts.clusters))
+    figure = Figure(f"Model {name}", description, tuple(parts.nodes), tuple(parts.edges), tuple(parts.clusters))
+    return _with_blocks(figure, parts, model)
 
 
 def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
@@ -40,10 +43,19 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
         f"The body of {loop.title}: {len(loop.body.graph.layers)} layers and {counted(backs, 'back edge')}, which are "
         f"dashed and lead from a Result to the Parameter that gets its value in the next iteration. {'; '.join(facts)}."
     )
-    return Figure(
+    figure = Figure(
         title=f"{loop.title}, rolled",
         description=description,
         nodes=tuple(parts.nodes),
         edges=tuple(parts.edges),
         clusters=tuple(parts.clusters),
     )
+    return _with_blocks(figure, parts, model)
+
+
+def _with_blocks(figure: Figure, parts: FigureBuilder, model: Model) -> Figure:
+    """Return the figure with blocks that repeat drawn as was asked for."""
+    blocks = parts.content.blocks
+    if blocks is None:
+        blocks = BlockStyle.ONCE if len(figure.nodes) > LARGE else BlockStyle.ALL
+    return drawn_once(figure, parts, model) if blocks is BlockStyle.ONCE else figure

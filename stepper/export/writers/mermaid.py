@@ -13,6 +13,8 @@ from stepper.export.picture import Picture
 
 _LONGEST: Final = 50_000
 """Characters of Mermaid text; its `maxTextSize` if nothing else is set."""
+_MOST_EDGES: Final = 500
+"""Edges of a diagram; its `maxEdges` if nothing else is set."""
 
 _BRACKETS: Final = {
     NodeKind.PARAMETER: ("([", "])"),
@@ -34,10 +36,24 @@ _UNSAFE: Final = re.compile(r"[^\w .,:;/+*=~!?@'()\[\]{}←→×⋯…·-]")
 
 
 def write(picture: Picture) -> str:
-    """Return the figure as a flowchart; warn of one that GitHub does not draw."""
+    """Return the figure as a flowchart; warn of one that is beyond the limits of Mermaid."""
     text = flowchart(picture.figure, picture.request.theme)
+    beyond = []
     if len(text) > _LONGEST:
-        picture.request.warn(f"the flowchart has {len(text):,} characters; GitHub draws {_LONGEST:,} at most")
+        beyond.append(f"{len(text):,} characters (Mermaid draws {_LONGEST:,})")
+    if len(picture.figure.edges) > _MOST_EDGES:
+        beyond.append(f"{len(picture.figure.edges):,} edges (Mermaid draws {_MOST_EDGES})")
+    if beyond:
+        less = (
+            "--iters 0:2, --carried"
+            if picture.figure.arrangement is Arrangement.ITERATIONS
+            else "--blocks once, --depth 0"
+        )
+        said = f"the flowchart has {' and '.join(beyond)}, which GitHub and GitLab refuse"
+        picture.request.warn(
+            f"{said}: draw less with --around OP, {less}, or write svg; a page of your own can raise its limits "
+            "(maxTextSize, maxEdges)"
+        )
     return text
 
 

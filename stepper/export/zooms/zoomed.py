@@ -11,7 +11,7 @@ from stepper.export.figures.figure import Figure
 from stepper.export.figures.legend import legend_of
 from stepper.export.figures.loop_paths import LoopPath, find_loop
 from stepper.export.figures.loop_trace import split_activation
-from stepper.export.options import FigureView, TimeDirection
+from stepper.export.options import BlockStyle, FigureView, TimeDirection
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.views.static import rolled_figure
 from stepper.export.zooms.inset import inset_page
@@ -53,7 +53,7 @@ def prepared(model: Model, request: FigureRequest, zoom: Zoom, view: FigureView)
     if iterations is None and number is not None and view is FigureView.UNROLLED:
         iterations = f"{max(number - 1, 0)}:{number + 2}" if number >= 0 else f"{number}:"
     loop = request.loop if request.loop is not None or root is None else root.address
-    content = replace(content, depth=depth, highlight=highlight)
+    content = replace(content, depth=depth, highlight=highlight, blocks=BlockStyle.ALL)
     return replace(request, view=view, loop=loop, iterations=iterations, content=content)
 
 

@@ -250,7 +250,8 @@ def test_a_flowchart_longer_than_github_draws_is_warned_about() -> None:
     figure = picture("date_normaliser", "unrolled", iterations="", values="full").figure
     said: list[str] = []
     Picture(figure, FigureRequest(warn=said.append)).text("mermaid")
-    assert "GitHub draws 50,000 at most" in said[0]
+    assert "characters (Mermaid draws 50,000) and" in said[0] and "edges (Mermaid draws 500)" in said[0]
+    assert "draw less with --around OP, --iters 0:2" in said[0]
 
 
 def test_thumbnails_are_drawn_as_lines_and_shades(tmp_path: Path) -> None:
