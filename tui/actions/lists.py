@@ -11,6 +11,7 @@ from tui.application import Application
 from tui.paint.link_pane import LinkPane
 from tui.paint.list_pane import ListPane
 from tui.paint.rows import printable
+from tui.screens.main.picture_pane import PicturePane
 
 
 @action("row", syntax="+N|-N|page|-page|first|last", help="choose another row of a list, or another link of a pane")
@@ -23,6 +24,17 @@ def _row(app: Application, text: str) -> None:
 @action("open-row", help="open the chosen row of a list, or go where the chosen link leads")
 def _open_row(app: Application, _text: str) -> None:
     _list(app).open_chosen()
+
+
+@action("column", syntax="left|right [N]", help="choose a column of the pictures over the iterations")
+def _column(app: Application, text: str) -> None:
+    way, _, count = text.partition(" ")
+    pane = app.focused_pane
+    if not isinstance(pane, PicturePane):
+        raise UsageError("no pictures have the focus")
+    if way not in ("left", "right") or not (count or "1").isdecimal():
+        raise UsageError(f"left or right, and how far, is expected, not '{text}'")
+    pane.move_column(int(count or 1) * (1 if way == "right" else -1))
 
 
 @action("toggle-enabled", syntax="N", help="switch a breakpoint off, or on again")

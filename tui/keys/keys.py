@@ -310,7 +310,9 @@ KEYS: Final = (
     Key(("down", "j"), "row +{n}", "choose", "the next link", LINKS),
     Key(("up", "k"), "row -{n}", "choose back", "the link before", LINKS),
     Key(("enter",), "open-row", "look at", "look at the chosen frame", ("frames",)),
-    Key(("enter",), "open-row", "value", "open the chosen value full screen", ("edges", "scans")),
+    Key(("enter",), "open-row", "value", "open the chosen value full screen; go to the chosen column", IN_ROWS),
+    Key(("right",), "column right {n}", "column", "the next iteration of the picture", IN_ROWS),
+    Key(("left",), "column left {n}", "column back", "the iteration before, of the picture", IN_ROWS),
     Key(("enter",), "open-row", "select", "select the chosen operation; open a value that none computes", ("node",)),
     Key(("enter",), "open-row", "go there", "go where the chosen link leads", ("loop", "stop", "end")),
     # the table

@@ -10,7 +10,6 @@ from stepper.debug.iterations.statistics import RowValues
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.tensors.statistics import number_of
-from tui.paint.link_pane import LinkPane
 from tui.paint.links import linked, value_destination
 from tui.paint.names import carried_name
 from tui.paint.pane import Host
@@ -19,6 +18,7 @@ from tui.pictures.axis import window
 from tui.pictures.heights import Want, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.frames import COUNTED
+from tui.screens.main.picture_pane import PicturePane
 from tui.screens.moments.marks import difference_strip, is_beside_run, spread_cells
 from tui.screens.moments.pairs import PAIR_LABEL, carried_rows
 from tui.state import State
@@ -40,7 +40,7 @@ _BESIDE_TABS: Final = 19
 _WIDEST: Final = 6
 
 
-class BackEdges(LinkPane):
+class BackEdges(PicturePane):
     """One row a back edge that carries something; those that collect an output are among the outputs."""
 
     follows_selection: ClassVar[bool] = False
@@ -50,7 +50,8 @@ class BackEdges(LinkPane):
         "What each back edge carries: a column is what an iteration handed on, under `in` stands what entered first.\n"
         "At the right what entered this iteration, and how far it is changed (of tensors the rms).\n"
         "v chooses mean, largest or rms where several elements share a cell, V the scale.\n"
-        "= stuck, ~ another shape, ^ grows without bound, N and I: NaN and Inf. Enter opens the chosen value."
+        "= stuck, ~ another shape, ^ grows without bound, N and I: NaN and Inf. Enter opens the chosen value.\n"
+        "A click, or ← and →, chooses a column; Enter or a second click goes to its iteration."
     )
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
@@ -66,11 +67,13 @@ class BackEdges(LinkPane):
         """Return the columns' names at the right."""
         beside = is_beside_run(self.state) or (self.state.a is not None and self.screen.has_class("-tiny"))
         self.note = "entered: A | now" if beside else f"entered {GLYPHS['change']}" if self._edges() else ""
+        self.note = self.picked_note(self.note)
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
         """Return the rows of each edge."""
         edges = self._edges()
+        self.begin_pictures()
         if not edges:
             none = self.state.loop is not None or self.state.ending is not None
             return [[(" none" if none else " what a loop carries on stands here", "dim")], []]
@@ -88,7 +91,10 @@ class BackEdges(LinkPane):
         tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
         rows: list[Row] = []
         for edge, one, lines in zip(edges, ones, tall, strict=True):
-            drawn = value_rows(one, axis, lines, columns, self._looks, self.palette, a=self.state.iterations_of_a)
+            drawn = value_rows(
+                one, axis, lines, columns, self._looks, self.palette, marked=self.marked, a=self.state.iterations_of_a
+            )
+            self.place_picture(len(rows), len(drawn), axis, columns.name)
             strip = [] if cells is None else difference_strip(self, cells, edge.result, axis, columns.picture)
             if strip:
                 drawn = [*drawn, [(" from A".ljust(columns.name), "dim"), *strip]]

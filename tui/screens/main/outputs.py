@@ -21,7 +21,6 @@ from stepper.element_types import Array
 from stepper.engine.loops import is_backward
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.known_values import KnownValues
-from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, linked, value_destination
 from tui.paint.names import carried_name, row_name
 from tui.paint.pane import Host
@@ -30,6 +29,7 @@ from tui.pictures.axis import Axis, mirrored, window
 from tui.pictures.heights import Want, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.back_edges import reach_of
+from tui.screens.main.picture_pane import PicturePane
 from tui.screens.moments.marks import histories_of_a, site_strip, spread_cells
 from tui.theme import GLYPHS
 
@@ -59,7 +59,7 @@ class Growing(Struct, frozen=True, eq=False):
     theirs: ValueHistory | None = None
 
 
-class ScanGrowth(LinkPane):
+class ScanGrowth(PicturePane):
     """The concatenated outputs, and those that a body collects itself with a Concat."""
 
     follows_selection: ClassVar[bool] = False
@@ -68,6 +68,7 @@ class ScanGrowth(LinkPane):
     help_text: ClassVar[str] = (
         "What the loop writes: one piece an iteration at its place in the output, and the room that is left.\n"
         "← fills from the last place to the first. Enter opens one.\n"
+        "A click, or ← and →, chooses a column; Enter or a second click goes to its iteration.\n"
         "v chooses mean, largest or rms where several elements share a cell, V the scale."
     )
 
@@ -79,11 +80,13 @@ class ScanGrowth(LinkPane):
     def heading(self, width: int) -> list[Row]:
         """At the end of the run, those of the model."""
         self.title = "outputs growing" if self.state.ending is None else "outputs"
+        self.note = self.picked_note("")
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
         """Return the pictures of all outputs, below one another."""
         found = list(self._outputs())
+        self.begin_pictures()
         if not found:
             outside = self.state.loop is None and self.state.ending is None
             return [[(" what a loop collects is drawn here" if outside else " none", "dim")]]
@@ -105,7 +108,10 @@ class ScanGrowth(LinkPane):
             )
             if one.theirs is not None and one.pieces is not None:
                 row = row._replace(shared=(one.theirs,))
-            drawn = value_rows(row, axis, lines, columns, self._looks, self.palette, a=self.state.iterations_of_a)
+            drawn = value_rows(
+                row, axis, lines, columns, self._looks, self.palette, marked=self.marked, a=self.state.iterations_of_a
+            )
+            self.place_picture(len(rows), len(drawn), axis, columns.name)
             if one.theirs is not None:
                 drawn = [*drawn, *self._of_a(one, row, axis, lines, columns)]
             strip = [] if cells is None or one.row is None else site_strip(self, cells, one.row, axis, columns.picture)

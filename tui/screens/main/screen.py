@@ -27,6 +27,7 @@ from tui.screens.main.loop_card import LoopCard
 from tui.screens.main.node import NodeProperties
 from tui.screens.main.operations import Operations
 from tui.screens.main.outputs import ScanGrowth
+from tui.screens.main.picture_pane import PicturePane
 from tui.screens.main.value import ValueStrip
 from tui.screens.moments.pairs import MomentPictures, ValuePair
 from tui.screens.moments.spread import SpreadGrid
@@ -247,7 +248,9 @@ class MainScreen(DebugScreen):
         return True
 
     def close_card(self) -> bool:
-        """Show what was there before."""
+        """Show what was there before; a column of a picture that was chosen is given up first."""
+        if sum(pane.unpick() for pane in self.query(PicturePane)):
+            return True
         card = self.query_one(AnswerCard)
         if not card.lines:
             return False

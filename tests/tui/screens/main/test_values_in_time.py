@@ -13,6 +13,7 @@ from tests.tui.driven import Driven, drive
 from tests.tui.time_models import opened
 from tui.screens.grid.columns import PICTURED
 from tui.screens.grid.grid import Grid
+from tui.screens.main.picture_pane import PicturePane
 from tui.theme import Look
 
 PLAIN = Look(plain=True)
@@ -106,6 +107,30 @@ def test_rows_of_the_list_and_of_the_grid_show_elements_and_below_the_grid_the_r
 
     lines = ("run-to pass@0", "iter 6", "run-to kept")
     drive(passing(rows), script, size=(120, 40), look=PLAIN, lines=lines)
+
+
+def test_a_column_of_a_picture_is_chosen_by_click_or_arrows_and_leads_to_its_iteration() -> None:
+    rows = np.random.default_rng(4).normal(size=(STEPS, 4)).astype(np.float32)
+
+    async def script(driven: Driven) -> None:
+        edges, scans = driven.pane("edges"), driven.pane("scans")
+        assert isinstance(edges, PicturePane) and isinstance(scans, PicturePane)
+        line = next(at for at, text in enumerate(driven.text("edges").splitlines()) if "held" in text)
+        place = (edges.gutter.left + 16 + 2 * 2, line + 1)
+        assert await driven.pilot.click("#edges", offset=place)
+        await driven.settle()
+        assert edges.picked == 2 and "2: Enter goes there" in driven.text("edges") and driven.state.iteration == 6
+        await driven.press("right", "right", "left", "escape")
+        assert edges.picked is None and driven.state.iteration == 6
+        await driven.press("left", "enter")
+        assert driven.state.iteration == 5 and edges.picked is None
+        back = next(at for at, text in enumerate(driven.text("scans").splitlines()) if text.startswith(" ←"))
+        place = (scans.gutter.left + 13 + 3 * (STEPS - 2) + 1, back)
+        assert await driven.pilot.click("#scans", offset=place, times=2)
+        await driven.settle()
+        assert driven.state.iteration == 1, "the pieces stand from the last place to the first"
+
+    drive(passing(rows), script, size=(160, 48), look=PLAIN, lines=("run-to pass@0", "iter 6"))
 
 
 def test_an_output_that_is_joined_backwards_fills_from_its_last_place() -> None:
