@@ -32,7 +32,7 @@ from stepper.export.options import (
 )
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.textbook.lanes import textbook
-from stepper.export.textbook.page import MOST_SHOWN, PAGE_WIDTH, SLIDE_WIDTH, textbook_page
+from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, PAGE_WIDTH, textbook_page
 from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import model_figure, rolled_figure
 from stepper.export.views.story import story_figure
@@ -252,11 +252,14 @@ def _textbook(
     facts = loop_facts(model, loop.outer, loop.layer)
     figure = unrolled_figure(trace, request.content, facts)
     is_slide, room = request.preset is Preset.SLIDE, room_of(request)
-    width = SLIDE_WIDTH if is_slide else PAGE_WIDTH if room is None else room.width * POINTS
+    width = PAGE_WIDTH if room is None else room.width * POINTS
+    unit = {Preset.SLIDE: ON_SLIDE * POINTS, Preset.DOCS: ON_SCREEN * POINTS}.get(request.preset or Preset.PAPER, 1.0)
     book = textbook(trace)
     title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""
     text = " ".join(filter(None, (request.caption, f"A run of {loop.title}. {'; '.join((trace.ended, *facts))}.")))
-    made = textbook_page(book, width, title, text, is_slide=is_slide, legend=request.legend, ends=_ends(wanted, trace))
+    made = textbook_page(
+        book, width, title, text, unit=unit, is_slide=is_slide, legend=request.legend, ends=_ends(wanted, trace)
+    )
     if made.left_out:
         request.warn(f"not drawn: {'; '.join(made.left_out)}")
     return Picture(figure, request, loop, trace, facts, made.drawing, made.times)

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.errors import UsageError
 from stepper.export.drawing.legend import LegendForm, Sample, legend_drawn
-from stepper.export.drawing.shapes import POINTS, PageDrawing, Path, Point, Rectangle, Shape, TextLine
+from stepper.export.drawing.shapes import PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
 from stepper.export.figures.labels import shortened
 from stepper.export.figures.value_summaries import ValueSummary
@@ -29,6 +30,7 @@ WIDE: Final = 340.0
 """Points from which on pictures, all outputs and the inputs that stay the same are drawn."""
 _PITCH: Final = 15.0
 _MARGIN: Final = 2.0
+_SLIDE_MARGIN: Final = 10.0
 _END: Final = 25.5
 _STRIP: Final = 15.0
 _PICTURE: Final = 54.0
@@ -43,8 +45,9 @@ MOST_SHOWN: Final = 12
 """Iterations that are drawn at most."""
 PAGE_WIDTH: Final = 170 * 72 / 25.4
 """Points: the width of a page's text."""
-SLIDE_WIDTH: Final = 498.0
-"""Units of a slide, which is 1280 pixels wide, so that the smallest text has 18."""
+ON_SLIDE: Final = 18 / SMALL
+ON_SCREEN: Final = 11 / SMALL
+"""Pixels a unit on a slide and on a page of a screen: what the smallest letters have there."""
 
 
 class _Plan(NamedTuple):
@@ -73,30 +76,33 @@ def textbook_page(
     title: str,
     description: str,
     *,
+    unit: float = 1.0,
     is_slide: bool = False,
     legend: bool = True,
     ends: tuple[int, int] | None = None,
 ) -> TextbookPage:
-    """Return the figure in a width in points.
+    """Return the figure in a width in points; a unit has so many of them.
 
     `ends` is how many of the first and of the last iterations it has at most (None: as many as have room). Raise
     UsageError, with the least width, where it does not fit.
     """
+    width /= unit
     wide = width >= WIDE
     outputs = book.outputs if wide else book.outputs[:1]
     plans = _plans(book.count, ends)
     for plan in plans:
-        page = _PageLayout(book, outputs, plan, width, is_wide=wide)
+        page = _PageLayout(book, outputs, plan, width, is_wide=wide, is_slide=is_slide)
         if page.used <= width:
             drawing = page.drawing(title, description, is_slide=is_slide, legend=legend)
             if is_slide and page.free > 1:  # in the middle below the title
                 free = page.free
-                page = _PageLayout(book, outputs, plan, width, is_wide=wide)
+                page = _PageLayout(book, outputs, plan, width, is_wide=wide, is_slide=True)
                 drawing = page.drawing(title, description, is_slide=True, legend=legend, space=free / 2)
-            return TextbookPage(drawing, page.left_out, page.times)
-    least = _PageLayout(book, outputs, plans[-1], width, is_wide=wide).used
+            return TextbookPage(replace(drawing, points=unit), page.left_out, page.times)
+    least = _PageLayout(book, outputs, plans[-1], width, is_wide=wide, is_slide=is_slide).used * unit
+    width *= unit
     raise UsageError(
-        f"the figure does not fit into {width * 25.4 / 72:.0f} mm at {SMALL:g} points; "
+        f"the figure does not fit into {width * 25.4 / 72:.0f} mm at {SMALL * unit:.3g} points; "
         f"the least width is {math.ceil(least * 25.4 / 72)} mm"
     )
 
@@ -122,8 +128,9 @@ class _PageLayout:
     """One way to lay the figure out. Along time, places are `u` from 0; `x` of a place depends on its direction."""
 
     def __init__(
-        self, book: Textbook, outputs: Sequence[ValueLane], plan: _Plan, width: float, *, is_wide: bool
+        self, book: Textbook, outputs: Sequence[ValueLane], plan: _Plan, width: float, *, is_wide: bool, is_slide: bool
     ) -> None:
+        self.margin = _SLIDE_MARGIN if is_slide else _MARGIN
         self.book, self.outputs, self.plan, self.width, self.is_wide = book, tuple(outputs), plan, width, is_wide
         strips = (*book.sliced, *outputs)
         labels = [advance(self._name(lane), SMALL, bold=True) for lane in (*book.carried, *strips)]
@@ -149,7 +156,8 @@ class _PageLayout:
         self.between = max(self.begin, 20.0)
         self.places: dict[int, float] = {}
         self._place(pitch)
-        self.used = self.label + self.end + _END + _MARGIN
+        self.label += self.margin - _MARGIN
+        self.used = self.label + self.end + _END + self.margin
         gaps = max(len(plan.shown) - bool(plan.last), 0) + 2 * bool(plan.last)
         if gaps and self.used < width:  # the rest of the page goes to the gaps
             more = min((width - self.used) / gaps, _MOST_SPREAD)
@@ -209,9 +217,9 @@ class _PageLayout:
         self, title: str, description: str, *, is_slide: bool, legend: bool = True, space: float = 0
     ) -> PageDrawing:
         """Return the drawing; `space` is left free below the title."""
-        y = _MARGIN
+        y = self.margin
         if title:
-            self.items.append(TextLine("slide" if is_slide else "number", _MARGIN, y + 10, title))
+            self.items.append(TextLine("slide" if is_slide else "number", self.margin, y + 10, title))
             y += 22 if is_slide else 14
         y += space
         with self._made_in(self.book.count, known=True):
@@ -244,9 +252,8 @@ class _PageLayout:
         height = max(y, self.width * 9 / 16) if is_slide else y
         self.free = height - y
         page = Rectangle("page", 0, 0, self.width, height)
-        points = 1280 * POINTS / self.width if is_slide else 1.0
         name = title or self.book.title
-        return PageDrawing(self.width, height, name, description, (page, *self.items), points=points)
+        return PageDrawing(self.width, height, name, description, (page, *self.items))
 
     def _band(self, step: DrawnStep, top: float, bottom: float) -> Rectangle:
         """Return the band of a step: through slice, iteration and piece."""
@@ -278,15 +285,15 @@ class _PageLayout:
 
     def _headline(self, y: float) -> float:
         """Write why the run ended, above the end mark."""
-        text, room = self.book.ended, self.width - 2 * _MARGIN
+        text, room = self.book.ended, self.width - 2 * self.margin
         if advance(text, SMALL, bold=True) > room:
             text = text.partition(":")[0]
         text = _fitting(text, room)
         mark, wide = self._x(self.end + 21.5), advance(text, SMALL, bold=True)
         if self.book.is_backward:
-            anchor, at = "start", max(_MARGIN, min(mark - 2, self.width - _MARGIN - wide))
+            anchor, at = "start", max(self.margin, min(mark - 2, self.width - self.margin - wide))
         else:
-            anchor, at = "end", min(self.width - _MARGIN, max(mark + 2, _MARGIN + wide))
+            anchor, at = "end", min(self.width - self.margin, max(mark + 2, self.margin + wide))
         self.items.append(TextLine("strong", at, y + 7, text, anchor))
         self._mark_above = (mark, y + 9.5)
         return y + 12
@@ -302,7 +309,7 @@ class _PageLayout:
         return y + 15
 
     def _numbers(self, y: float) -> float:
-        self.items.append(TextLine("aside", _MARGIN, y + 8, "iteration"))
+        self.items.append(TextLine("aside", self.margin, y + 8, "iteration"))
         for k, u in self.places.items():
             self._words("number", u + self.cell / 2, y + 8, str(k))
         if self.plan.last:
@@ -353,7 +360,7 @@ class _PageLayout:
         return found
 
     def _carried(self, lane: ValueLane, y: float) -> None:
-        self.items.append(TextLine("of-carried", _MARGIN, y + 2.4, self._name(lane)))
+        self.items.append(TextLine("of-carried", self.margin, y + 2.4, self._name(lane)))
         for begin, end, k, has_cell in self._spans():
             with self._made_in(k):
                 if has_cell:
@@ -365,7 +372,7 @@ class _PageLayout:
                     self._words(style, (begin + end) / 2 - 1.5, y - 2.2, self._text(lane, k))
 
     def _condition(self, y: float) -> None:
-        self.items.append(TextLine("strong", _MARGIN, y + 2.4, "goes on"))
+        self.items.append(TextLine("strong", self.margin, y + 2.4, "goes on"))
         for begin, end, k, _ in self._spans():
             with self._made_in(k):
                 self._line("dots", (self._torn_at(begin, y), y), (self._torn_at(end, y), y))
@@ -390,8 +397,8 @@ class _PageLayout:
         kind = "input" if above else "output"
         pictured = self.is_wide and lane.is_vector
         high = _STRIP + (4 if pictured else 0)
-        self.items.append(TextLine(f"of-{kind}", _MARGIN, y + high / 2 - 0.8, self._name(lane)))
-        self.items.append(TextLine("aside", _MARGIN, y + high / 2 + 7, lane.form))
+        self.items.append(TextLine(f"of-{kind}", self.margin, y + high / 2 - 0.8, self._name(lane)))
+        self.items.append(TextLine("aside", self.margin, y + high / 2 + 7, lane.form))
         half = (self.cell + self.gap) / 2
         if lane.kind is LaneKind.LAST:
             self._last(lane, y, high)
@@ -518,7 +525,7 @@ class _PageLayout:
             samples.append(Sample(0, lambda _x, _y: (), "|x|: L2 norm of x"))
         if self.book.branch:
             samples.append(Sample(0, lambda _x, _y: (), f"then, else: side of {self.book.branch} that ran"))
-        shapes, bottom = legend_drawn(samples, _MARGIN, y, self.width - 2 * _MARGIN, _LEGEND_FORM)
+        shapes, bottom = legend_drawn(samples, self.margin, y, self.width - 2 * self.margin, _LEGEND_FORM)
         self.items += shapes
         return bottom + 1
 

@@ -1,0 +1,8 @@
+"""Settings of the documentation."""
+
+project = "Loops"
+author = "stepper"
+copyright = "2026, stepper"
+html_theme = "alabaster"
+latex_documents = [("index", "loops.tex", "Loops", "stepper", "howto")]
+latex_elements = {"papersize": "a4paper", "fontpkg": r"\usepackage{mathptmx}\usepackage[scaled]{helvet}"}
