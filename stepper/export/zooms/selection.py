@@ -7,15 +7,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, FramePort, NodeKind
 from stepper.export.figures.labels import shortened
 from stepper.wording import counted
 
 
 class Cut(Struct, frozen=True):
-    """Boxes that were left out beside some others: their inputs, or their readers, in the frame `cluster`."""
+    """Boxes that were left out beside some others: their inputs, or their readers, in the frame `cluster`.
+
+    `edges` are one for each of the `boxes` that lost them.
+    """
 
     boxes: tuple[str, ...]
+    edges: tuple[FigureEdge, ...]
     beyond: tuple[str, ...]
     cluster: str
     is_above: bool
@@ -36,14 +40,15 @@ def selected(figure: Figure, kept: Collection[str], *, marked: bool, bright: Col
         for number, cut in enumerate(_cuts(figure, kept, frames)):
             node = _mark(figure, cut, f"cut{number}")
             found.append(node)
-            ends = [(node.id, box) if cut.is_above else (box, node.id) for box in cut.boxes]
-            edges += [FigureEdge(source, target, EdgeKind.DATA) for source, target in ends]
+            edges += [
+                replace(edge, source=node.id) if cut.is_above else replace(edge, target=node.id) for edge in cut.edges
+            ]
     return replace(
         figure,
         nodes=tuple(found),
         edges=tuple(edges),
         clusters=tuple(
-            replace(frame, highlighted=True) if frame.id in bright else frame
+            replace(frame, highlighted=frame.highlighted or frame.id in bright, ports=_ports(frame, kept))
             for frame in figure.clusters
             if frame.id in frames
         ),
@@ -70,13 +75,19 @@ def _frames(figure: Figure, kept: Collection[str]) -> Mapping[str, Cluster]:
     return {cluster.id: cluster for cluster in figure.clusters if cluster.id in ids}
 
 
+def _ports(frame: Cluster, kept: Collection[str]) -> tuple[FramePort, ...]:
+    """Return the ports that lead to what stays, or from it."""
+    left = ((port, tuple(end for end in port.ends if end in kept)) for port in frame.ports)
+    return tuple(replace(port, ends=ends) for port, ends in left if ends)
+
+
 def _stays(end: str, kept: Collection[str], frames: Collection[str]) -> bool:
     return end in kept or end in frames
 
 
 def _cuts(figure: Figure, kept: Collection[str], frames: Collection[str]) -> Iterator[Cut]:
     """Yield what was cut off; boxes that lost the same have one mark."""
-    lost: dict[tuple[str, bool], dict[str, None]] = {}
+    lost: dict[tuple[str, bool], dict[str, FigureEdge]] = {}
     left: set[tuple[str, bool]] = set()
     for edge in figure.edges:
         if edge.kind in (EdgeKind.BACK, EdgeKind.ENDS):
@@ -87,14 +98,15 @@ def _cuts(figure: Figure, kept: Collection[str], frames: Collection[str]) -> Ite
             if other in kept or other in frames:
                 left.add((mine, is_above))
             else:
-                lost.setdefault((mine, is_above), {})[other] = None
+                lost.setdefault((mine, is_above), {}).setdefault(other, edge)
     alike: dict[tuple[tuple[str, ...], str, bool, bool], list[str]] = {}
     for (mine, is_above), others in lost.items():
         cluster = _shared_frame(figure, mine, next(iter(others)))
         key = tuple(others), cluster, is_above, (mine, is_above) in left
         alike.setdefault(key, []).append(mine)
     for (others_, cluster, is_above, more), boxes in alike.items():
-        yield Cut(tuple(boxes), others_, cluster, is_above, more)
+        edges = tuple(lost[box, is_above][others_[0]] for box in boxes)
+        yield Cut(tuple(boxes), edges, others_, cluster, is_above, more)
 
 
 def _shared_frame(figure: Figure, mine: str, other: str) -> str:
