@@ -19,7 +19,8 @@ def beside() -> Iterator[Path]:
     """Yield the files outside of docs/ that are part of the site."""
     yield from (ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md")
     yield from sorted((ROOT / "sample_models").glob("*.md"))
-    yield from sorted((ROOT / "sample_models").glob("*/*.svg"))
+    yield from sorted((ROOT / "sample_models").glob("*/**/*.svg"))
+    yield from sorted((ROOT / "sample_models").glob("*/*.html"))
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -305,6 +305,7 @@ def draw(
     preset: Preset | str | None = None,
     width: int | None = None,
     legend: bool = True,
+    pace: float | None = None,
     title: str | None = None,
     caption: str | None = None,
     warn: Callable[[str], None] | None = None,
@@ -319,12 +320,15 @@ def draw(
 
     `around` is the address of an operation of which the neighbourhood alone is drawn, `ways` are two between which all
     ways are; with `detail` the whole stands small beside the neighbourhood. `why` is what a story is of: an address, or
-    `end`. `partner` computes the operations that it claims.
-    `written("svg")` and the other formats give the content of a file. Raise the errors of stepper.errors.
+    `end`. `pace` has the SVG play the iterations of a run, each for so many seconds. `partner` computes the operations
+    that it claims. `written("svg")` and the other formats give the content of a file.
+    Raise the errors of stepper.errors.
     """
     from stepper.engine.compiler import compile_model, given_away
     from stepper.engine.inputs import bind_inputs
 
+    if pace is not None and not 0 < pace < float("inf"):
+        raise UsageError(f"pace is seconds above 0, not {pace:g}")
     model = opened(model)
     zoom = None
     if any(asked is not None for asked in (around, ways, detail)):
@@ -352,6 +356,8 @@ def draw(
         direction=None if direction is None else _of(TimeDirection, direction),
         preset=None if preset is None else _of(Preset, preset),
         legend=legend,
+        in_steps=pace is not None,
+        pace=pace,
         title=title,
         caption=caption,
         warn=warn or unheard,

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from lxml import etree
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from stepper.cli import main
 from stepper.errors import UsageError
 from stepper.export.drawing.shapes import Group, PageDrawing, Rectangle, Shape, TextLine
 from stepper.export.drawing.timing import SteppedDrawing
-from stepper.export.exporter import picture
+from stepper.export.exporter import draw, picture
 from stepper.export.figures.content import FigureContent
 from stepper.export.options import FigureView, TimeDirection, ValueDetail
 from stepper.export.picture import FigureRequest
@@ -318,3 +319,12 @@ def test_iterations_side_by_side_are_those_asked_for_as_far_as_there_is_room() -
     for ranges in ("5:8", "0:3", "-2:"):
         with pytest.raises(UsageError, match="such as --iters 0:3,-2:"):
             drawn(ranges)
+
+
+def test_a_notebook_plays_a_run_too() -> None:
+    made = draw(sample("reverse"), dict(np.load(SAMPLES / "reverse" / "inputs.npz")), direction="right", pace=0.5)
+    assert "step-end infinite" in made._repr_svg_()
+    with pytest.raises(UsageError, match="steps are those of a run"):
+        draw(sample("reverse"), view="rolled", pace=1).written("svg")
+    with pytest.raises(UsageError, match="pace is seconds above 0"):
+        draw(sample("reverse"), pace=0)
