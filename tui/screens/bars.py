@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from stepper.debug.moments.views import MomentView
     from tui.state import State
 
+_WITH_TICK: Final = 100
+"""Columns from which on the top bar has the tick."""
 _REASONS: Final = {
     Reason.MOVED: "paused",
     Reason.PAUSED: "paused on the way",
@@ -40,8 +42,13 @@ class TopBar(BarPane):
 
     def rows(self, width: int) -> list[Row]:
         """Return the one row."""
-        right = [*self._found(), *self._right(width)]
         parts = self._parts(width)
+        least = sum(cell_len(part) + 3 for part in {parts[0]: None, parts[-1]: None}) + 12
+        right = [*self._found(), *self._right()]
+        beside = self._beside() if width >= _WITH_TICK else []
+        while beside and width_of([*right, *beside]) + least > width:
+            beside.pop()
+        right += beside
         room = width - width_of(right) - 12
         while sum(cell_len(part) + 3 for part in parts) > room and len(parts) > 2:
             del parts[1]
@@ -81,7 +88,7 @@ class TopBar(BarPane):
             parts.append(operation_names(looked_at.program)[cursor])
         return [*parts, self.view_name] if self.view_name else parts
 
-    def _right(self, width: int) -> Row:
+    def _right(self) -> Row:
         state = self.state
         if state.opening:
             return [(state.opening, "dim")]
@@ -93,14 +100,19 @@ class TopBar(BarPane):
             word, tone = self._reason()
             row.append((LinkText(word, Destination("explain", at_once=True)), tone))
         if state.is_edited or state.branch not in ("", ORIGINAL):
-            edited = ", edited*" if state.is_edited else ""
-            row.append((f"   {clip(printable(state.branch), 12)}{edited}", "edit"))
-        if width >= 100:
-            tick = state.running.glance.tick if state.running is not None else state.view.tick if state.view else 0
-            who = state.engine or "numpy"
-            rules = who if state.rules == "spec" else f"{who}, {state.rules} rules"
-            row += [(f"   tick {tick}", "dim"), (f"   {rules}", "dim")]
+            is_named = state.a is not None and state.a.moment.kind is MomentKind.BRANCH
+            words = [] if is_named else [clip(printable(state.branch), 12)]
+            words += ["edited*"] if state.is_edited else []
+            row.append((f"   {', '.join(words)}", "edit"))
         return row
+
+    def _beside(self) -> Row:
+        """Return the tick, and what computes."""
+        state = self.state
+        tick = state.running.glance.tick if state.running is not None else state.view.tick if state.view else 0
+        who = state.engine or "numpy"
+        rules = who if state.rules == "spec" else f"{who}, {state.rules} rules"
+        return [] if state.opening else [(f"   tick {tick}", "dim"), (f"   {rules}", "dim")]
 
     def _reason(self) -> Cell:
         state = self.state

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.debug.table.columns import SheetColumn
 from tests.debug.debugged import SAMPLES, sample
 from tests.tui.driven import Driven, drive
+from tui.screens.table.pane import column_label
 from tui.screens.table.screen import TableScreen
 from tui.session.layout import put_layout
 
@@ -170,3 +172,11 @@ def test_the_table_of_a_back_edge_a_watch_and_a_value_opens() -> None:
         assert isinstance(driven.app.front, TableScreen)
 
     drive(sample("for_loop"), script, size=(160, 48), lines=("goto balance_next@3",))
+
+
+def test_a_column_is_called_by_its_element_where_the_name_of_the_value_has_no_room() -> None:
+    name = "`aten::add/Add_4`"
+    bucket = SheetColumn(f"{name}[0,0,16]+16", 0, 16, 32, of=name, first=(0, 0, 16))
+    assert [column_label(bucket, room) for room in (30, 14, 11)] == [f"{name}[0,0,16]+", "Add_4[0,0,16]+", "[0,0,16]+"]
+    element = SheetColumn("hidden_state[0,3]", 0, 3, 4, index=(0, 3), of="hidden_state", first=(0, 3))
+    assert column_label(element, 12) == "hidden…[0,3]"

@@ -20,7 +20,7 @@ from stepper.tensors.pictures import Scale, scale_of, shades
 from stepper.tensors.surveys import largest_of
 from tui.paint.names import carried_name, operation_names, partner_mark
 from tui.paint.pane import Pane
-from tui.paint.rows import Row, clip_end, number, padded, printable, shape_of, spread
+from tui.paint.rows import Row, clip_end, number, padded, printable, shape_of, spread, width_of
 from tui.pictures.drawing import fitting_number
 from tui.state import State
 from tui.theme import GLYPHS
@@ -140,8 +140,8 @@ def _gap_text(a: float, now: float, gap: float, room: int) -> tuple[str, str]:
     return word if len(word) <= room else {"mended": "✓", "broken": "✗"}.get(word, "~"), "strong"
 
 
-def sentence(pair: PairedRow, found: Difference | None) -> Row:
-    """Return the element that differs most, and how many others do."""
+def sentence(pair: PairedRow, found: Difference | None, room: int) -> Row:
+    """Return the element that differs most, and how many others do; of that what has room, in whole parts."""
     if found is None:
         return []
     if found.change is Change.SAME:
@@ -150,8 +150,11 @@ def sentence(pair: PairedRow, found: Difference | None) -> Row:
     a, now, gap = float(pair.a[pair.best]), float(pair.now[pair.best]), float(pair.gap[pair.best])
     at = f"[{','.join(map(str, place))}]  " if place else ""
     row: Row = [(at, "dim"), (number(a), "a"), (" → ", "dim"), (number(now), "strong")]
+    if width_of(row) > room:
+        del row[0]
+    more: Row = []
     if math.isfinite(a) and math.isfinite(now):
-        row.append((f"   {gap:+.4g}", "strong" if found.beyond else "dim"))
+        more.append((f"   {gap:+.4g}", "strong" if found.beyond else "dim"))
     rest = found.size - found.different
     if found.size > 1:
         same = (
@@ -160,7 +163,9 @@ def sentence(pair: PairedRow, found: Difference | None) -> Row:
             else f"{found.different:,} of {found.size:,} differ"
         )
         beyond = "" if found.beyond or found.change is not Change.NUMBER else ", all within the tolerance"
-        row.append((f"   {same}{beyond}", "dim"))
+        more.append((f"   {same}{beyond}", "dim"))
+    for cell in more:
+        row += [cell] if width_of([*row, cell]) <= room else []
     return row
 
 
@@ -181,7 +186,7 @@ def carried_rows(pane: Pane, state: State, edge: BackEdgeView, width: int) -> li
     if pair is None:
         kinds = [f"{element_types.name_of(one.dtype)}{shape_text(one.shape)}" for one in (theirs, now)]
         return [[*name, (kinds[0], "a"), (" → ", "dim"), (kinds[1], "strong"), ("   another shape", "dim")]]
-    rows: list[Row] = [[*name, *sentence(pair, found)]]
+    rows: list[Row] = [[*name, *sentence(pair, found, width - width_of(name) - 1)]]
     if len(pair.a) > 1 and (found is None or found.change is not Change.SAME):
         rows += pair_rows(pane, pair, width, is_tall=False)
     return rows
@@ -213,6 +218,8 @@ class ValuePair(Pane):
         words = "   A | now | difference"
         if len(title) + len(words) + len(kind) + 6 > width:
             words = ""
+        if len(title) + len(kind) + 6 > width:
+            kind = kind.removesuffix("   Enter opens")
         return [spread([focus, (title, tone), (words, "note")], [(kind, "note")], width)]
 
     def rows(self, width: int) -> list[Row]:
@@ -241,7 +248,7 @@ class ValuePair(Pane):
         pair = paired_row(theirs, now.array, found)
         if pair is None:
             return self._of_other_shape(theirs, now.array, width)
-        return [*pair_rows(self, pair, width, is_tall=is_tall), [(" ", ""), *sentence(pair, found)]]
+        return [*pair_rows(self, pair, width, is_tall=is_tall), [(" ", ""), *sentence(pair, found, width - 2)]]
 
     def _of_other_shape(self, a: Array, now: Array, width: int) -> list[Row]:
         rows: list[Row] = []
@@ -272,7 +279,8 @@ class MomentPictures(ValuePair):
         loop, a = self.state.loop, self.state.a
         if loop is None or a is None or a.loop is None:
             return rows
-        heading: Row = [(" back edges", "title"), ("   what entered the iteration", "note")]
+        words = "   what entered the iteration"
+        heading: Row = [(" back edges", "title"), (words if width > len(words) + 12 else "   entered", "note")]
         rows += [[], heading]
         for edge in loop.back_edges:
             rows += carried_rows(self, self.state, edge, width)

@@ -14,13 +14,26 @@ from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.names import marked_name
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Cell, Row, clip, clip_end, padded, printable, short_count, spread, width_of, wrapped
+from tui.paint.rows import (
+    Cell,
+    Row,
+    clip,
+    clip_end,
+    clip_head,
+    padded,
+    printable,
+    short_count,
+    spread,
+    width_of,
+    wrapped,
+)
 from tui.screens.moments.marks import spread_tile
 from tui.state import State
 from tui.theme import GLYPHS
 
 _WIDTHS: Final = (4, 3, 2, 1)
 _NAME: Final = 18
+_LEAST_NOTE: Final = 16
 
 
 _LEGEND: Final = (
@@ -138,10 +151,10 @@ class SpreadGrid(Pane):
         rows: list[Row] = [[mark, (lines[0], tone)]]
         rows += [[(" ", ""), (line, tone)] for line in lines[1:]]
         notes = "; ".join(filter(None, map(output_notes, found.outputs[:1])))
-        rows.append([(" ", ""), (clip_end(printable(set_text(found)), width - 2), "edit")])
+        rows.append([(" ", ""), (clip_head(printable(set_text(found)), width - 2), "edit")])
         if notes:
             room = width - 4 - len(rows[-1][-1][0])
-            rows[-1].append((f"   {clip_end(notes, max(room, 0))}", "strong"))
+            rows[-1].append((f"   {clip_end(notes, room)}" if room >= _LEAST_NOTE else "", "strong"))
         cells = self._cells()
         if cells is None:
             return [*rows, []]
@@ -163,22 +176,24 @@ class SpreadGrid(Pane):
         assert cells is not None
         cell, many, first, count = self._columns(width)
         now = -1 if self.state.iteration is None else (self.state.iteration // cells.step - first) // many
-        marks = [" "] * (count * cell + 8)
+        marks = [" "] * (count * cell)
+        wide = max(cell, len(str(self.state.iteration)))
+        here = min(now * cell, max(count * cell - wide, 0))
         free = 0
         for column in range(count):
             label = short_count((first + column * many) * cells.step)
             at = column * cell + max((cell - len(label)) // 2, 0)
-            if at >= free and column != now and not (now >= 0 and at <= now * cell < at + len(label) + 1):
-                marks[at : at + len(label)] = label
-                free = at + len(label) + 1
-        line = "".join(marks)[: count * cell]
+            end = at + len(label)
+            is_clear = now < 0 or end < here or at > here + wide
+            if free <= at and end <= len(marks) and is_clear:
+                marks[at:end] = label
+                free = end + 1
+        line = "".join(marks)
         name = " " * (self._name_width(width) + 2)
         if not 0 <= now < count:
             return [(name, ""), (line, "dim")]
-        label = str(self.state.iteration)
-        wide = max(cell, len(label))
-        at = min(now * cell, max(count * cell - wide, 0))
-        return [(name, ""), (line[:at], "dim"), (f"{label:^{wide}}", "now"), (line[at + wide :], "dim")]
+        moment = f"{self.state.iteration:^{wide}}"
+        return [(name, ""), (line[:here], "dim"), (moment, "now"), (line[here + wide :], "dim")]
 
     def count(self, width: int) -> int:
         """Return a row an operation, or a sentence."""
@@ -214,10 +229,13 @@ class SpreadGrid(Pane):
             return ""
         if found.parted is None:
             return "nothing differs"
+        if not self.state.frames:
+            return "the run has ended; N goes back"
         if found.cells is None:
-            done = "no operation differs in this run of the loop" if found.is_complete else "it is being compared"
-            return done if self.state.frames else "the run has ended; N goes back into it"
-        return "no operation differs" if self._differing_alone else "it is being compared"
+            return "no operation differs in this run of the loop" if found.is_complete else "it is being compared"
+        if self._differing_alone:
+            return "no operation differs"
+        return "what differs is in another body" if found.is_complete else "it is being compared"
 
     # --- keys and mouse ------------------------------------------------------------------------------------------
 

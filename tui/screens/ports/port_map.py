@@ -239,7 +239,13 @@ class PortMap(Pane):
         return [mark, *name, wall, *ends[1], *ends[0]]
 
     def _below(self, port: PortArrow, width: int) -> Row:
-        return port.below.row(width - 1) if isinstance(port.below, AxisPicture) else port.below
+        """Return the picture or the numbers below an entry: of these as many as there is room for."""
+        if isinstance(port.below, AxisPicture):
+            return port.below.row(width - 1)
+        row = list(port.below)
+        while len(row) > 1 and width_of(row) > width:
+            row.pop()
+        return row
 
     # --- narrow --------------------------------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@ from textual import events
 from stepper.debug.table.columns import SheetColumn
 from stepper.debug.table.conditions import cell_test
 from stepper.debug.table.views import SheetForm, SheetView
+from stepper.query.short_names import last_part
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, cell_len, clip, clip_head, padded, printable, width_of
+from tui.paint.rows import Row, cell_len, clip, clip_end, clip_head, padded, printable, width_of
 from tui.screens.table.cells import Shades, cell_text, count_bars, difference_text, time_bars
 from tui.screens.table.topic import TableTopic
 from tui.state import State
@@ -18,6 +19,7 @@ from tui.theme import GLYPHS
 
 _NARROWEST: Final = 10
 _WIDEST: Final = 18
+_LEAST_NAME: Final = 4
 _USUAL: Final = 13
 """Cells of a column at most where not all of them have room."""
 _BARS: Final = 8
@@ -100,6 +102,11 @@ class TablePane(Pane):
         )
         room = max(self.size.width - self.label_width - 2, 1)
         return wanted if wanted * len(shown) <= room else min(wanted, _USUAL)
+
+    @property
+    def whole_width(self) -> int:
+        """Cells in which all columns are seen, with short names."""
+        return self.label_width + 2 + _USUAL * len(self.topic.shown)
 
     def _columns(self) -> list[int]:
         level = self.topic.level
@@ -336,10 +343,10 @@ def column_label(column: SheetColumn, room: int) -> str:
     head, index = _parts(column)
     if cell_len(head + index) <= room:
         return head + index
-    rest = room - len(index) - 1
-    if not index:
-        return clip(head, room)
-    return f"{head[:rest]}…{index}" if rest > 0 else clip_head(index, room)
+    head, rest = last_part(head.strip("`")), room - len(index)
+    if not index or cell_len(head) <= rest:
+        return f"{clip(head, rest)}{index}"
+    return f"{clip_end(head, rest)}{index}" if rest >= _LEAST_NAME else clip_head(index, room)
 
 
 def _parts(column: SheetColumn) -> tuple[str, str]:

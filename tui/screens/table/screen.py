@@ -17,7 +17,10 @@ from tui.screens.table.topic import TableTopic
 from tui.screens.timeline.bar import TimelineBar
 
 _BESIDE: Final = 146
-"""Columns of the terminal from which on there is room for the column of the cursor."""
+"""Columns of the terminal from which on there is room for the column of the cursor, however many the table has."""
+_COLUMN: Final = 52
+_LEAST_ROWS: Final = 30
+"""Columns that it takes beside a table of few, and rows of the terminal from which on it does."""
 
 _TALL: Final = 42
 """Rows from which on there is room for the timeline."""
@@ -68,12 +71,14 @@ class TableScreen(DebugScreen):
 
     def fit(self, width: int, height: int) -> None:
         """The column of the cursor where it has room."""
-        self.set_class(width >= _BESIDE, "-beside")
+        is_small = height >= _LEAST_ROWS and len(self.topic.shown) > 0 and self._table.whole_width + _COLUMN <= width
+        self.set_class(width >= _BESIDE or is_small, "-beside")
         self.set_class(height >= _TALL, "-tall")
 
     def repaint(self) -> None:
         """Something is known, or chosen."""
         if self.is_ready and self.is_attached:
+            self.fit(*self.app.size)
             for pane in (self._table, self._line, self._column):
                 pane.changed()
 
