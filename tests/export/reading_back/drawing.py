@@ -230,7 +230,7 @@ class Drawing:
     @cached_property
     def joins(self) -> list[Join]:
         """What the wires join, each pair once; ends that lead nowhere are put into `loose`."""
-        targets = [[self._entered(tip, wire) for tip in wire.tips] for wire in self.wires]
+        targets = [[self.entered(tip, wire) for tip in wire.tips] for wire in self.wires]
         sources: list[list[str]] = [[] for _ in self.wires]
         nets = _Nets(len(self.wires))
         at_ports: set[int] = set()
@@ -267,7 +267,7 @@ class Drawing:
         mark = self._mark_at(x, y) if wire.kind == "ends" else None
         if mark is not None:
             return End([], [mark])
-        begun = self._left(x, y)
+        begun = self.left(x, y)
         if begun is not None and begun in self.boxes:
             return End([begun])
         met = [k for k in self._touched(wire, x, y) if any(abs(x - a) + abs(y - b) < 1 for a, b in self.wires[k].ends)]
@@ -297,7 +297,7 @@ class Drawing:
         others = enumerate(self.wires)
         return [k for k, other in others if other is not wire and other.kind == wire.kind and other.touches(x, y)]
 
-    def _entered(self, tip: Point, wire: Wire) -> str:
+    def entered(self, tip: Point, wire: Wire) -> str:
         """The box (or frame) at whose edge an arrow head stands."""
         x, y = tip
         for items in (self.boxes, self.frames):
@@ -310,7 +310,7 @@ class Drawing:
         self.loose.append(f"an arrow head ({wire.kind} {wire.title!r}) at {x:g},{y:g} stands at nothing")
         return ""
 
-    def _left(self, x: float, y: float) -> str | None:
+    def left(self, x: float, y: float) -> str | None:
         """The box in which a line begins, or the frame at whose lower edge."""
         for item in self.boxes.values():
             if item.area.holds(x, y, 1):

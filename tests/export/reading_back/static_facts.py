@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tests.export.reading_back.drawing import Drawing, Item, Wire, segments_of
+from tests.export.reading_back.drawing import Area, Drawing, Item, Wire, segments_of
 from tests.export.reading_back.model_file import NO_LIMIT, Body, Cut, Entry, Graph, Layer, ModelFile
 
 TYPES = {"ReLU": "Relu"}
@@ -28,6 +28,8 @@ def rolled_faults(drawing: Drawing, model: ModelFile, path: tuple[int, ...]) -> 
         yield f"there is no frame for {layer.name}"
         return
     yield from _lines_on_the_end(frame.lines, model, graph, layer)
+    yield from port_faults(drawing, model, graph, layer, "")
+    yield from _outside_of_body(drawing, graph, layer)
     for body in layer.bodies:
         yield from _Level(drawing, model, body.graph, layer, body, inner_prefix("", layer, body), graph).faults()
 
@@ -67,6 +69,14 @@ class _Level:
         self.box_of = {key: frame.id for key, frame in self.opened.items()}
         for box in self.boxes.values():
             self.box_of |= dict.fromkeys(box.layers, box.id)
+        self.inner = {
+            key: [
+                _Level(drawing, model, body.graph, inner, body, inner_prefix(prefix, inner, body), graph)
+                for body in inner.bodies
+            ]
+            for key in self.opened
+            for inner in (graph.layers[key],)
+        }
 
     def faults(self) -> Iterator[str]:
         yield from self._completeness()
@@ -79,9 +89,9 @@ class _Level:
             if inner.type not in frame.lines[0] or not frame.lines[0].strip("'").endswith(inner.name[-8:]):
                 yield f"the frame of {inner.name} is called {frame.lines[0]!r}"
             yield from _lines_on_the_end(frame.lines, self.model, self.graph, inner)
-            for body in inner.bodies:
-                prefix = inner_prefix(self.prefix, inner, body)
-                yield from _Level(self.drawing, self.model, body.graph, inner, body, prefix, self.graph).faults()
+            yield from port_faults(self.drawing, self.model, self.graph, inner, self.prefix)
+            for level in self.inner[key]:
+                yield from level.faults()
 
     def _completeness(self) -> Iterator[str]:
         more = sum(int(count) for box in self.boxes.values() for count in re.findall(r"; and (\d+) more", box.title))
@@ -174,33 +184,54 @@ class _Level:
 
     # --- wires -----------------------------------------------------------------------------------------------------
 
-    def _item(self, id: str) -> str | None:
-        """The box or frame of this level in which an end of a wire stands."""
-        if re.fullmatch(rf"{re.escape(self.prefix)}[nc]\d+", id):
-            return id
-        found = re.match(rf"{re.escape(self.prefix)}c?(\d+)[te]?\.", id)
-        return f"{self.prefix}c{found[1]}" if found and int(found[1]) in self.opened else None
-
     def _joins(self) -> Iterator[str]:
-        wanted: set[tuple[str, str]] = set()
-        whole = all(len(box.layers) < 12 for box in self.boxes.values())
-        for layer in self.graph.layers.values():
-            for source in layer.sources:
-                ends = None if source is None else (self.box_of.get(source[0]), self.box_of.get(layer.id))
-                if ends is not None and ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
-                    wanted.add((ends[0], ends[1]))
+        """Wires from box to box; those into and out of an opened layer go through to its Parameters and Results."""
+        wanted = {
+            (one, other)
+            for layer in self.graph.layers.values()
+            for index, source in enumerate(layer.sources)
+            if source is not None
+            for one in self._begins(*source)
+            for other in self._enters(layer.id, index)
+            if one != other
+        }
+        inner = [level for levels in self.inner.values() for level in levels]
+        ends = {box.id: self for box in self.boxes.values()} | {
+            box.id: one for one in inner for box in one.boxes.values()
+        }
         got = {
-            (source, target)
+            (join.source, join.target)
             for join in self.drawing.joins
-            if join.kind in ("data", "port")
-            and (source := self._item(join.source)) is not None
-            and (target := self._item(join.target)) is not None
-            and source != target
+            if join.kind in ("data", "port") and join.source in ends and join.target in ends
+            if ends[join.source] is self or ends[join.target] is not ends[join.source]
         }
         for source, target in sorted(wanted - got):
             yield f"no wire from {source} to {target}"
+        whole = all(len(box.layers) < 12 for level in (self, *inner) for box in level.boxes.values())
         for source, target in sorted(got - wanted) if whole else ():
             yield f"the wire from {source} to {target} stands for nothing"
+
+    def _begins(self, layer: int, output: int) -> list[str]:
+        """The boxes that a tensor comes from."""
+        if layer not in self.opened:
+            return [self.box_of[layer]] if layer in self.box_of else []
+        return [
+            level.box_of[entry.inner]
+            for level in self.inner[layer]
+            for entry in level.body.outputs
+            if entry.port == output
+        ]
+
+    def _enters(self, layer: int, index: int) -> list[str]:
+        """The boxes that an input of a layer leads to."""
+        if layer not in self.opened:
+            return [self.box_of[layer]] if layer in self.box_of else []
+        return [
+            level.box_of[entry.inner]
+            for level in self.inner[layer]
+            for entry in level.body.inputs
+            if entry.port == index
+        ]
 
     def _back_edges(self) -> Iterator[str]:
         loop = self.layer if self.layer is not None and self.layer.is_loop and self.body is not None else None
@@ -280,6 +311,111 @@ def same_number(text: str, value: object) -> bool:
         return False
     wanted = float(value) if isinstance(value, int) else float(f"{value:.4g}")
     return number == wanted or (np.isnan(number) and np.isnan(wanted))
+
+
+# --- ports on frames -----------------------------------------------------------------------------------------------
+
+
+def port_faults(drawing: Drawing, model: ModelFile, graph: Graph, layer: Layer, prefix: str) -> Iterator[str]:
+    """The words beside each port on a frame are those of what its wires lead to."""
+    frame = drawing.frames[f"{prefix}c{layer.id}"]
+    for port in drawing.ports:
+        middle = port.y + port.height / 2
+        if not frame.area.holds(port.x + port.width / 2, middle, 1):
+            continue
+        near = [(min(abs(one.area.right - port.x), abs(one.area.x - port.right)), one.text) for one in drawing.free
+                if abs(one.y - middle) < 20 and _index(one.text, layer) is not None]  # fmt: skip
+        gap, words = min(near, default=(99.0, ""))
+        words = words if gap < 12 else ""
+        if abs(middle - frame.area.y) < 1:
+            yield from _input_port(drawing, model, graph, layer, port, words)
+            yield from _fed_port(drawing, graph, layer, prefix, port, words)
+        elif abs(middle - frame.area.bottom) < 1:
+            yield from _output_port(drawing, layer, port, words)
+
+
+def _input_port(
+    drawing: Drawing, model: ModelFile, graph: Graph, layer: Layer, port: Area, words: str
+) -> Iterator[str]:
+    index = _index(words, layer)
+    if index is None:
+        yield f"a port of {layer.name} is called {words!r}"
+        return
+    source, value = graph.source(layer.id, index), words.partition(" = ")[2]
+    if "'" in words and source is not None and not names(words.partition("'")[2].rstrip("'"), source, graph):
+        yield f"input {index} of {layer.name} is {source.name}: {words!r}"
+    content = model.constant(source) if source is not None and source.type == "Constant" else None
+    if value and source is not None and content is not None and not _is_operand(value, source, content):
+        yield f"input {index} of {layer.name} is {content.tolist()}: {words!r}"
+    inside = [entry.inner for body in layer.bodies for entry in body.inputs if entry.port == index]
+    for wire in drawing.wires:
+        if wire.kind == "port" and any(port.holds(*end) and _goes_down(wire, end) for end in wire.ends):
+            for tip in wire.tips:
+                entered = drawing.entered(tip, wire)
+                if entered in drawing.boxes and not set(drawing.boxes[entered].layers) & set(inside):
+                    yield f"{words!r} of {layer.name} leads to {entered}"
+
+
+def _fed_port(drawing: Drawing, graph: Graph, layer: Layer, prefix: str, port: Area, words: str) -> Iterator[str]:
+    """The wire that comes from outside to an input begins at its source."""
+    index = _index(words, layer)
+    source = None if index is None else graph.source(layer.id, index)
+    for wire in drawing.wires:
+        if source is None or not any(port.holds(*end) and not _goes_down(wire, end) for end in wire.ends):
+            continue
+        begun = [drawing.left(*end) for end in wire.tails if not port.holds(*end)]
+        for box in (drawing.boxes[id] for id in begun if id in drawing.boxes):
+            number = box.id.removeprefix("in")
+            own = source.id in box.layers if not number.isdigit() else graph.source(layer.id, int(number)) is source
+            if not own and box.id.startswith((f"{prefix}n", "in")):
+                yield f"{words!r} of {layer.name} comes from {box.id}"
+
+
+def _output_port(drawing: Drawing, layer: Layer, port: Area, words: str) -> Iterator[str]:
+    index = _index(words, layer)
+    inside = [entry.inner for body in layer.bodies for entry in body.outputs if entry.port == index]
+    if not inside:
+        yield f"an output port of {layer.name} is called {words!r}"
+    for wire in drawing.wires:
+        if any(port.holds(*end) and not _goes_down(wire, end) for end in wire.ends):
+            begun = [drawing.left(*end) for end in wire.tails]
+            boxes = [drawing.boxes[id] for id in begun if id in drawing.boxes]
+            for box in boxes:
+                if not set(box.layers) & set(inside):
+                    yield f"{words!r} of {layer.name} comes from {box.id}"
+
+
+def _index(words: str, layer: Layer) -> int | None:
+    if words.startswith("trip count"):
+        return 0
+    if words.startswith("condition"):
+        return 0 if layer.type == "If" else 1
+    found = re.match(r"(?:input |output )?(\d+)\b", words)
+    return int(found[1]) if found else None
+
+
+def _goes_down(wire: Wire, end: tuple[float, float]) -> bool:
+    return any(a == c == end[0] and min(b, d) == end[1] for a, b, c, d in wire.segments)
+
+
+def _outside_of_body(drawing: Drawing, graph: Graph, layer: Layer) -> Iterator[str]:
+    """What stands around a body drawn alone: the sources of its inputs, the readers of its outputs, and their wires."""
+    joins = {(one.source, one.target) for one in drawing.joins}
+    for body in layer.bodies:
+        prefix = inner_prefix("", layer, body)
+        box_of = {id: box.id for box in drawing.boxes.values() if box.id.startswith(f"{prefix}n") for id in box.layers}
+        for entry in body.inputs:
+            outside = f"in{entry.port}"
+            if outside in drawing.boxes and (outside, box_of[entry.inner]) not in joins:
+                yield f"no wire from {outside} to {box_of[entry.inner]}"
+        for entry in body.outputs:
+            if entry.port is not None and (box_of[entry.inner], f"out{entry.port}") not in joins:
+                yield f"no wire from {box_of[entry.inner]} to output {entry.port}"
+    for id, box in drawing.boxes.items():
+        if id.startswith("in") and id[2:].isdigit():
+            source = graph.source(layer.id, int(id[2:]))
+            if source is not None and not names(box.lines[0], source, graph):
+                yield f"input {id[2:]} is {source.name}: {box.lines}"
 
 
 # --- what begins and ends a loop -----------------------------------------------------------------------------------

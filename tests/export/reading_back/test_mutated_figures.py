@@ -25,7 +25,9 @@ def figure(name: str, view: str) -> tuple[str, str]:
     one = case(name)
     inputs = one.inputs if view == "unrolled" else None
     loop = None if view == "model" else next(loop_names(one.file))[1]
-    made = draw(stepper.read_model(one.path), inputs, view=view, loop=loop, values="full", iterations="0:3,-1")
+    depth = 0 if inputs else 2
+    model, iterations = stepper.read_model(one.path), "0:3,-1"
+    made = draw(model, inputs, view=view, loop=loop, values="full", iterations=iterations, depth=depth)
     return made.text("svg"), made.text("json") if inputs else ""
 
 
@@ -141,6 +143,12 @@ DRAWN = [
     ("parts_of_two", "rolled", written("2 to 8, stride 2", "2 to 9, stride 2")),
     ("parts_of_two", "rolled", written("axis 0, reversed, stride -2", "axis 0, stride 2")),
     ("nested_loop", "model", without(box("n3"))),
+    ("nested_loop", "model", swapped(">input 3 = 0<", ">input 2 &#x27;order&#x27;<")),
+    ("nested_loop", "model", written(">input 3 = 0<", ">input 3 = 1<")),
+    ("nested_loop", "model", written(">trip count<", ">condition<")),
+    ("nested_loop", "model", swapped(">output 2<", ">output 0<")),
+    ("nested_loop", "model", without(group("port"))),
+    ("while_loop", "rolled", written(">condition<", ">input 1<")),
     ("nested_loop", "model", written("goes on while keep_going", "goes on while anything")),
     ("shared_constant", "model", swapped(">sliced, axis 0 ← x<", ">sliced, axis 0, reversed ← x<")),
     ("reverse", "ports", written("axis 1, start -1, end 0, stride -1", "axis 1, start 0, end -1, stride 1")),
