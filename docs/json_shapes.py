@@ -18,7 +18,7 @@ from stepper.debug.moments.moment import MomentKind
 from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.diagnosis.findings import Part, Severity
-from stepper.diagnosis.lint.rule import Rule
+from stepper.diagnosis.rule import Rule
 from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
 from stepper.engine.run import ComputedElsewhere
 from stepper.ir.model import LayerSite, Slicing
@@ -563,7 +563,8 @@ class FindingData(TypedDict):
     """A finding: its rule, where it stands (`line` 0: nowhere), and what it says.
 
     `loop` is the TensorIterator, Loop or If that it is about, `path` the loops around the layer, `details` the values
-    of which `text` speaks.
+    of which `text` speaks. Of a run, `iterations` are those of the loops around it in which it shows first, and
+    `address` is what to look at in the debugger ("": nothing in particular).
     """
 
     rule: str
@@ -575,6 +576,8 @@ class FindingData(TypedDict):
     loop: LayerSite | None
     path: list[LayerSite]
     layer: LayerSite | None
+    iterations: list[int]
+    address: str
     details: dict[str, Any]
     text: str
     means: str
@@ -584,6 +587,13 @@ class FindingData(TypedDict):
 class LintAnswer(AnyAnswer):
     """`stepper lint`: what is wrong, by file and line."""
 
+    findings: list[FindingData]
+
+
+class CheckAnswer(AnyAnswer):
+    """`stepper check`: what is wrong, the gravest first."""
+
+    model: str
     findings: list[FindingData]
 
 
@@ -1208,6 +1218,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "print": (PrintAnswer,),
     "find": (FindAnswer, NonFiniteAnswer),
     "lint": (LintAnswer, RulesAnswer),
+    "check": (CheckAnswer,),
     "compare": (CompareAnswer,),
     "passes": (PassesAnswer,),
     "export": (ExportAnswer,),

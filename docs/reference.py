@@ -34,7 +34,8 @@ from stepper.compare.report.explanations import (
 )
 from stepper.compare.report.text import SHORT_ORIGINS
 from stepper.compare.run.rounding import STABLE, SUMS
-from stepper.diagnosis.lint.registry import rules
+from stepper.diagnosis.registry import rules
+from stepper.diagnosis.rule import SubjectKind
 from stepper.files.kinds import FORMATS
 from stepper.operation_types import DEFINITIONS
 from stepper.ops import all_kernels, departures
@@ -425,11 +426,12 @@ def docstring(thing: Any) -> str:
     return inspect.cleandoc(getattr(thing, "__doc__", None) or "")
 
 
-def lint_rules() -> Lines:
-    """Return the rules of `stepper lint` with what comes of breaking them."""
+def rule_table(*, of_runs: bool) -> Lines:
+    """Return the rules of `stepper lint`, or those that `stepper check` adds, with what comes of breaking them."""
     rows = (
         (rule.id, code(rule.name), str(rule.severity), cell(rule.means), cell(rule.do), cell(rule.source))
         for rule in rules().values()
+        if (rule.scope is SubjectKind.RUN) is of_runs
     )
     yield from table(("id", "rule", "severity", "what it means for a run", "what to do", "source"), rows)
 
@@ -451,7 +453,8 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "mismatch-origins": mismatch_origins,
     "runtime-explanations": runtime_explanations,
     "departures": operation_departures,
-    "lint-rules": lint_rules,
+    "lint-rules": lambda: rule_table(of_runs=False),
+    "check-rules": lambda: rule_table(of_runs=True),
     "operations": operations,
     "python": python_names,
 })  # fmt: skip

@@ -376,6 +376,33 @@ def _add_lint(command: Parser) -> None:
     arguments.add_json(command)
 
 
+def _add_check(command: Parser) -> None:
+    command.description = (
+        "Hold the file against the rules of stepper lint and one watched run against rules of its own: where NaN and "
+        "Inf are born, loops that do not end, states that are stuck, repeat or grow. The gravest comes first, each "
+        "finding with what shows it in the debugger."
+    )
+    arguments.add_model(command)
+    arguments.add_inputs(command)
+    arguments.add_states(command)
+    arguments.add_rules(command)
+    arguments.add_engine(command)
+    arguments.add_open_sequences(command, "their states are watched, too")
+    seconds = "how long the run may take; one that can never end stops after 2 (60)"
+    command.add_argument("--seconds", type=arguments.seconds, default=60.0, metavar="N", help=seconds)
+    command.add_repeated("--select", "RULE", "ask these rules alone: a name, an id, or how ids begin (D, C2)")
+    command.add_repeated("--ignore", "RULE", "leave these rules out")
+    command.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "note"),
+        default="warning",
+        help="exit code 1 from this severity on (warning)",
+    )
+    command.add_argument("--sarif", metavar="FILE", help="write the findings there as SARIF 2.1.0, too")
+    arguments.add_json(command)
+    command.add_flag("-q", "--quiet", help="no progress on stderr")
+
+
 def _add_completion(command: Parser) -> None:
     command.description = (
         'Print the script with which a shell completes the command line: put eval "$(stepper completion bash)" into '
@@ -401,6 +428,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "debug": ("step through a model's loops, forward and backward", _add_debug),
     "inspect": ("show a model's inputs, outputs and loops without running it", _add_inspect),
     "lint": ("name what is wrong with the loops of a file, without a run", _add_lint),
+    "check": ("name what is wrong with a model on given inputs, by its file and one run", _add_check),
     "compare": ("find where two runs part: two models, a recording, values, OpenVINO", _add_compare),
     "print": ("show values of a recorded run", _add_print),
     "find": ("the moments of a recorded run at which something holds", _add_find),

@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
 GRAVITY: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 
-Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge"]
+Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge", "run"]
 """Which part of the file a finding is about."""
 
 Detail: TypeAlias = str | int | float | bool | LayerSite | tuple[int, ...]
@@ -40,9 +40,16 @@ class FilePart(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One finding of a rule (by name); `details` are the values that the sentence of the rule speaks of."""
+    """One finding of a rule (by name); `details` are the values that the sentence of the rule speaks of.
+
+    Of a run, `iterations` are those of the loops around it, the outermost first, in which it shows first, and `address`
+    is what to look at in the debugger; `tick` orders findings in time.
+    """
 
     rule: str
     severity: Severity
     spot: FilePart
     details: dict[str, Detail]
+    iterations: tuple[int, ...] = ()
+    address: str = ""
+    tick: int = 0

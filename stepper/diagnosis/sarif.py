@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from stepper.diagnosis.findings import Finding, Severity
-from stepper.diagnosis.lint.rule import Rule
-from stepper.diagnosis.lint.texts import remedy, sentence
+from stepper.diagnosis.rule import Rule
+from stepper.diagnosis.texts import remedy, sentence
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stepper.cli.commands import recorded_run
 from stepper.cli.npz_files import state_arrays, states_target, write_npz
 from stepper.cli.options.engine import opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import Progress, say
+from stepper.cli.running import recorded_run
 from stepper.cli.values import as_json, excerpt, print_json
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
@@ -46,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.memory is not None:
         LARGEST_TENSOR.set(options.memory)
     if options.breaks:
-        from stepper.cli.commands import watched_run
+        from stepper.cli.running import watched_run
 
         outputs = watched_run.run(options)
         if outputs is None:

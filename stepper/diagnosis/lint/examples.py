@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from importlib.resources import files
 
-from stepper.diagnosis.lint.rule import Example
+from stepper.diagnosis.rule import Example
 
 
 @lru_cache(maxsize=8)

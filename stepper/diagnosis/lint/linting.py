@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part
-from stepper.diagnosis.lint.registry import finders, rules
-from stepper.diagnosis.lint.rule import Rule, RuleHit, SubjectKind
 from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject
+from stepper.diagnosis.registry import finders, rules
+from stepper.diagnosis.rule import Rule, RuleHit, SubjectKind
 from stepper.errors import ModelError
 from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
 from stepper.ir.reader import read_all_faults

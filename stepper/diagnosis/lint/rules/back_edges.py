@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside
 from stepper.diagnosis.lint.subjects import LoopSubject, of_parameter
+from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside
 from stepper.element_types import is_floating
 from stepper.ir.model import Layer
 

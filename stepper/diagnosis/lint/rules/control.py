@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, known_chain, known_value
+from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.ir.model import Layer, Source
+from stepper.wording import enumerated
 
 _INT32: Final = range(-(2**31), 2**31)
 _NO_LIMIT: Final = 2**63 - 1
@@ -28,7 +29,7 @@ def _control_layer(loop: LoopSubject, index: int | None) -> Layer:
         "loop-never-ends",
         SubjectKind.LOOP,
         Severity.ERROR,
-        says="nothing ends the loop: the trip count is {trip}, and {condition} is true in each iteration",
+        says="the loop can never end: the trip count is {trip}, and {condition} is the same each time{because}",
         means="a run never comes back",
         do="give a trip count of 0 or more, or a condition that becomes false",
         source="semantics 3.3",
@@ -56,7 +57,10 @@ def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
     if loop.body_condition is True or not _can_change(loop, result):
         where = loop.given_to(result)
         at = loop.inner.by_id[result if where is None else where.layer]
-        yield inside(at, trip=trip, condition=loop.name(result))
+        read = loop.ancestors(where) & {entry.parameter for entry in loop.roles.invariant}
+        names = enumerated([str(loop.name(one)) for one in sorted(read)])
+        because = f": no back edge leads to {names}, which it reads" if names else ""
+        yield inside(at, trip=trip, condition=loop.name(result), because=because)
 
 
 def _can_change(loop: LoopSubject, result: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Rule, SubjectKind, add
+from stepper.diagnosis.rule import Example, Rule, SubjectKind, add
 
 _STOPS: Final = "the model cannot be opened"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.diagnosis.lint.subjects import LayerSubject, LoopSubject, known_value, of_parameter
+from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.ir.model import BackEdge, Source
 
 _INT32: Final = range(-(2**31), 2**31)

@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, declared, of_parameter, of_port
+from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 
 _SAME_TYPE: Final = frozenset(
     [

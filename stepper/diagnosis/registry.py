@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import stepper.diagnosis.check.rules
 import stepper.diagnosis.lint.rules  # noqa: F401  # each of its modules adds its own
-from stepper.diagnosis.lint.rule import FINDERS, REGISTERED, Finder, Rule, SubjectKind
+from stepper.diagnosis.rule import FINDERS, REGISTERED, Finder, Rule, SubjectKind
 
 
 def rules() -> Mapping[str, Rule]:

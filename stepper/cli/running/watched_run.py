@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stepper.cli.commands import recorded_run
 from stepper.cli.debuggers import debugger_of
 from stepper.cli.options.engine import partner_of
 from stepper.cli.printing import Progress, say
+from stepper.cli.running import recorded_run
 from stepper.cli.values import print_json
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from stepper.diagnosis.lint.registry import rules
-from stepper.diagnosis.lint.rule import Rule
+from stepper.diagnosis.registry import rules
+from stepper.diagnosis.rule import Rule
 from stepper.errors import UsageError
 from stepper.files.toml import read_toml
 from stepper.wording import near_names, near_sentence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepper.diagnosis.findings import Finding
-from stepper.diagnosis.lint.registry import rules
+from stepper.diagnosis.registry import rules
 
 
 def sentence(finding: Finding) -> str:

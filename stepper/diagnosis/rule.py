@@ -25,6 +25,8 @@ class SubjectKind(StrEnum):
     """A TensorIterator or a Loop."""
     IF = "if"
     LAYER = "layer"
+    RUN = "run"
+    """A run that was made: asked by `stepper check` alone."""
 
 
 class Example(Struct, frozen=True):
@@ -75,7 +77,8 @@ def outside(at: At, **details: Detail) -> RuleHit:
     return RuleHit(at, details, is_inside=False)
 
 
-Finder: TypeAlias = Callable[[Any], Iterator[RuleHit]]
+Finder: TypeAlias = Callable[[Any], Iterator[Any]]
+"""From the subject of a rule to the places where it is broken: a `RuleHit` of a file, a `RunFinding` of a run."""
 
 REGISTERED: Final[dict[str, Rule]] = {}
 FINDERS: Final[dict[SubjectKind, list[tuple[Rule, Finder]]]] = {scope: [] for scope in SubjectKind}

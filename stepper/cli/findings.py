@@ -1,0 +1,93 @@
+"""Findings on the command line: which rules are asked, how they are printed, written and counted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stepper import __version__
+from stepper.cli.printing import say, wrapped
+from stepper.diagnosis.findings import GRAVITY, Finding, Severity
+from stepper.diagnosis.registry import rules
+from stepper.diagnosis.rule import Rule, SubjectKind
+from stepper.diagnosis.sarif import sarif
+from stepper.diagnosis.selection import Selection, settings
+from stepper.diagnosis.texts import remedy, sentence
+from stepper.errors import FINDING
+from stepper.files.kinds import FORMATS
+from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.records import as_data
+from stepper.wording import counted
+
+
+def asked_rules(options: argparse.Namespace, *, of_runs: bool) -> Mapping[str, Rule]:
+    """Return the rules that options and the settings of the project choose, those of runs only where one is made."""
+    select, ignore = settings(Path.cwd())
+    chosen = Selection.of(options.select or select, (*ignore, *(options.ignore or ())))
+    known = rules().items()
+    return {
+        name: rule for name, rule in known if name in chosen.names and (of_runs or rule.scope is not SubjectKind.RUN)
+    }
+
+
+def exit_code(found: Sequence[Finding], least: Severity) -> int:
+    """Return FINDING where one is as grave as that, else 0."""
+    return FINDING if any(GRAVITY[one.severity] <= GRAVITY[least] for one in found) else 0
+
+
+def write_sarif(
+    file: str | None, found: Sequence[Finding], asked: Mapping[str, Rule], protected: ProtectedFiles
+) -> None:
+    """Write findings as SARIF, if a file is named. Raise OutputError."""
+    if file is not None:
+        log = json.dumps(sarif(found, asked, __version__), indent=2, ensure_ascii=False)
+        OutputFile(Path(file), FORMATS["json"].kind, protected, "--sarif").write(f"{log}\n".encode())
+
+
+def report(found: Sequence[Finding], models: int = 1) -> None:
+    """Print findings, each with what comes of it, what to do, and what shows it in the debugger; then how many."""
+    known = rules()
+    for one in found:
+        rule = known[one.rule]
+        loop = "" if one.spot.loop is None else f"{one.spot.loop}: "
+        say(f"{one.spot.file}:{one.spot.line}: {one.severity} {rule.id} {rule.name}")
+        texts = [f"{loop}{sentence(one)}", f"so: {rule.means.format(**one.details)}", f"do: {remedy(one)}"]
+        if one.address:
+            texts.append(f"see: goto {one.address}")
+        for text in texts:
+            for line in wrapped(text):
+                say(f"    {line}")
+    say(_total(found, models))
+
+
+def _total(found: Sequence[Finding], models: int) -> str:
+    where = "" if models == 1 else f" in {counted(models, 'model')}"
+    if not found:
+        return f"nothing is wrong{where}"
+    counts = [(severity, sum(one.severity is severity for one in found)) for severity in GRAVITY]
+    return ", ".join(counted(count, str(severity)) for severity, count in counts if count) + where
+
+
+def finding_data(one: Finding) -> dict[str, Any]:
+    """Return a finding as JSON has it."""
+    rule = rules()[one.rule]
+    return {
+        "rule": rule.name,
+        "id": rule.id,
+        "severity": str(one.severity),
+        "file": one.spot.file,
+        "line": one.spot.line,
+        "part": one.spot.part,
+        "loop": as_data(one.spot.loop),
+        "path": as_data(one.spot.path),
+        "layer": as_data(one.spot.layer),
+        "iterations": list(one.iterations),
+        "address": one.address,
+        "details": as_data(one.details),
+        "text": sentence(one),
+        "means": rule.means.format(**one.details),
+        "remedy": remedy(one),
+    }

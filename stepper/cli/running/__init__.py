@@ -1,0 +1,1 @@
+"""Runs of `stepper run`: recorded, watched, resumed."""

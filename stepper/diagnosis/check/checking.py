@@ -1,0 +1,67 @@
+"""`check`: what is wrong with a model on given inputs: the rules of its file, and those of one run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from stepper.debug.debugger import Debugger
+from stepper.debug.overview.facts import Overview, RunState
+from stepper.diagnosis.check.hits import RunFinding
+from stepper.diagnosis.check.subject import RunSubject
+from stepper.diagnosis.findings import GRAVITY, FilePart, Finding
+from stepper.diagnosis.registry import finders
+from stepper.diagnosis.rule import Rule, SubjectKind
+
+SECONDS: Final = 60.0
+"""Seconds that the run of a check may take, unless another number is asked for."""
+_ENDLESS: Final = 2.0
+"""Seconds where nothing can end a loop."""
+_MEMORY: Final = 2**29
+
+
+class CheckedRun(Struct, frozen=True):
+    """Findings of a run, and its facts."""
+
+    findings: tuple[Finding, ...]
+    overview: Overview
+
+
+def check_run(
+    debugger: Debugger, *, seconds: float = SECONDS, progress: Callable[[Overview], object] | None = None
+) -> CheckedRun:
+    """Run the model, bounded in time and memory, and return what the rules of runs find; the gravest first.
+
+    Where the run fails that is one of the findings. The debugger is moved to the end of what has run.
+    """
+    endless = min(_ENDLESS, seconds)
+    overview = debugger.run_overview(seconds=seconds, endless_seconds=endless, memory=_MEMORY, progress=progress)
+    if overview.state in (RunState.FINISHED, RunState.FAILED) and not overview.looked_through:
+        overview = debugger.look_through(seconds=seconds)
+    if overview.state is RunState.FINISHED:
+        debugger.continue_()  # so that values of the end can be asked about
+    subject = RunSubject(debugger, overview)
+    found = [
+        _finding(rule, str(debugger.model.path), hit)
+        for rule, finder in finders(SubjectKind.RUN)
+        for hit in finder(subject)
+    ]
+    return CheckedRun(ranked(found), overview)
+
+
+def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings by gravity, then by when they show; those of the file, which always show, come last."""
+    return tuple(
+        sorted(findings, key=lambda one: (GRAVITY[one.severity], not one.tick, one.tick, one.spot.line, one.rule))
+    )
+
+
+def _finding(rule: Rule, file: str, hit: RunFinding) -> Finding:
+    place = hit.place
+    loop = place.loop or (place.path[-1] if place.path else None)
+    line = place.layer.line if place.layer is not None else 0
+    spot = FilePart(file, line, "run", place.path, place.layer, loop)
+    severity = hit.severity or rule.severity
+    return Finding(rule.name, severity, spot, dict(hit.details), place.iterations, place.address, place.tick)

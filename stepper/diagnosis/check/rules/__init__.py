@@ -1,0 +1,7 @@
+"""The rules by subject; each module adds its own to the list when it is imported."""
+
+from __future__ import annotations
+
+from stepper.diagnosis.check.rules import endings, numbers, states
+
+__all__ = ["endings", "numbers", "states"]

@@ -1,0 +1,196 @@
+"""Rules of how a run and its loops end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from stepper.debug.overview.facts import RunState
+from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
+from stepper.diagnosis.check.places import place_of
+from stepper.diagnosis.check.repetition import repetition
+from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.engine.loops import EndReason
+from stepper.ir.model import LayerSite
+from stepper.wording import enumerated
+
+_COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
+_MANY: Final = 1_000
+
+
+@found_by(
+    Rule(
+        "D101",
+        "run-fails",
+        SubjectKind.RUN,
+        Severity.ERROR,
+        says="the run fails: {message}",
+        means="there are no outputs",
+        do="look at the operation and the values that it was given",
+        source="the run itself",
+    )
+)
+def run_fails(run: RunSubject) -> Iterator[RunFinding]:
+    """Errors of the run."""
+    failure = run.overview.failure
+    if failure is None:
+        return
+    place = failure.place
+    layer = None if place is None or place.layer is None else LayerSite(*place.layer)
+    around = () if place is None else tuple(LayerSite(*one.layer) for one in place.path)
+    iterations = () if place is None else tuple(one.iteration for one in place.path if one.iteration is not None)
+    loop = around[-1] if around else layer if layer is not None and layer.type in ("Loop", "TensorIterator") else None
+    found = RunPlace(layer, around, iterations, "", run.overview.ticks, loop)
+    yield shown(found, message=failure.reason or failure.message)
+
+
+@found_by(
+    Rule(
+        "D301",
+        "loop-does-not-end",
+        SubjectKind.RUN,
+        Severity.ERROR,
+        says="the loop ran {iterations} iterations and goes on: {condition}{state}",
+        means="a run never comes back, or takes much longer than was waited for",
+        do="{remedy}",
+        source="specification/Loop-5, execution_condition",
+    )
+)
+def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
+    """Loops that were under way, after many iterations, when the time or the memory was over."""
+    if run.overview.state not in (RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY):
+        return
+    for loop in run.loops():
+        activation = loop.activation
+        if activation.ending is not None or activation.limit is not None or activation.iterations < _MANY:
+            continue
+        stuck, growing = list[str](), list[str]()
+        layer: LayerSite | None = None
+        first: int | None = None
+        for value in loop.carried():
+            since = value.history.unchanged_since
+            if value.row.appends:
+                growing.append(value.row.inner.name)
+                layer, first = value.row.inner, None
+            elif since is not None and activation.iterations - since > _MANY // 2 and value.counter is None:
+                stuck.append(f"'{value.row.inner.name}' has been unchanged since iteration {since}")
+                if layer is None:
+                    layer, first = value.row.inner, since
+        condition = _condition(loop)
+        state = ""
+        if stuck:
+            state = f"; {enumerated(stuck)}, so it can never become false"
+        if growing:
+            state += f"; {enumerated([f'{name!r}' for name in growing])} grows by a piece in each, without bound"
+        remedy = (
+            "let the state that the condition reads change: an addition may be below the resolution of its type"
+            if stuck
+            else "let the condition read what tells that the work is done, or give a trip count"
+        )
+        yield shown(
+            place_of(loop, layer or loop.facts.layer, first),
+            iterations=f"{activation.iterations:,}",
+            condition=condition,
+            state=state,
+            remedy=remedy,
+        )
+
+
+def _condition(loop: RunOfLoop) -> str:
+    subject = loop.subject
+    if subject is None or subject.condition_result is None:
+        return "nothing limits it"
+    asked = "".join(f" {one}" for one in _comparisons(loop)[-1:])
+    return f"its condition{asked} is always true"
+
+
+def _comparisons(loop: RunOfLoop) -> list[LayerSite]:
+    """Return the comparisons behind the condition of a loop, but for those of counters."""
+    subject = loop.subject
+    if subject is None or subject.condition_result is None:
+        return []
+    around = subject.ancestors(subject.given_to(subject.condition_result))
+    made = {
+        one.layer
+        for parameter, result in subject.roles.merged_from.items()
+        if (one := subject.given_to(result)) is not None
+    }
+    counters = {value.row.inner.id for value in loop.carried() if value.counter is not None}
+    counters |= set(subject.roles.current_iteration)
+    found = []
+    for key in sorted(around):
+        layer = subject.inner.by_id[key]
+        if layer.type not in _COMPARISONS or key in made:
+            continue
+        origins = [subject.origin(source) for source in subject.inner.sources[key]]
+        reads = subject.ancestors(origins[0]) | (subject.ancestors(origins[1]) if len(origins) > 1 else frozenset())
+        parameters = {one for one in reads if subject.inner.by_id[one].type == "Parameter"}
+        if not parameters or parameters - counters:
+            found.append(subject.site(layer))
+    return found
+
+
+@found_by(
+    Rule(
+        "D302",
+        "runs-to-its-limit",
+        SubjectKind.RUN,
+        Severity.NOTE,
+        says="the loop runs to its limit of {limit} iterations: {condition} never becomes false{state}",
+        means="what should end the loop earlier does not; the limit alone does",
+        do="see whether the value that is waited for can occur at all",
+        source="specification/Loop-5, execution_condition",
+    )
+)
+def runs_to_its_limit(run: RunSubject) -> Iterator[RunFinding]:
+    """Loops whose condition waits for something that never comes."""
+    for loop in run.loops():
+        activation = loop.activation
+        ending = activation.ending
+        if ending is None or activation.iterations < 2:
+            continue
+        limits = [activation.limit] if ending.reason is EndReason.TRIP_COUNT else []
+        if ending.reason is EndReason.CONDITION and activation.condition_limit is not None:
+            limits = [activation.condition_limit.iterations]
+        asked = _comparisons(loop) if activation.iterations in limits else []
+        if not asked:
+            continue
+        repeated = repetition(loop)
+        state = "" if repeated is None else f"; what it carries repeats with period {repeated.period}"
+        latest = asked[-1]  # the others are mostly of an If around it
+        yield shown(
+            place_of(loop, latest, None),
+            limit=activation.iterations,
+            condition=enumerated([str(one) for one in asked]),
+            state=state,
+        )
+
+
+@found_by(
+    Rule(
+        "D303",
+        "ends-at-once",
+        SubjectKind.RUN,
+        Severity.NOTE,
+        says="the loop ends after the first iteration of {limit}: {condition} is false at once",
+        means="if the loop was meant to go on, its condition is inverted, or compares with the wrong value",
+        do="look at both sides of the comparison",
+        source="specification/Loop-5, execution_condition",
+    )
+)
+def ends_at_once(run: RunSubject) -> Iterator[RunFinding]:
+    """Loops whose computed condition is false after the first iteration."""
+    for loop in run.loops():
+        ending = loop.activation.ending
+        if ending is None or ending.reason is not EndReason.CONDITION or loop.activation.iterations != 1:
+            continue
+        verdict = ending.verdict
+        if verdict is None or loop.activation.limit == 1 or loop.facts.total != loop.facts.runs:
+            continue
+        root = verdict.root
+        if not root.operands or all(operand.is_constant for operand in root.operands):
+            continue
+        limit = "many" if loop.activation.limit is None or loop.activation.limit > 2**31 else str(loop.activation.limit)
+        yield shown(place_of(loop, root.layer, 0), limit=limit, condition=str(root.layer))

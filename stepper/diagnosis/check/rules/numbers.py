@@ -1,0 +1,242 @@
+"""Rules of numbers: where NaN and Inf are born, and where they come in."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.debug.causes.cause import Arithmetic, LinkKind, NonFinite, NonFiniteKind
+from stepper.debug.causes.texts import element_text, how_sentence, operands_text
+from stepper.debug.overview.facts import Birth, RunState
+from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
+from stepper.diagnosis.check.places import place_of
+from stepper.diagnosis.check.subject import RunOfLoop, RunSubject, loops_around, moment_of
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.subjects import known_value
+from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.element_types import Array
+from stepper.ir.model import Source
+
+_OF_INFINITE: Final = frozenset({
+    Arithmetic.INF_BY_INF,
+    Arithmetic.INF_MINUS_INF,
+    Arithmetic.ZERO_TIMES_INF,
+    Arithmetic.INF_IN_SUM,
+})  # fmt: skip
+
+
+_EXACT: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType({
+    "Add": operator.add,
+    "Subtract": operator.sub,
+    "Multiply": operator.mul,
+})  # fmt: skip
+_MOST_ITERATIONS: Final = 10_000
+_MOST_ELEMENTS: Final = 1_000_000
+_MOST_TRIED: Final = 16
+
+
+def _place(birth: Birth) -> RunPlace:
+    location = birth.cause.location
+    iterations = moment_of(location).iterations
+    name = location.operation.name if location.operation is not None else ""
+    address = f"{name}{''.join(f'@{one}' for one in iterations[-1:])}"
+    return RunPlace(location.operation, loops_around(location), iterations, address, birth.tick)
+
+
+def _born(run: RunSubject, kind: NonFiniteKind) -> list[Birth]:
+    return [birth for birth in run.overview.births if birth.cause.kind is kind and not birth.cause.given]
+
+
+def _comes_of(run: RunSubject, cause: NonFinite, tick: int) -> Birth | None:
+    """Return the Inf of which a NaN is made, where that was born in this run, too."""
+    if cause.arithmetic not in _OF_INFINITE:
+        return None
+    return next((birth for birth in _born(run, NonFiniteKind.INF) if birth.tick <= tick), None)
+
+
+@found_by(
+    Rule(
+        "D201",
+        "nan-born",
+        SubjectKind.RUN,
+        Severity.ERROR,
+        says="NaN is born in {layer}{where}: {reason}; {operands}",
+        means="what is computed of it is NaN as well",
+        do="look at the operands; keep the divisor from 0, the argument of a logarithm or a root positive, and the "
+        "difference of two infinities from arising",
+        source="IEEE 754",
+    )
+)
+def nan_born(run: RunSubject) -> Iterator[RunFinding]:
+    """Operations that make the first NaN of numbers that are finite, or of infinities that the model has on purpose."""
+    told = set[tuple[int, ...]]()
+    for birth in _born(run, NonFiniteKind.NAN):
+        place = _place(birth)
+        key = tuple(layer.line for layer in place.path)
+        if key in told or _comes_of(run, birth.cause, birth.tick) is not None:
+            continue
+        told.add(key)
+        yield shown(place, **_words(birth))
+
+
+def _words(birth: Birth) -> dict[str, Any]:
+    cause = birth.cause
+    iterations = moment_of(cause.location).iterations
+    where = f" in iteration {', '.join(map(str, iterations))}" if iterations else ""
+    reason = how_sentence(cause) or "of numbers that have none"
+    return {
+        "layer": str(cause.location.operation),
+        "where": where,
+        "reason": reason,
+        "operands": operands_text(cause.operands),
+        "element": element_text(cause.element),
+    }
+
+
+@found_by(
+    Rule(
+        "D202",
+        "inf-born",
+        SubjectKind.RUN,
+        Severity.ERROR,
+        says="Inf is born in {layer}{where}: {reason}; {operands}{after}",
+        means="Inf spreads, and Inf - Inf, Inf / Inf and 0 * Inf are NaN",
+        do="keep the argument in range: subtract the maximum before Exp, keep divisors from 0, scale the values",
+        source="IEEE 754",
+    )
+)
+def inf_born(run: RunSubject) -> Iterator[RunFinding]:
+    """Operations that make the first Inf; a note where nothing comes of it, or where log(0) is how the model begins."""
+    nan = _born(run, NonFiniteKind.NAN)
+    told = set[tuple[int, ...]]()
+    for birth in _born(run, NonFiniteKind.INF):
+        place = _place(birth)
+        key = tuple(layer.line for layer in place.path)
+        if key in told:
+            continue
+        told.add(key)
+        later = next((one for one in nan if one.tick >= birth.tick and one.cause.arithmetic in _OF_INFINITE), None)
+        reaches_output = any(output.infinite or output.nan for output in run.overview.outputs)
+        begins_so = birth.cause.arithmetic is Arithmetic.LOG_OF_ZERO and not any(place.iterations)
+        severity = Severity.NOTE if later is None and (begins_so or not reaches_output) else Severity.ERROR
+        after = ""
+        if later is not None:
+            words = _words(later)
+            after = f". NaN comes of it in {words['layer']}{words['where']}: {words['reason']}"
+        yield shown(place, severity, after=after, **_words(birth))
+
+
+@found_by(
+    Rule(
+        "D203",
+        "nan-came-in",
+        SubjectKind.RUN,
+        Severity.ERROR,
+        says="NaN is in {origin} already{where}; {layer} is the first that reads it",
+        means="no operation is at fault: the values that the run was given are",
+        do="look where the input or the weights come from",
+        source="IEEE 754",
+    )
+)
+def nan_came_in(run: RunSubject) -> Iterator[RunFinding]:
+    """NaN of inputs and Constants, where an output has it or an operation was the first to read it."""
+    for birth in run.overview.births:
+        cause = birth.cause
+        if cause.kind is NonFiniteKind.NAN and cause.given:
+            words, place = _words(birth), _place(birth)
+            dirty = next((one for one in cause.operands if one.nan), None)
+            origin = str(dirty.layer) if dirty is not None else "an input"
+            yield shown(place, origin=_first_origin(run, place) or origin, where=words["where"], layer=words["layer"])
+            return
+    if _born(run, NonFiniteKind.NAN) or run.overview.state is not RunState.FINISHED:
+        return
+    for output in run.overview.outputs:
+        chain = run.chain_of(output.name) if output.nan else None
+        if chain is None or not chain.links:
+            continue
+        last = chain.links[-1]
+        if last.kind in (LinkKind.CONSTANT, LinkKind.GIVEN, LinkKind.STATE) and last.location.operation is not None:
+            reader = chain.links[-2] if len(chain.links) > 1 else last
+            location = reader.location
+            iterations = moment_of(location).iterations
+            where = f" (read in iteration {', '.join(map(str, iterations))})" if iterations else ""
+            place = RunPlace(last.location.operation, loops_around(location), iterations, output.name)
+            yield shown(place, origin=str(last.location.operation), where=where, layer=str(location.operation))
+            return
+
+
+def _first_origin(run: RunSubject, place: RunPlace) -> str:
+    chain = run.chain_of(f"`{place.layer.name}`", place.tick) if place.layer is not None else None
+    origin = None if chain is None or not chain.links else chain.links[-1].location.operation
+    return "" if origin is None else str(origin)
+
+
+@found_by(
+    Rule(
+        "D204",
+        "integer-overflow",
+        SubjectKind.RUN,
+        Severity.NOTE,
+        says="{layer} leaves the range of {type} in iteration {iteration}: {exact} becomes {becomes}",
+        means="the number wraps around: right for hashes and random numbers, wrong for counts and products",
+        do="compute in a wider type, or in f64",
+        source="semantics 8.2, 8.3",
+    )
+)
+def integer_overflow(run: RunSubject) -> Iterator[RunFinding]:
+    """Sums and products of whole numbers that wrap, the first of each operation."""
+    for loop in run.loops():
+        subject, count = loop.subject, loop.activation.iterations
+        if subject is None or not 0 < count <= _MOST_ITERATIONS:
+            continue
+        for layer in subject.inner.layers:
+            declared = layer.outputs[0].element_type if layer.outputs else None
+            if layer.type not in _EXACT or declared is None or declared.name not in ("i32", "i64"):
+                continue
+            values = [_series(run, loop, source, count) for source in subject.inner.sources[layer.id]]
+            found = _wrap(layer.type, declared.name, values)
+            if found is not None:
+                iteration, exact, becomes = found
+                yield shown(
+                    place_of(loop, subject.site(layer), iteration),
+                    layer=str(subject.site(layer)),
+                    type=declared.name,
+                    iteration=iteration,
+                    exact=f"{exact:,}",
+                    becomes=f"{becomes:,}",
+                )
+
+
+def _series(run: RunSubject, loop: RunOfLoop, source: Source | None, count: int) -> Array | None:
+    """Return the values of an operand in all iterations, the iterations first; None where they are not known."""
+    subject = loop.subject
+    assert subject is not None
+    layer = None if source is None else subject.inner.by_id[source.layer]
+    if layer is None:
+        return None
+    constant = known_value(subject.model, subject.inner, source)
+    if constant is not None:
+        return np.broadcast_to(constant, (count, *constant.shape))
+    return run.values(loop, layer.name, count)
+
+
+def _wrap(type: str, element_type: str, values: list[Array | None]) -> tuple[int, int, int] | None:
+    """Return the first iteration in which a result leaves its type, the exact number and what becomes of it."""
+    if len(values) != 2 or any(value is None or value.size > _MOST_ELEMENTS for value in values):
+        return None
+    left, right = (np.asarray(value) for value in values)
+    rank = max(left.ndim, right.ndim)
+    left, right = (one.reshape(one.shape[:1] + (1,) * (rank - one.ndim) + one.shape[1:]) for one in (left, right))
+    bits = 31 if element_type == "i32" else 63
+    about = _EXACT[type](left.astype(np.float64), right.astype(np.float64))
+    far = np.argwhere(np.abs(about) >= 2.0**bits * (1 - 1e-12))
+    for place in far[:_MOST_TRIED].tolist():
+        a, b = (int(np.broadcast_to(one, about.shape)[tuple(place)]) for one in (left, right))
+        exact = int(_EXACT[type](a, b))
+        if not -(2**bits) <= exact < 2**bits:
+            return place[0], exact, (exact + 2**bits) % 2 ** (bits + 1) - 2**bits
+    return None

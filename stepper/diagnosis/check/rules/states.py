@@ -1,0 +1,178 @@
+"""Rules of what loops carry: states that never change, repeat, or grow without bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from stepper.debug.overview.facts import Row
+from stepper.diagnosis.check.hits import RunFinding, shown
+from stepper.diagnosis.check.places import place_of
+from stepper.diagnosis.check.repetition import repetition
+from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.tensors.histories import KeptStatistic, ValueHistory
+
+_LEAST: Final = 3
+_RATIO: Final = 1.2
+_LARGE: Final = 1e3
+_ADDITIONS: Final = ("Add", "Subtract")
+_CHOOSING: Final = ("If", "Select", "Maximum", "Minimum", "Clamp")
+
+
+@found_by(
+    Rule(
+        "D304",
+        "state-repeats",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="{parameter} repeats with period {period} from iteration {since} on, and all else that is carried: only "
+        "the limit of {limit} iterations ends the loop",
+        means="the loop waits for a state that never comes",
+        do="look at what decides between the states; let the condition notice the repetition",
+        source="the run itself",
+    )
+)
+def state_repeats(run: RunSubject) -> Iterator[RunFinding]:
+    """Loops that go round in a circle until something else ends them."""
+    for loop in run.loops():
+        found = repetition(loop)
+        if found is None or loop.subject is None or loop.subject.body_condition is not None:
+            continue
+        if loop.activation.iterations - found.since < 2 * found.period + _LEAST:
+            continue
+        yield shown(
+            place_of(loop, found.value.row.inner, found.since),
+            parameter=str(found.value.row.inner),
+            period=found.period,
+            since=found.since,
+            limit=loop.activation.iterations,
+        )
+
+
+@found_by(
+    Rule(
+        "D305",
+        "state-is-stuck",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="{parameter} never changes: in all {iterations} iterations it has the same bits as at first; {why}",
+        means="the loop computes a new state and keeps the old one",
+        do="look at what is added to it, or at the gate that lets nothing in",
+        source="the run itself",
+    )
+)
+def state_is_stuck(run: RunSubject) -> Iterator[RunFinding]:
+    """Real values that are computed anew in each iteration, of what changes, and are always the same."""
+    for loop in run.loops():
+        if loop.activation.iterations < _LEAST or loop.subject is None:
+            continue
+        for value in loop.carried():
+            history = value.history
+            if not value.is_real or history.unchanged_since != 0 or not np.isfinite(history.numbers).all():
+                continue
+            why = _why_stuck(run, loop, value.row)
+            if why is None or not _entered_the_same(history):
+                continue
+            yield shown(
+                place_of(loop, value.row.inner, 0),
+                parameter=str(value.row.inner),
+                iterations=loop.activation.iterations,
+                why=why,
+            )
+
+
+def _entered_the_same(history: ValueHistory) -> bool:
+    entered = history.entered
+    return (
+        entered is not None
+        and entered.shape == history.numbers[:, 0].shape
+        and bool((entered == history.numbers[:, 0]).all())
+    )
+
+
+def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> str | None:
+    """Return what makes the new state; None where it does not depend on anything that changes."""
+    subject, parameter = loop.subject, row.inner.id
+    if subject is None or row.result is None:
+        return None
+    source = subject.origin(subject.given_to(row.result.id))
+    if source is None or source.layer == parameter:
+        return None
+    around = subject.ancestors(source)
+    moving = {entry.parameter for entry in subject.roles.sliced} | set(subject.roles.current_iteration)
+    moving |= {value.row.inner.id for value in loop.carried() if value.history.unchanged_since != 0}
+    if parameter not in around or not around & moving:
+        return None
+    maker = subject.inner.by_id[source.layer]
+    if maker.type in _CHOOSING:
+        return None  # that it keeps the old one is meant
+    words = f"{subject.site(maker)} makes it"
+    if maker.type in _ADDITIONS:
+        for one in subject.inner.sources[maker.id]:
+            origin = subject.origin(one)
+            added = None if origin is None or origin.layer == parameter else subject.inner.by_id[origin.layer]
+            value = None if added is None else run.value(loop, added.name, 0)
+            if added is not None and value is not None and value.size and not value.any():
+                return f"{words} by adding {subject.site(added)}, which is 0"
+    return words
+
+
+@found_by(
+    Rule(
+        "D306",
+        "state-grows",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="{parameter} grows by a factor of about {factor} in each iteration: {first} at first, {last} at last; it "
+        "passes 1000 in iteration {passes}",
+        means="a state that grows like this leaves the range of its type sooner or later",
+        do="look at the largest eigenvalue of the recurrent weights, and at what should bound the state",
+        source="the run itself",
+    )
+)
+def state_grows(run: RunSubject) -> Iterator[RunFinding]:
+    """Real states whose magnitude grows like a power of the iteration's number in the exponent."""
+    for loop in run.loops():
+        for value in loop.carried():
+            found = _growth(value.history) if value.is_real and value.counter is None else None
+            if found is None:
+                continue
+            factor, first, last, passes = found
+            yield shown(
+                place_of(loop, value.row.inner, passes),
+                parameter=str(value.row.inner),
+                factor=f"{factor:.3g}",
+                first=f"{first:.3g}",
+                last=f"{last:.3g}",
+                passes=passes,
+            )
+
+
+def _growth(history: ValueHistory) -> tuple[float, float, float, int] | None:
+    """Return factor, first and last magnitude, and the first iteration above 1000; None without such a growth.
+
+    The logarithm of the magnitude must follow a straight line: an exponential, no sum that becomes large.
+    """
+    if history.shape_changes or history.count < 5:
+        return None
+    numbers = history.numbers[0 if history.is_whole else KeptStatistic.RMS].astype(np.float64)
+    with np.errstate(all="ignore"):
+        magnitude = np.sqrt(np.square(numbers).mean(axis=1))
+        largest = np.abs(history.numbers[0].astype(np.float64)).max(axis=1)
+    good = np.isfinite(magnitude) & (magnitude > 0)
+    if good.sum() < 5 or magnitude[good][-1] < _LARGE:
+        return None
+    steps = history.spans[good, 0].astype(np.float64)
+    logs = np.log(magnitude[good])
+    half = len(logs) // 2  # the beginning may still be of another kind
+    slope, offset = np.polyfit(steps[half:], logs[half:], 1)
+    left = logs[half:] - (slope * steps[half:] + offset)
+    factor = float(np.exp(slope))
+    if factor < _RATIO or left.std() > 0.15 * max(logs[half:].max() - logs[half:].min(), 1e-9):
+        return None
+    above = np.flatnonzero(largest > _LARGE)
+    return factor, float(magnitude[good][0]), float(magnitude[good][-1]), int(history.spans[above[0], 0])

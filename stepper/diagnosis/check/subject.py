@@ -1,0 +1,125 @@
+"""The subject of rules of a run: its overview, and the facts of the file for each of its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from stepper.debug.causes.cause import Chain, Enclosure, Link, Location
+from stepper.debug.debugger import Debugger
+from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind
+from stepper.diagnosis.lint.subjects import LoopSubject
+from stepper.element_types import Array
+from stepper.errors import StepperError
+from stepper.ir.model import LayerSite
+from stepper.tensors.histories import Counter, ValueHistory
+
+REAL: Final = ("f16", "bf16", "f32", "f64")
+
+
+class CarriedRow(NamedTuple):
+    """A value that a loop carries, in one of its runs."""
+
+    row: Row
+    history: ValueHistory
+
+    @property
+    def is_real(self) -> bool:
+        """True for floating point."""
+        return self.history.type in REAL
+
+    @property
+    def counter(self) -> Counter | None:
+        """How it counts, if it does."""
+        return self.history.counter
+
+
+class RunOfLoop(NamedTuple):
+    """One run of a loop with what the file says of the loop."""
+
+    facts: LoopFacts
+    activation: ActivationFacts
+    subject: LoopSubject | None
+
+    def carried(self) -> Iterator[CarriedRow]:
+        """Yield what it carries, as far as that is known."""
+        for row, history in zip(self.facts.rows, self.activation.values, strict=True):
+            if row.kind is RowKind.BACK_EDGE and history is not None and history.count:
+                yield CarriedRow(row, history)
+
+
+class RunSubject:
+    """A run that was made."""
+
+    def __init__(self, debugger: Debugger, overview: Overview) -> None:
+        self.debugger, self.overview = debugger, overview
+
+    @cached_property
+    def _subjects(self) -> dict[int, LoopSubject]:
+        """Loops of the file by line; several layers of a line (of a sequence that was opened) are none."""
+        model = self.debugger.model
+        found: dict[int, LoopSubject] = {}
+        for path, graph in model.graphs():
+            for layer in graph.layers:
+                if layer.is_loop:
+                    found[layer.line] = LoopSubject(model, path, graph, layer)
+        return found
+
+    def loops(self) -> Iterator[RunOfLoop]:
+        """Yield the last run of each loop that ran."""
+        for facts in self.overview.loops:
+            if facts.activations:
+                yield RunOfLoop(facts, facts.activations[-1], self._subjects.get(facts.layer.line))
+
+    def value(self, loop: RunOfLoop, name: str, iteration: int) -> Array | None:
+        """Return a value in the last run of a loop; None where it has none that can be named."""
+        return self._value(f"`{loop.facts.layer.name}`::`{name}`@{iteration}")
+
+    def values(self, loop: RunOfLoop, name: str, count: int) -> Array | None:
+        """Return a value in the first so many iterations, these along a new first axis; None where shapes change."""
+        return self._value(f"`{loop.facts.layer.name}`::`{name}`@0:{count}")
+
+    def _value(self, address: str) -> Array | None:
+        try:
+            found = self.debugger.value(address)
+        except StepperError:
+            return None
+        return found if isinstance(found, np.ndarray) else None
+
+    def chain_of(self, address: str, tick: int | None = None) -> Chain | None:
+        """Return where a value comes from, as it is at a tick (None: now); None where that cannot be told."""
+        try:
+            if tick is not None:
+                self.debugger.goto_tick(tick)
+            return self.debugger.why(address)
+        except StepperError:
+            return None
+
+
+class LoopMoment(NamedTuple):
+    """Where in a run something is: the loops around, the outermost first, each with its iteration."""
+
+    path: tuple[Enclosure, ...]
+
+    @property
+    def iterations(self) -> tuple[int, ...]:
+        """Return the iterations of the loops."""
+        return tuple(one.iteration for one in self.path if one.iteration is not None)
+
+
+def moment_of(location: Location) -> LoopMoment:
+    """Return the moment of a place."""
+    return LoopMoment(location.path)
+
+
+def beginning(chain: Chain) -> Link | None:
+    """Return where a chain begins; its last link where it was not followed to the end."""
+    return chain.links[-1] if chain.links else None
+
+
+def loops_around(location: Location) -> tuple[LayerSite, ...]:
+    """Return the loops and Ifs around a place."""
+    return tuple(one.layer for one in location.path)

@@ -1,0 +1,167 @@
+"""What a run shows, on small models of which the fault, its iteration and its layer are known, and on healthy ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.diagnosis.check.checking import check_run
+from stepper.diagnosis.findings import Finding, Severity
+from stepper.diagnosis.registry import rules
+from stepper.diagnosis.rule import SubjectKind
+from stepper.diagnosis.texts import remedy, sentence
+from tests.debug.debugged import SAMPLES, sample
+from tests.debug.loops_to_break import countdown, division, modular, recurrence
+from tests.models import Graph, carried, joined, last, sliced
+
+
+def findings(net: Graph, folder: Path, inputs: dict[str, object] | None = None, seconds: float = 1.0) -> list[Finding]:
+    debugger = stepper.Debugger(net.read(folder), inputs or {})
+    found = check_run(debugger, seconds=seconds).findings
+    for one in found:
+        assert "{" not in sentence(one) + remedy(one) + rules()[one.rule].means.format(**one.details)
+    return list(found)
+
+
+def the_one(found: list[Finding], rule: str) -> Finding:
+    (one,) = [one for one in found if one.rule == rule]
+    assert one.spot.loop is not None
+    return one
+
+
+def test_where_a_nan_is_born_and_of_what(tmp_path: Path) -> None:
+    x, y = np.ones((6, 2), np.float32), np.ones((6, 2), np.float32)
+    x[3, 1] = y[3, 1] = 0
+    found = the_one(findings(division(), tmp_path, {"x": x, "y": y}), "nan-born")
+    assert found.spot.layer is not None and found.spot.layer.name == "ratio" and found.iterations == (3,)
+    assert "0 / 0 gives NaN" in sentence(found) and found.address == "ratio@3"
+
+
+def test_where_a_nan_comes_in_and_that_no_operation_is_at_fault(tmp_path: Path) -> None:
+    x, y = np.ones((6, 2), np.float32), np.ones((6, 2), np.float32)
+    x[4, 0] = np.nan
+    found = findings(division(), tmp_path, {"x": x, "y": y})
+    one = the_one(found, "nan-came-in")
+    assert "'x'" in sentence(one) and one.iterations == (4,) and [other.rule for other in found] == ["nan-came-in"]
+
+
+def test_an_inf_is_told_with_the_nan_that_comes_of_it() -> None:
+    (found,) = check_run(sample("rwkv_overflow")).findings
+    assert (found.rule, found.iterations, found.address) == ("inf-born", (7,), "exp_key@7")
+    assert "exp(89.2)" in sentence(found) and "NaN comes of it in Divide 'wkv' in iteration 8" in sentence(found)
+
+
+def test_a_nan_among_the_weights_is_found_where_it_is_read(tmp_path: Path) -> None:
+    net = Graph()
+    rows, body = net.parameter("rows", "i64", (5, 1)), net.body()
+    row = body.parameter("row", "i64", (1,))
+    table = np.ones((3, 2), np.float32)
+    table[2] = np.nan
+    picked = body.apply(
+        "Gather",
+        body.constant(table, name="table"),
+        row,
+        body.constant(0, np.int64),
+        type="f32",
+        dims=(1, 2),
+        version="opset8",
+        name="pick",
+    )
+    (scan,) = net.tensor_iterator("look_up", body, [sliced(rows, row)], [joined(body.result(picked))])
+    net.result(scan, "picked")
+    found = the_one(findings(net, tmp_path, {"rows": np.array([[0], [1], [0], [2], [1]])}), "nan-came-in")
+    assert "'table'" in sentence(found) and found.iterations == (3,)
+
+
+def test_a_loop_that_can_never_end_is_told_with_what_stays(tmp_path: Path) -> None:
+    """16777216 + 1 is 16777216 in f32, so `t < 16777220` stays true."""
+    net, body = Graph(), None
+    body = net.body()
+    t = body.parameter("t", dims=(1,))
+    following = body.apply("Add", t, body.constant([1.0]), name="t_next")
+    going = body.result(
+        body.apply("Less", following, body.constant([16777220.0]), type="boolean", name="not_done"), "going"
+    )
+    out = body.result(following, "t_out")
+    start = net.constant([16777210.0])
+    net.result(net.loop("clock", body, -1, True, [carried(start, t, out)], [last(out)], going)[0], "end")
+    found = the_one(findings(net, tmp_path), "loop-does-not-end")
+    assert "'t' has been unchanged since iteration 5" in sentence(found) and "Less 'not_done'" in sentence(found)
+
+
+def test_a_condition_that_is_false_at_once_is_a_note(tmp_path: Path) -> None:
+    found = findings(countdown(), tmp_path, {"number": np.array([1])})
+    assert the_one(found, "ends-at-once").severity is Severity.NOTE and "Greater 'going'" in sentence(found[0])
+    assert not findings(countdown(), tmp_path, {"number": np.array([9])})
+
+
+def test_a_state_that_repeats_until_the_limit(tmp_path: Path) -> None:
+    net = modular(2, 7, 3)  # 3, 6, 5, 3, ...
+    found = findings(net, tmp_path)
+    assert the_one(found, "loop-does-not-end")
+    net, body = Graph(), None
+    body = net.body()
+    state, count = body.parameter("state", dims=(1,)), body.parameter("count", "i64", (1,))
+    turned = body.apply("Multiply", state, body.constant([-1.0]), name="turned")
+    more = body.apply("Add", count, body.constant([1], np.int64), name="more")
+    differs = body.apply("NotEqual", turned, state, type="boolean", name="differs")
+    below = body.apply("Less", more, body.constant([30], np.int64), type="boolean", name="below")
+    going = body.result(body.apply("LogicalAnd", differs, below, type="boolean", name="both"), "going")
+    outs = body.result(turned, "state_out"), body.result(more, "count_out")
+    inputs = [carried(net.constant([1.0]), state, outs[0]), carried(net.constant([0], np.int64), count, outs[1])]
+    net.result(net.loop("flip", body, -1, True, inputs, [last(outs[0])], going)[0], "end")
+    found = findings(net, tmp_path)
+    repeats = the_one(found, "state-repeats")
+    assert repeats.details["period"] == 2 and repeats.details["limit"] == 30
+    limit = the_one(found, "runs-to-its-limit")
+    assert limit.severity is Severity.NOTE and "NotEqual 'differs'" in sentence(limit)
+
+
+def test_a_state_to_which_nothing_is_added(tmp_path: Path) -> None:
+    net, body = Graph(), None
+    xs, body = net.parameter("xs", dims=(5, 1)), net.body()
+    x, h = body.parameter("x", dims=(1, 1)), body.parameter("h", dims=(1, 1))
+    step = body.apply("Multiply", x, body.constant([[0.0]], name="rate"), name="step")
+    out = body.result(body.apply("Add", h, step, name="h_next"), "h_out")
+    (end,) = net.tensor_iterator("learn", body, [sliced(xs, x), carried(net.constant([[2.0]]), h, out)], [last(out)])
+    net.result(end, "end")
+    found = the_one(findings(net, tmp_path, {"xs": np.ones((5, 1), np.float32)}), "state-is-stuck")
+    assert "adding Multiply 'step', which is 0" in sentence(found) and "'h'" in sentence(found)
+
+
+def test_a_state_that_grows_like_a_power(tmp_path: Path) -> None:
+    """2**k is above 1000 after iteration 9."""
+    found = the_one(findings(recurrence("Multiply", 2.0, 30), tmp_path), "state-grows")
+    assert found.details["passes"] == 9 and found.details["factor"] == "2"
+    assert not [one for one in findings(recurrence("Add", 1e6, 30), tmp_path) if one.rule == "state-grows"]
+
+
+def test_whole_numbers_that_wrap_are_a_note(tmp_path: Path) -> None:
+    """3**40 is the first power of 3 above 2**63."""
+    found = the_one(findings(modular(3, 2**62, 1, 41), tmp_path), "integer-overflow")
+    assert found.severity is Severity.NOTE and f"{3 * (3**39 % 2**62):,}" in sentence(found)
+
+
+def test_an_error_of_the_run_is_a_finding(tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x", dims=(2,)), net.body()
+    item = body.parameter("item", dims=(1,))
+    (scan,) = net.loop("rows", body, 5, True, [sliced(x, item)], [joined(body.result(item))])
+    net.result(scan, "scan")
+    found = the_one(findings(net, tmp_path, {"x": np.ones(2, np.float32)}), "run-fails")
+    assert "no slice" in sentence(found)
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in SAMPLES.glob("*/model.xml")))
+def test_healthy_samples_give_nothing_but_notes(name: str) -> None:
+    found = check_run(sample(name)).findings
+    if name != "rwkv_overflow":
+        assert {one.severity for one in found} <= {Severity.NOTE}, [sentence(one) for one in found]
+
+
+def test_every_rule_of_runs_is_tested_here() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name, rule in rules().items() if rule.scope is SubjectKind.RUN and f'"{name}"' not in text] == []
