@@ -94,6 +94,9 @@ class RunObserver:
     def branch_left(self, stack: Sequence[Frame], activation: Activation) -> None:
         """A branch was left."""
 
+    def changed(self, frame: Frame, slot: int | None) -> None:
+        """The value of a slot of a frame was changed by hand; None: how long its loop goes on."""
+
 
 class LoopEndObserver(RunObserver):
     """Calls a function with (stack, activation) when a loop was left."""

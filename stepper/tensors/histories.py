@@ -473,6 +473,13 @@ class HistoryRecorder:
         """Return the memory of the numbers, in bytes."""
         return self._first.nbytes + self._recent.nbytes + self._bins.nbytes
 
+    def replace_last(self, value: Any) -> None:
+        """Put another value in the place of the one appended last, which must not be settled."""
+        if self._raw:  # what was appended before bytes were taken is older
+            self._raw[-self._sample.nbytes :] = np.asarray(value, self._sample.dtype).tobytes()
+        else:
+            self._waiting[-1] = value
+
     def settle(self) -> None:
         """Take in what was appended."""
         values = self._waiting.copy()

@@ -19,11 +19,13 @@ from stepper.debug.overview.recorder import FIRST_RUNS, LAST_RUNS
 from stepper.debug.stop import Reason
 from stepper.element_types import Array
 from stepper.engine.events import EventKind
+from stepper.engine.frames import Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from tests.benchmarks.models import newton_by_hand, newton_model
 from tests.debug.debugged import SAMPLES, opened, sample
 from tests.debug.loops_to_break import countdown, recurrence
+from tests.debug.moments.test_spread import accumulating
 from tests.models import Graph, backwards, joined, sliced
 
 ALL = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
@@ -299,6 +301,42 @@ def test_short_inputs_have_their_numbers_and_texts_their_text() -> None:
     assert sample("nested_loop").run_overview().inputs[0].numbers == (5, 1, 4, 2, 8)
     assert len(sample("date_normaliser").run_overview().inputs[0].numbers) == 16
     assert text_of(np.array(["20 May", "2026"])) == "20 May 2026" and text_of(np.array([65, 66, 67, 68])) == ""
+
+
+@pytest.mark.parametrize(("steps", "at"), [(6, 3), (6, 0), (6, 5), (3_000, 1_500)])
+def test_what_is_set_when_an_iteration_is_closed_is_handed_on_but_its_piece_is_joined_already(
+    tmp_path: Path, steps: int, at: int
+) -> None:
+    debugger = Debugger(accumulating(forward=True, steps=steps).write(tmp_path), {0: np.ones((steps, 1), np.float32)})
+    debugger.goto(f"added@{at}")
+    while debugger.frame.phase is Phase.RUNNING:
+        debugger.step()
+    debugger.set_value("added", 50.0)
+    handed_on = np.arange(1, steps + 1, dtype=np.float32)
+    handed_on[at:] = 50 + np.arange(steps - at)
+    joined = handed_on.copy()
+    joined[at] = at + 1
+    (loop,) = debugger.run_overview().loops
+    found = {row.kind: history for row, history in zip(loop.rows, loop.activations[0].values, strict=True)}
+    for kind, expected in ((RowKind.BACK_EDGE, handed_on), (RowKind.CONCATENATED, joined)):
+        history = found[kind]
+        assert history is not None and history.count == steps
+        spans = [(begin, end) for begin, end in history.spans.tolist()]
+        assert history.numbers[0, :, 0].tolist() == [expected[begin:end].max() for begin, end in spans]
+    debugger.last()
+    assert debugger.machine.outputs is not None
+    assert np.ravel(debugger.machine.outputs[0]).tolist() == joined.tolist(), "as the run itself has it"
+
+
+def test_a_loop_that_is_let_go_on_at_its_last_iteration_has_the_end_that_it_came_to(tmp_path: Path) -> None:
+    debugger = opened(tmp_path, recurrence("Add", 1.0, 5))
+    debugger.goto("following@4")
+    while debugger.frame.phase is Phase.RUNNING:
+        debugger.step()
+    debugger.set_trip_count(8)
+    (loop,) = debugger.run_overview().loops
+    ending = loop.activations[0].ending
+    assert loop.total == 8 and ending is not None and (ending.iteration, ending.limit) == (7, 8)
 
 
 # --- long runs, other branches --------------------------------------------------------------------------------------

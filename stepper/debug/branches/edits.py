@@ -41,7 +41,9 @@ class ValueEdit(Edit, frozen=True):
 
     def make(self, machine: Machine) -> None:
         """Put the value into the slot."""
-        self.frame(machine).values[self.slot] = self.value
+        frame = self.frame(machine)
+        frame.values[self.slot] = self.value
+        _tell(machine, frame, self.slot)
 
 
 class ConstantEdit(Edit, frozen=True):
@@ -62,7 +64,9 @@ class TripCountEdit(Edit, frozen=True):
 
     def make(self, machine: Machine) -> None:
         """Give the loop the trip count."""
-        interventions.set_trip_count(self.frame(machine), self.count)
+        frame = self.frame(machine)
+        interventions.set_trip_count(frame, self.count)
+        _tell(machine, frame, None)
 
 
 class ConditionEdit(Edit, frozen=True):
@@ -72,7 +76,14 @@ class ConditionEdit(Edit, frozen=True):
 
     def make(self, machine: Machine) -> None:
         """Give the loop the condition."""
-        interventions.set_condition(self.frame(machine), holds=self.holds)
+        frame = self.frame(machine)
+        interventions.set_condition(frame, holds=self.holds)
+        _tell(machine, frame, None)
+
+
+def _tell(machine: Machine, frame: Frame, slot: int | None) -> None:
+    for observer in machine.observers:
+        observer.changed(frame, slot)
 
 
 def same_edit(a: Edit, b: Edit) -> bool:

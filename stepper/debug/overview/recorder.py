@@ -118,6 +118,7 @@ class _LoopRecord:
         followed: Sequence[tuple[int, int, int]] = (),
         *,
         cuts_later: bool,
+        edited: bool,
     ) -> None:
         (plan,) = operation.plans
         assert isinstance(plan, LoopPlan)
@@ -125,7 +126,10 @@ class _LoopRecord:
         self.cuts_later = cuts_later
         self.file = str(model.path)
         self.slots = loop_rows(operation.layer, plan, self.file)
+        if edited:  # a value that is set when its iteration is closed is handed on, but its piece is joined already
+            self.slots.separate(RowKind.CONCATENATED)
         self.slots.follow(plan.program, followed, self.file)
+        self.edited = edited
         self.control = control(model, program.graph, operation.layer)
         self.first: list[_ActivationRecorder] = []
         self.last: deque[_ActivationRecorder] = deque(maxlen=LAST_RUNS)
@@ -154,6 +158,8 @@ class _LoopRecord:
         run, values, activation = self.current, frame.values, frame.activation
         if run is None or activation is None:
             return
+        if self.edited:
+            self.settle_if_due()
         for append, slot in run.appends:
             append(values[slot])
         if activation.iteration == 0:
@@ -165,8 +171,28 @@ class _LoopRecord:
         self.count(frame)
         if activation.ended is not None:
             run.ending = self._ending(frame)
-        if run.waiting >= self.most:
+        if not self.edited:  # else the next one settles, for what waits may still be changed
+            self.settle_if_due()
+
+    def settle_if_due(self) -> None:
+        """Put into bins what was appended, where that is much."""
+        if self.current is not None and self.current.waiting >= self.most:
             self.settle()
+
+    def changed(self, frame: Frame, slot: int | None) -> None:
+        """A value of an iteration that is closed was changed, or whether there is another iteration."""
+        run, activation = self.current, frame.activation
+        if run is None or activation is None or frame.phase is Phase.RUNNING or activation.iteration < 0:
+            return
+        if slot is None:
+            run.limit = activation.limit
+            run.ending = None if activation.ended is None else self._ending(frame)
+            return
+        rows = zip(self.slots.rows, self.slots.taken, strict=True)
+        joined = {place for row, place in rows if row.kind is RowKind.CONCATENATED}
+        for place, (history, at) in enumerate(zip(run.histories, self.slots.slots, strict=True)):
+            if at == slot and place not in joined and history.waiting:
+                history.replace_last(frame.values[slot])
 
     def count(self, frame: Frame) -> None:
         """Take over how many iterations the frame has closed."""
@@ -354,6 +380,7 @@ class RunRecorder(RunObserver):
                         capacity,
                         followed.get(key, ()),
                         cuts_later=not (program.path or edited),
+                        edited=edited,
                     )
                 elif operation.plans:
                     self._branches[id(operation)] = _BranchRecord(compiled.model, operation, program)
@@ -379,13 +406,22 @@ class RunRecorder(RunObserver):
         if record is None or record.current is None:
             return None
 
+        if record.edited:
+            record.settle_if_due()
+
         def done() -> None:
             assert record is not None and record.current is not None
             record.count(frame)
-            if record.current.waiting >= record.most:
-                record.settle()
+            if not record.edited:
+                record.settle_if_due()
 
         return Taps(record.current.appends, max(record.most - record.current.waiting, 1), done)
+
+    def changed(self, frame: Frame, slot: int | None) -> None:
+        """Take over what was changed by hand in an iteration that is closed."""
+        record = self._loops.get(id(frame.program))
+        if record is not None:
+            record.changed(frame, slot)
 
     def loop_left(self, stack: Sequence[Frame], activation: Activation) -> None:
         """End a run of a loop."""

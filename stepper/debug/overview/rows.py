@@ -24,6 +24,14 @@ class LoopRows:
         self.rows.append(row)
         self.taken.append(None if slot is None else self.slots.index(slot))
 
+    def separate(self, kind: RowKind) -> None:
+        """Keep the values of rows of a kind beside those of other rows of the same slot."""
+        for index, (row, place) in enumerate(zip(self.rows, self.taken, strict=True)):
+            others = (at for at, other in enumerate(self.rows) if other.kind is not kind and self.taken[at] == place)
+            if row.kind is kind and place is not None and next(others, None) is not None:
+                self.slots.append(self.slots[place])
+                self.taken[index] = len(self.slots) - 1
+
     def follow(self, program: Program, followed: Sequence[tuple[int, int, int]], file: str) -> None:
         """Add rows for outputs of operations that no other row shows: (index of the operation, of its output, slot)."""
         for index, output, slot in followed:

@@ -254,6 +254,33 @@ def test_escape_pauses_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     drive(debugger_of(tmp_path, recurrence("Add", 1.0)), script, size=(120, 40))
 
 
+def test_births_are_looked_for_in_a_run_that_was_paused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background_run, "SECONDS", 60.0)
+
+    async def script(driven: Driven) -> None:
+        driven.app.perform("overview")
+        for _ in range(2000):
+            await driven.pilot.pause(0.01)
+            known = pane_of(driven).overview if driven.app.front.view_name == "overview" else None
+            if known is not None and known.state is RunState.RUNNING and known.iterations > 20_000:
+                break
+        await driven.press("escape")
+        await driven.settle()
+        pane = pane_of(driven)
+        for _ in range(2000):
+            if pane.overview is not None and pane.overview.looked_through:
+                break
+            await driven.pilot.pause(0.01)
+        found = pane.overview
+        assert found is not None and found.state is RunState.PAUSED and found.looked_through
+        with np.errstate(over="ignore"):
+            powers = np.cumprod(np.full(2000, 2.0**0.1, np.float32), dtype=np.float32)
+        assert [birth.cause.location.iteration for birth in found.births] == [int(np.isinf(powers).argmax())]
+        assert "Inf" in driven.text("overview")
+
+    drive(debugger_of(tmp_path, recurrence("Multiply", 2.0**0.1)), script, size=(120, 40))
+
+
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=str)
 def test_of_many_inner_runs_one_is_shown(tmp_path: Path, size: tuple[int, int]) -> None:
     inputs = {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
