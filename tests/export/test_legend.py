@@ -16,6 +16,7 @@ SVG = {"svg": "http://www.w3.org/2000/svg"}
 KINDS = {
     *("data", "port", "slice", "piece", "back", "carried", "ends"),
     *("parameter", "input", "result", "output", "concatenation", "group", "shapes", "accumulator", "idle"),
+    *("merged", "condition", "block"),
 }
 ALIKE = {"port": "data", "input": "parameter", "output": "result", "concatenation": "result", "shapes": "group"}
 """Classes that look the same as another, which has the entry."""
@@ -29,8 +30,11 @@ def classes(tree: Any, *, legend: bool) -> set[str]:
         within = any("legend" in (one.get("class") or "") for one in group.iterancestors())
         if within is legend:
             words = (group.get("class") or "").split()
-            found |= {ALIKE.get(word, word) for word in (["idle"] if "idle" in words else words)} & KINDS
-    return found
+            told = [word for word in ("idle", "accumulator", "merged", "condition") if word in words][:1]
+            found |= {ALIKE.get(word, word) for word in told or words} & KINDS
+    squares = tree.xpath("//svg:rect[@class='square']", namespaces=SVG)
+    within = [any("legend" in (up.get("class") or "") for up in square.iterancestors()) for square in squares]
+    return found | ({"square"} if legend in within else set())
 
 
 @pytest.mark.parametrize("view", ["model", "rolled", "ports", "unrolled"])
@@ -61,6 +65,6 @@ def test_title_caption_and_legend_are_in_every_format_that_readers_see(format: s
     else:
         text = content.decode()
         assert "From the last reward to the first" in text
-    assert "Returns" in text and "input, Parameter" in text
+    assert "Returns" in text and "other Parameter" in text
     assert main([*words, *told, "--legend", "off"]) == 0
-    assert b"input, Parameter" not in file.read_bytes()
+    assert b"other Parameter" not in file.read_bytes()

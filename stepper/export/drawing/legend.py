@@ -15,12 +15,15 @@ _GAP: Final = 6.0
 _BETWEEN: Final = 20.0
 _BOXES: Final = {
     LegendSign.PARAMETER: ("parameter", 5),
+    LegendSign.MERGED: ("parameter merged", 5),
     LegendSign.RESULT: ("result", 5),
+    LegendSign.CONDITION: ("result condition", 5),
     LegendSign.GROUP: ("group", 2),
     LegendSign.ACCUMULATOR: ("accumulator", 2),
     LegendSign.IDLE: ("idle", 2),
 }
 """Classes and corners of boxes."""
+_WIDTHS: Final = {LegendSign.OPERAND: advance("·", SMALL_SIZE), LegendSign.PORTS: 9.0}
 
 
 class Sample(NamedTuple):
@@ -67,12 +70,7 @@ def legend_width(samples: Sequence[Sample]) -> float:
 
 def samples_of(entries: Sequence[LegendEntry]) -> list[Sample]:
     """Return the entries of a figure's legend as samples of what is drawn."""
-    return [
-        Sample(
-            advance("·", SMALL_SIZE) if entry.sign is LegendSign.OPERAND else _WIDE, _drawer(entry.sign), entry.words
-        )
-        for entry in entries
-    ]
+    return [Sample(_WIDTHS.get(entry.sign, _WIDE), _drawer(entry.sign), entry.words) for entry in entries]
 
 
 def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
@@ -80,6 +78,11 @@ def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
         middle = base - 4
         if sign is LegendSign.OPERAND:
             return [TextLine("small", x, base, "·")]
+        if sign is LegendSign.PORTS:
+            return [Group((Rectangle("square", x, base - 8, 8, 8),), sign)]
+        if sign is LegendSign.BLOCK:
+            pile = (Rectangle("frame", x + 1 + at, base - 9 + at, _WIDE - 5, 8, 2) for at in (4, 2, 0))
+            return [Group(tuple(pile), sign)]
         if sign in _BOXES:
             classes, corner = _BOXES[sign]
             return [Group((Rectangle("box", x + 1, base - 9, _WIDE - 2, 10, corner),), classes)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Final
 
-from stepper.export.figures.figure import EdgeKind, Figure, LegendEntry, LegendSign, NodeKind
+from stepper.export.figures.figure import EdgeKind, Figure, FigureNode, LegendEntry, LegendSign, NodeKind, PortRole
 
 _WORDS: Final = MappingProxyType({
     LegendSign.VALUE: ("line", "value"),
@@ -15,10 +15,14 @@ _WORDS: Final = MappingProxyType({
     LegendSign.CARRIED: ("orange line", "carried from iteration to iteration"),
     LegendSign.PIECE: ("green line", "piece of an output"),
     LegendSign.ENDS: ("dotted line", "what ends the loop"),
-    LegendSign.PARAMETER: ("blue box", "input, Parameter"),
+    LegendSign.PORTS: ("square", "port of a frame"),
+    LegendSign.MERGED: ("orange box", "carried Parameter"),
+    LegendSign.PARAMETER: ("blue box", "input, other Parameter"),
     LegendSign.RESULT: ("green box", "Result, output"),
+    LegendSign.CONDITION: ("white round box", "goes on? true or false"),
     LegendSign.GROUP: ("dashed box", "several operations"),
     LegendSign.ACCUMULATOR: ("orange box", "grows in each iteration"),
+    LegendSign.BLOCK: ("pile", "block that repeats"),
     LegendSign.IDLE: ("pale box", "did not run"),
     LegendSign.OPERAND: ("·", "an operand that comes by wire, left to right"),
 })  # fmt: skip
@@ -31,8 +35,8 @@ _BOXES: Final = MappingProxyType({
     NodeKind.CONCATENATION: LegendSign.RESULT,
     NodeKind.GROUP: LegendSign.GROUP,
     NodeKind.SHAPES: LegendSign.GROUP,
-    NodeKind.ACCUMULATOR: LegendSign.ACCUMULATOR,
 })  # fmt: skip
+_ROLES: Final = MappingProxyType({PortRole.CARRIED: LegendSign.MERGED, PortRole.CONDITION: LegendSign.CONDITION})
 _LINES: Final = MappingProxyType({
     EdgeKind.DATA: LegendSign.VALUE,
     EdgeKind.PORT: LegendSign.VALUE,
@@ -51,17 +55,26 @@ def legend_of(figure: Figure) -> tuple[LegendEntry, ...]:
 
 
 def _signs(figure: Figure) -> Iterator[LegendSign]:
-    for edge in figure.edges:
-        if edge.source != edge.target:  # a loop on an accumulator is not drawn
-            yield _LINES[edge.kind]
+    yield from (_LINES[edge.kind] for edge in figure.edges if edge.source != edge.target)  # else it is not drawn
     for node in figure.nodes:
-        if node.kind is NodeKind.END:
-            yield LegendSign.ENDS
-        if node.idle:
+        yield from _signs_of_node(node)
+    for frame in figure.clusters:
+        if frame.idle:
             yield LegendSign.IDLE
-        elif node.kind in _BOXES:
-            yield _BOXES[node.kind]
-        if node.name:  # then the label is a formula
-            yield LegendSign.OPERAND
-    if any(cluster.idle for cluster in figure.clusters):
+        if frame.ports:
+            yield LegendSign.PORTS
+        if frame.kind is NodeKind.BLOCK:
+            yield LegendSign.BLOCK
+
+
+def _signs_of_node(node: FigureNode) -> Iterator[LegendSign]:
+    if node.kind is NodeKind.END:
+        yield LegendSign.ENDS
+    if node.name:  # then the label is a formula
+        yield LegendSign.OPERAND
+    if node.idle:
         yield LegendSign.IDLE
+    elif node.kind is NodeKind.ACCUMULATOR:
+        yield LegendSign.ACCUMULATOR
+    elif node.kind in _BOXES:
+        yield _ROLES.get(node.role, _BOXES[node.kind])
