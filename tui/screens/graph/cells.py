@@ -225,16 +225,15 @@ class Painter:
                 cells[arrow.x - left] = "▼"
                 into = arrow.target == self._cursor and arrow.owner[0] >= 0
                 tones[arrow.x - left] = "accent" if into else self._wire_tone(arrow.owner)
-        if y in drawing.dots and 0 <= drawing.dots[y][0] - left < width:
-            x, key = drawing.dots[y]
-            cells[x - left], tones[x - left] = GLYPHS["dot"], self._dot_tone(key)
+        self._dot(y, left, width, cells, tones)
         for key, box in drawing.boxes.get(y, ()):
-            if box.x < left + width and box.x + box.width > left:
-                row = y - drawing.margin - box.y
-                for place, (letter, tone) in enumerate(self._box_cells(key, box, row, edge)):
-                    at = box.x + place - left
+            shown = [(box.x, self._box_cells(key, box, y - drawing.margin - box.y, edge))]
+            if drawing.values[1]:
+                shown.append((drawing.values[0], [(letter, "dim") for letter in self._value(key)]))
+            for begin, letters in shown:
+                for at, pair in enumerate(letters, begin - left):
                     if 0 <= at < width:
-                        cells[at], tones[at] = letter, tone
+                        cells[at], tones[at] = pair
         self._lanes(y, width, cells, tones, below_top=below_top == 1)
         if not below_top:
             self._lane_names(y, width, cells, tones)
@@ -305,9 +304,15 @@ class Painter:
             return "fresh" if self._is_lit(owner) else "wire"
         return "fresh" if self._is_fresh(key) else "wire"
 
-    def _dot_tone(self, key: int) -> str:
-        look = self._look(key)
-        return {"now": "accent", "badbox": "bad", "on": "accent"}.get(look, look)
+    def _dot(self, y: int, left: int, width: int, cells: Cells, tones: Tones) -> None:
+        """Put the dot of an operation, where its wires begin and end."""
+        if y not in self._drawing.dots:
+            return
+        x, key = self._drawing.dots[y]
+        if left <= x < left + width:
+            look = self._look(key)
+            tone = {"now": "accent", "badbox": "bad", "on": "accent"}.get(look, look)
+            cells[x - left], tones[x - left] = GLYPHS["dot"], tone
 
     def _box_cells(self, key: int, box: Box, row: int, edge: int) -> list[tuple[str, str]]:
         drawing, tone = self._drawing, self._look(key)
@@ -346,14 +351,15 @@ class Painter:
     def _value(self, key: int) -> str:
         """Return the value that a box holds, where values are shown."""
         frame, node = self._scene.frame, self._drawing.graph.node(key)
-        if not LEVELS[self._drawing.manner.level].has_value or frame is None or key in self._drawing.signs:
+        room = self._drawing.values[1] or VALUE_WIDTH * LEVELS[self._drawing.manner.level].has_value
+        if not room or frame is None or key in self._drawing.signs:
             return ""
         if node.kind is NodeKind.PARAMETER:
-            return value_text(frame.kept(key), VALUE_WIDTH)
+            return value_text(frame.kept(key), room)
         index = self._indices.chosen(key)
         if index is None or not self._scene.program.operations[index].outputs or not frame.is_done(index):
             return ""
-        return value_text(frame.held(index), VALUE_WIDTH)
+        return value_text(frame.held(index), room)
 
     # --- bodies inside of boxes ----------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ _FAR: Final = 10**6
 _LETTERS_IN_LINES: Final = 16
 """Letters of names from which on the columns of wires stand apart."""
 _LEAST_LETTERS: Final = 9
+_LEAST_VALUE: Final = 6
 NO_SIGNS: Final[Mapping[int, str]] = MappingProxyType({})
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 
@@ -86,7 +87,8 @@ class Drawing(Struct, eq=False):
 
     `signs` are the boxes that are words where a wire is cut; the wires of `carried` boxes are back edges. `sides` are
     the bodies inside of boxes that are open. `dots` are where wires begin and end of boxes that have none on their rim,
-    `passing` by row the cells in which a wire goes down alone, whatever crosses it.
+    `passing` by row the cells in which a wire goes down alone, whatever crosses it; `values` is the column of values,
+    and how many cells they have (0: there is no room for them).
     """
 
     graph: DrawnGraph
@@ -112,6 +114,7 @@ class Drawing(Struct, eq=False):
     boxes: dict[int, list[tuple[int, Box]]] = field(default_factory=lambda: defaultdict(list))
     dots: dict[int, tuple[int, int]] = field(default_factory=dict)
     passing: Mapping[int, AbstractSet[int]] = field(default_factory=dict)
+    values: tuple[int, int] = (0, 0)
 
     def add(self, segment: tuple[int, int, int, int], owner: Owner) -> None:
         """Index a straight run of cells by its rows."""
@@ -248,6 +251,10 @@ def _in_lines(program: Program, graph: DrawnGraph, manner: Manner) -> Drawing:
     labels = {node.key: label_in(program, node, letters, signed=True) for node in graph.nodes}
     layout = columns.layout({key: (cell_len(label) + 2, 1) for key, label in labels.items()}, step)
     drawing = Drawing(graph, layout, labels, {}, manner, 0, layout.width, layout.height, 0)
+    beside = min(room - layout.width - 2, VALUE_WIDTH) if manner.room is not None else 0
+    if beside >= _LEAST_VALUE:
+        drawing.values = layout.width + 1, beside
+        drawing.width += 2 + beside
     _index(drawing)
     drawing.passing = {row: {column * step for column in some} for row, some in columns.passing().items()}
     drawing.dots = {layout.boxes[key].y: (column * step, key) for key, column in columns.dots.items()}

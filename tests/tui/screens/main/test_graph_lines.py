@@ -112,3 +112,14 @@ def test_a_body_that_has_no_room_for_boxes_is_seen_whole_as_lines() -> None:
         assert "short names" in driven.text("graph").splitlines()[0]
 
     drive("rwkv_overflow", script, lines=("run-to wkv@5",), size=(120, 40))
+
+
+def test_lines_in_the_middle_of_a_pane_have_the_values_beside_the_names() -> None:
+    async def script(driven: Driven) -> None:
+        shown = driven.text("graph").splitlines()
+        assert "lines" in shown[0]
+        (smaller,) = [line for line in shown if "smaller" in line]
+        held = driven.state.frame.output(driven.state.cursor).array
+        assert smaller.split()[-1] == f"{float(held[0]):g}" and "●" in smaller
+
+    drive("nested_loop", script, lines=("run-to smaller",), size=(120, 40))
