@@ -124,13 +124,13 @@ class RunFigure:
             "merged": "initial value" if number == 0 else f"from iteration {number - 1}",
         }.get(role)
         if role == "sliced" and entry is not None and entry.cut is not None:
-            extent = self._extent(entry)
+            extent = self.extent(entry)
             begin, end = entry.cut.range(number, extent)
             wanted = f"[{begin}:{end}] of {extent}, axis {entry.cut.axis % max(1, self._rank(entry))}"
         if wanted is not None and wanted not in lines:
             yield f"it is {role}, {wanted!r}: {lines}"
 
-    def _source(self, index: int) -> np.ndarray | None:
+    def source_value(self, index: int) -> np.ndarray | None:
         """The value that an input of the loop had."""
         source = self.graph.layers[self.layer.id].sources[index]
         if source is None:
@@ -140,12 +140,12 @@ class RunFigure:
         return self.model.constant(layer) if value is None and layer.type == "Constant" else value
 
     def _rank(self, entry: Entry) -> int:
-        source = self._source(entry.port) if entry.port is not None else None
+        source = self.source_value(entry.port) if entry.port is not None else None
         return 1 if source is None else source.ndim
 
-    def _extent(self, entry: Entry) -> int:
+    def extent(self, entry: Entry) -> int:
         assert entry.port is not None and entry.cut is not None
-        source = self._source(entry.port)
+        source = self.source_value(entry.port)
         return -1 if source is None else source.shape[entry.cut.axis]
 
     def _result(self, number: int, layer: Layer, lines: list[str]) -> Iterator[str]:
@@ -155,16 +155,16 @@ class RunFigure:
             if entry.port is not None and entry.cut is not None and f"S[{number}] → output {entry.port}" not in lines:
                 yield f"its value is piece {number} of output {entry.port}: {lines}"
             if entry.purpose == "execution_condition":
-                verdict = self._verdict(number)
+                verdict = self.verdict(number)
                 if verdict is not None and f"condition: {str(verdict).lower()}" not in lines:
                     yield f"the condition is {verdict}: {lines}"
 
-    def _verdict(self, number: int) -> bool | None:
+    def verdict(self, number: int) -> bool | None:
         result = self.layer.condition
-        value = None if result is None else self._value_of(result, self.truth.values[number])
+        value = None if result is None else self.value_of(result, self.truth.values[number])
         return None if value is None else bool(np.all(value))
 
-    def _value_of(self, result: int, values: Mapping[tuple[int, int], np.ndarray]) -> np.ndarray | None:
+    def value_of(self, result: int, values: Mapping[tuple[int, int], np.ndarray]) -> np.ndarray | None:
         source = self.body.graph.layers[result].sources[0]
         if source is None:
             return None
@@ -173,7 +173,7 @@ class RunFigure:
         return self.model.constant(layer) if found is None and layer.type == "Constant" else found
 
     def _value(self, layer: Layer, lines: list[str], values: Mapping[tuple[int, int], np.ndarray]) -> Iterator[str]:
-        value = self._value_of(layer.id, values) if layer.type == "Result" else values.get((layer.id, 0))
+        value = self.value_of(layer.id, values) if layer.type == "Result" else values.get((layer.id, 0))
         if value is None:
             return
         form = f"{TYPES.get(value.dtype.name, value.dtype.name[0] + re.sub('[^0-9]', '', value.dtype.name))}"
@@ -277,7 +277,7 @@ class RunFigure:
 
     def _control(self, index: int, box: Item) -> Iterator[str]:
         """Trip count and initial condition say what they were."""
-        value = self._source(index)
+        value = self.source_value(index)
         for place, words in ((0, "trip count"), (1, "initial condition")):
             said = next((line for line in box.lines if line.startswith(words)), None)
             if said is None or index != place or value is None:
@@ -330,7 +330,7 @@ class RunFigure:
         first, last = (self.count - 1, 0) if cut.stride < 0 else (0, self.count - 1)
         if order and (order[0], order[-1]) != (first, last):
             yield f"the pieces go from S[{first}] to S[{last}]: {text!r}"
-        pieces = [self._value_of(result, values) for values in self.truth.values]
+        pieces = [self.value_of(result, values) for values in self.truth.values]
         known = [piece for piece in pieces if piece is not None]
         shape = re.search(r" \[([\d,]*)\]$", text)
         if shape is not None and len(known) == self.count and known[0].ndim:
@@ -378,14 +378,14 @@ class RunFigure:
 
     def _step(self, step: Mapping[str, Any]) -> Iterator[str]:
         number = step["iteration"]
-        if step["condition"] is not None and step["condition"] != self._verdict(number):
-            yield f"the condition is {self._verdict(number)}, not {step['condition']}"
+        if step["condition"] is not None and step["condition"] != self.verdict(number):
+            yield f"the condition is {self.verdict(number)}, not {step['condition']}"
         slices = {(one["parameter"], one["begin"], one["end"], one["extent"]) for one in step["slices"]}
         wanted = set()
         for parameter in self.body.graph.of("Parameter"):
             entry = self.layer.entry_of(parameter.id)
             if entry is not None and entry.cut is not None and self.layer.role(parameter.id) == "sliced":
-                extent = self._extent(entry)
+                extent = self.extent(entry)
                 wanted.add((parameter.id, *entry.cut.range(number, extent), extent))
         if slices != wanted:
             yield f"the slices are {sorted(wanted)}, not {sorted(slices)}"
@@ -407,7 +407,7 @@ def ended(figure: RunFigure) -> str:
     layer, count = figure.layer, figure.count
     if layer.type == "TensorIterator":
         return "every slice was used"
-    limit, starts = figure._source(0), figure._source(1)
+    limit, starts = figure.source_value(0), figure.source_value(1)
     if limit is not None and limit.reshape(-1)[0] == 0:
         return "trip count is 0"
     if starts is not None and not bool(np.all(starts)):

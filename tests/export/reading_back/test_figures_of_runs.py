@@ -8,7 +8,7 @@ import pytest
 
 import stepper
 from stepper.export.exporter import draw
-from tests.export.reading_back import geometry, truth
+from tests.export.reading_back import geometry, textbook_facts, truth
 from tests.export.reading_back.cases import ALL, Case, activation_name, case
 from tests.export.reading_back.drawing import Drawing
 from tests.export.reading_back.run_facts import RunFigure
@@ -34,5 +34,24 @@ def test_iterations_are_those_of_the_run(name: str) -> None:
             figure = RunFigure(drawing, file, ids, activation)
             faults = [*geometry.faults(drawing), *figure.faults(), *figure.json_faults(made.text("json"))]
             found[loop, iterations] = faults
+    assert found
+    assert not {case: faults for case, faults in found.items() if faults}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_textbooks_figure_is_that_of_the_run(name: str) -> None:
+    one = case(name)
+    model, file = stepper.read_model(one.path), one.file
+    found = {}
+    for ids, loop, activation in activations(one, truth.run(model, one.inputs)):
+        for width in (318, 642):
+            try:
+                made = draw(model, one.inputs, view="unrolled", loop=loop, direction="right", width=width)
+            except stepper.UsageError as error:
+                assert "the least width is" in str(error)
+                continue
+            drawing = Drawing(made.text("svg"))
+            figure = RunFigure(drawing, file, ids, activation)
+            found[loop, width] = [*textbook_facts.figure_faults(drawing), *textbook_facts.faults(figure)]
     assert found
     assert not {case: faults for case, faults in found.items() if faults}

@@ -11,7 +11,7 @@ import pytest
 
 import stepper
 from stepper.export.exporter import draw
-from tests.export.reading_back import geometry, static_facts, truth
+from tests.export.reading_back import geometry, static_facts, textbook_facts, truth
 from tests.export.reading_back.cases import case, loop_names
 from tests.export.reading_back.drawing import Drawing
 from tests.export.reading_back.run_facts import RunFigure
@@ -23,11 +23,14 @@ Change = Callable[[str], str]
 def figure(name: str, view: str) -> tuple[str, str]:
     """The SVG and (of a run) the JSON of the first loop of a model."""
     one = case(name)
-    inputs = one.inputs if view == "unrolled" else None
+    inputs = one.inputs if view in ("unrolled", "right") else None
     loop = None if view == "model" else next(loop_names(one.file))[1]
     depth = 0 if inputs else 2
     model, iterations = stepper.read_model(one.path), "0:3,-1"
-    made = draw(model, inputs, view=view, loop=loop, values="full", iterations=iterations, depth=depth)
+    if view == "right":
+        made = draw(model, inputs, view="unrolled", loop=loop, direction="right", width=642)
+    else:
+        made = draw(model, inputs, view=view, loop=loop, values="full", iterations=iterations, depth=depth)
     return made.text("svg"), made.text("json") if inputs else ""
 
 
@@ -39,6 +42,9 @@ def first_run(name: str) -> truth.Activation:
 
 def faults(name: str, view: str, svg: str, data: str) -> list[str]:
     drawing, file = Drawing(svg), case(name).file
+    if view == "right":
+        run = RunFigure(drawing, file, next(loop_names(file))[0], first_run(name))
+        return [*textbook_facts.figure_faults(drawing), *textbook_facts.faults(run)]
     found = list(geometry.faults(drawing))
     if view == "model":
         return found + list(static_facts.faults(drawing, file))
@@ -155,6 +161,14 @@ DRAWN = [
     ("for_loop", "ports", without(group("back"))),
     ("for_loop", "ports", written("output 0 → Result final_balance", "output 1 → Result final_balance")),
     ("for_loop", "ports", written(">input 2: f32[3]<", ">input 2: f32[4]<")),
+    ("reverse", "right", swapped(">9.00<", ">8.10<")),
+    ("reverse", "right", written(">4.281<", ">4.291<")),
+    ("reverse", "right", written(">3 to 5<", ">3 to 4<")),
+    ("reverse", "right", swapped(">output 0<", ">output 1<")),
+    ("reverse", "right", written(">ended after 8 iterations", ">ended after 7 iterations")),
+    ("reverse", "right", written("every slice was used<", "trip count reached<")),
+    ("faults_inside", "right", written(">false<", ">true<")),
+    ("faults_inside", "right", written(">2 NaN<", ">1 NaN<")),
     ("for_loop", "rolled", moved("4.n4", 80)),
     ("for_loop", "rolled", moved("4.n1", 1200)),
     ("for_loop", "unrolled", moved("i0.n5", 150)),
