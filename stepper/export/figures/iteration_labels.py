@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -19,6 +19,9 @@ from stepper.export.options import ValueDetail
 from stepper.ir.model import Layer, Source
 from stepper.wording import counted
 
+Marks = Mapping[int, Sequence[tuple[int, tuple[str, ...]]]]
+"""The anomalies of values, by layer id, each with its place among all values."""
+
 
 class IterationLabels:
     """The texts of one trace. `tail` is the part of an id that all iterations share, such as `n12` or `c5.then`."""
@@ -27,6 +30,7 @@ class IterationLabels:
         self.trace, self.content = trace, content
         self.body, self.roles = trace.loop.body, roles_of(trace.loop.layer)
         self.pictures = self._pictures()
+        self._marks: dict[int, tuple[Summaries, Marks]] = {}
 
     def frame(self, trace: IterationTrace, tail: str, cluster: Cluster) -> Cluster:
         """Return a frame in an iteration: of a side of an If whether it ran, of a loop how often."""
@@ -64,10 +68,20 @@ class IterationLabels:
         return replace(
             node,
             lines=tuple(lines),
-            marks=_marks(values, layers) if layer.type != "Result" else (),
+            marks=_marks(self._marked(values), layers) if layer.type != "Result" else (),
             thumbnail=picture,
             highlighted=self.content.highlights(box.graph, layers, trace.number),
         )
+
+    def _marked(self, values: Summaries) -> Marks:
+        """Return the marks of the values that have some, found once for all boxes of an iteration."""
+        if id(values) not in self._marks:
+            found: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
+            for at, ((layer, _), value) in enumerate(values.items()):
+                if value.marks:
+                    found.setdefault(layer, []).append((at, value.marks))
+            self._marks[id(values)] = values, found  # kept with the values, so that none gets their identity
+        return self._marks[id(values)][1]
 
     def _port_lines(self, trace: IterationTrace, layer: Layer) -> tuple[str, ...]:
         if layer.type == "Parameter":
@@ -116,9 +130,9 @@ def _inner_lines(trace: IterationTrace, prefix: str, layer: Layer) -> Iterable[s
         yield counted(count, "iteration")
 
 
-def _marks(values: Summaries, layers: tuple[int, ...]) -> tuple[str, ...]:
+def _marks(marked: Marks, layers: tuple[int, ...]) -> tuple[str, ...]:
     """Return the anomalies in a box; where it stands for several values, in how many each occurs."""
-    found = [value.marks for (layer, _), value in values.items() if layer in layers and value.marks]
+    found = [marks for _, marks in sorted(one for layer in layers for one in marked.get(layer, ()))]
     if not found or (len(layers) == 1 and len(found) == 1):
         return found[0] if found else ()
     words = [re.sub(r"^[0-9]+ | was .*", "", mark) for marks in found for mark in marks]

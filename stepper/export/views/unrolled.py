@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import pairwise
 
 from msgspec import Struct
@@ -94,9 +95,7 @@ class _Unrolled:
     def rolled(self, stage: _Stage) -> Figure:
         """Return one iteration as the rolled body, with its values."""
         assert stage.trace is not None
-        parts, prefix = FigureBuilder(self.content), f"{self.layer.id}."
-        loop = self.trace.loop
-        parts.add_bodies(self.layer, loop.outer, "", "", self.content.depth)
+        parts, prefix, loop = self._rolled_parts, f"{self.layer.id}.", self.trace.loop
         outermost = replace(parts.clusters[0], label=f"{loop_label(self.layer)}, one iteration")
         frames = [self.texts.frame(stage.trace, frame.id.removeprefix(prefix), frame) for frame in parts.clusters[1:]]
         nodes = [
@@ -110,6 +109,13 @@ class _Unrolled:
             clusters=(outermost, *frames),
             facts=(self.trace.ended,),
         )
+
+    @cached_property
+    def _rolled_parts(self) -> FigureBuilder:
+        """The rolled body without values, the same for all iterations."""
+        parts = FigureBuilder(self.content)
+        parts.add_bodies(self.layer, self.trace.loop.outer, "", "", self.content.depth)
+        return parts
 
     def _stages(self) -> list[_Stage]:
         shown = [_Stage(f"i{item.number}", item.number, item.number + 1, item) for item in self.trace.iterations]
