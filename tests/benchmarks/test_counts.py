@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from tests.benchmarks import key_latency, terminal_models
 from tests.benchmarks.terminal_models import SAMPLE
+from tui.paint.pane import Pane
 
 _LOADED: Final = """
 import os, sys
@@ -70,3 +75,26 @@ def test_the_first_picture_needs_no_debugger_no_kernels_and_no_other_screen(tmp_
     loaded = found.stdout.rpartition("loaded")[2].split()
     too_early = [name for name in loaded if name.startswith(tuple(f"{one}." for one in _LATER)) or name in _LATER]
     assert not too_early and 50 < len(loaded) <= _MOST, (len(loaded), too_early, found.stderr)
+
+
+def test_an_iteration_on_or_back_builds_the_lines_of_each_pane_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: Counter[tuple[str, int]] = Counter()
+    states = []
+    changed = Pane.changed
+
+    def count(pane: Pane) -> None:
+        built[type(pane).__name__, id(pane.state)] += 1
+        states.append(pane.state)  # so that its id is not given to another one
+        changed(pane)
+
+    async def script(watched: key_latency.Watched) -> None:
+        await watched.focus(key_latency.MAIN)
+        for key in ("]", "[", "]", "["):
+            await watched.press(key, lambda before, now: now is not before)
+            await watched.rest()
+            monkeypatch.setattr(Pane, "changed", count)  # the first ones may ask for values, and focus late
+        monkeypatch.undo()
+
+    key_latency.watch(terminal_models.sample(), script)
+    often = {name: times for (name, _), times in built.items() if times > 1 + (name == "AnswerLine")}
+    assert len(built) > 20 and not often, often  # the answer is put where it stood

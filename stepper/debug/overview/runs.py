@@ -27,8 +27,8 @@ from stepper.ir.model import layer_site
 
 BIRTH_SECONDS: Final = 0.4
 """For how long the births of NaN and Inf are looked for after a run that has a limit."""
-_INTERVAL: Final = 1 / 12  # seconds; each picture takes the interpreter from the run
-_SHARE: Final = 40
+_INTERVAL: Final = 1 / 8  # seconds; each picture takes the interpreter from the run
+_SHARE: Final = 60
 """A picture for `progress` is made again after so many times as long as the last one took."""
 
 Progress = Callable[[Overview], object]

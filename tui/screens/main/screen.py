@@ -100,6 +100,7 @@ class MainScreen(DebugScreen):
     has_graph: bool = False
     """True if the graph is wanted in the centre although A is held against now."""
     _tab_before: str = "ops"
+    _has_spare: bool = False
     _awaited: tuple[tuple[str, str, tuple[str, ...]], str | None] | None = None
     """The two branches that are being compared, and the last answer meanwhile; empty once what was found is said."""
 
@@ -170,6 +171,8 @@ class MainScreen(DebugScreen):
 
     def _fill_left(self) -> None:
         """Put the selected value below a short list of operations on a large screen."""
+        if not (self.has_class("-huge") or self._has_spare):
+            return
         listed, frames = self.query_one(Operations), self.query_one(Frames)
         tall = self.query_one("#left").size.height - frames.outer_size.height - listed.count(listed.size.width) - 2
         found = self.query("#spare")
@@ -177,6 +180,7 @@ class MainScreen(DebugScreen):
             from tui.screens.main.spare import SelectedValue  # what the first picture does not need
 
             self.adopt(SelectedValue(self.host, id="spare"), self.query_one("#left"))
+            self._has_spare = True
         for spare in found:
             spare.display = self.has_class("-huge") and tall >= _LEAST_SPARE
             if spare.display and spare.styles.height != Scalar.from_number(tall):
