@@ -18,7 +18,7 @@ _WAYS = ("left", "right", "back", "on", "up", "down", "home", "end")
     "overview",
     syntax="[WAY [N]]",
     help="the whole run, each loop a card; there: left, right, back, on, up, down, home, end, finding, open, run, "
-    "why, ending, sequences",
+    "why, ending, sequences, failure; go LINE, row CARD ROW",
 )
 def _overview(app: Application, text: str) -> None:
     word, _, count = text.partition(" ")
@@ -28,6 +28,16 @@ def _overview(app: Application, text: str) -> None:
     pane = app.focused_pane
     if not isinstance(pane, OverviewPane):
         raise UsageError("the overview is not in front (0 opens it)")
+    if word == "go" and count:
+        app.perform(count)
+        app.open_view("main")
+        return
+    if word == "row":
+        place = count.split()
+        if len(place) != 2 or not all(one.isdecimal() for one in place):
+            raise UsageError("the number of a card and that of a row are expected")
+        pane.put_on_row(int(place[0]), int(place[1]))
+        return
     if count and not count.strip().isdecimal():
         raise UsageError(f"a number is expected, not '{count}'")
     if word in _WAYS:
@@ -70,6 +80,12 @@ def _open(app: Application, pane: OverviewPane) -> None:
     app.open_view("main")
 
 
+def _failure(app: Application, pane: OverviewPane) -> None:
+    """Go to the error that ended the run."""
+    pane.put_on_failure()
+    _open(app, pane)
+
+
 _ACTIONS: Final[dict[str, Callable[[Application, OverviewPane], None]]] = {
     "finding": partial(_seek, backward=False),
     "finding-back": partial(_seek, backward=True),
@@ -77,5 +93,6 @@ _ACTIONS: Final[dict[str, Callable[[Application, OverviewPane], None]]] = {
     "open": _open,
     "why": partial(_ask, ends=False),
     "ending": partial(_ask, ends=True),
+    "failure": _failure,
     "sequences": lambda app, _pane: app.session.toggle_sequences(),
 }

@@ -10,15 +10,20 @@ from stepper.query.address_syntax import Address, Level, Name, NameKind
 
 if TYPE_CHECKING:
     from stepper.engine.program import CompiledModel
+    from stepper.ir.model import LayerSite
     from tui.screens.overview.cards import Card, Line
 
 
 def address(card: Card, line: Line | None, run: int, iteration: int, compiled: CompiledModel) -> str:
     """Return where a value is made: after its operation, in this iteration; of one without it is the iteration."""
+    return address_of_site(card, None if line is None else card.made_by(line), run, iteration, compiled)
+
+
+def address_of_site(card: Card, site: LayerSite | None, run: int, iteration: int, compiled: CompiledModel) -> str:
+    """Return where an operation of a loop has run in an iteration; the iteration itself for what is none."""
     program = card.program
     if program is None or not program.operations:
         return ""
-    site = None if line is None else card.made_by(line)
     computing = (one.layer for one in program.operations if site is not None and one.layer.id == site.id)
     layer = next(computing, None)
     named = program.operations[0].layer if layer is None else layer

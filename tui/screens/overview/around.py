@@ -7,10 +7,12 @@ from typing import Final
 
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.overview.facts import BranchFacts, ModelPortFacts, Overview, RunState
+from tui.paint.links import LinkText
 from tui.paint.names import layer_name
 from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
 from tui.screens.overview.cards import Card, LinePart
 from tui.screens.overview.cursor import UNCHANGED_FROM
+from tui.screens.overview.links import moment_link, row_link
 from tui.screens.overview.words import failed_at
 from tui.theme import GLYPHS
 
@@ -78,12 +80,17 @@ def after(overview: Overview, cards: Sequence[Card], room: int) -> Row:
     """Return the outputs of the model, and what they are in a loop."""
     row: Row = [(" after   ", "dim")]
     values = (LinePart.VALUE, LinePart.GROWTH)
-    names = {(card.index, line.row): line.name for card in cards for line in card.lines if line.part in values}
+    names = {
+        (card.index, line.row): LinkText(line.name, row_link(card.index, place))
+        for card in cards
+        for place, line in enumerate(card.lines)
+        if line.part in values
+    }
     for place, port in enumerate(overview.outputs):
         part = _port(port, (), 60, short=False)
         same = "" if port.loop is None or port.row is None else _source(overview, names, port.loop, port.row)
         if same and same != printable(port.name):
-            part = [(f"{clip(printable(port.name), 24)} = ", ""), (f"{same} ", "dim"), *part[1:]]
+            part = [(f"{clip(printable(port.name), 24)} = ", ""), (same, "dim"), (" ", ""), *part[1:]]
         if place and width_of(row) + width_of(part) > room - 16:
             row.append((f"{_BETWEEN[0]}{len(overview.outputs) - place} more", "dim"))
             break
@@ -91,7 +98,7 @@ def after(overview: Overview, cards: Sequence[Card], room: int) -> Row:
     return row
 
 
-def _source(overview: Overview, names: Mapping[tuple[int, int], str], loop: int, row: int) -> str:
+def _source(overview: Overview, names: Mapping[tuple[int, int], LinkText], loop: int, row: int) -> str:
     """Return the name of the row of a loop whose end an output of the model is."""
     rows = overview.loops[loop].rows
     if (loop, row) in names:
@@ -179,8 +186,12 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row
         row.append((f"no NaN, no Inf so far{_looked(overview)}", "dim"))
     growing = [(card, line) for card in cards for line in card.lines if line.glyph == GLYPHS["shape"]]
     if growing:
-        names = ", ".join(f"{line.name} {line.shape}" for _, line in growing[:4])
-        row += [(f"   {GLYPHS['shape']}", "edit"), (f" {names}: another shape", "")]
+        row.append((f"   {GLYPHS['shape']} ", "edit"))
+        for place, (card, line) in enumerate(growing[:4]):
+            target = row_link(card.index, card.lines.index(line))
+            row += [(", ", "")] if place else []
+            row += [(LinkText(line.name, target), ""), (f" {line.shape}", "")]
+        row.append((": another shape", ""))
     elif overview.births_complete:
         row += [("   ✓", "accent"), (" shapes stay", "")]
     row += [] if still else [cell for card in cards[:4] for cell in _settled(card)]
@@ -199,7 +210,8 @@ def _settled(card: Card) -> Row:
         if history is not None and since is not None:
             last = number(float(history.numbers[0, -1, 0]))
             name = next(one.name for one in card.lines if one.row == line.row and one.part is LinePart.VALUE)
-            row += [("   ✓", "accent"), (f" {name} settles from {since:,} on", "")]
+            target = row_link(card.index, card.lines.index(line))
+            row += [("   ✓ ", "accent"), (LinkText(name, target), ""), (f" settles from {since:,} on", "")]
             row.append((f": less than 1 % of its change, {last} at the end", "dim"))
     return row
 
@@ -227,14 +239,18 @@ def _unchanged(card: Card) -> Row:
             else history.unchanged_since
         )
         if since and history is not None and history.count - since >= UNCHANGED_FROM:
-            told.append((history.count - since, since, line.name))
+            target = row_link(card.index, card.lines.index(line))
+            told.append((history.count - since, since, LinkText(line.name, target)))
     if not told:
         return []
-    count, since, _ = min(told)
-    names = ", ".join(name for _, _, name in told[:4])
+    count, since, _ = min(told, key=lambda one: one[:2])
+    names: Row = []
+    for place, (_, _, name) in enumerate(told[:4]):
+        names += [(", ", ""), (name, "")] if place else [(name, "")]
     return [
-        ("   =", "edit"),
-        (f" {names} unchanged, bit for bit, for {count:,} iterations", ""),
+        ("   = ", "edit"),
+        *names,
+        (f" unchanged, bit for bit, for {count:,} iterations", ""),
         (f", since {since:,}", "dim"),
     ]
 
@@ -248,7 +264,8 @@ def _births(overview: Overview, head: Cell, *, short: bool) -> list[Row]:
         name = "an input" if layer is None else f"{layer_name(layer)}{at}"
         kind = "" if layer is None else f"{layer.type} "
         row += [("  →  ", "dim")] if place else []
-        row += [(word_of(cause.kind), "bad"), (f" {'in' if place else 'born in'} {kind}", ""), (name, "strong")]
+        row += [(word_of(cause.kind), "bad"), (f" {'in' if place else 'born in'} {kind}", "")]
+        row.append((LinkText(name, moment_link(f"goto tick {birth.tick}")), "strong"))
         how = f" ({cause.arithmetic})" if cause.arithmetic and not short else ""
         row.append(("" if short and place else f" {element_text(cause.element)}{how}", "dim"))
     if len(births) > 3:

@@ -14,15 +14,21 @@ from stepper.tensors.pictures import Form
 from tui.paint.rows import Row, clip, overlaid, shortened, spread, width_of
 from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
 from tui.screens.overview import around, words
+from tui.screens.overview.addresses import address_of_site
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, widths
 from tui.screens.overview.cards import Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at
+from tui.screens.overview.links import LinkOf, moment_link, nowhere
 from tui.screens.overview.row_pictures import RowPictures, growth_text, value_at
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
+    from stepper.engine.program import CompiledModel
+    from stepper.ir.model import LayerSite
+    from tui.paint.links import Destination
     from tui.pictures.axis import Axis
     from tui.pictures.palette import Palette
+    from tui.screens.overview.cards import Card
 
 
 class PageLine(NamedTuple):
@@ -43,6 +49,7 @@ class Sight(NamedTuple):
     now: Sequence[Place]
     size: tuple[int, int]
     a: Sequence[Place] = ()
+    compiled: CompiledModel | None = None
 
     @property
     def is_running(self) -> bool:
@@ -202,8 +209,25 @@ class Page:
         run = self._at.run if self._is_on(shown) else shown.runs[-1] if shown.runs else 0
         which = words.which_run(card, run) if len(shown.runs) == 1 else []
         room = self._width - 2 - len(pad)
-        ended = words.ended(card, self._sight.overview, run, labels, room=room - width_of(which))
+        ended = words.ended(
+            card, self._sight.overview, run, labels, room=room - width_of(which), link=self._link_of(card, run)
+        )
         return PageLine([(f" {pad}", ""), *shortened([*which, *ended], room)], shown.place)
+
+    def _link_of(self, card: Card, run: int) -> LinkOf:
+        """Return where names of operations lead in what ended a run of a loop: to its last iteration."""
+        compiled = self._sight.compiled
+        ending = card.runs[run].ending if run < len(card.runs) else None
+        if compiled is None or ending is None or ending.iteration < 0:
+            return nowhere
+
+        def link(site: LayerSite) -> Destination | None:
+            is_inside = card.program is not None and any(one.layer.id == site.id for one in card.program.operations)
+            if not is_inside:
+                return None
+            return moment_link(f"goto {address_of_site(card, site, run, ending.iteration, compiled)}")
+
+        return link
 
     def _listed(self, shown: Shown) -> PageLine:
         """Return a card as one line: its name, one picture, its iterations, what was found."""

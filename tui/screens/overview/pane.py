@@ -14,6 +14,7 @@ from textual import events
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.overview.facts import Overview, RowKind, RunState
 from stepper.debug.story.question import StoryQuestion
+from stepper.errors import UsageError
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS, column, first_bad
@@ -43,6 +44,7 @@ from tui.screens.overview.row_pictures import RowPictures
 from tui.worker.requests import GoOnWithOverview, ShowOverview
 
 if TYPE_CHECKING:
+    from stepper.engine.program import CompiledModel
     from tui.screens.overview.cards import Card, Line, RowKey
     from tui.state import State
     from tui.worker.driver import Driver
@@ -71,6 +73,8 @@ class OverviewPane(Pane):
         super().__init__(host, id=id)
         self.overview: Overview | None = None
         self._cards: list[Card] = []
+        self._compiled: CompiledModel | None = None
+        """The model of which the cards are; that of the driver may be opened in another form by now."""
         self._letters: dict[int, tuple[str, ...]] = {}
         self._listed: ListedCards
         self._at = NOWHERE
@@ -148,6 +152,7 @@ class OverviewPane(Pane):
         self.overview, key = overview, self._key
         self._pictures.clear()
         compiled, labels = self.host.driver.compiled, self.state.labels
+        self._compiled = compiled
         self._cards = cards_of(overview, compiled, labels)
         self._letters = input_letters(overview, compiled, labels)
         self._listed = ListedCards(overview, self._cards)
@@ -228,6 +233,17 @@ class OverviewPane(Pane):
         place = order[(order.index(self._at.card) + by) % len(order)]
         self._select(place, first_picture(self._cards[place]))
         return True
+
+    def put_on_row(self, card: int, line: int) -> None:
+        """Put the cursor on a row of the card of a loop, by the index of that."""
+        place = next((at for at, one in enumerate(self._cards) if one.index == card and line < len(one.lines)), None)
+        if place is None:
+            raise UsageError("there is no such row")
+        self._select(place, line)
+
+    def put_on_failure(self) -> None:
+        """Select the error that ended the run, if there is one."""
+        self._is_at_failure = self.overview is not None and self.overview.failure is not None
 
     def seek(self, *, backward: bool) -> bool:
         """Put the cursor to the next NaN or Inf in time, after all to an error; False if there is none."""
@@ -344,7 +360,12 @@ class OverviewPane(Pane):
     # --- the mouse -----------------------------------------------------------------------------------------------
 
     def on_click(self, event: events.Click) -> None:
-        """A click puts the cursor, a second one goes there."""
+        """A click puts the cursor, a second one goes there; on a name in a sentence to what it names."""
+        named = self.destination_under(event)
+        if named is not None:
+            if event.chain >= 2 and not named.at_once:
+                self.post_line(named.line)
+            return
         if not 0 <= event.y < len(self._visible):
             return
         target = self._visible[event.y]
@@ -401,7 +422,7 @@ class OverviewPane(Pane):
             overview, self._cards, self._at, size, room, self._wishes, self._listed, plain_look=self.look.plain
         )
         a = [place._replace(iteration=at) for place in self._now for at in self.state.iterations_of_a]
-        sight = Sight(overview, self._shown, self._at, self._now, size, a)
+        sight = Sight(overview, self._shown, self._at, self._now, size, a, self._compiled)
         page = Page(sight, self._wishes, self._pictures, self.palette, width)
         if self._is_at_failure and overview.failure is not None:
             selected = failure_detail(overview.failure, width, is_low=is_low)

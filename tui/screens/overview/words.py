@@ -21,9 +21,11 @@ from stepper.debug.overview.facts import (
 )
 from stepper.engine.loops import EndReason
 from stepper.tensors.pictures import Form
+from tui.paint.links import Destination, LinkText
 from tui.paint.names import carried_name, layer_name, row_name
 from tui.paint.rows import Row, number, printable, width_of
 from tui.screens.overview.cards import Card, Line, LinePart
+from tui.screens.overview.links import LinkOf, name_linked, nowhere
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
@@ -89,8 +91,19 @@ def limit_of(run: ActivationFacts) -> int | None:
     return min((one for one in known if one is not None and one < LARGEST_LIMIT), default=None)
 
 
-def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[str, ...]], *, room: int) -> Row:
-    """Return why a run of a loop ended, in values; `labels` are the words for carried numbers, by Parameter."""
+def ended(
+    card: Card,
+    overview: Overview,
+    run: int,
+    labels: Mapping[int, tuple[str, ...]],
+    *,
+    room: int,
+    link: LinkOf = nowhere,
+) -> Row:
+    """Return why a run of a loop ended, in values; `labels` are the words for carried numbers, by Parameter.
+
+    `link` says where the name of an operation in the iteration that was the last leads.
+    """
     facts = card.facts
     activation = card.runs[run] if run < len(card.runs) else None
     if activation is None:
@@ -109,9 +122,9 @@ def ended(card: Card, overview: Overview, run: int, labels: Mapping[int, tuple[s
         count = activation.iterations
         row += [(f"{count:,} = {count:,}", "strong"), (", ", ""), *_limit_words(facts, ending, activation)]
         return row
-    told = [*row, *_verdict(facts, ending, labels)]
+    told = [*row, *_verdict(facts, ending, labels, link)]
     if width_of(told) > room:
-        return [*row, *_verdict(facts, ending, labels, is_short=True)]
+        return [*row, *_verdict(facts, ending, labels, link, is_short=True)]
     limit = activation.condition_limit
     if limit is not None and activation.iterations < limit.iterations:
         otherwise = f"      otherwise after {limit.iterations:,} iterations ({printable(limit.text)})"
@@ -211,22 +224,34 @@ def failed_at(failure: Failure) -> Row:
     around = [one for one in place.path if one.iteration is not None]
     where = ", ".join(f"iteration {one.iteration:,} of {printable(one.layer.name)}" for one in reversed(around))
     name = f"{place.layer.type} {printable(place.layer.name)}"
-    return [(name, "strong"), (f" failed{' in ' if where else ''}{where}", "")]
+    target = Destination("overview failure")
+    return [(LinkText(name, target), "strong"), (f" failed{' in ' if where else ''}{where}", "")]
 
 
-def _verdict(facts: LoopFacts, ending: Ending, labels: Mapping[int, tuple[str, ...]], *, is_short: bool = False) -> Row:
+def _verdict(
+    facts: LoopFacts,
+    ending: Ending,
+    labels: Mapping[int, tuple[str, ...]],
+    link: LinkOf = nowhere,
+    *,
+    is_short: bool = False,
+) -> Row:
     """Return the comparison that decided: `tok = 12, so NotEqual(tok, 12) is false`."""
     if ending.verdict is None:
         return [("the condition is false", "")]
     root = ending.verdict.root
     word = "true" if root.value else "false"
     if not root.operands:
-        return [(printable(str(root.layer)), "strong"), (f" is {word}", "")]
+        return [(name_linked(printable(str(root.layer)), link(root.layer)), "strong"), (f" is {word}", "")]
     named = [one for one in root.operands if not one.is_constant] or list(root.operands)
-    told = ", ".join(_operand(one, facts, labels) for one in named)
+    told: Row = []
+    for place, one in enumerate(named):
+        told += [(", ", "strong")] if place else []
+        told.append((name_linked(_operand(one, facts, labels), link(one.layer)), "strong"))
     inside = ", ".join(_short_operand(one, facts) for one in root.operands)
     operation = root.layer.type if is_short else f"{root.layer.type}({inside})"
-    return [(told, "strong"), (", so ", "dim"), (operation, ""), (f" is {word}", "dim")]
+    deciding = name_linked(operation, link(root.layer))
+    return [*told, (", so ", "dim"), (deciding, ""), (f" is {word}", "dim")]
 
 
 def _operand(one: VerdictOperand, facts: LoopFacts, labels: Mapping[int, tuple[str, ...]]) -> str:

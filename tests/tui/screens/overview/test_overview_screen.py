@@ -281,6 +281,59 @@ def test_births_are_looked_for_in_a_run_that_was_paused(tmp_path: Path, monkeypa
     drive(debugger_of(tmp_path, recurrence("Multiply", 2.0**0.1)), script, size=(120, 40))
 
 
+async def click_on(driven: Driven, text: str, times: int) -> None:
+    lines = driven.text("overview").splitlines()
+    row = next(at for at, line in enumerate(lines) if text in line)
+    assert await driven.pilot.click("#overview", offset=(lines[row].index(text) + 1, row), times=times)
+    await driven.settle()
+
+
+@pytest.mark.parametrize(
+    ("sample", "name", "iteration"),
+    [("rwkv_overflow", "exp_key@7", 7), ("date_normaliser", "tok = 12", 10), ("date_normaliser", "NotEqual(", 10)],
+)
+def test_names_in_sentences_lead_to_their_moment_by_two_clicks(sample: str, name: str, iteration: int) -> None:
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        await click_on(driven, name, 1)
+        assert driven.app.front.view_name == "overview"
+        await click_on(driven, name, 2)
+        assert driven.app.front.view_name == "" and driven.state.iteration == iteration
+        frame = driven.state.frame
+        wanted = name.split("@")[0].split(" =")[0].strip("(")
+        assert frame is not None and frame.last >= 0
+        done = frame.layers[frame.last]
+        assert wanted in (done.name, done.type) or wanted == "tok"
+
+    drive(sample, script, size=(160, 48))
+
+
+def test_names_of_rows_in_sentences_choose_them_and_an_error_is_gone_to(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        line = driven.text("overview").splitlines()
+        row, after = next((at, one) for at, one in enumerate(line) if one.startswith(" after"))
+        name = after.split(" = ")[1].split()[0]
+        await driven.press("home", "up", "up")
+        place = (after.index(f" = {name}") + 3, row)
+        assert await driven.pilot.click("#overview", offset=place)
+        await driven.settle()
+        chosen = pane.cards[pane.at.card].lines[pane.at.line]
+        assert driven.app.front.view_name == "overview" and chosen.name == name
+
+    drive("date_normaliser", script, size=(160, 48))
+
+    async def failing(driven: Driven) -> None:
+        await opened(driven)
+        row = next(one for one in driven.text("overview").splitlines() if " failed" in one)
+        await click_on(driven, row.split(" failed")[0].split(": ")[-1], 2)
+        assert driven.app.front.view_name == "" and driven.state.failure
+
+    model = stepper.read_model(newton_model(tmp_path, 100))
+    inputs = {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
+    drive(Debugger(model, inputs, max_iterations=10), failing, size=(160, 48))
+
+
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=str)
 def test_of_many_inner_runs_one_is_shown(tmp_path: Path, size: tuple[int, int]) -> None:
     inputs = {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
