@@ -134,6 +134,28 @@ def _passes_on(merged: tuple[MergedInput, ...]) -> bool:
     return any(entry.result in parameters - {entry.parameter} for entry in merged)
 
 
+def static_notes(layer: Layer, outer: Graph) -> tuple[str, ...]:
+    """Return what a run by the specification notes of a loop before it begins: mostly where OpenVINO departs from it.
+
+    What cannot run has no notes.
+    """
+    notes: dict[str, None] = {}
+    body = layer.bodies[0]
+
+    def note(text: str) -> None:
+        notes.setdefault(text)
+
+    try:
+        _check_dialect(layer, body, Rules.SPEC, note)
+        _check_inputs(layer, roles_of(layer), outer, Rules.SPEC, note)
+        for entry in body.outputs:
+            if entry.output is not None and entry.slicing is not None:
+                _check_joined(entry.slicing, entry.line, Rules.SPEC, note)
+    except (PlanError, RoleError):
+        return ()
+    return tuple(notes)
+
+
 def _check_dialect(layer: Layer, body: Body, rules: Rules, note: Note) -> None:
     if body.first_draft:
         if rules is Rules.OPENVINO:
@@ -209,6 +231,15 @@ def _check_stride(slicing: Slicing, line: int, rules: Rules, note: Note) -> None
         note(f"on line {line} {error} by the specification; OpenVINO goes by the stride")
 
 
+def _check_joined(slicing: Slicing, line: int, rules: Rules, note: Note) -> None:
+    _check_stride(slicing, line, rules, note)
+    if slicing.axis < 0:
+        text = f"the concatenated output on line {line} has axis {slicing.axis}, which OpenVINO refuses"
+        if rules is Rules.OPENVINO:
+            raise PlanError(text, line)
+        note(text)
+
+
 def _numbered(parameter: Layer, rules: Rules) -> Callable[[int], Value]:
     """Return the conversion of an iteration number to a value of the Parameter's type and shape."""
     declared = parameter_type(parameter)
@@ -260,11 +291,6 @@ def _concatenated(body: Body, program: Program, rules: Rules, note: Note) -> tup
         slicing = entry.slicing
         if entry.output is None or slicing is None:
             continue
-        _check_stride(slicing, entry.line, rules, note)
-        if slicing.axis < 0:
-            text = f"the concatenated output on line {entry.line} has axis {slicing.axis}, which OpenVINO refuses"
-            if rules is Rules.OPENVINO:
-                raise PlanError(text, entry.line)
-            note(text)
+        _check_joined(slicing, entry.line, rules, note)
         found.append(ConcatenatedOutput(entry.output, program.slot(entry.result), slicing, entry.line))
     return tuple(found)

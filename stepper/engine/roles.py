@@ -16,6 +16,7 @@ from msgspec import Struct
 from stepper.errors import ModelError
 from stepper.ir.constants import constant_type, constant_value
 from stepper.ir.model import (
+    BackEdge,
     Body,
     Graph,
     InputMapping,
@@ -102,6 +103,27 @@ class Roles(Struct, frozen=True):
             if entry in group:
                 return role
         return Role.NOT_CONNECTED if entry.input is None else Role.NOT_USED
+
+
+class NoEffect(StrEnum):
+    """Reason for which a back edge has no effect."""
+
+    EARLIER = "another back edge to the same Parameter comes first"
+    SLICED = "the Parameter is sliced, so each iteration gets its slice"
+    NUMBER = "the Parameter is the iteration number"
+    NOT_FED = "no input is led to the Parameter"
+
+
+def without_effect(body: Body, roles: Roles, edge: BackEdge) -> NoEffect | None:
+    """Return why a back edge of a loop's body has no effect; None where it has one."""
+    first = next(other for other in body.back_edges if other.to_layer == edge.to_layer)
+    if first is not edge:
+        return NoEffect.EARLIER
+    if any(entry.parameter == edge.to_layer for entry in roles.sliced):
+        return NoEffect.SLICED
+    if edge.to_layer in roles.current_iteration:
+        return NoEffect.NUMBER
+    return None if edge.to_layer in roles.merged_from else NoEffect.NOT_FED
 
 
 def output_role(entry: OutputMapping) -> OutputRole:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.inspection.views import ConditionLimit
 from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
@@ -113,7 +114,9 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
         usual = default_view(model, has_inputs=machine is not None) if request.why is None else FigureView.STORY
     view = request.view or usual
     _check_blocks(request, view)
-    request = _on_page(replace(request, view=view, content=replace(request.content, model=model)))
+    limits = {} if view is FigureView.STORY else _condition_limits(model)
+    content = replace(request.content, model=model, limits=limits)
+    request = _on_page(replace(request, view=view, content=content))
 
     def make(content: FigureContent) -> Picture:
         asked = replace(request, content=content)
@@ -168,9 +171,9 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         if not request.in_steps or machine is None:
             return Picture(figure, request, loop)
         trace = _trace(machine(), loop, around, replace(request, most_shown=MOST_STEPS))
-        return Picture(figure, request, loop, trace, loop_facts(model, loop.outer, loop.layer))
+        return Picture(figure, request, loop, trace, loop_facts(model, loop.outer, loop.layer, trace.condition_limit))
     if view is FigureView.PORTS:
-        return Picture(ports_figure(model, loop), request, loop)
+        return Picture(ports_figure(model, loop, request.content), request, loop)
     if machine is None:
         raise UsageError(
             "an unrolled trace needs a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC"
@@ -180,7 +183,7 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
     trace = _trace(machine(), loop, around, request, MOST_BELOW if request.in_steps else None)
     if len(trace.iterations) > MANY and request.most_shown is None:
         request.warn(f"drawing {len(trace.iterations):,} iterations; --iters 0:3,-1 shows the first and the last")
-    facts = loop_facts(model, loop.outer, loop.layer)
+    facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
     return Picture(unrolled_figure(trace, request.content, facts), request, loop, trace, facts)
 
 
@@ -205,6 +208,19 @@ def _trace(
     if request.iterations is None and trace.left_out:
         request.warn(f"showing {len(trace.iterations)} of {trace.count:,} iterations; {more}")
     return trace
+
+
+def _condition_limits(model: Model) -> Mapping[tuple[int, int], ConditionLimit]:
+    """Return the limits that conditions of loops imply by themselves; none of a model that cannot be compiled."""
+    if not any(layer.type == "Loop" for _, graph in model.graphs() for layer in graph.layers):
+        return {}
+    from stepper.debug.inspection.condition_limits import condition_limits_of
+    from stepper.engine.compiler import compile_model
+
+    try:
+        return condition_limits_of(compile_model(model))
+    except StepperError:
+        return {}
 
 
 def _story(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
@@ -249,7 +265,7 @@ def _textbook(
     trace = Tracer(machine, loop, around, kept, ValueDetail.THUMBNAILS, measured=True, most=most).trace()
     if trace.failed:
         request.warn(trace.ended)
-    facts = loop_facts(model, loop.outer, loop.layer)
+    facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
     figure = unrolled_figure(trace, request.content, facts)
     is_slide, room = request.preset is Preset.SLIDE, room_of(request)
     width = PAGE_WIDTH if room is None else room.width * POINTS

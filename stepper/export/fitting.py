@@ -12,7 +12,15 @@ from stepper.errors import UsageError
 from stepper.export.drawing.composing import PageForm, composed
 from stepper.export.drawing.shapes import POINTS, PageDrawing, Rectangle
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.figure import (
+    BACKWARD,
+    Arrangement,
+    Cluster,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    NodeKind,
+)
 from stepper.export.figures.labels import shortened
 from stepper.export.figures.legend import legend_of
 from stepper.export.fonts import LABEL_SIZE, SMALL_SIZE, advance, wrapped
@@ -194,7 +202,7 @@ def _narrow_frame(frame: Cluster, form: _Form) -> Cluster:
 
 
 def _narrow_edge(edge: FigureEdge, form: _Form) -> FigureEdge:
-    label = shortened(edge.label, form.label) if edge.kind is EdgeKind.BACK else edge.label
+    label = shortened(edge.label, form.label) if edge.kind in BACKWARD else edge.label
     return replace(edge, label=label, details=_lines(edge.details, form.line))
 
 

@@ -11,7 +11,7 @@ from stepper.debug.inspection.values import value_view
 from stepper.debug.inspection.views import BackEdgeView, ValueView
 from stepper.debug.iterations import slots
 from stepper.element_types import STRING_DTYPE, Array
-from stepper.engine.roles import Roles
+from stepper.engine.roles import NoEffect, Roles, without_effect
 from stepper.ir.model import BackEdge
 from stepper.tensors.differences import Differences
 from stepper.tensors.differences import differences as differences_of
@@ -50,14 +50,11 @@ def _edge_end(inside: Inside, identity: int) -> ValueView:
 
 def _no_effect(inside: Inside, roles: Roles, edge: BackEdge) -> str:
     """Return why a back edge does not count; empty where it does."""
+    reason = without_effect(inside.body, roles, edge)
+    if reason is None:
+        return ""
     first = next(other for other in inside.body.back_edges if other.to_layer == edge.to_layer)
-    if first is not edge:
-        return f"has no effect: another back edge to the same Parameter comes first (line {first.line})"
-    if any(entry.parameter == edge.to_layer for entry in roles.sliced):
-        return "has no effect: the Parameter is sliced, so each iteration gets its slice"
-    if edge.to_layer not in roles.merged_from:
-        return "has no effect: no input is led to the Parameter"
-    return ""
+    return f"has no effect: {reason}{f' (line {first.line})' if reason is NoEffect.EARLIER else ''}"
 
 
 def _carried(goes_out: Array | None, came_in: Array | None) -> Array | None:

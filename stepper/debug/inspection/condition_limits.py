@@ -6,7 +6,8 @@ Parameter to which the body adds a constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.engine.frames import Frame
 from stepper.engine.interventions import CONDITION, CONSTANTS
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
+from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 
 _DEEPEST: Final = 24
 _COMPARISONS: Final = {"Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">=", "NotEqual": "!="}
@@ -53,12 +54,43 @@ def condition_limit(frame: Frame) -> ConditionLimit | None:
         return None
     if activation.iteration < 0 or activation.changed & {CONDITION, CONSTANTS}:
         return None
-    scope = _Scope(frame.program)
+    return _tightest(frame.program, plan, activation.iteration, lambda slot: _whole(frame.values[slot]))
+
+
+def condition_limits_of(compiled: CompiledModel) -> dict[tuple[int, int], ConditionLimit]:
+    """Return the limits that follow from the file alone, by id() of the graph and by the loop's id in it.
+
+    Counters then begin with Constants.
+    """
+    found = {}
+    for program in compiled.programs:
+        for operation in program.operations:
+            for plan in operation.plans:
+                if isinstance(plan, LoopPlan) and plan.condition_result is not None:
+                    begins = {entry.parameter: program.template[operation.inputs[entry.input]] for entry in plan.merged}
+                    begins |= {slot: np.int64(0) for slot, _ in plan.current_iteration}
+                    limit = _tightest(plan.program, plan, 0, partial(_held, begins))
+                    if limit is not None:
+                        found[id(program.graph), operation.layer.id] = limit
+    return found
+
+
+def _held(values: Mapping[int, Value], slot: int) -> int | None:
+    return _whole(values.get(slot))
+
+
+def _tightest(
+    program: Program, plan: LoopPlan, iteration: int, value: Callable[[int], int | None]
+) -> ConditionLimit | None:
+    """Return the tightest limit in an iteration, in which `value` gives what whole number a slot holds."""
+    assert plan.condition_result is not None
     found = []
-    for comparison in _conjuncts(scope, plan.condition_result, _DEEPEST):
-        more = _iterations_until_false(frame, plan, comparison)
+    for comparison in _conjuncts(_Scope(program), plan.condition_result, _DEEPEST):
+        slot = comparison.term.slot
+        now = None if slot is None else value(slot)
+        more = None if now is None else _iterations_until_false(program, plan, comparison, now)
         if more is not None:
-            found.append(ConditionLimit(activation.iteration + more + 1, _text(frame.program, comparison)))
+            found.append(ConditionLimit(iteration + more + 1, _text(program, comparison)))
     return min(found, default=None)
 
 
@@ -152,12 +184,11 @@ def _whole(value: Value) -> int | None:
 # --- how long it holds ----------------------------------------------------------------------------------------------
 
 
-def _iterations_until_false(frame: Frame, plan: LoopPlan, comparison: _Comparison) -> int | None:
+def _iterations_until_false(program: Program, plan: LoopPlan, comparison: _Comparison, now: int) -> int | None:
     """After how many more iterations than the present one it is false; None where that is not certain."""
     slot = comparison.term.slot
-    now = None if slot is None else _whole(frame.values[slot])
-    step = None if slot is None else _step(frame.program, plan, slot)
-    if now is None or step is None:
+    step = None if slot is None else _step(program, plan, slot)
+    if step is None:
         return None
     gap = comparison.bound - now - comparison.term.constant
     if comparison.sign == "!=":

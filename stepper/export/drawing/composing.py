@@ -199,6 +199,9 @@ class _PagePlace:
         for cell in line.rights:
             x, y = self.dx + (cell[0] + 1) * CELL, self._y(cell[1])
             items.append(Path("tip", (((x, y), (x - 8, y - 4), (x - 8, y + 4)),), closed=True))
+        for cell in line.crosses:
+            x, y = self._x(cell[0]), self._y(cell[1])
+            items.append(Path("cross", (((x - 6, y - 6), (x + 6, y + 6)), ((x - 6, y + 6), (x + 6, y - 6)))))
         joined = (*_junctions(line), *line.joins)
         items += [Disc("tip", self._x(column), self._y(row), 2.4) for column, row in joined]
         return Group(tuple(items), f"{line.kind}{' idle' if line.idle else ''}", title=line.title)

@@ -92,11 +92,14 @@ def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
             marks = [Path(style, (((x + at, base - 10), (x + at, base + 2)),)) for style, at in edges]
             return [Group((line,), sign), *marks]
         tip = x + _WIDE
+        half = x + _WIDE / 2 - 4
+        crosses = (((half - 4, middle - 4), (half + 4, middle + 4)), ((half - 4, middle + 4), (half + 4, middle - 4)))
         return [
             Group(
                 (
                     Path("wire", (((x, middle), (tip - 7, middle)),)),
                     Path("tip", (((tip, middle), (tip - 8, middle - 4), (tip - 8, middle + 4)),), closed=True),
+                    *((Path("cross", crosses),) if sign is LegendSign.NO_EFFECT else ()),
                 ),
                 sign,
             )

@@ -15,7 +15,7 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, FramePort, NodeKind, PortRole
 from stepper.export.figures.labels import labels_of, shortened
-from stepper.export.figures.loop_facts import loop_facts
+from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.operands import constant_text, operands_text
 from stepper.export.loops.frame_ports import FramePorts
 from stepper.export.options import ConstantStyle, ValueDetail
@@ -74,7 +74,7 @@ class FigureBuilder(Struct):
         """Return a loop or If as a cluster with its body (or both sides) inside; the cluster's id."""
         id = f"{prefix}c{layer.id}"
         model = self.content.model
-        facts = () if model is None else loop_facts(model, outer, layer)
+        facts = () if model is None else loop_facts(model, outer, layer, self.content.limit_of(outer, layer))
         place = len(self.clusters)
         around = next((frame.level for frame in self.clusters if frame.id == parent), 0)
         level = around + 1 if parent else 0
@@ -166,9 +166,12 @@ class FigureBuilder(Struct):
                 made = self._node(graph, node, ports.get(node.key, ()), prefix, cluster)
                 self.nodes.append(replace(made, role=roles.get(node.key, PortRole.NONE)))
         self._add_edges(graph, drawn, open_layers, prefix)
+        idle = {(one.result, one.parameter) for one in edges_without_effect(layer)} if layer and layer.is_loop else ()
         for edge in drawn.back_edges:
             source, target = f"{prefix}n{edge.tail}", f"{prefix}n{edge.head}"
-            self.edges.append(FigureEdge(source, target, EdgeKind.BACK, edge.name))
+            no_effect = (edge.result, edge.parameter) in idle
+            kind = EdgeKind.NO_EFFECT if no_effect else EdgeKind.BACK
+            self.edges.append(FigureEdge(source, target, kind, f"{edge.name}: no effect" if no_effect else edge.name))
         return drawn
 
     def _node(self, graph: Graph, node: DrawnNode, lines: tuple[str, ...], prefix: str, cluster: str) -> FigureNode:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
+from stepper.debug.inspection.views import ConditionLimit
 from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
 from stepper.export.figures.drawn_graph import FoldingOptions
@@ -28,7 +29,8 @@ class FigureContent(Struct, frozen=True):
     `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges
     carry. What is not shown is drawn as a group that says how many operations it stands for. `elsewhere` says what is
     not computed here; such boxes have a mark. Constants that are drawn inline or as boxes are read from `model`. Of
-    `blocks` that repeat each is drawn, or one (None: one in a large figure).
+    `blocks` that repeat each is drawn, or one (None: one in a large figure). `limits` are those that conditions imply,
+    by id() of the graph and by the loop's id in it.
     """
 
     depth: int = 1
@@ -39,9 +41,14 @@ class FigureContent(Struct, frozen=True):
     highlight: Highlight | None = None
     constants: ConstantStyle = ConstantStyle.INLINE
     model: Model | None = None
+    limits: Mapping[tuple[int, int], ConditionLimit] = field(default_factory=dict)
     fold_accumulators: bool = True
     blocks: BlockStyle | None = None
     elsewhere: Elsewhere = field(default_factory=dict)
+
+    def limit_of(self, graph: Graph, loop: Layer) -> ConditionLimit | None:
+        """Return the limit that the condition of a loop of a graph implies."""
+        return self.limits.get((id(graph), loop.id))
 
     def folding(self, graph: Graph) -> FoldingOptions:
         """Return the parts of a graph that are folded."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -43,16 +44,22 @@ class EdgeKind(StrEnum):
 
     DATA: a tensor inside a graph. PORT: an entry of a port map. BACK: a back edge, to the next iteration. CARRIED: a
     back edge of the unrolled trace, from one iteration shown to the next. SLICE: the part that an iteration gets.
-    PIECE: what an iteration adds to a concatenated output. ENDS: what ended the loop.
+    PIECE: what an iteration adds to a concatenated output. ENDS: what ended the loop. NO_EFFECT: a back edge
+    that carries nothing.
     """
 
     DATA = "data"
     PORT = "port"
     BACK = "back"
+    NO_EFFECT = "no-effect"
     CARRIED = "carried"
     SLICE = "slice"
     PIECE = "piece"
     ENDS = "ends"
+
+
+BACKWARD: Final = (EdgeKind.BACK, EdgeKind.NO_EFFECT)
+"""Kinds of edges that lead from the end of an iteration to its beginning."""
 
 
 class Arrangement(StrEnum):
@@ -73,6 +80,7 @@ class LegendSign(StrEnum):
     VALUE = "data"
     SLICE = "slice"
     BACK = "back"
+    NO_EFFECT = "no-effect"
     CARRIED = "carried"
     PIECE = "piece"
     ENDS = "ends"

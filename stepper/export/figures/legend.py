@@ -12,6 +12,7 @@ _WORDS: Final = MappingProxyType({
     LegendSign.VALUE: ("line", "value"),
     LegendSign.SLICE: ("blue line", "slice of an input"),
     LegendSign.BACK: ("dashed line", "back edge: the value in the next iteration"),
+    LegendSign.NO_EFFECT: ("crossed line", "back edge without effect"),
     LegendSign.CARRIED: ("orange line", "carried from iteration to iteration"),
     LegendSign.PIECE: ("green line", "piece of an output"),
     LegendSign.ENDS: ("dotted line", "what ends the loop"),
@@ -43,6 +44,7 @@ _LINES: Final = MappingProxyType({
     EdgeKind.SLICE: LegendSign.SLICE,
     EdgeKind.PIECE: LegendSign.PIECE,
     EdgeKind.BACK: LegendSign.BACK,
+    EdgeKind.NO_EFFECT: LegendSign.NO_EFFECT,
     EdgeKind.CARRIED: LegendSign.CARRIED,
     EdgeKind.ENDS: LegendSign.ENDS,
 })  # fmt: skip

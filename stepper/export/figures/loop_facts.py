@@ -2,21 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from stepper.engine.roles import ControlOrigin, control
+from stepper.debug.inspection.views import ConditionLimit
+from stepper.engine.plans import static_notes
+from stepper.engine.roles import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
 from stepper.ir.model import Graph, Layer, Model
+from stepper.query.short_names import short_names_of
 from stepper.wording import counted, excerpt
 
+_LONGEST_NOTE: Final = 200
 NO_LIMIT: Final = 2**63 - 1
 """The trip count that converters write where there is no limit."""
 
 
-def loop_facts(model: Model, outer: Graph, layer: Layer) -> tuple[str, ...]:
-    """Return what begins and ends a loop of a graph, a line each, as far as the file says; of an If its condition."""
+def loop_facts(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit | None = None) -> tuple[str, ...]:
+    """Return what begins and ends a loop of a graph, a line each, as far as the file says; of an If its condition.
+
+    Then what its back edges do not, and where the rule books differ. `limit` is that of its condition.
+    """
     found = control(model, outer, layer)
     if not layer.is_loop:
         return () if found.condition is None else (f"then runs if {_truth(found.condition)}, otherwise else",)
+    lines = list(_course(layer, found))
+    if limit is not None:
+        most = f"at most {counted(limit.iterations, 'iteration')}"
+        if has_limit(found.trip_count):
+            lines.append(f"{most} by its condition ({excerpt(limit.text)})")
+        else:
+            lines[-1] = f"no limit but its condition: {most} ({excerpt(limit.text)})"
+    lines += [f"back edge {edge.name} has no effect: {edge.reason}" for edge in edges_without_effect(layer)]
+    lines += [excerpt(note, _LONGEST_NOTE) for note in static_notes(layer, outer)]
+    return tuple(lines)
+
+
+class EdgeWithoutEffect(NamedTuple):
+    """A back edge without effect: its name, such as `h_result → x`, and the reason."""
+
+    result: int
+    parameter: int
+    name: str
+    reason: NoEffect
+
+
+def edges_without_effect(layer: Layer) -> tuple[EdgeWithoutEffect, ...]:
+    """Return the back edges of a loop that have no effect."""
+    body, names = layer.bodies[0], short_names_of(layer.bodies[0].graph)
+    try:
+        roles = roles_of(layer)
+    except RoleError:
+        return ()
+    found = []
+    for edge in body.back_edges:
+        reason = without_effect(body, roles, edge)
+        if reason is not None and edge.from_layer in names and edge.to_layer in names:
+            name = f"{excerpt(names[edge.from_layer])} → {excerpt(names[edge.to_layer])}"
+            found.append(EdgeWithoutEffect(edge.from_layer, edge.to_layer, name, reason))
+    return tuple(found)
+
+
+def _course(layer: Layer, found: Control) -> tuple[str, ...]:
     if layer.type == "TensorIterator":
         ports = " and ".join(map(str, found.slices_of))
         return (

@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
+from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.inspect import inspect_loop
-from stepper.debug.inspection.views import LoopView
+from stepper.debug.inspection.views import ConditionLimit, LoopView
 from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.loops import EndReason
@@ -75,7 +76,7 @@ class LoopTrace(Struct, frozen=True):
     `file` is that of the model. `view` is what the debugger shows of the loop after its last iteration (None: it ran
     none); `around` are the iterations of the loops around it. `ended` says in a sentence why it ended, or where the run
     `failed`. `controls` are trip count and initial condition where something is connected. `operations` are those
-    that the body runs: constant parts and dead ones are none of them.
+    that the body runs: constant parts and dead ones are none of them. `condition_limit` is what its condition implies.
     """
 
     loop: LoopPath
@@ -89,6 +90,7 @@ class LoopTrace(Struct, frozen=True):
     failed: bool = False
     controls: tuple[ControlInput, ...] = ()
     operations: int = 0
+    condition_limit: ConditionLimit | None = None
 
     @property
     def left_out(self) -> list[tuple[int, int]]:
@@ -143,6 +145,7 @@ class Tracer:
         self._around: tuple[int, ...] = ()
         self._controls: tuple[ControlInput, ...] = ()
         self._done = 0
+        self._limit: ConditionLimit | None = None
         self._kept: list[IterationTrace] = []
         self._open: deque[_Raw] = deque(maxlen=max(1, iterations.tail if iterations is not None else 1))
 
@@ -179,6 +182,7 @@ class Tracer:
             elif event.kind is EventKind.ITERATION and frame is entered:
                 raw = _Raw(activation.iteration, list(frame.values), before, inner)
                 before, inner, self._done = raw.frame_values, InnerActivations(), raw.number + 1
+                self._limit = condition_limit(frame) if raw.number == 0 else self._limit
                 self._keep(raw, frame)
                 if activation.ended is not None:
                     return self._finished(inspect_loop(self.machine), frame)
@@ -232,6 +236,7 @@ class Tracer:
             failed=bool(failure),
             controls=self._controls,
             operations=len(frame.program.operations),
+            condition_limit=self._limit,
         )
 
     def _summarised(self, raw: _Raw, frame: Frame) -> IterationTrace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from stepper.export.figures.figure import EdgeKind, Figure, FigureEdge, FramePort, NodeKind
+from stepper.export.figures.figure import BACKWARD, EdgeKind, Figure, FigureEdge, FramePort, NodeKind
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, Polyline, size_of
 from stepper.export.layout.frames import Content, Framed, framed, ports_of
 from stepper.export.layout.geometry import LayoutEdge, Segment
@@ -45,8 +45,8 @@ def arranged_content(figure: Figure, cluster: str, sizes: Sizes) -> Content:
     }
     items.update({id: (one.drawing.width, one.drawing.height) for id, one in made.inner.items()})
     within = _edges_within(figure, cluster, items)
-    made.back = [edge for edge in within if edge.kind is EdgeKind.BACK and edge.source != edge.target]
-    edges, kinds = _layout_edges([edge for edge in within if edge.kind is not EdgeKind.BACK], made.inner)
+    made.back = [edge for edge in within if edge.kind in BACKWARD and edge.source != edge.target]
+    edges, kinds = _layout_edges([edge for edge in within if edge.kind not in BACKWARD], made.inner)
     first, last = _pins(figure, cluster, made.back)
     for edge in made.back:  # a column of its own for each
         for id in (edge.source, edge.target):

@@ -71,7 +71,7 @@ class Polyline(NamedTuple):
 
     `ups` are cells where it begins at the upper edge, not in the middle, and `downs` where it ends at the lower one: it
     goes through the rim of a frame there. `rights` are heads that point to the right, each in the cell before what it
-    enters; `joins` are cells where it runs into another line.
+    enters; `joins` are cells where it runs into another line. `crosses`: it has no effect.
     `idle`: it is in a side of an If that did not run.
     """
 
@@ -83,6 +83,7 @@ class Polyline(NamedTuple):
     downs: tuple[tuple[int, int], ...] = ()
     rights: tuple[tuple[int, int], ...] = ()
     joins: tuple[tuple[int, int], ...] = ()
+    crosses: tuple[tuple[int, int], ...] = ()
     idle: bool = False
 
 
@@ -142,9 +143,11 @@ def moved(line: Polyline, dx: int, dy: int) -> Polyline:
     """Return a line somewhere else."""
     segments = tuple(Segment(x0 + dx, y0 + dy, x1 + dx, y1 + dy) for x0, y0, x1, y1 in line.segments)
     heads = tuple((x + dx, y + dy) for x, y in line.heads)
-    others = (line.ups, line.downs, line.rights, line.joins)
-    ups, downs, rights, joins = (tuple((x + dx, y + dy) for x, y in cells) for cells in others)
-    return line._replace(segments=segments, heads=heads, ups=ups, downs=downs, rights=rights, joins=joins)
+    others = (line.ups, line.downs, line.rights, line.joins, line.crosses)
+    ups, downs, rights, joins, crosses = (tuple((x + dx, y + dy) for x, y in cells) for cells in others)
+    return line._replace(
+        segments=segments, heads=heads, ups=ups, downs=downs, rights=rights, joins=joins, crosses=crosses
+    )
 
 
 def segment(x0: int, y0: int, x1: int, y1: int) -> Segment:

@@ -344,7 +344,9 @@ class _Framing:
             _vertical(above.column, head.row, top + above.row),
         ]
         name = lane.edge.label
-        self.drawing.lines.append(Polyline(EdgeKind.BACK, tuple(parts), ((above.column, top + above.row),), name))
+        heads = ((above.column, top + above.row),)
+        crosses = ((lane.column, (min(rows) + max(rows)) // 2),) if lane.edge.kind is EdgeKind.NO_EFFECT else ()
+        self.drawing.lines.append(Polyline(lane.edge.kind, tuple(parts), heads, name, crosses=crosses))
 
     def _draw_marks(self, rim: int, row: int, top: int) -> None:
         """Draw the marks of the trip count and of the condition, with the dotted wires to them."""

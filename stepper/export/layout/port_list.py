@@ -97,7 +97,7 @@ def _words(figure: Figure, node: FigureNode, *, inwards: bool) -> list[_Words]:
         if (edge.target if inwards else edge.source) != node.id:
             continue
         other = figure.by_id[edge.source if inwards else edge.target]
-        if edge.kind is EdgeKind.BACK:
+        if edge.kind in (EdgeKind.BACK, EdgeKind.NO_EFFECT):
             found.append(_Words(edge, tuple(wrapped(" ".join(other.texts), _WIDEST, SMALL_SIZE))))
             continue
         told = ", ".join((*other.lines, *([edge.label] if edge.label else [])))

@@ -63,7 +63,7 @@ class _PortMapLayout:
             self.drawing.height = y + 1
             y += 1 + FRAME
         self.drawing.width = self.right + (self.widths[2] if right else 0)
-        following = any(edge.kind is EdgeKind.BACK for edge in self.out)
+        following = any(edge.kind in (EdgeKind.BACK, EdgeKind.NO_EFFECT) for edge in self.out)
         for x, text in ((0, "outside"), (self.right, "outside and next iteration" if following else "outside")):
             if left if x == 0 else right:
                 self.drawing.texts.append(Text(x, 0, text, "title", "start"))
@@ -119,6 +119,8 @@ class _PortMapLayout:
             self.drawing.lines.append(Polyline(edge.kind, tuple(segments), (), edge.label, rights=((end, top + 1),)))
         else:
             self.drawing.lines.append(Polyline(edge.kind, tuple(segments), (), edge.label, rights=((end, y),)))
+        if edge.kind is EdgeKind.NO_EFFECT:
+            self.drawing.lines[-1] = self.drawing.lines[-1]._replace(crosses=((begin + 5, y),))
         middle = (begin + end) / 2
         self.drawing.texts.append(Text(middle, y - 0.85, edge.label, "small"))
         for at, line in enumerate(edge.details):

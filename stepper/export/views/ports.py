@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from stepper.engine.roles import OutputRole, Role, output_role, roles_of
 from stepper.export.figures.builder import SIDES, declared_text, input_role
-from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.figure import (
+    Arrangement,
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    NodeKind,
+    PortRole,
+)
 from stepper.export.figures.labels import labels_of, shortened
-from stepper.export.figures.loop_facts import loop_facts
+from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.ir.model import Body, Layer, Model, Slicing, Source
 from stepper.query.short_names import NO_OPERATIONS
@@ -16,14 +28,14 @@ BODY = "body"
 _WHEN = {"then": "runs if input 0 is true", "else": "runs if input 0 is false"}
 
 
-def ports_figure(model: Model, loop: LoopPath) -> Figure:
+def ports_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     """Return the port map of a loop: inputs, carried values, outputs; of an If those of both sides."""
     if loop.layer.is_loop:
-        return _loop_ports(model, loop)
+        return _loop_ports(model, loop, content)
     return _branch_ports(loop)
 
 
-def _loop_ports(model: Model, loop: LoopPath) -> Figure:
+def _loop_ports(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     ports = _LoopPorts(loop)
     ports.add_inputs()
     ports.add_results()
@@ -37,7 +49,7 @@ def _loop_ports(model: Model, loop: LoopPath) -> Figure:
         edges=tuple(ports.edges),
         clusters=(Cluster(BODY, NodeKind.LOOP, "body"),),
         arrangement=Arrangement.PORT_MAP,
-        facts=loop_facts(model, loop.outer, loop.layer),
+        facts=loop_facts(model, loop.outer, loop.layer, content.limit_of(loop.outer, loop.layer)),
     )
 
 
@@ -165,7 +177,9 @@ class _LoopPorts(_Ports):
         lines = ["current iteration"] if layer.id in self.roles.current_iteration else []
         if not lines and any(layer.id == unfed.id for unfed in self.roles.unfed):
             lines = ["not connected"]
+        role = PortRole.CARRIED if layer.id in self.roles.merged_from else PortRole.NONE
         self.add_port(f"n{layer.id}", layer, self.inner[layer.id], BODY, *lines)
+        self.nodes[-1] = replace(self.nodes[-1], role=role)
 
     def add_results(self) -> None:
         """Add every Result with its targets: outputs of the loop, Parameters of the next iteration, the condition."""
@@ -187,10 +201,16 @@ class _LoopPorts(_Ports):
                 self.edges.append(FigureEdge(*ends, kind, text, details=_details(entry.slicing)))
             for parameter, source in self.roles.merged_from.items():
                 if source == result.id:
-                    self._add_next(parameter, result)
+                    self._add_next(parameter, result, EdgeKind.BACK, "back edge")
+            for edge in edges_without_effect(self.layer):
+                if edge.result == result.id:
+                    self._add_next(edge.parameter, result, EdgeKind.NO_EFFECT, "back edge: no effect")
 
-    def _add_next(self, parameter: int, result: Layer) -> None:
+    def _add_next(self, parameter: int, result: Layer, kind: EdgeKind, label: str) -> None:
         layer, id = self.body.graph.by_id[parameter], f"next{parameter}"
         name = excerpt(self.inner[layer.id])
-        self.nodes.append(FigureNode(id, NodeKind.PARAMETER, name, ("in the next iteration",), title=str(layer)))
-        self.edges.append(FigureEdge(f"n{result.id}", id, EdgeKind.BACK, "back edge"))
+        if all(node.id != id for node in self.nodes):
+            role = PortRole.CARRIED if parameter in self.roles.merged_from else PortRole.NONE
+            node = FigureNode(id, NodeKind.PARAMETER, name, ("in the next iteration",), title=str(layer), role=role)
+            self.nodes.append(node)
+        self.edges.append(FigureEdge(f"n{result.id}", id, kind, label))

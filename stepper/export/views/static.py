@@ -33,7 +33,7 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
     """Return the body of one loop, its back edges leading from the end of an iteration to the beginning of the next."""
     parts = FigureBuilder(content)
     parts.add_bodies(loop.layer, loop.outer, "", "", content.depth)
-    facts = loop_facts(model, loop.outer, loop.layer)
+    facts = loop_facts(model, loop.outer, loop.layer, content.limit_of(loop.outer, loop.layer))
     backs = sum(edge.kind is EdgeKind.BACK and edge.source.count(".") == 1 for edge in parts.edges)
     if loop.layer.is_loop:
         label = f"{loop_label(loop.layer)}, one iteration"

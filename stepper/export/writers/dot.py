@@ -12,7 +12,16 @@ from itertools import pairwise
 from typing import Final
 
 from stepper.export.drawing.styles import ROUNDED, Palette, classes_of, palette, properties_of
-from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.figure import (
+    BACKWARD,
+    Arrangement,
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    NodeKind,
+)
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, columns
 from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.options import Theme
@@ -100,7 +109,7 @@ def edge_style(kind: EdgeKind, colours: Palette, *, is_idle: bool = False) -> tu
     """Return colour and style of an edge's line."""
     found = properties_of("wire", f"{kind}{' idle' if is_idle else ''}", colours)
     dashes = found.get("stroke-dasharray", "")
-    return found["stroke"], "solid" if not dashes else "dotted" if dashes.startswith("1 ") else "dashed"
+    return found["stroke"], "solid" if not dashes else "dotted" if float(dashes.split()[0]) < 2 else "dashed"
 
 
 def _edge(figure: Figure, edge: FigureEdge, colours: Palette) -> str:
@@ -119,7 +128,7 @@ def _edge(figure: Figure, edge: FigureEdge, colours: Palette) -> str:
         attributes.append(f"color={quoted(colour)}")
     if style != "solid":
         attributes.append(f"style={style}")
-    if edge.kind is EdgeKind.BACK and figure.arrangement is not Arrangement.PORT_MAP:
+    if edge.kind in BACKWARD and figure.arrangement is not Arrangement.PORT_MAP:
         attributes.append("constraint=false")
     if figure.arrangement is Arrangement.ITERATIONS and edge.kind is not EdgeKind.DATA:
         attributes.append("weight=0")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from stepper.export.drawing.styles import classes_of, palette, properties_of
-from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureNode, NodeKind
+from stepper.export.figures.figure import BACKWARD, Arrangement, Cluster, EdgeKind, Figure, FigureNode, NodeKind
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
 
@@ -24,10 +24,11 @@ _BRACKETS: Final = {
     NodeKind.CONCATENATION: ("[[", "]]"),
     NodeKind.END: ("{{", "}}"),
 }
-_DOTTED: Final = (EdgeKind.BACK, EdgeKind.ENDS)
+_DOTTED: Final = (*BACKWARD, EdgeKind.ENDS)
 _WIRES: Final = {
     **dict.fromkeys((EdgeKind.BACK, EdgeKind.CARRIED), "back"),
     EdgeKind.ENDS: "ink",
+    EdgeKind.NO_EFFECT: "quiet",
     EdgeKind.SLICE: "in-edge",
     EdgeKind.PIECE: "out-edge",
 }

@@ -17,7 +17,12 @@ def around(figure: Figure, centre: str, hops: int) -> Collection[str]:
     unit = _units(figure, centre)
     for edge in figure.edges:
         source, target = unit.get(edge.source), unit.get(edge.target)
-        if edge.kind is not EdgeKind.ENDS and source is not None and target is not None and source != target:
+        if (
+            edge.kind not in (EdgeKind.ENDS, EdgeKind.NO_EFFECT)
+            and source is not None
+            and target is not None
+            and source != target
+        ):
             beside.setdefault(source, {})[target] = None
             beside.setdefault(target, {})[source] = None
     reached, last = {centre}, {centre}

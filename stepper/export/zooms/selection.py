@@ -7,7 +7,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, FramePort, NodeKind
+from stepper.export.figures.figure import (
+    BACKWARD,
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    FramePort,
+    NodeKind,
+)
 from stepper.export.figures.labels import shortened
 from stepper.wording import counted
 
@@ -90,7 +99,7 @@ def _cuts(figure: Figure, kept: Collection[str], frames: Collection[str]) -> Ite
     lost: dict[tuple[str, bool], dict[str, FigureEdge]] = {}
     left: set[tuple[str, bool]] = set()
     for edge in figure.edges:
-        if edge.kind in (EdgeKind.BACK, EdgeKind.ENDS):
+        if edge.kind in (*BACKWARD, EdgeKind.ENDS):
             continue
         for mine, other, is_above in ((edge.target, edge.source, True), (edge.source, edge.target, False)):
             if mine not in kept:
@@ -132,7 +141,7 @@ def _with_back_edges(figure: Figure, nodes: Sequence[FigureNode]) -> list[Figure
     kept = {node.id for node in nodes}
     lines: dict[str, list[str]] = {}
     for edge in figure.edges:
-        if edge.kind is not EdgeKind.BACK or (edge.source in kept) == (edge.target in kept):
+        if edge.kind not in BACKWARD or (edge.source in kept) == (edge.target in kept):
             continue
         if edge.source in kept:
             lines.setdefault(edge.source, []).append(f"… then {shortened(figure.name_of(edge.target), 24)}")

@@ -36,7 +36,8 @@ def _links(figure: Figure) -> tuple[dict[str, Collection[str]], dict[str, Collec
     forward: dict[str, dict[str, None]] = {}
     backward: dict[str, dict[str, None]] = {}
     for edge in figure.edges:
-        if edge.kind is not EdgeKind.ENDS and edge.source in figure.by_id and edge.target in figure.by_id:
+        carries = edge.kind not in (EdgeKind.ENDS, EdgeKind.NO_EFFECT)
+        if carries and edge.source in figure.by_id and edge.target in figure.by_id:
             forward.setdefault(edge.source, {})[edge.target] = None
             backward.setdefault(edge.target, {})[edge.source] = None
     return dict(forward), dict(backward)

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from stepper.export.exporter import draw
+from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.figures.loop_paths import find_loop
 from stepper.export.layout.port_map import arrange_port_map
@@ -16,7 +17,7 @@ from tests.export.runs import NAMES, sample
 
 
 def ports(name: str, loop: str | None = None) -> Figure:
-    return ports_figure(sample(name), find_loop(sample(name), loop))
+    return ports_figure(sample(name), find_loop(sample(name), loop), FigureContent())
 
 
 @pytest.mark.parametrize("name", NAMES)

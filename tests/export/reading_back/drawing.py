@@ -16,7 +16,7 @@ from lxml import etree
 from stepper.export.fonts import advance
 
 SVG = "{http://www.w3.org/2000/svg}"
-WIRES = ("data", "port", "back", "carried", "slice", "piece", "ends")
+WIRES = ("data", "port", "back", "no-effect", "carried", "slice", "piece", "ends")
 _NEAR = 4.0
 _HEAD = 9.0
 Point = tuple[float, float]

@@ -1,0 +1,76 @@
+"""Frames say which port is which, what carries nothing, what a condition implies, and where the rule books differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.export.exporter import draw
+from stepper.export.figures.figure import EdgeKind, Figure
+from stepper.ir.model import Model
+from tests.export.runs import sample
+from tests.models import Graph, carried, last, sliced
+
+
+def port_words(figure: Figure, frame: str) -> list[str]:
+    return [port.words[0] for port in figure.clusters_by_id[frame].ports]
+
+
+def test_every_port_has_its_name_and_constants_their_values() -> None:
+    figure = draw(sample("while_loop"), view="model").figure
+    assert port_words(figure, "c5") == [
+        "condition", "input 2 'start'", "input 3 = 0", "input 4 'start'", "output 0", "output 1", "output 2",
+    ]  # fmt: skip
+    counted = draw(sample("for_loop"), view="model").figure
+    assert "trip count 10" in port_words(counted, "c4")
+
+
+def test_an_if_has_its_condition_apart_and_one_port_for_both_sides() -> None:
+    figure = draw(sample("while_loop"), view="rolled", depth=2).figure
+    frame = next(frame for frame in figure.clusters if frame.label.startswith("If"))
+    condition, number, output = frame.ports
+    assert (condition.words[0], condition.ends) == ("condition", ())
+    assert [figure.by_id[end].label for end in number.ends] == ["even", "odd"]
+    assert [figure.by_id[end].label for end in output.ends] == ["half_result", "triple_plus_one_result"]
+    assert "from the side that ran" in draw(sample("while_loop"), view="rolled", depth=2).text("svg")
+
+
+def counting(folder: Path, bound: int, step: int, **cut: int) -> Model:
+    """A Loop whose body adds a step to a counter and goes on below a bound; what it slices has a back edge, too."""
+    net = Graph()
+    x = net.parameter("x", "f32", (9,))
+    body = net.body()
+    part, count = body.parameter("part", "f32", (1,)), body.parameter("count", "i64", ())
+    more = body.result(body.apply("Relu", part, name="more"), "more_result")
+    after = body.apply("Add", count, body.constant(np.int64(step)), name="after")
+    result = body.result(after, "after_result")
+    small = body.apply("Less", after, body.constant(np.int64(bound)), element_type="boolean", name="small")
+    goes_on = body.result(small, "small_result")
+    start = net.constant(np.int64(2), name="start")
+    entries = [replace(sliced(x, part, 0, **cut), back=more), carried(start, count, result)]
+    net.result(net.loop("counts", body, -1, True, entries, [last(result)], goes_on)[0])
+    return net.read(folder)
+
+
+@pytest.mark.parametrize("view", ["model", "rolled", "ports", "unrolled"])
+def test_every_view_says_what_has_no_effect_and_what_the_condition_allows(view: str, tmp_path: Path) -> None:
+    """after = 5, 8, 11 in iterations 0, 1, 2; the last is not below 11."""
+    inputs = {"x": np.ones(9, np.float32)} if view == "unrolled" else None
+    made = draw(counting(tmp_path, 11, 3), inputs, view=view)
+    lines = {line for frame in made.figure.clusters for line in frame.lines} | set(made.figure.facts)
+    assert "no limit but its condition: at most 3 iterations (count + 3 < 11)" in lines
+    no_effect = "back edge more_result → part has no effect: the Parameter is sliced, so each iteration gets its slice"
+    assert no_effect in lines
+    if view != "unrolled":
+        assert [edge.kind for edge in made.figure.edges if edge.kind is EdgeKind.NO_EFFECT] == [EdgeKind.NO_EFFECT]
+        assert 'class="cross"' in made.text("svg")
+
+
+def test_a_figure_says_where_the_rule_books_differ(tmp_path: Path) -> None:
+    figure = draw(counting(tmp_path, 11, 3, start=1), view="rolled").figure
+    assert any("has start 1" in line and "OpenVINO" in line for line in figure.clusters[0].lines)
+    plain = draw(counting(tmp_path, 11, 3), view="rolled").figure
+    assert not any("OpenVINO" in line for line in plain.clusters[0].lines)
