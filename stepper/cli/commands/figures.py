@@ -147,12 +147,7 @@ def _figure(entry: Mapping[str, Any], where: str, folder: Path) -> ListedFigure:
     if not isinstance(model, str) or not model:
         raise UsageError(f'{where}: needs a model, such as model = "model.xml"')
     frames = entry.get("frames")
-    if frames is not None and file is not None:
-        raise UsageError(f"{where}: frames is the folder that is written; leave out file")
-    file = frames if frames is not None else file
-    files = [f"{name}.svg"] if file is None else [file] if isinstance(file, str) else file
-    if not isinstance(files, list) or not files or not all(isinstance(one, str) and one for one in files):
-        raise UsageError(f'{where}: file is a path or a list of paths, such as file = ["a.svg", "a.pdf"]')
+    files = _files(name, file, frames, where)
     for one in files:
         if not (folder / one).resolve().is_relative_to(folder):
             raise UsageError(f"{where}: '{one}' is outside of the folder of the file")
@@ -166,6 +161,20 @@ def _figure(entry: Mapping[str, Any], where: str, folder: Path) -> ListedFigure:
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
     return ListedFigure(name, tuple(files), tuple(words), str(entry.get("caption", "")), frames is not None)
+
+
+def _files(name: str, file: Any, frames: Any, where: str) -> list[str]:
+    """Return what is written: files, or the folder of frames."""
+    if frames is not None:
+        if file is not None:
+            raise UsageError(f"{where}: frames is the folder that is written; leave out file")
+        if not isinstance(frames, str) or not frames:
+            raise UsageError(f'{where}: frames is a folder, such as frames = "steps"')
+        return [frames]
+    files = [f"{name}.svg"] if file is None else [file] if isinstance(file, str) else file
+    if not isinstance(files, list) or not files or not all(isinstance(one, str) and one for one in files):
+        raise UsageError(f'{where}: file is a path or a list of paths, such as file = ["a.svg", "a.pdf"]')
+    return files
 
 
 def _words(key: str, value: object, parser: Parser, where: str) -> Iterator[str]:

@@ -112,6 +112,9 @@ def test_a_check_names_what_is_out_of_date_and_where_it_differs_first(
         ('title = "Ports"', "carried = 3", "carried = 3 is not a value"),
         ('title = "Ports"', "title = true", "title takes a value"),
         ("[[figure]]", "[figure", "is not valid TOML"),
+        ('view = "ports"', 'view = "ports"\nframes = "steps"\nfile = "a.svg"', "leave out file"),
+        ('view = "ports"', 'view = "ports"\nframes = ["a", "b"]', "frames is a folder"),
+        ('view = "ports"', 'view = "ports"\nframes = "../steps"', "'../steps' is outside of the folder of the file"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_figure(
