@@ -369,3 +369,23 @@ def test_a_sample_opens_its_value_and_closes_it_again() -> None:
         assert not isinstance(driven.app.screen, ValueScreen)
 
     drive(debugger_of_sample("nested_loop"), script)
+
+
+def test_the_strip_says_of_what_its_numbers_are_the_whole_value_or_one_row() -> None:
+    async def script(driven: Driven) -> None:
+        frame, cursor = driven.state.frame, driven.state.cursor
+        assert frame is not None and cursor is not None
+        value = frame.held(cursor)
+        assert value is not None and value.shape == (1, 16, 64)
+        shown = driven.text("value").splitlines()
+        whole = next(line for line in shown if "of all:" in line).split()
+        row = next(line for line in shown if "how often" in line)
+        assert float(whole[whole.index("min") + 1]) == pytest.approx(value.min(), abs=5e-3)
+        assert float(whole[whole.index("max") + 1]) == pytest.approx(value.max(), abs=5e-3)
+        words = row.split()
+        assert words[2:5] == ["in", "row", "[0,0]"]
+        assert float(words[5]) == pytest.approx(value[0, 0].min(), abs=5e-3)
+        assert float(words[-1]) == pytest.approx(value[0, 0].max(), abs=5e-3)
+        assert value.max() != value[0, 0].max(), "else nothing would be told apart"
+
+    drive("date_normaliser", script, size=(200, 60), lines=("goto Add_4@7",))
