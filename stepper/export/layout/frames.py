@@ -229,8 +229,10 @@ class _Framing:
         """Return how far columns move to the right, and the width of the frame; all columns are then its own."""
         wires = (*self.above, *self.below)
         used = [lane.column for lane in self.lanes] + [wire.column for wire in wires]
+        asides = [wire.port for wire in self.above if wire.port is not None and not wire.ends]
+        named = max((columns(port.words[0], SMALL_SIZE) + 1 for port in asides if port.words), default=0)
         begin, end = (
-            min([0, *(column - 1 for column in used)]),
+            min([0, *(column - 1 for column in used), *(wire.column - named for wire in self.above if not wire.ends)]),
             max([self.content.drawing.width, *(c + 2 for c in used)]),
         )
         if self.ended is not None:
@@ -380,10 +382,10 @@ class _Framing:
         column = wire.column
         for words in wire.port.words if wire.port is not None else ():
             room = columns(words, SMALL_SIZE)
-            if column - 1 - room >= free:
+            if column - 1 - room >= free + bool(free):
                 self.drawing.texts.append(Text(column - 0.6, row, words, "small", "end"))
                 return column + 1
-            if column + 2 + room <= after - 1:
+            if column + 2 + room <= after - 2:
                 self.drawing.texts.append(Text(column + 1.6, row, words, "small", "start"))
                 return column + 3 + room
         return column + 1

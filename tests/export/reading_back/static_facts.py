@@ -409,7 +409,8 @@ def _outside_of_body(drawing: Drawing, graph: Graph, layer: Layer) -> Iterator[s
             if outside in drawing.boxes and (outside, box_of[entry.inner]) not in joins:
                 yield f"no wire from {outside} to {box_of[entry.inner]}"
         for entry in body.outputs:
-            if entry.port is not None and (box_of[entry.inner], f"out{entry.port}") not in joins:
+            is_read = any((layer.id, entry.port) in one.sources for one in graph.layers.values())
+            if is_read and (box_of[entry.inner], f"out{entry.port}") not in joins:
                 yield f"no wire from {box_of[entry.inner]} to output {entry.port}"
     for id, box in drawing.boxes.items():
         if id.startswith("in") and id[2:].isdigit():
