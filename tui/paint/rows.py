@@ -94,8 +94,10 @@ def number(value: float | bool | None, width: int = 6) -> str:
 def few_digits(value: float, digits: int) -> str:
     """Return a number rounded to so many digits: with three as everywhere, with fewer where that is shorter."""
     usual = number(value)
-    short = _short_exponent(f"{value:.{digits}g}") if digits < 3 and math.isfinite(value) else usual
-    return min(usual, short, key=len)
+    if digits >= 3 or not math.isfinite(value):
+        return usual
+    rounded = f"{value:.{digits}g}"
+    return min(f"{float(rounded):g}", usual, _short_exponent(rounded), key=len)
 
 
 def _short_exponent(text: str) -> str:
@@ -154,8 +156,11 @@ def shortened(row: Row, width: int) -> Row:
         return row
     found: Row = []
     left = width
-    for text, token in row:
+    for place, (text, token) in enumerate(row):
         if len(text) >= left:
+            rest = [(text[max(left - 1, 0) :], token), *row[place + 1 :]]
+            if not any(part.strip() or tone for part, tone in rest):
+                return [*found, (text[:left], token)]
             cell: Cell = (f"{text[: max(left - 1, 0)]}…" if left > 0 else "", token)
             return [*found, cell]
         found.append((text, token))

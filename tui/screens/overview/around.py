@@ -36,7 +36,7 @@ def before(overview: Overview, letters: Letters, room: int, *, short: bool) -> R
         rest: Row = [(f"{_BETWEEN[0]}{more} more {_plural('input', more)}", "dim")]
         part = _port(port, letters.get(place, ()), max(min(60, room - 56), 12), short=short)
         if place and width_of([*row, *part, *into, *rest]) > room:
-            row += rest
+            row += rest if width_of([*row, *rest]) <= room else [(f" +{more}", "dim")]
             break
         row += [*([_BETWEEN] if place else []), *part]
     if width_of([*row, *into]) > room:
