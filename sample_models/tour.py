@@ -53,7 +53,7 @@ STEPS: Final = (
         ("N", ":set key[0,3] = 80"),
         ("A  branch original", "now branch edit-1", "the edit", "changed in 4 of 12 rows"),
     ),
-    Step("end", ("0",), ("edit-1, edited*", "no NaN, no Inf", "12 iterations of 12")),
+    Step("end", ("0",), ("now branch edit-1", "edited*", "no NaN, no Inf", "12 iterations of 12")),
 )
 
 

@@ -368,6 +368,10 @@ class RowPicture:
             return [truth(verdicts_of(history, axis), rare=True), *blank]
         return [texts(self.labels, history, axis), *blank]
 
+    def is_readable(self, height: int, room: int) -> bool:
+        """True unless letters stand for numbers and there is no line, or not room enough in it, to say for which."""
+        return self.form is not Form.CATEGORIES or (height > 1 and len(self.note(room)) <= room)
+
     def note(self, room: int) -> str:
         """Return the scale in words, its numbers with as many digits as have room; empty where there is none."""
         if self.scale is not None:

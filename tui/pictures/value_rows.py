@@ -166,19 +166,18 @@ def _drawn(
 ) -> tuple[list[list[Strip]], list[str]]:
     """Return the strips of each line, and what is said of the scale and of how many numbers share a line."""
     way, values = looks.way(one.key), one.values
-    room = columns.picture
+    room, letters = columns.picture, columns.name - width_of([one.glyph]) - 1
     lines: list[list[Strip]] = [[] for _ in range(height)]
     notes: list[str] = []
     if values is not None:
         histories = [values, *(other for other in one.shared if other.elements == values.elements)]
         drawn = RowPicture(histories, axis, None, one.labels, way, looks.kind(one.key))
-        if drawn.form is Form.CATEGORIES and height == 1:  # no room to say what the letters mean
+        if not drawn.is_readable(height, letters):
             drawn = RowPicture(histories, axis, Form.BARS, (), way, looks.kind(one.key))
         words = _in_words(values, axis, one.made, room) if drawn.form in (Form.BARS, Form.CATEGORIES) else []
         if words:
             return [words, *lines[1:]], []
         lines = drawn.lines(values, axis, height, palette)
-        letters = columns.name - width_of([one.glyph]) - 1
         notes = [drawn.note(letters)]
         if drawn.form is Form.PICTURE:
             notes.append(unit_text(values, height, way, letters, is_plain=palette.look.plain))

@@ -77,6 +77,8 @@ def _draw(shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palett
         scale = ScaleKind.LOG
     is_growth = line.part is LinePart.GROWTH
     drawn = RowPicture(histories, shown.axes[0], Form.TRUTH if is_growth else line.form, line.labels, way, scale)
+    if not drawn.is_readable(height, letters):
+        drawn = RowPicture(histories, shown.axes[0], Form.BARS, (), way, scale)
     found: list[list[Strip]] = [[] for _ in range(height)]
     for run, axis in zip(shown.runs, shown.axes, strict=True):
         history = card.history(line, run)

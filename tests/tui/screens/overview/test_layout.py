@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from stepper.tensors.pictures import BarScale, Scale, ScaleKind
+from stepper.tensors.histories import ValueHistory
+from stepper.tensors.pictures import BarScale, Form, Scale, ScaleKind
 from tui.pictures.axis import ENTERED, nested, plain, ruler
-from tui.pictures.drawing import Strip, bar_scale_text, fitting_number, laid, reduced, scale_text
+from tui.pictures.drawing import RowPicture, Strip, bar_scale_text, fitting_number, laid, reduced, scale_text
 from tui.pictures.heights import Want, heights
 
 ROOMS = (40, 60, 101, 140)
@@ -145,3 +146,14 @@ def test_a_scale_says_that_it_is_logarithmic_before_it_has_all_its_digits() -> N
     assert scale_text(signed, 11) == "±4.95e6 log" and scale_text(signed, 10) == "±5e6 log"
     bars = BarScale(9.0, 265727.0, log=True)
     assert [bar_scale_text(bars, room) for room in (17, 13, 11)] == ["9 to 265727 log", "9–265727 log", "9–2.7e5 log"]
+
+
+@pytest.mark.parametrize(("height", "room"), [(1, 40), (3, 12)])
+def test_letters_stand_for_numbers_only_where_it_is_said_for_which(height: int, room: int) -> None:
+    numbers = np.array([10, 2, 0, 2, 6, 10, 1, 1, 10, 2, 0, 1] * 3, float)
+    spans = np.stack([np.arange(len(numbers)), np.arange(len(numbers)) + 1], axis=1)
+    history = ValueHistory("i64", (1,), len(numbers), is_whole=True, spans=spans, numbers=numbers.reshape(1, -1, 1))
+    drawn = RowPicture([history], plain(len(numbers), len(numbers) + 4, 1), Form.CATEGORIES)
+    assert drawn.note(room).count("=") == len(set(numbers.tolist()))
+    assert not drawn.is_readable(height, room)
+    assert drawn.is_readable(2, 60)
