@@ -34,7 +34,7 @@ from tui.screens.moments.spread import SpreadGrid
 from tui.screens.timeline.bar import TimelineBar
 from tui.state import State
 
-_LEAST_SPARE: Final = 12
+_LEAST_SPARE: Final = 8
 """Rows below the list of operations from which on the selected value is drawn there."""
 TABS: Final = {"body": "graph", "ops": "operations", "value": "value", "loop": "edges", "time": "timeline"}
 """Each tab and the pane that has the focus in it."""
@@ -72,10 +72,11 @@ class MainScreen(DebugScreen):
     MainScreen #pair.above { display: none; }
     MainScreen #tabs { display: none; }
     MainScreen .hidden, MainScreen.-huge.-tall #node.hidden { display: none; }
-    MainScreen.-ascii #pair { border-top: ascii $foreground 14%; }
+    MainScreen.-ascii #pair, MainScreen.-ascii #spare { border-top: ascii $foreground 14%; }
     MainScreen.-tiny #tabs { display: block; }
     MainScreen.-tiny #columns > * { display: none; width: 1fr; border-left: none; }
     MainScreen.-tiny #frames { display: none; }
+    MainScreen.-tiny #left, MainScreen.-tiny #middle, MainScreen.-tiny #right { padding-top: 0; }
     MainScreen.-tiny.tab-ops #left { display: block; }
     MainScreen.-tiny.tab-body #middle { display: block; }
     MainScreen.-tiny.tab-value #middle { display: block; }
@@ -170,19 +171,20 @@ class MainScreen(DebugScreen):
         pair.set_class(centre == "moments", "above")
 
     def _fill_left(self) -> None:
-        """Put the selected value below a short list of operations on a large screen."""
-        if not (self.has_class("-huge") or self._has_spare):
+        """Put the selected value below a short list of operations."""
+        frame, height = self.host.state.frame, self.query_one("#left").size.height
+        if not self._has_spare and (frame is None or len(frame.layers) > height):
             return
         listed, frames = self.query_one(Operations), self.query_one(Frames)
-        tall = self.query_one("#left").size.height - frames.outer_size.height - listed.count(listed.size.width) - 2
+        tall = height - frames.outer_size.height - listed.count(listed.size.width) - 2
         found = self.query("#spare")
-        if not found and tall >= _LEAST_SPARE and self.has_class("-huge"):
+        if not found and tall >= _LEAST_SPARE:
             from tui.screens.main.spare import SelectedValue  # what the first picture does not need
 
             self.adopt(SelectedValue(self.host, id="spare"), self.query_one("#left"))
             self._has_spare = True
         for spare in found:
-            spare.display = self.has_class("-huge") and tall >= _LEAST_SPARE
+            spare.display = tall >= _LEAST_SPARE
             if spare.display and spare.styles.height != Scalar.from_number(tall):
                 spare.styles.height = tall
 

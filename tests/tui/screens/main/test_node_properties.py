@@ -76,7 +76,7 @@ def test_below_a_short_list_of_a_large_screen_is_the_selected_value_over_the_ite
         pane.changed()
         assert "numerator_now over" in "".join(text for text, _ in pane.visible_lines(*pane.size)[0])
         await driven.press("u")
-        assert not driven.pane("spare").display or driven.pane("spare").size.height >= 11
+        assert not driven.pane("spare").display or driven.pane("spare").size.height >= 7
 
     drive("rwkv_overflow", script, lines=("run-to wkv@5",), size=(200, 60))
 
