@@ -174,7 +174,8 @@ def _too_large(room: PageRoom, size: Size) -> str:
         return f"the figure does not fit {told}. Draw a part of it (--only, --hide, --loop), or --preset docs"
     return (
         f"the figure does not fit into {room.width:,.0f} pixels ({room.width / MILLIMETRE:.0f} mm) with readable "
-        f"letters; the least width is {math.ceil(width):,} pixels ({math.ceil(width / MILLIMETRE)} mm)"
+        f"letters; the least width is {math.ceil(width):,} pixels ({math.ceil(width / MILLIMETRE)} mm). "
+        "--around OP draws a part of it, --view ports a list"
     )
 
 

@@ -224,10 +224,10 @@ class _PageLayout:
         y += space
         with self._made_in(self.book.count, known=True):
             y = self._headline(y)
-        y = self._invariants(y)
         above = self.tear_top = y
         for lane in self.book.sliced:
             y = self._strip(lane, y, above=True)
+        y = self._invariants(y)
         y = self._numbers(y)
         top = y
         if not self.book.sliced:
