@@ -158,6 +158,7 @@ _COMPLETERS: Final[Mapping[str, Completer]] = MappingProxyType({
     "shape": lambda parsed_args, **_: [f"{name}=" for name in _in_model(parsed_args, _inputs)],
     "loop": lambda parsed_args, **_: _in_model(parsed_args, _loops),
     "addresses": _addresses,
+    "diff": _files(words=("openvino", "onnx", "onnxruntime")),
     "at": _addresses,
     **dict.fromkeys(("highlight", "around", "begin", "end", "detail", "why"), _addresses),
     "breaks": _breaks,

@@ -305,6 +305,8 @@ def _add_export(export: Parser) -> None:
         "--from", dest="begin", metavar="OP", help="with --to: draw the operations on all ways from here to there alone"
     )
     add("--to", dest="end", metavar="OP", help="where these ways end")
+    diff = "draw where the run and another one part: a recording, another model, an .npz, openvino, onnx, onnxruntime"
+    add("--diff", metavar="RUN", help=diff)
     add("--detail", metavar="OP", help="draw the whole small, and the neighbourhood of an operation large beside it")
     add(
         "--preset",

@@ -31,6 +31,8 @@ from stepper.export.options import (
     TimeDirection,
     ValueDetail,
 )
+from stepper.export.parting.comparing import compared
+from stepper.export.parting.states import compared_with
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, PAGE_WIDTH, textbook_page
@@ -117,12 +119,17 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     limits = {} if view is FigureView.STORY else _condition_limits(model)
     content = replace(request.content, model=model, limits=limits)
     request = _on_page(replace(request, view=view, content=content))
+    request = compared(model, machine, request)
 
     def make(content: FigureContent) -> Picture:
         asked = replace(request, content=content)
         if zoom is None:
-            return _told(_picture(model, machine, asked), request)
-        return _told(zoomed(model, _picture(model, machine, prepared(model, asked, zoom, view)), zoom), request)
+            made = _picture(model, machine, asked)
+        else:
+            made = zoomed(model, _picture(model, machine, prepared(model, asked, zoom, view)), zoom)
+        if content.differences is not None:
+            made = replace(made, figure=compared_with(made.figure, content.differences))
+        return _told(made, request)
 
     return fitted(make, request)
 

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
+from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.story.facts import Story, story_data
 from stepper.element_types import Array
+from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import UsageError
 from stepper.export.drawing.shapes import PageDrawing
@@ -38,7 +40,8 @@ class FigureRequest(Struct, frozen=True):
     for one of the figure. `direction` of iterations: RIGHT is the figure of textbooks (None: that on paper and slides,
     else DOWN). `preset` is the kind of page that the figure has to fit. `title` stands above ("": nothing, None: what
     is drawn), `caption` is text for those who do not see the figure, before what it says itself; `legend`: lines and
-    boxes are explained. `zoom` is the part that is drawn. `in_steps`: a run is wanted iteration by iteration; `pace`
+    boxes are explained. `zoom` is the part that is drawn, `beside` makes the run with which ours is
+    compared. `in_steps`: a run is wanted iteration by iteration; `pace`
     has an SVG play the steps, each for so many seconds; an HTML page is `embedded` in another one: without heading and
     facts. `warn` gets sentences that a user should read.
     """
@@ -58,6 +61,7 @@ class FigureRequest(Struct, frozen=True):
     legend: bool = True
     layout: LayoutEngine = LayoutEngine.OWN
     zoom: Zoom | None = None
+    beside: Callable[[Machine], ReferenceValues] | None = None
     in_steps: bool = False
     pace: float | None = None
     embedded: bool = False

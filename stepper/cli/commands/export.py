@@ -10,10 +10,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
-from stepper.cli.options.engine import is_usual, opened_model, partner_of
+from stepper.cli.options.engine import fallback_of, is_usual, opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import say
+from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, given_away
 from stepper.engine.machine import Machine
@@ -152,6 +153,7 @@ def _subject(options: argparse.Namespace) -> Subject:
     if not options.input and options.inputs is None and model.graph.parameters:
         return opened, None
     inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    options.bound_inputs = inputs
     states = given_states(model, options.state, options.states)
     return opened, lambda: _machine(opened, inputs, states, options)
 
@@ -167,6 +169,7 @@ def _recorded(options: argparse.Namespace) -> Subject:
         inputs = bound_inputs(model, dict(enumerate(recording.inputs().values())))
         options.rules = recording.origin.rules
         options.partner = OpenVINOPartner.described(recording.origin.engine, options.extension)
+        options.bound_inputs = inputs
         states = recording.states()
     return opened, lambda: _machine(opened, inputs, states, options)
 
@@ -256,6 +259,7 @@ def _request(
         direction=None if options.direction is None else TimeDirection(options.direction),
         preset=None if options.preset is None else Preset(options.preset),
         zoom=zoom,
+        beside=None if options.diff is None else lambda run: _reference(run, options),
         caption=options.caption,
         legend=options.legend == "on",
         layout=LayoutEngine(options.layout),
@@ -277,6 +281,14 @@ def _check_run(view: FigureView, machine: Callable[[], Machine] | None) -> None:
         raise UsageError(f"--view {view} has no steps; they are those of --view unrolled or rolled")
     if machine is None:
         raise UsageError("steps are those of a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
+
+
+def _reference(run: Machine, options: argparse.Namespace) -> ReferenceValues:
+    """Return the run that --diff names."""
+    from stepper.compare.references.debugger import debug_reference  # loads what compares
+
+    partner = fallback_of(options)
+    return debug_reference(options.diff, run, options.bound_inputs, None, options.model, partner, option="--diff")
 
 
 def _zoom(model: Model, options: argparse.Namespace) -> Zoom | None:

@@ -44,19 +44,20 @@ def debug_reference(
     runtime: Runtime | None = None,
     source: str = "",
     partner: Partner | None = None,
+    option: str = "--reference",
 ) -> ReferenceValues:
     """Return the reference that a user names for a run: another model, openvino, onnx, a recording, an .npz; else
     UsageError.
 
     `runtime` is OpenVINO's device and precision, `source` our model's file as the user named it, `partner` what
-    computes operations of another model that have no kernel.
+    computes operations of another model that have no kernel, `option` what messages call it by.
     """
     compiled = machine.compiled
     if is_model_path(text):
         return ModelValues(compiled, open_model(text), inputs, text, partner, machine.initial_states)
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
-    reference = open_reference(text, compiled, inputs, runtime, source, option="--reference")
+    reference = open_reference(text, compiled, inputs, runtime, source, option=option)
     return PlacedValues(reference, compiled) if isinstance(reference, PlacedRun) else ValuesOfRun(reference)
 
 

@@ -159,6 +159,13 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("panel", fill="page"),
     _rule("region sight", fill="none", stroke="now-edge", stroke_width="1.6"),
     _rule("sight", stroke_width="0.8"),
+    # two runs: where they part, what differs, what is the same
+    _rule("box", "parts", fill="mark", stroke="mark", stroke_width="3"),
+    _rule(_TEXTS, "parts", fill="page"),
+    _rule("box", "differs mended", fill="box", stroke="mark", stroke_width="2.6"),
+    _rule("box", "mended", stroke="out-edge"),
+    _rule("box", "alike", fill="body", stroke="body-edge", stroke_width="1"),
+    _rule(_TEXTS, "alike", fill="quiet"),
     _rule("box", "highlighted", fill="now", stroke="now-edge", stroke_width="3"),
     _rule("frame", "highlighted", stroke="now-edge", stroke_width="3"),
     _rule("box frame wire", "far", stroke_width="0.6"),  # the overview beside a detail
@@ -210,7 +217,10 @@ def classes_of(shape: FigureNode | Cluster) -> str:
     """Return the classes of a box or a frame."""
     role = f" {shape.role}" if isinstance(shape, FigureNode) and shape.role else ""
     ground = " nested" if isinstance(shape, Cluster) and shape.level % 2 else ""
-    return f"{shape.kind}{role}{ground}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
+    state = f" {shape.state}" if isinstance(shape, FigureNode) and shape.state else ""
+    return (
+        f"{shape.kind}{role}{ground}{state}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
+    )
 
 
 def properties_of(shape: str, groups: str, colours: Palette) -> dict[str, str]:

@@ -19,6 +19,7 @@ from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.operands import constant_text, operands_text
 from stepper.export.loops.frame_ports import FramePorts
 from stepper.export.options import ConstantStyle, ValueDetail
+from stepper.export.parting.states import over_all
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
 from stepper.ops.operands import shape_text
@@ -183,7 +184,7 @@ class FigureBuilder(Struct):
             lines = (*lines, "Parameter → Concat → Result")
         computed_by = self.content.computed_by(graph, node.layers)
         label, name = self._words(graph, node)
-        return FigureNode(
+        made = FigureNode(
             id=id,
             kind=node.kind,
             label=label,
@@ -194,6 +195,8 @@ class FigureBuilder(Struct):
             computed_by=computed_by,
             highlighted=self.content.highlights(graph, node.layers),
         )
+        found = self.content.differences
+        return made if found is None else over_all(made, graph, node, found)
 
     def _words(self, graph: Graph, node: DrawnNode) -> tuple[str, str]:
         """Return the label of a box, and the name below it where the label is a formula."""

@@ -11,6 +11,7 @@ from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
 from stepper.export.figures.drawn_graph import FoldingOptions
 from stepper.export.options import BlockStyle, ConstantStyle, ValueDetail
+from stepper.export.parting.run_differences import RunDifferences
 from stepper.ir.model import Graph, Layer, Model
 from stepper.name_patterns import Pattern, PatternError, regex
 
@@ -30,7 +31,7 @@ class FigureContent(Struct, frozen=True):
     carry. What is not shown is drawn as a group that says how many operations it stands for. `elsewhere` says what is
     not computed here; such boxes have a mark. Constants that are drawn inline or as boxes are read from `model`. Of
     `blocks` that repeat each is drawn, or one (None: one in a large figure). `limits` are those that conditions imply,
-    by id() of the graph and by the loop's id in it.
+    by id() of the graph and by the loop's id in it; `differences` are those from another run.
     """
 
     depth: int = 1
@@ -44,6 +45,7 @@ class FigureContent(Struct, frozen=True):
     limits: Mapping[tuple[int, int], ConditionLimit] = field(default_factory=dict)
     fold_accumulators: bool = True
     blocks: BlockStyle | None = None
+    differences: RunDifferences | None = None
     elsewhere: Elsewhere = field(default_factory=dict)
 
     def limit_of(self, graph: Graph, loop: Layer) -> ConditionLimit | None:

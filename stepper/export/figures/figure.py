@@ -112,6 +112,16 @@ class PortRole(StrEnum):
     CONDITION = "condition"
 
 
+class ValueState(StrEnum):
+    """State of a value beside another run: there the two part, it differs, it is finite here alone, it is the same."""
+
+    NONE = ""
+    PARTS = "parts"
+    DIFFERS = "differs"
+    MENDED = "mended"
+    ALIKE = "alike"
+
+
 class Thumbnail(Struct, frozen=True):
     """A tensor as a small picture: rows of shades from 0 to 1 (None: not finite); one row alone is a sparkline."""
 
@@ -133,7 +143,7 @@ class FigureNode(Struct, frozen=True):
 
     `name` is that of an operation whose label is a formula: `half` of `Divide(·, 2)`.
     `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
-    `role` is that of a Parameter or Result that is drawn in a way of its own.
+    `role` is that of a Parameter or Result that is drawn in a way of its own, `state` that beside another run.
     """
 
     id: str
@@ -149,6 +159,7 @@ class FigureNode(Struct, frozen=True):
     idle: bool = False
     computed_by: tuple[str, ...] = ()
     role: PortRole = PortRole.NONE
+    state: ValueState = ValueState.NONE
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from stepper.engine.roles import output_role, roles_of
 from stepper.export.figures.builder import DrawnBox
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.figure import Cluster, FigureNode, NodeKind, Thumbnail
+from stepper.export.figures.figure import Cluster, FigureNode, NodeKind, Thumbnail, ValueState
 from stepper.export.figures.inner_activations import is_idle
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summaries
 from stepper.export.figures.value_summaries import ValueSummary, thumbnails, value_lines
 from stepper.export.options import ValueDetail
+from stepper.export.parting.states import in_iteration
 from stepper.ir.model import Layer, Source
 from stepper.wording import counted
 
@@ -51,7 +52,7 @@ class IterationLabels:
         """Return a box in an iteration."""
         prefix = _prefix(tail)
         if is_idle(prefix, trace.sides):
-            return replace(node, lines=(), highlighted=False, idle=True)
+            return replace(node, lines=(), highlighted=False, idle=True, state=ValueState.NONE)
         if _is_often(prefix):
             return node
         own = prefix == ""
@@ -65,13 +66,15 @@ class IterationLabels:
         if value is not None and source is not None and len(layers) == 1:
             lines += value_lines(value, self.content.values)
             picture = self.pictures.get((trace.number, source.layer, source.output)) if own else None
-        return replace(
+        made = replace(
             node,
             lines=tuple(lines),
             marks=_marks(self._marked(values), layers) if layer.type != "Result" else (),
             thumbnail=picture,
             highlighted=self.content.highlights(box.graph, layers, trace.number),
         )
+        found, numbers = self.content.differences, (*self.trace.around, trace.number)
+        return made if found is None else in_iteration(made, box.graph, box.node, found, numbers)
 
     def _marked(self, values: Summaries) -> Marks:
         """Return the marks of the values that have some, found once for all boxes of an iteration."""

@@ -57,7 +57,11 @@ def selected(figure: Figure, kept: Collection[str], *, marked: bool, bright: Col
         nodes=tuple(found),
         edges=tuple(edges),
         clusters=tuple(
-            replace(frame, highlighted=frame.highlighted or frame.id in bright, ports=_ports(frame, kept))
+            replace(
+                frame,
+                highlighted=frame.highlighted or frame.id in bright,
+                ports=_ports(frame, kept, () if marked else edges),
+            )
             for frame in figure.clusters
             if frame.id in frames
         ),
@@ -84,10 +88,17 @@ def _frames(figure: Figure, kept: Collection[str]) -> Mapping[str, Cluster]:
     return {cluster.id: cluster for cluster in figure.clusters if cluster.id in ids}
 
 
-def _ports(frame: Cluster, kept: Collection[str]) -> tuple[FramePort, ...]:
-    """Return the ports that lead to what stays, or from it."""
+def _ports(frame: Cluster, kept: Collection[str], edges: Sequence[FigureEdge]) -> tuple[FramePort, ...]:
+    """Return the ports that lead to what stays, or from it; where there are edges, those that these go through."""
+    through = {(edge.source, edge.leaves, True) for edge in edges} | {
+        (edge.target, edge.enters, False) for edge in edges
+    }
     left = ((port, tuple(end for end in port.ends if end in kept)) for port in frame.ports)
-    return tuple(replace(port, ends=ends) for port, ends in left if ends)
+    return tuple(
+        replace(port, ends=ends)
+        for port, ends in left
+        if ends and (not edges or any((end, port.index, port.is_output) in through for end in ends))
+    )
 
 
 def _stays(end: str, kept: Collection[str], frames: Collection[str]) -> bool:

@@ -46,7 +46,7 @@ def prepared(model: Model, request: FigureRequest, zoom: Zoom, view: FigureView)
     if zoom.depth is not None:
         depth = max(depth if zoom.kind is not ZoomKind.BETWEEN else 0, zoom.depth)
     highlight = content.highlight
-    if highlight is None and zoom.kind is not ZoomKind.BETWEEN:
+    if highlight is None and zoom.kind is not ZoomKind.BETWEEN and content.differences is None:
         highlight = Highlight(zoom.place.graph, zoom.place.layer.id, zoom.place.iteration)
     iterations = request.iterations
     number = next((place.iteration for place in zoom.places if place.iteration is not None), None)

@@ -1,0 +1,160 @@
+"""Figures of two runs: where they part, and both values with their difference, against numpy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.cli import main
+from stepper.compare.references.debugger import debug_reference
+from stepper.engine.compiler import compile_model
+from stepper.engine.inputs import bind_inputs
+from stepper.engine.machine import Machine
+from stepper.export.exporter import picture
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.figure import Figure, FigureNode, NodeKind, ValueState
+from stepper.export.options import FigureView
+from stepper.export.picture import FigureRequest
+from stepper.ir.model import Model
+from tests.models import Graph, carried, last
+
+ITERATIONS, PARTED = 12, 5
+START = np.array([1.0, 2.0, 4.0], np.float32)
+
+
+def net(folder: Path, growth: float, *, root: bool = False) -> Path:
+    """x += 1; then, from iteration 5 on, x *= growth (the power of growth by a switch); its root is beside it."""
+    model = Graph()
+    start, body = model.parameter("start", dims=[3]), model.body()
+    number, x = body.parameter("number", "i64", [1]), body.parameter("x", dims=[3])
+    more = body.apply("Add", x, body.constant(np.float32(1)), name="more")
+    late = body.apply("GreaterEqual", number, body.constant(np.int64(PARTED)), type="boolean", name="late")
+    switch = body.apply("Convert", late, type="f32", dims=[1], name="switch", destination_type="f32")
+    factor = body.apply("Power", body.constant(np.float32([growth])), switch, name="factor")
+    grown = body.apply("Multiply", more, factor, name="grown")
+    shifted = body.apply("Subtract", grown, body.constant(np.float32([-9 if root else 99])), name="shifted")
+    rooted = body.result(body.apply("Sqrt", shifted, name="rooted"), "rooted_result")
+    end = body.result(grown, "x_next")
+    out, roots = model.loop(
+        "steps", body, ITERATIONS, True, [carried(start, x, end)], [last(end), last(rooted)], None, number
+    )
+    model.result(out, "y")
+    model.result(roots, "z")
+    folder.mkdir()
+    return model.write(folder)
+
+
+def numpy_values(growth: float) -> list[np.ndarray]:
+    found, x = [], START
+    for number in range(ITERATIONS):
+        x = (x + np.float32(1)) * np.float32(growth if number >= PARTED else 1)
+        found.append(x)
+    return found
+
+
+def drawn(path: Path, other: str, view: str, **options: object) -> Figure:
+    import stepper
+
+    model: Model = stepper.read_model(path)
+    inputs = bind_inputs(model, {"start": START})
+
+    def machine() -> Machine:
+        return Machine(compile_model(model), inputs)
+
+    request = FigureRequest(
+        view=FigureView(view),
+        content=FigureContent(depth=1 if view != "unrolled" else 0),
+        beside=lambda run: debug_reference(other, run, inputs),
+        **options,  # type: ignore[arg-type]
+    )
+    return picture(model, machine, request).figure
+
+
+def box(figure: Figure, name: str, stage: str = "") -> FigureNode:
+    return next(
+        node for node in figure.nodes if name in (node.name, node.label.split()[-1]) and node.id.startswith(stage)
+    )
+
+
+def test_iterations_have_both_values_and_their_difference(tmp_path: Path) -> None:
+    ours, theirs = net(tmp_path / "a", 2), net(tmp_path / "b", 3)
+    figure = drawn(ours, str(theirs), "unrolled")
+    stages = [frame.id for frame in figure.clusters if frame.kind is NodeKind.ITERATION]
+    assert stages == ["i0", "i4", "i5", "i6", "i11"]
+    a, b = numpy_values(3), numpy_values(2)
+    for stage in stages:
+        number = int(stage[1:])
+        state = ValueState.DIFFERS if number >= PARTED else ValueState.ALIKE
+        found = box(figure, "grown", f"{stage}.")
+        assert found.state is state, stage
+        written = [
+            f"[{' '.join(f'{element:.4g}' for element in value)}]"
+            for value in (b[number], a[number], b[number] - a[number])
+        ]
+        if state is ValueState.ALIKE:
+            assert found.lines == ("f32[3]", written[0], "the same bits")
+        else:
+            assert found.lines == ("f32[3]", written[0], "A: f32[3]", written[1], f"difference {written[2]}")
+    first = [node for node in figure.nodes if node.state is ValueState.PARTS]
+    assert [node.id for node in first] == [box(figure, "factor", "i5.").id] and "first difference" in first[0].lines
+    assert figure.facts[0].endswith("they part at 'factor', iteration 5")
+
+
+@pytest.mark.parametrize("view", ["rolled", "model"])
+def test_a_body_tells_of_all_iterations(tmp_path: Path, view: str) -> None:
+    figure = drawn(net(tmp_path / "a", 2), str(net(tmp_path / "b", 3)), view)
+    late = ITERATIONS - PARTED
+    largest = np.abs(numpy_values(3)[-1] - numpy_values(2)[-1]).max()
+    assert box(figure, "factor").state is ValueState.PARTS
+    assert box(figure, "factor").lines[-3:] == (
+        f"first difference in iteration {PARTED}",
+        f"differs in {late} of 12",
+        "largest difference 1",
+    )
+    assert box(figure, "grown").lines[-2:] == (f"differs in {late} of 12", f"largest difference {largest:.4g}")
+    assert box(figure, "more").lines[-2].startswith(f"differs in {late - 1} of 12")
+    assert (box(figure, "late").state, box(figure, "late").lines[-1]) == (ValueState.ALIKE, "the same bits")
+
+
+def test_what_is_finite_here_alone_is_mended(tmp_path: Path) -> None:
+    mended = drawn(net(tmp_path / "a", 2, root=True), str(net(tmp_path / "b", 2)), "rolled")
+    assert box(mended, "rooted").state is ValueState.MENDED
+    assert any("mended" in line for line in box(mended, "rooted").lines)
+    assert box(mended, "shifted").state is ValueState.PARTS
+    broken = drawn(tmp_path / "b" / "model.xml", str(tmp_path / "a" / "model.xml"), "rolled")
+    assert box(broken, "rooted").state is ValueState.DIFFERS and any(
+        "broken" in line for line in box(broken, "rooted").lines
+    )
+
+
+def test_two_runs_that_are_the_same_say_so_and_views_without_values_refuse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = net(tmp_path / "a", 2)
+    same = drawn(path, str(path), "rolled")
+    assert "compared are the same" in same.facts[0] and all(node.state is not ValueState.PARTS for node in same.nodes)
+    np.savez(tmp_path / "inputs.npz", start=START)
+    words = ["export", str(path), "--diff", str(path), "-q"]
+    assert main([*words, "--view", "rolled"]) == 2
+    assert "--diff compares a run, and a run needs inputs" in capsys.readouterr().err
+    words += ["--inputs", str(tmp_path / "inputs.npz")]
+    assert main([*words, "--view", "ports"]) == 2
+    assert "--diff colours the views model, rolled, unrolled" in capsys.readouterr().err
+    assert main([*words[:2], "--diff", "nothing.npy", *words[4:]]) == 2
+    assert "--diff nothing.npy" in capsys.readouterr().err
+
+
+def test_a_recording_on_other_inputs_is_a_run_to_part_from(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = net(tmp_path / "a", 2)
+    for name, start in (("one", START), ("two", START + 1)):
+        np.savez(tmp_path / f"{name}.npz", start=start)
+    trace, inputs = str(tmp_path / "two.trace"), ("--inputs", str(tmp_path / "one.npz"))
+    assert main(["run", str(path), "--inputs", str(tmp_path / "two.npz"), "--trace", trace]) == 0
+    capsysbinary.readouterr()
+    assert main(["export", str(path), *inputs, "--diff", trace, "--view", "rolled", "--as", "mermaid", "-q"]) == 0
+    text = capsysbinary.readouterr().out.decode()
+    assert "differs in 12 of 12" in text and "largest difference 1" in text
