@@ -73,6 +73,10 @@ def export(
         raise UsageError(
             f"--as {format.name} has all operations; --around, --from and --detail draw a part of a figure"
         )
+    if request.beside is not None and format.subject is not FormatSubject.FIGURE:
+        raise UsageError(
+            f"--as {format.name} is of one run; --diff draws a figure of two, and compare tells them as data"
+        )
     if format.subject is FormatSubject.MODEL:
         written: FileContent = writer_of(format)(model, request)
         return written
