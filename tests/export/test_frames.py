@@ -11,6 +11,8 @@ import pytest
 from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.ir.model import Model
+from tests.export.reading_back import geometry
+from tests.export.reading_back.drawing import Drawing
 from tests.export.runs import sample
 from tests.models import Graph, carried, last, sliced
 
@@ -74,3 +76,21 @@ def test_a_figure_says_where_the_rule_books_differ(tmp_path: Path) -> None:
     assert any("has start 1" in line and "OpenVINO" in line for line in figure.clusters[0].lines)
     plain = draw(counting(tmp_path, 11, 3), view="rolled").figure
     assert not any("OpenVINO" in line for line in plain.clusters[0].lines)
+
+
+def test_without_an_iteration_values_go_straight_through_and_all_outputs_are_drawn() -> None:
+    made = draw(sample("while_loop"), {"start": np.int64(1)}, view="unrolled")
+    figure = made.figure
+    (frame,) = figure.clusters
+    assert frame.idle and "0 iterations, body not run" in frame.lines
+    lines = {node.label: node.lines for node in figure.nodes}
+    assert lines["steps_taken"] == ("output 0: i64[] = 0",) and lines["highest"] == ("output 1: i64[] = 1",)
+    assert lines["numbers"] == ("output 2: i64[0]",)
+    joined = {(edge.source, figure.by_id[edge.target].label): edge.kind for edge in figure.edges}
+    carried_out = {label for (_, label), kind in joined.items() if kind is EdgeKind.CARRIED}
+    assert carried_out == {"number", "steps", "peak", "steps_taken", "highest"}
+    (mark,) = [edge for edge in figure.edges if edge.kind is EdgeKind.ENDS]
+    assert "start_is_not_one" in figure.by_id[mark.source].label and figure.by_id[mark.target].label.endswith(
+        "does not start"
+    )
+    assert list(geometry.faults(Drawing(made.text("svg")))) == []

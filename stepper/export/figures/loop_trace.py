@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from stepper.export.figures.inner_activations import InnerActivations
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.value_summaries import ValueSummary, number_text, summary
 from stepper.export.options import ValueDetail
+from stepper.ops.operands import form_text
 from stepper.recording.options import Iterations
 
 WHOLE: Final = 8
@@ -77,6 +78,7 @@ class LoopTrace(Struct, frozen=True):
     none); `around` are the iterations of the loops around it. `ended` says in a sentence why it ended, or where the run
     `failed`. `controls` are trip count and initial condition where something is connected. `operations` are those
     that the body runs: constant parts and dead ones are none of them. `condition_limit` is what its condition implies.
+    Of a run without iterations `came` and `left` are what its inputs and outputs were, by index.
     """
 
     loop: LoopPath
@@ -91,6 +93,8 @@ class LoopTrace(Struct, frozen=True):
     controls: tuple[ControlInput, ...] = ()
     operations: int = 0
     condition_limit: ConditionLimit | None = None
+    came: Mapping[int, str] = {}
+    left: Mapping[int, str] = {}
 
     @property
     def left_out(self) -> list[tuple[int, int]]:
@@ -146,6 +150,8 @@ class Tracer:
         self._controls: tuple[ControlInput, ...] = ()
         self._done = 0
         self._limit: ConditionLimit | None = None
+        self._outer: Frame | None = None
+        self._came: Mapping[int, str] = {}
         self._kept: list[IterationTrace] = []
         self._open: deque[_Raw] = deque(maxlen=max(1, iterations.tail if iterations is not None else 1))
 
@@ -178,7 +184,9 @@ class Tracer:
             if event.kind is EventKind.ENTERED and entered is None:
                 if self._is_wanted():
                     self._entered, self._around = frame, self._iterations_around()
-                    self._controls = tuple(_controls(frame, self.machine.stack[-2]))
+                    self._outer = self.machine.stack[-2]
+                    self._controls = tuple(_controls(frame, self._outer))
+                    self._came = _told(self._outer, activation.operation.inputs)
             elif event.kind is EventKind.ITERATION and frame is entered:
                 raw = _Raw(activation.iteration, list(frame.values), before, inner)
                 before, inner, self._done = raw.frame_values, InnerActivations(), raw.number + 1
@@ -237,6 +245,8 @@ class Tracer:
             controls=self._controls,
             operations=len(frame.program.operations),
             condition_limit=self._limit,
+            came={} if count else self._came,
+            left={} if count or self._outer is None else _told(self._outer, activation.operation.outputs),
         )
 
     def _summarised(self, raw: _Raw, frame: Frame) -> IterationTrace:
@@ -265,6 +275,17 @@ class Tracer:
             for key, slot in program.slots.items()
             if now[slot] is not None
         }
+
+
+def _told(frame: Frame, slots: Sequence[int]) -> dict[int, str]:
+    """Return type and shape of the values in slots, by their place, and the number of one that is alone."""
+    found = {}
+    for index, slot in enumerate(slots):
+        value = frame.values[slot]
+        if value is not None:
+            number = f" = {number_text(np.asarray(value))}" if np.asarray(value).size == 1 else ""
+            found[index] = f"{form_text(value)}{number}"
+    return found
 
 
 def _controls(frame: Frame, outer: Frame) -> Iterator[ControlInput]:

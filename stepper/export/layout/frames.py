@@ -283,7 +283,8 @@ class _Framing:
         for wire, path in zip((wire for wire in self.above if wire.ends), above, strict=False):
             self._draw_entry(wire, path, rim, top)
         for wire, path in zip(self.below, below, strict=False):
-            self._draw_exit(wire, _flipped(path, bottom + deep - 1), end, top)
+            if wire.ends:
+                self._draw_exit(wire, _flipped(path, bottom + deep - 1), end, top)
         for lane, head, tail in zip(
             self.lanes, above[len(above) - len(lanes) :], below[len(self.below) :], strict=False
         ):
@@ -309,18 +310,17 @@ class _Framing:
         parts += [_vertical(end.column, path.row, top + end.row) for end in wire.ends]
         heads = tuple((end.column, top + end.row) for end in wire.ends if end.has_head)
         downs = tuple((end.column, top + end.row) for end in wire.ends if end.is_frame)
-        line = Polyline(EdgeKind.PORT, tuple(parts), heads, ups=((wire.column, rim),), downs=downs)
+        kind = EdgeKind.CARRIED if self.cluster.idle else EdgeKind.PORT
+        line = Polyline(kind, tuple(parts), heads, ups=((wire.column, rim),), downs=downs)
         self.drawing.lines.append(line)
 
     def _draw_exit(self, wire: _Wire, path: _Path, end: int, top: int) -> None:
-        parts = [_vertical(wire.column, path.begin, end - 1), *path.segments]
-        parts += [_vertical(one.column, top + one.row, path.row) for one in wire.ends]
-        ups = tuple((one.column, top + one.row + 1) for one in wire.ends if one.is_frame)
-        parts = [
-            _vertical(one.column, top + one.row + 1, path.row) if one.is_frame else part
-            for part, one in zip(parts[-len(wire.ends) :], wire.ends, strict=True)
-        ] + parts[: -len(wire.ends)]
-        line = Polyline(EdgeKind.PORT, tuple(parts), (), ups=ups, downs=((wire.column, end - 1),))
+        begins = [(one.column, top + one.row + one.is_frame) for one in wire.ends]
+        parts = [_vertical(column, row, path.row) for column, row in begins]
+        parts += [_vertical(wire.column, path.begin, end - 1), *path.segments]
+        ups = tuple(cell for cell, one in zip(begins, wire.ends, strict=True) if one.is_frame)
+        kind = EdgeKind.CARRIED if self.cluster.idle else EdgeKind.PORT
+        line = Polyline(kind, tuple(parts), (), ups=ups, downs=((wire.column, end - 1),))
         self.drawing.lines.append(line)
 
     def _say_what_joins(self, end: int) -> None:

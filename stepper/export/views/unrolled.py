@@ -18,6 +18,7 @@ from stepper.export.figures.iteration_labels import IterationLabels
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.options import ValueDetail
+from stepper.export.views.not_begun import not_begun_figure
 from stepper.ir.model import InputMapping, OutputMapping, Source
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
@@ -28,6 +29,8 @@ def unrolled_figure(trace: LoopTrace, content: FigureContent, facts: tuple[str, 
 
     `facts` are what the file says of its beginning and its end.
     """
+    if not trace.count and not trace.failed:
+        return not_begun_figure(trace, facts)
     return _Unrolled(trace, replace(content, fold_accumulators=False), facts).figure()
 
 

@@ -55,10 +55,37 @@ class RunFigure:
         for number in self.shown:
             if number < self.count:
                 yield from self._iteration(number)
-        yield from self._inputs()
-        yield from self._carried()
-        yield from self._outputs()
+        if self.count:
+            yield from self._inputs()
+            yield from self._carried()
+            yield from self._outputs()
+        else:
+            yield from self._straight_through()
         yield from self._end()
+
+    def _straight_through(self) -> Iterator[str]:
+        """Without an iteration what is carried leads from its input to the output, and every output is drawn."""
+        wanted = set()
+        for entry in self.body.outputs:
+            if entry.port is None:
+                continue
+            if f"out{entry.port}" not in self.drawing.boxes:
+                yield f"output {entry.port} is not drawn"
+            heads = [one for one in self.body.graph.of("Parameter") if self.layer.carried_from(one.id) == entry.inner]
+            if heads and entry.cut is None:
+                first = min(heads, key=lambda one: self._port_of(one.id))
+                wanted.add((f"{self.layer.id}.n{first.id}", f"out{entry.port}"))
+        for parameter in self.body.graph.of("Parameter"):
+            if self.layer.carried_from(parameter.id) is not None:
+                wanted.add((f"in{self._port_of(parameter.id)}", f"{self.layer.id}.n{parameter.id}"))
+        carried = [one for one in self.drawing.joins if one.kind == "carried" and one.target in self.drawing.boxes]
+        got = {(one.source, one.target) for one in carried}
+        for source, target in sorted(wanted ^ got):
+            yield f"{'no' if (source, target) in wanted else 'a needless'} wire from {source} to {target}"
+
+    def _port_of(self, parameter: int) -> int:
+        entry = self.layer.entry_of(parameter)
+        return 0 if entry is None or entry.port is None else entry.port
 
     def _stack(self) -> Iterator[str]:
         if any(number >= self.count for number in self.shown):

@@ -1,0 +1,122 @@
+"""The figure of a loop of which no iteration ran: an empty frame, straight through it what would have been carried."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from stepper.engine.roles import roles_of
+from stepper.export.figures.builder import loop_label, reader_name
+from stepper.export.figures.figure import (
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    FramePort,
+    NodeKind,
+    PortRole,
+)
+from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.loop_trace import LoopTrace
+from stepper.ir.model import Source
+from stepper.wording import excerpt
+
+_AT_ONCE: Final = "after 0 iterations: does not start"
+
+
+def not_begun_figure(trace: LoopTrace, facts: tuple[str, ...]) -> Figure:
+    """Return the figure of a run without iterations; `facts` are what the file says of the loop."""
+    made = _NotBegun(trace)
+    made.add_carried()
+    made.add_outputs()
+    made.add_mark()
+    frame = Cluster(
+        made.frame,
+        NodeKind.LOOP,
+        loop_label(trace.loop.layer),
+        lines=("0 iterations, body not run",),
+        idle=True,
+        ports=(*made.inputs, *made.outputs),
+    )
+    ended = f"{trace.ended[:1].upper()}{trace.ended[1:]}"
+    return Figure(
+        title=f"{trace.loop.title}, no iteration",
+        description=(
+            f"A run of {trace.loop.title} without iterations. What a back edge would carry goes straight through: the "
+            f"first value is the last one. Concatenated outputs have no pieces. {ended}."
+        ),
+        nodes=tuple(made.nodes),
+        edges=tuple(made.edges),
+        clusters=(frame,),
+        facts=(trace.ended, *facts),
+    )
+
+
+class _NotBegun:
+    """Nodes, edges and ports under construction."""
+
+    def __init__(self, trace: LoopTrace) -> None:
+        self.trace, self.layer, self.outer = trace, trace.loop.layer, trace.loop.outer
+        self.roles, self.body = roles_of(trace.loop.layer), trace.loop.body
+        self.names, self.inner = labels_of(trace.loop.outer), labels_of(trace.loop.body.graph)
+        self.frame = f"c{self.layer.id}"
+        self.nodes: list[FigureNode] = []
+        self.edges: list[FigureEdge] = []
+        self.inputs: list[FramePort] = []
+        self.outputs: list[FramePort] = []
+
+    def add_carried(self) -> None:
+        """Add every carried Parameter with what it begins with."""
+        for entry in self.roles.merged:
+            assert entry.input is not None
+            id = self._inside(entry.parameter)
+            words = ("first value = last value",)
+            label = excerpt(self.inner[entry.parameter])
+            node = FigureNode(id, NodeKind.PARAMETER, label, words, cluster=self.frame, role=PortRole.CARRIED)
+            self.nodes += [node, self._source(entry.input)]
+            self.inputs.append(FramePort(entry.input, (f"input {entry.input}", str(entry.input)), (id,)))
+            self.edges.append(FigureEdge(f"in{entry.input}", id, EdgeKind.CARRIED, enters=entry.input))
+
+    def _inside(self, parameter: int) -> str:
+        return f"{self.layer.id}.n{parameter}"
+
+    def _source(self, index: int) -> FigureNode:
+        source = self.outer.sources[self.layer.id][index]
+        label = f"input {index}" if source is None else excerpt(self.names[source.layer])
+        title = "" if source is None else str(self.outer.by_id[source.layer])
+        return FigureNode(f"in{index}", NodeKind.INPUT, label, (self.trace.came.get(index, ""),), title=title)
+
+    def add_outputs(self) -> None:
+        """Add all outputs with what they became."""
+        carried: dict[int, int] = {}
+        for fed in sorted(self.roles.merged, key=lambda one: one.input or 0):  # the lowest input counts
+            carried.setdefault(self.roles.merged_from[fed.parameter], fed.parameter)
+        for entry in self.body.outputs:
+            if entry.output is None:
+                continue
+            goes_through = entry.slicing is None and entry.result in carried
+            ends = (self._inside(carried[entry.result]),) if goes_through else ()
+            words = (f"output {entry.output}", str(entry.output))
+            self.outputs.append(FramePort(entry.output, words, ends, is_output=True))
+            kind = NodeKind.OUTPUT if entry.slicing is None else NodeKind.CONCATENATION
+            wanted = Source(self.layer.id, entry.output)
+            reader = next((one for one in self.outer.layers if wanted in self.outer.sources[one.id]), None)
+            label = f"output {entry.output}" if reader is None else shortened(reader_name(self.outer, reader), 24)
+            lines = (f"output {entry.output}: {self.trace.left.get(entry.output, '')}",)
+            self.nodes.append(FigureNode(f"out{entry.output}", kind, label, lines))
+            led = FigureEdge(ends[0] if ends else self.frame, f"out{entry.output}", EdgeKind.PIECE, output=entry.output)
+            kind_of_edge = EdgeKind.CARRIED if goes_through else EdgeKind.PIECE
+            self.edges.append(replace(led, kind=kind_of_edge, leaves=entry.output))
+
+    def add_mark(self) -> None:
+        """Add the mark before the frame, and what kept the loop from beginning."""
+        for control in self.trace.controls:
+            if control.value is False or control.value == 0:
+                id = f"in{control.input}"
+                if all(node.id != id for node in self.nodes):
+                    self.nodes.append(replace(self._source(control.input), lines=(control.text,)))
+                self.edges.append(FigureEdge(id, "end", EdgeKind.ENDS))
+                break
+        self.nodes.append(FigureNode("end", NodeKind.END, _AT_ONCE, (shortened(self.trace.ended, 60),)))
