@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Cause, Trigger
+from stepper.debug.causes.reason import Reason as Reason
 from stepper.engine.events import Event, EventKind
 from stepper.engine.frames import Frame, Phase, Snapshot, place
 from stepper.wording import excerpt
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from stepper.engine.program import Operation
 
 _LONGEST_REPR: Final = 300
-
-
-class Reason(StrEnum):
-    """Reason why a movement ended where it did."""
-
-    MOVED = "moved"
-    BREAK = "break"
-    PAUSED = "paused"
-    END = "end of the run"
-    START = "start of the run"
-    NOWHERE = "nothing to move to"
 
 
 class SearchedRange(Struct, frozen=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from stepper.debug.branches.names import ORIGINAL
+from stepper.debug.causes.reason import Reason
 from stepper.debug.moments.moment import MomentKind
-from stepper.debug.stop import Reason
 from tui.keys.keymap import Keymap, Situation, footer, gap_of
 from tui.keys.keys import KEYS
 from tui.paint.links import Destination, LinkText, key_button

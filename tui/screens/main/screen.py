@@ -11,8 +11,8 @@ from textual import events
 from textual.app import ComposeResult
 from textual.css.scalar import Scalar
 
+from stepper.debug.causes.reason import Reason
 from stepper.debug.moments.texts import spread_sentence
-from stepper.debug.stop import Reason
 from tui.keys.keymap import key_for
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from stepper.query.address_resolution import MAIN, Target, address_of
-from stepper.query.address_syntax import Address, Level, Name, NameKind
-
 if TYPE_CHECKING:
     from stepper.engine.program import CompiledModel
     from stepper.ir.model import LayerSite
@@ -21,6 +18,9 @@ def address(card: Card, line: Line | None, run: int, iteration: int, compiled: C
 
 def address_of_site(card: Card, site: LayerSite | None, run: int, iteration: int, compiled: CompiledModel) -> str:
     """Return where an operation of a loop has run in an iteration; the iteration itself for what is none."""
+    from stepper.query.address_resolution import MAIN, Target, address_of  # the first picture has no cursor
+    from stepper.query.address_syntax import Address, Level, Name, NameKind
+
     program = card.program
     if program is None or not program.operations:
         return ""
