@@ -132,7 +132,7 @@ def test_where_there_are_tabs_tab_comes_by_every_pane() -> None:
             focused = driven.app.focused
             assert isinstance(focused, Pane) and focused.id is not None
             seen.append(focused.id)
-            named = driven.text("keys").partition("Tab ")[2].partition("   ")[0]
+            named = driven.text("keys").partition("Tab ")[2].partition("  ")[0]
             await driven.press("tab")
             assert not named or named in (driven.app.front.tab, getattr(driven.app.focused, "name_for_tab", ""))
         assert {"operations", "graph", "loop", "edges", "scans", "time"} <= set(seen)
