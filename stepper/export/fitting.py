@@ -16,6 +16,7 @@ from stepper.export.figures.figure import (
     BACKWARD,
     Arrangement,
     Cluster,
+    EdgeKind,
     Figure,
     FigureEdge,
     FigureNode,
@@ -26,7 +27,7 @@ from stepper.export.figures.legend import legend_of
 from stepper.export.fonts import LABEL_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import FigureLayout
-from stepper.export.options import Preset
+from stepper.export.options import FigureView, Preset
 from stepper.export.picture import FigureRequest, Picture
 
 MILLIMETRE: Final = 96 / 25.4
@@ -56,13 +57,28 @@ class PageRoom(NamedTuple):
 class _Form(NamedTuple):
     """Room for texts: pixels of a line, letters of a label, and whether operations have their own names.
 
-    `lists` is how the lists of a port map stand (None: it is none).
+    `outside`: what is around the frame of a rolled body is drawn. `lists` is how the lists of a port map stand (None:
+    it is none).
     """
 
     line: int
     label: int
     names: bool = True
     lists: Arrangement | None = None
+    outside: bool = True
+
+    @property
+    def left_out(self) -> list[str]:
+        """The parts that are not drawn, in words."""
+        names = [] if self.names else ["names of operations"]
+        return names if self.outside else [*names, "what is outside of the loop"]
+
+
+def _is_for(form: _Form, figure: Figure, request: FigureRequest) -> bool:
+    """True if a form is for such a figure."""
+    if form.lists is not None:
+        return figure.arrangement is Arrangement.PORT_MAP
+    return form.outside or (request.view is FigureView.ROLLED and request.zoom is None)
 
 
 _FORMS: Final = (
@@ -76,7 +92,26 @@ _FORMS: Final = (
     _Form(110, 15, False, lists=Arrangement.PORT_LIST),
     _Form(90, 16, False),
     _Form(70, 13, False),
+    _Form(130, 24, outside=False),
+    _Form(90, 16, False, outside=False),
+    _Form(70, 13, False, outside=False),
 )
+
+
+def _alone(figure: Figure) -> Figure:
+    """Return a rolled body without what is around its frame, which the lines of its Parameters and Results name."""
+    nodes = tuple(node for node in figure.nodes if node.cluster)
+    kept = {*(node.id for node in nodes), *(frame.id for frame in figure.clusters)}
+    ends = {frame.id for frame in figure.clusters if not frame.parent}  # marks on its rim have no port there
+    edges = tuple(
+        edge
+        for edge in figure.edges
+        if edge.source in kept and edge.target in kept and not (edge.kind is EdgeKind.ENDS and edge.source in ends)
+    )
+    fed = {edge.target for edge in edges}
+    nodes = tuple(node for node in nodes if node.kind is not NodeKind.END or node.id in fed)
+    clusters = tuple(frame if frame.parent else replace(frame, ports=()) for frame in figure.clusters)
+    return replace(figure, nodes=nodes, edges=edges, clusters=clusters)
 
 
 def room_of(request: FigureRequest) -> PageRoom | None:
@@ -99,16 +134,15 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
     if room is None or whole.page is not None or request.in_steps or request.pace is not None:
         return whole
     narrowest = (math.inf, math.inf)
-    has_ports = whole.figure.arrangement is Arrangement.PORT_MAP
     for content, told in _contents(request):
         found = whole if content is request.content else make(content)
-        for form in (None, *(one for one in _FORMS if has_ports or one.lists is None)):
+        for form in (None, *(one for one in _FORMS if _is_for(one, whole.figure, request))):
             figure = found.figure if form is None else narrowed(found.figure, form)
             page, size = _page(figure, arranged(figure), room, request)
             if page is None:
                 narrowest = min(narrowest, size)
                 continue
-            left_out = [*told, *(["names of operations"] if form is not None and not form.names else [])]
+            left_out = [*told, *([] if form is None else form.left_out)]
             if not left_out:
                 if page.points < POINTS:
                     request.warn(f"letters have {LABEL_SIZE * page.points:.1f} points, so that the figure fits")
@@ -181,6 +215,7 @@ def _too_large(room: PageRoom, size: Size) -> str:
 
 def narrowed(figure: Figure, form: _Form) -> Figure:
     """Return a figure with lines wrapped, labels shortened, and names left out."""
+    figure = figure if form.outside else _alone(figure)
     nodes = tuple(_narrow_node(node, form) for node in figure.nodes)
     clusters = tuple(_narrow_frame(frame, form) for frame in figure.clusters)
     edges = tuple(_narrow_edge(edge, form) for edge in figure.edges)

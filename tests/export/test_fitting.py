@@ -70,8 +70,8 @@ def test_figures_fit_their_page_or_say_the_least_width(name: str, view: str) -> 
 
 def test_what_is_left_out_is_said_to_readers_and_in_the_figure() -> None:
     said: list[str] = []
-    whole = picture("rwkv_overflow", "rolled")
-    made = picture("rwkv_overflow", "rolled", preset="docs", warn=said.append)
+    whole = picture("growing_tensor", "rolled")
+    made = picture("growing_tensor", "rolled", preset="slide", warn=said.append)
     assert made.page is not None and "Not drawn:" in made.page.description and said
     drawn = {line.text for line, _, _ in texts(made.page.items)}
     groups = [text for text in drawn if re.fullmatch(r"\d+ operations", text)]

@@ -76,7 +76,7 @@ def test_sphinx_shows_figures_as_html_and_as_pdf(pages: Path) -> None:
     assert html.count(".svg") >= 2 and 'alt="The loop' in html
     if "pdf" in found:
         text = words(found["pdf"])
-        for part in ("pairs_of_neighbours", "values_next_result", "ended after 8 iterations", "later_return"):
+        for part in ("pairs_of_neighbours", "ended after 8 iterations", "later_return"):
             assert part in text, part
         assert "Overfull" not in (pages / "latex" / "loops.log").read_text(encoding="utf-8", errors="replace")
     shows(pixels(made(found, "html")), Theme.PRINT, 3_000)
