@@ -302,7 +302,11 @@ class Snapshots:
         """Fetch what the histories of the present loop lack; True if there is more to see."""
         stack = self._debugger.machine.stack
         looked_at = max(len(stack) - self._session.level, 1)
-        if self._fill_moment(looked_at - 1, enough) or self.statistics.fill_values(looked_at - 1, enough):
+        if (
+            self.statistics.see_far()
+            or self._fill_moment(looked_at - 1, enough)
+            or self.statistics.fill_values(looked_at - 1, enough)
+        ):
             return True
         depth = innermost_loop(stack[:looked_at])
         if self._shows_far and self._fill_far(looked_at - 1, depth, enough):

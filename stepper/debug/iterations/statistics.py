@@ -36,6 +36,8 @@ _AHEAD: Final = 8
 """Iterations after the present that a history has, too, where one has been there."""
 _NEAR: Final = 16
 """Iterations before the present of which values are fetched for whoever lists operations."""
+_REACH: Final = 500
+"""Operations before and behind the moment that are seen while one waits."""
 _PIECES: Final = 256
 """Of an output that grows all pieces are there: so many of the last ones are looked at."""
 MOST_RUNS: Final = 32
@@ -130,21 +132,21 @@ class _ActivationStatistics:
         self.row = Tile.empty(1, len(self.slots))
         self.shapes: dict[tuple[int, ...], int] = {}
 
-    def see(self, frame: Frame, statistic: str) -> None:
-        """Take in what the frame holds."""
+    def see(self, frame: Frame, statistic: str, reach: int) -> bool:
+        """Take in what the frame holds, of operations so many before and behind the moment; True if any is new."""
         iteration = _iteration(frame)
         if iteration is None:
-            return
+            return False
         self._see_rows(frame, iteration)
         self.see_operations(frame)
         if not (self.tiles.lacks(iteration) or (iteration and self.tiles.lacks(iteration - 1))):
-            return  # all else that it can tell is known
+            return False  # all else that it can tell is known
         if frame.phase is not Phase.RUNNING:
             self.see_closed(frame, iteration, statistic)
-            return
-        self._take(frame.values, iteration, 0, frame.pc, statistic)
-        if iteration > 0:
-            self._take(frame.values, iteration - 1, frame.pc, len(self.slots), statistic)
+            return False
+        begin, end = max(frame.pc - reach, 0), min(frame.pc + reach, len(self.slots))
+        is_new = self._take(frame.values, iteration, begin, frame.pc, statistic)
+        return (iteration > 0 and self._take(frame.values, iteration - 1, frame.pc, end, statistic)) or is_new
 
     def see_closed(self, frame: Frame, iteration: int, statistic: str) -> None:
         """All operations of the iteration have run, and their values are there."""
@@ -194,11 +196,11 @@ class _ActivationStatistics:
             elif known is not None:
                 known.enter(frame.values[parameter])
 
-    def _take(self, values: list[Value], iteration: int, begin: int, end: int, statistic: str) -> None:
-        """Return the part not seen yet of an iteration's operations from `begin` up to but not `end`."""
+    def _take(self, values: list[Value], iteration: int, begin: int, end: int, statistic: str) -> bool:
+        """Take the part not seen yet of an iteration's operations from `begin` up to but not `end`; True if any is."""
         missing = self.tiles.missing(iteration, begin, end)
         if not missing.size:
-            return
+            return False
         numbers, known, shapes = self.row.numbers[0], self.row.known[0], self.row.shapes[0]
         held = self.held
         with np.errstate(all="ignore"):  # once for all operations: it takes longer than many a number
@@ -213,6 +215,7 @@ class _ActivationStatistics:
                 numbers[index] = 0.0 if number is None else number
                 shapes[index] = -1 if value is None else self._shape(np.shape(value))
         self.tiles.put(iteration, missing, self.row)
+        return bool((shapes[missing] >= 0).any())
 
     def _shape(self, shape: tuple[int, ...]) -> int:
         """Return a number for a shape; beyond so many, one for all others."""
@@ -253,9 +256,14 @@ class IterationStatistics:
         return tuple(dict.fromkeys(chain.from_iterable(wanted)))
 
     def see(self) -> None:
-        """Take in the present moment."""
+        """Take in the present moment; of a graph of very many operations those near it."""
         for frame in self._timeline.machine.stack:
-            self._run(frame).see(frame, self.statistic)
+            self._run(frame).see(frame, self.statistic, _REACH)
+
+    def see_far(self) -> bool:
+        """Take in the operations far from the moment, for which nobody waits; True if any was not known."""
+        stack = self._timeline.machine.stack
+        return any(self._run(frame).see(frame, self.statistic, len(frame.program.operations)) for frame in stack)
 
     def view(self, depth: int) -> HistoryView:
         """Return what is known of the iterations around the present one of the run of the frame at this depth."""

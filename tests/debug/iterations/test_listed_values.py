@@ -6,7 +6,9 @@ import numpy as np
 
 from stepper.debug.iterations.listed_values import ListedValues
 from stepper.debug.iterations.statistics import IterationStatistics
+from stepper.element_types import Array
 from tests.debug.debugged import at_iteration, sample, state_of
+from tests.tui.wide_models import wide_loop
 
 
 def test_values_are_those_of_the_run_in_every_iteration_and_the_present_stays() -> None:
@@ -67,3 +69,23 @@ def test_a_stop_reads_small_values_and_leaves_off_when_asked() -> None:
     assert not texts.take([np.array(["a"])], 0, 0, 1) and not texts.view(), "a text has no numbers"
     texts.close(0)
     assert not texts.lacks(0), "it is not asked for again"
+
+
+def test_of_a_large_body_the_operations_near_the_moment_are_seen_first_and_the_others_when_there_is_time() -> None:
+    debugger = wide_loop(3_200, 20)
+    debugger.run_to("wide@3")
+    debugger.next(900)
+    statistics = IterationStatistics(debugger.timeline)
+    statistics.see()
+    frame, count = debugger.frame, len(debugger.frame.program.operations)
+    assert frame.pc > 800, frame.pc
+
+    def known(iteration: int) -> Array:
+        found = statistics.view(1)
+        return np.flatnonzero(found.known[iteration - found.first])
+
+    assert known(3).tolist() == list(range(frame.pc - 500, frame.pc))
+    assert known(2).tolist() == list(range(frame.pc, frame.pc + 500))
+    while statistics.see_far():
+        pass
+    assert known(3).tolist() == list(range(frame.pc)) and known(2).tolist() == list(range(frame.pc, count))
