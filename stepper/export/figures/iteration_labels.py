@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,13 +13,13 @@ from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Cluster, FigureNode, NodeKind, Thumbnail, ValueState
 from stepper.export.figures.inner_activations import is_idle
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summaries
-from stepper.export.figures.value_summaries import ValueSummary, thumbnails, value_lines
+from stepper.export.figures.value_summaries import ValueMark, ValueSummary, thumbnails, value_lines
 from stepper.export.options import ValueDetail
 from stepper.export.parting.states import in_iteration
 from stepper.ir.model import Layer, Source
 from stepper.wording import counted
 
-Marks = Mapping[int, Sequence[tuple[int, tuple[str, ...]]]]
+Marks = Mapping[int, Sequence[tuple[int, tuple[ValueMark, ...]]]]
 """The anomalies of values, by layer id, each with its place among all values."""
 
 
@@ -79,7 +78,7 @@ class IterationLabels:
     def _marked(self, values: Summaries) -> Marks:
         """Return the marks of the values that have some, found once for all boxes of an iteration."""
         if id(values) not in self._marks:
-            found: dict[int, list[tuple[int, tuple[str, ...]]]] = {}
+            found: dict[int, list[tuple[int, tuple[ValueMark, ...]]]] = {}
             for at, ((layer, _), value) in enumerate(values.items()):
                 if value.marks:
                     found.setdefault(layer, []).append((at, value.marks))
@@ -137,9 +136,9 @@ def _marks(marked: Marks, layers: tuple[int, ...]) -> tuple[str, ...]:
     """Return the anomalies in a box; where it stands for several values, in how many each occurs."""
     found = [marks for _, marks in sorted(one for layer in layers for one in marked.get(layer, ()))]
     if not found or (len(layers) == 1 and len(found) == 1):
-        return found[0] if found else ()
-    words = [re.sub(r"^[0-9]+ | was .*", "", mark) for marks in found for mark in marks]
-    return tuple(f"{word} in {counted(count, 'value')}" for word, count in Counter(words).items())
+        return tuple(map(str, found[0])) if found else ()
+    words = Counter(mark.word for marks in found for mark in marks)
+    return tuple(f"{word} in {counted(count, 'value')}" for word, count in words.items())
 
 
 def _prefix(tail: str) -> str:

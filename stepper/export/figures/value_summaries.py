@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -26,15 +26,26 @@ _LONGEST: Final = 60
 Grid = tuple[tuple[float, ...], ...]
 
 
+class ValueMark(NamedTuple):
+    """An anomaly of a value: `word` is NaN, Inf or shape; of how many elements, or what the shape was before."""
+
+    word: str
+    elements: int = 0
+    before: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.elements} {self.word}" if self.elements else f"{self.word} was {shape_text(self.before)}"
+
+
 class ValueSummary(Struct, frozen=True):
     """One value: type and shape, statistics where they were asked for, all numbers where they are few.
 
-    `marks` are its anomalies: NaN, Inf, a changed shape. `grid` has the cells of a thumbnail.
+    `marks` are its anomalies. `grid` has the cells of a thumbnail.
     """
 
     type: str
     shape: tuple[int, ...]
-    marks: tuple[str, ...]
+    marks: tuple[ValueMark, ...]
     statistics: Statistics | None = None
     numbers: str = ""
     grid: Grid | None = None
@@ -65,16 +76,16 @@ def summary(value: Any, before: Any, values: ValueDetail, *, measured: bool = Fa
     )
 
 
-def _marks(array: Array, before: Any, found: Statistics | None) -> Iterable[str]:
+def _marks(array: Array, before: Any, found: Statistics | None) -> Iterable[ValueMark]:
     if array.dtype != STRING_DTYPE and element_types.is_floating(array.dtype):
         if found is None and array.size and not bool(np.isfinite(array).all()):
             found = statistics(array)
         if found is not None and found.nan:
-            yield f"{found.nan} NaN"
+            yield ValueMark("NaN", found.nan)
         if found is not None and found.infinite:
-            yield f"{found.infinite} Inf"
+            yield ValueMark("Inf", found.infinite)
     if before is not None and np.shape(before) != array.shape:
-        yield f"shape was {shape_text(np.shape(before))}"
+        yield ValueMark("shape", before=np.shape(before))
 
 
 def value_lines(value: ValueSummary, values: ValueDetail) -> tuple[str, ...]:

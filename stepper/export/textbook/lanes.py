@@ -16,7 +16,7 @@ from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.ops.operands import form_text, shape_text
-from stepper.wording import excerpt
+from stepper.wording import counted, excerpt
 
 _LONGEST: Final = 16
 
@@ -64,6 +64,7 @@ class Textbook(Struct, frozen=True):
     conditions: Mapping[int, bool]
     starts: bool | None
     ended: str
+    ended_in_short: str
     is_backward: bool
     branch: str = ""
     sides: Mapping[int, str] = {}
@@ -131,6 +132,7 @@ def textbook(trace: LoopTrace) -> Textbook:
         conditions=_conditions(trace),
         starts=starts,
         ended=trace.ended,
+        ended_in_short=trace.ended if trace.failed else f"ended after {counted(trace.count, 'iteration')}",
         is_backward=bool(backward) and all(backward),
         branch=branch,
         sides=sides,

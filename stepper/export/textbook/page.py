@@ -287,7 +287,7 @@ class _PageLayout:
         """Write why the run ended, above the end mark."""
         text, room = self.book.ended, self.width - 2 * self.margin
         if advance(text, SMALL, bold=True) > room:
-            text = text.partition(":")[0]
+            text = self.book.ended_in_short
         text = _fitting(text, room)
         mark, wide = self._x(self.end + 21.5), advance(text, SMALL, bold=True)
         if self.book.is_backward:

@@ -78,7 +78,7 @@ def _cell_text(iteration: IterationTrace, parameter: int) -> str:
         parts.append(value.described)
         parts += [value.numbers] if value.numbers else []
         parts += [statistics_text(value.statistics)] if value.statistics is not None and not value.numbers else []
-        parts += value.marks
+        parts += map(str, value.marks)
     return " ".join(parts)
 
 

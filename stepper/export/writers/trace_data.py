@@ -82,7 +82,7 @@ def _value_json(value: ValueSummary) -> dict[str, Any]:
         **{key: json_number(number) for key, number in numbers.items()},
         "inf": None if found is None else found.infinite,
         "numbers": value.numbers or None,
-        "marks": list(value.marks),
+        "marks": [str(mark) for mark in value.marks],
     }
 
 
@@ -106,7 +106,7 @@ def write_csv(picture: Picture) -> str:
     for iteration in trace.iterations:
         for layer, output, value in _values(trace, iteration):
             row = {"id": layer.id, "type": layer.type, "name": layer.name, "output": output, **_value_json(value)}
-            shape, marks = "x".join(map(str, value.shape)), "; ".join(value.marks)
+            shape, marks = "x".join(map(str, value.shape)), "; ".join(map(str, value.marks))
             cells = {**row, "iteration": iteration.number, "shape": shape, "marks": marks}
             cells["computed_by"] = _computed_by(trace, layer, content)
             writer.writerow([_cell(cells.get(column)) for column in COLUMNS])
