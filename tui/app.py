@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
@@ -50,6 +51,8 @@ from tui.worker.event_log import EventLog, LogKind
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
 _SETTLING: Final = 0.4
 """Seconds after the first picture in which nothing is loaded that is not on it, so that the run behind it is there."""
+_SHARE: Final = 40
+"""A movement under way is shown again after so many times as long as the last picture of it took."""
 _FROM_THE_END: Final = (
     ("overview open", "goes to the moment of the cursor"),
     ("reverse-step", "a step back"),
@@ -126,6 +129,7 @@ class StepperApp(App[int]):
         self._lines = tuple(lines)
         self._faults: set[str] = set()
         self._tells_fault = False
+        self._progress_due = 0.0
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "stepper-light" if light else "stepper-dark"
@@ -283,9 +287,11 @@ class StepperApp(App[int]):
 
     def on_run_progress(self, message: RunProgress) -> None:
         """A movement is under way."""
-        if self.driver.is_busy and self._has_front:
+        if self.driver.is_busy and self._has_front and perf_counter() >= self._progress_due:
+            began = thread_time()  # without what it waits for the run
             self.state = replace(self.state, running=message.running)
             self.front.show_running(self.state)
+            self._progress_due = perf_counter() + _SHARE * (thread_time() - began)
 
     def on_answered(self, message: Answered) -> None:
         """The answer to a question of a pane."""
