@@ -16,49 +16,49 @@ from msgspec.structs import replace
 from stepper.arguments import function, text, whole_number
 from stepper.debug.branches.branches import Branches
 from stepper.debug.branches.edit_making import condition_edit, edit_of, trip_count_edit
+from stepper.debug.branches.edits import Edit
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.breakpoints.breakpoints import Breakpoints
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import Cause, Chain, NonFinite, RunFailed, Trigger
 from stepper.debug.finding.goto import tick_of_address, tick_of_iteration
 from stepper.debug.inspection.inspect import inspect, inspect_loop
+from stepper.debug.inspection.views import LoopView, StopView
 from stepper.debug.labels import Labels
 from stepper.debug.moments.moment import Moment
+from stepper.debug.moments.moments import Moments
+from stepper.debug.moments.spread import SpreadView
+from stepper.debug.moments.views import MomentView
+from stepper.debug.overview.facts import Overview
+from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import Mark, Reason, SearchedRange, Stop, describe, iteration_of, reason_of
+from stepper.debug.story.facts import Story
 from stepper.debug.thread_guard import ThreadGuard
 from stepper.debug.timeline import PausedSearch, ReferenceOfTimeline, Search, Timeline
 from stepper.debug.visits import PAUSED, before_iteration
 from stepper.debug.watches import Watch, Watches
+from stepper.element_types import Array
 from stepper.engine.compiler import compile_model, compiled_alike
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame, Phase, loop_run
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
+from stepper.engine.partners import Partner
 from stepper.engine.program import Program
 from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.ir.lowering import without_loops
+from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource, opened
+from stepper.query.address_syntax import Address
 from stepper.wording import counted, excerpt
 
 if TYPE_CHECKING:
-    from stepper.debug.branches.edits import Edit
-    from stepper.debug.inspection.views import LoopView, StopView
-    from stepper.debug.moments.moments import Moments
-    from stepper.debug.moments.spread import SpreadView
-    from stepper.debug.moments.views import MomentView
-    from stepper.debug.overview.facts import Overview
     from stepper.debug.overview.runs import OverviewRun
-    from stepper.debug.results import Evaluated, Found, PreviousValue, Series
-    from stepper.debug.story.facts import Story
-    from stepper.element_types import Array
-    from stepper.engine.partners import Partner
-    from stepper.ir.model import Model
-    from stepper.query.address_syntax import Address
 
 DEFAULT_MEMORY: Final = 256 * 2**20
 
@@ -633,8 +633,6 @@ class Debugger:
     def moments(self) -> Moments:
         """Return what reads moments and holds them against now."""
         if self._moments is None:
-            from stepper.debug.moments.moments import Moments  # few hold a moment against another
-
             self._moments = Moments(self.branches)
         return self._moments
 
