@@ -185,15 +185,17 @@ def test_single_numbers_and_booleans_are_read(rows: Array, expected: str) -> Non
     drive(passing(rows), script, size=(160, 48), lines=("run-to pass@0", "iter 6"))
 
 
-def test_few_numbers_that_have_no_room_are_letters_with_what_they_mean() -> None:
+def test_few_numbers_without_room_for_them_or_for_a_legend_are_bars_with_their_scale() -> None:
     rows = np.array([[3_000_000], [-5], [3_000_000], [700], [-5], [-5], [700], [3_000_000]], np.int64)
 
     async def script(driven: Driven) -> None:
         await driven.filled()
         text = driven.text("time").splitlines()
         at = next(number for number, line in enumerate(text) if line.split()[:1] == ["held"])
-        assert text[at].split()[1:8] == list("cacbaab")
-        assert "a=-5" in text[at + 1]
+        ruler = text[at - 1]
+        tops = [text[at][ruler.index(f" {iteration} ") + 1] for iteration in range(7)]
+        assert [top != " " for top in tops] == [bool(row[0] > 1000) for row in rows[:7]]
+        assert text[at + 1].split()[0] == "-5–3.00e6" and text[at].split()[-1] == "700"
 
     drive(passing(rows), script, size=(100, 40), lines=("run-to pass@0", "iter 7"))
 
