@@ -50,6 +50,18 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         told = growth_text(values)
         return [[(f"{name}  ", "strong"), (told, "")]] if is_low else [[(name, "strong")], [(f"   {told}", "")]]
     kind = "" if history.is_whole else f"{history.elements} buckets by {way_of(wishes, card, line)}: "
+    beside = sight.beside_a if sight.beside_a is not None and sight.beside_a.is_beside(at) else None
+    theirs = None if beside is None else beside.value(card, line, at, wishes)
+    differs = "" if beside is None else beside.told(card, line, at, values, theirs)
+    if is_low and (theirs is not None or differs):
+        if theirs is None or beside is None:
+            mine, a = words.numbers_in(values, width - len(name) - len(kind) - len(differs) - 24), "no value"
+        else:  # there is room for one number of each: that which differs most
+            one = beside.worst(values, theirs)
+            where = f"[{','.join(map(str, np.unravel_index(one, history.shape)))}] " if history.is_whole else ""
+            mine, a = where + number(float(values[one])), number(float(theirs[one]))
+        head = [(f"{name}  ", "strong"), (kind, "dim"), (f"now {mine}", ""), ("   A ", "a"), (a, "")]
+        return [shortened([*head, (f"   {differs}", "strong")], width - 1)]
     if is_low:
         room = width - len(name) - 2
         return [[(f"{name}  ", "strong"), (kind + words.numbers_in(values, room - len(kind)), "")]]
@@ -64,12 +76,20 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         head.append((f"   change {number(known.change)}", "dim"))
     tone = "bad" if values.size == 1 and not np.isfinite(values).all() else ""
     label = words.labels_in(line, values)
-    return [
+    before = "   " if beside is None else "   now  "
+    rows: list[Row] = [
         spread(shortened(head, width - 20), [(going, "dim")], width),
         [
-            ("   ", ""),
+            (before, ""),
             (kind, "dim"),
-            (words.numbers_in(values, width - 3 - len(kind) - len(label)), tone),
+            (words.numbers_in(values, width - len(before) - len(kind) - len(label)), tone),
             (label, "strong"),
         ],
     ]
+    if beside is not None:
+        room = width - len(before) - len(kind) - len(differs) - 4
+        a = "no value" if theirs is None else words.numbers_in(theirs, max(room, 12))
+        label = "" if theirs is None else words.labels_in(line, theirs)
+        row: Row = [("   A    ", "a"), (kind if theirs is not None else "", "dim"), (a, ""), (label, "strong")]
+        rows.append(shortened([*row, (f"   {differs}", "strong")], width - 1))
+    return rows

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tui.paint.links import Destination
     from tui.pictures.axis import Axis
     from tui.pictures.palette import Palette
+    from tui.screens.overview.beside_a import BesideA
     from tui.screens.overview.cards import Card
 
 
@@ -50,6 +51,7 @@ class Sight(NamedTuple):
     size: tuple[int, int]
     a: Sequence[Place] = ()
     compiled: CompiledModel | None = None
+    beside_a: BesideA | None = None
 
     @property
     def is_running(self) -> bool:
@@ -173,7 +175,20 @@ class Page:
         for line, height in zip(shown.lines, shown.heights, strict=True):
             if line in shown.aired:
                 yield _PageBlock(1, partial(self._air, shown, line), shown.place)
-            yield _PageBlock(height, partial(self._line_rows, shown, line, height), shown.place, line)
+            strip = self._from_a(shown, line)
+            lines = height + bool(strip)
+            yield _PageBlock(lines, partial(self._line_rows, shown, line, height, strip), shown.place, line)
+
+    def _from_a(self, shown: Shown, place: int) -> Row:
+        """Return where the selected row differs from A; empty where there is no A, and of a low terminal."""
+        beside, at = self._sight.beside_a, self._at
+        if beside is None or self._is_low or (shown.place, place) != (at.card, at.line):
+            return []
+        strip = beside.strip(shown, shown.card.lines[place], at, self._area)
+        if not strip:
+            return []
+        pad = f"   {_pad(shown)}"
+        return [(pad, ""), (f"{'from A':<{self._share.label - len(pad)}}", "dim"), *strip]
 
     def _counted(self, shown: Shown) -> PageLine:
         return PageLine(words.folded(shown.card, shown.folded, len(_pad(shown))), shown.place)
@@ -305,7 +320,7 @@ class Page:
 
     # --- a row ---------------------------------------------------------------------------------------------------
 
-    def _line_rows(self, shown: Shown, place: int, height: int) -> list[PageLine]:
+    def _line_rows(self, shown: Shown, place: int, height: int, strip: Row) -> list[PageLine]:
         line = shown.card.lines[place]
         is_on = (shown.place, place) == (self._at.card, self._at.line)
         letters = self._share.label - 4 - len(_pad(shown))
@@ -319,7 +334,7 @@ class Page:
             if y < len(beside):
                 row += [("  ", ""), *beside[y]]
             found.append(PageLine(row, shown.place, place))
-        return found
+        return [*found, PageLine(strip, shown.place, place)] if strip else found
 
     def _label(self, shown: Shown, line: Line, name: Row, *, is_on: bool, is_first: bool) -> Row:
         width = self._share.label

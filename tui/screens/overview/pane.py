@@ -45,6 +45,7 @@ from tui.worker.requests import GoOnWithOverview, ShowOverview
 
 if TYPE_CHECKING:
     from stepper.engine.program import CompiledModel
+    from tui.screens.overview.beside_a import BesideA
     from tui.screens.overview.cards import Card, Line, RowKey
     from tui.state import State
     from tui.worker.driver import Driver
@@ -416,13 +417,15 @@ class OverviewPane(Pane):
         rule: list[Row] = [] if is_low else [[("─" * width, "ghost")]]
         found = [shortened(row, width - 1) for row in around.found(overview, self._cards, short=is_low)]
         outputs = [] if is_low else [around.after(overview, self._cards, width)]
-        lower = len(found) + len(rule) + (1 if is_low else 2)
+        beside_a = self._beside_a()
+        more = 0 if is_low or beside_a is None or not beside_a.is_beside(self._at) else 2  # strip, and value of A
+        lower = len(found) + len(rule) + (1 if is_low else 2) + more
         room = height - len(top) - lower - len(outputs) - sum(one.parent is None for one in overview.branches)
         self._shown = arranged(
             overview, self._cards, self._at, size, room, self._wishes, self._listed, plain_look=self.look.plain
         )
         a = [place._replace(iteration=at) for place in self._now for at in self.state.iterations_of_a]
-        sight = Sight(overview, self._shown, self._at, self._now, size, a, self._compiled)
+        sight = Sight(overview, self._shown, self._at, self._now, size, a, self._compiled, beside_a)
         page = Page(sight, self._wishes, self._pictures, self.palette, width)
         if self._is_at_failure and overview.failure is not None:
             selected = failure_detail(overview.failure, width, is_low=is_low)
@@ -436,6 +439,14 @@ class OverviewPane(Pane):
         visible += [PageLine([])] * (space - len(visible))
         self._visible = [*(PageLine(row) for row in top), *visible, *(PageLine(row) for row in bottom)][:height]
         return [one.row for one in self._visible]
+
+    def _beside_a(self) -> BesideA | None:
+        """Return A beside the run, where there is one."""
+        if self.state.a is None:
+            return None
+        from tui.screens.overview.beside_a import BesideA  # the first picture has no A
+
+        return BesideA(self, self._now)
 
     def _scrolled(self, page: Page, more: int, space: int) -> int:
         """Return the first line of the page in sight: the selected row is, and as few lines move as may be."""

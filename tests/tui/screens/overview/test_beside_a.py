@@ -1,0 +1,67 @@
+"""A on the overview, by keys: where the selected row differs from A, and now, A and the difference at the cursor."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.driven import Driven, drive
+
+
+def with_a_edit(*, is_low: bool) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("asterisk", "8", "0", "enter")
+        await driven.filled()
+        await driven.press("0")
+        await driven.ran()
+        await driven.filled()
+        for _ in range(12):
+            if "\n wkv@" not in driven.text("overview"):
+                await driven.press("down")
+        await driven.press("right")
+        lines = driven.text("overview").splitlines()
+        if is_low:
+            at = next(line for line in lines if line.startswith(" wkv@8"))
+            assert "now [0,3] 21.870   A NaN   1 of 8 mended" in at
+            assert not any("from A" in line for line in lines)
+            return
+        strip = next(line for line in lines if "from A" in line).split("from A")[1]
+        assert strip.split() == ["·"] * 7 + ["✓"] * 4, "the same bits, differs in 7 by a shade, finite from 8 on"
+        now, a = (next(line for line in lines if line.split()[:1] == [name]).split() for name in ("now", "A"))
+        assert now[1:] == ["10.970", "-0.015", "0.367", "21.870", *now[5:]]
+        assert a[1:5] == ["10.970", "-0.015", "0.367", "NaN"] and a[9:] == ["1", "of", "8", "mended"]
+        await driven.press("left", "left")
+        assert next(line for line in driven.text("overview").splitlines() if line.split()[:1] == ["A"]).endswith(
+            "same bits"
+        )
+
+    drive("rwkv_overflow", script, lines=("run-to key@7",), size=(80, 24) if is_low else (120, 40))
+
+
+@pytest.mark.parametrize("is_low", [False, True], ids=["120x40", "80x24"])
+def test_the_selected_row_is_held_against_the_original_run(is_low: bool) -> None:
+    with_a_edit(is_low=is_low)
+
+
+def test_each_iteration_is_held_against_a_pinned_one() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("A 3")
+        await driven.filled()
+        await driven.press("0")
+        await driven.ran()
+        await driven.filled()
+        for _ in range(12):
+            if "\n wkv@" not in driven.text("overview"):
+                await driven.press("down")
+        numbers = {}
+        for _ in range(12):
+            lines = driven.text("overview").splitlines()
+            at = next(line for line in lines if line.startswith(" wkv@")).split()[0]
+            numbers[at] = [next(line for line in lines if line.split()[:1] == [name]) for name in ("now", "A")]
+            if at == "wkv@3":
+                break
+            await driven.press("left")
+        now, a = numbers["wkv@3"]
+        assert a.split()[1:9] == now.split()[1:9] and a.endswith("same bits")
+        assert numbers["wkv@4"][1].split()[1:9] == now.split()[1:9] and "8 of 8 differ, by" in numbers["wkv@4"][1]
+
+    drive("rwkv_overflow", script, lines=("run-to key@7",), size=(120, 40))

@@ -1,0 +1,106 @@
+"""A beside the run on the overview: where a row differs from it, and its value at the cursor with the difference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stepper.debug.moments.difference import Change, difference
+from stepper.debug.moments.moment import MomentKind
+from stepper.debug.moments.texts import difference_text
+from tui.paint.rows import Row, number
+from tui.pictures.drawing import column
+from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip, spread_cells
+from tui.screens.overview.cards import LinePart
+from tui.screens.overview.row_pictures import way_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepper.debug.moments.spread import SpreadCell
+    from stepper.element_types import Array
+    from tui.paint.pane import Pane
+    from tui.screens.overview.arrangement import Shown, Wishes
+    from tui.screens.overview.cards import Card, Line
+    from tui.screens.overview.cursor import Place
+
+
+class BesideA:
+    """A beside the runs of loops in which the debugger stands, `now`."""
+
+    def __init__(self, pane: Pane, now: Sequence[Place]) -> None:
+        self._pane, self._state = pane, pane.state
+        self._cells = spread_cells(self._state)
+        self._runs = {(one.card, one.run) for one in now}
+        history = self._state.loop_history
+        rows = () if history is None else history.rows
+        theirs = histories_of_a(self._state)
+        self._theirs = {
+            (one.row.kind, one.row.inner.id, one.row.port): theirs[k] for k, one in enumerate(rows) if k in theirs
+        }
+
+    def is_beside(self, at: Place) -> bool:
+        """True if the run of a place is held against A."""
+        return (at.card, at.run) in self._runs
+
+    def strip(self, shown: Shown, line: Line, at: Place, width: int) -> Row:
+        """Return where a row differs from A on the axis of the run of a place; empty where that is not known."""
+        if self._cells is None or not self.is_beside(at) or line.part is not LinePart.VALUE or at.run not in shown.runs:
+            return []
+        axis = shown.axes[shown.runs.index(at.run)]
+        return site_strip(self._pane, self._cells, shown.card.facts.rows[line.row], axis, width)
+
+    def value(self, card: Card, line: Line, at: Place, wishes: Wishes) -> Array | None:
+        """Return the numbers of A that stand beside those of a place; None where it has none."""
+        if not self.is_beside(at) or line.part is not LinePart.VALUE:
+            return None
+        row, a = card.facts.rows[line.row], self._state.a
+        history, iteration = self._theirs.get((row.kind, row.inner.id, row.port)), at.iteration
+        if not is_beside_run(self._state):
+            run, iteration = -1, -1
+            if a is not None and a.moment.kind is MomentKind.BEFORE:
+                run, iteration = at.run, at.iteration - 1
+            elif a is not None and a.moment.kind is MomentKind.ITERATION:
+                around = [step.iteration for step in a.moment.place if step.iteration is not None]
+                run = next((k for k, one in enumerate(card.runs) if [*one.outer] == around[:-1]), -1)
+                iteration = around[-1] if around else -1
+            history = card.history(line, run)
+        if history is None or iteration < 0:
+            return None
+        return column(history, iteration, iteration + 1, way_of(wishes, card, line))
+
+    def told(self, card: Card, line: Line, at: Place, values: Array | None, theirs: Array | None) -> str:
+        """Return how the value of a place differs from A; empty where that is not known."""
+        history, cell = card.history(line, at.run), self._cell(card, line, at)
+        if cell is not None and cell.change is Change.SAME:
+            return "same bits"
+        if history is not None and history.is_whole and values is not None and theirs is not None:
+            found = difference(theirs, values)
+            if found.change is Change.NUMBER:
+                size = number(found.largest)
+                return (
+                    f"differs by {size}" if found.size == 1 else f"{found.different} of {found.size} differ, by {size}"
+                )
+            if found.change is not Change.SAME or cell is None or cell.change is None:
+                return difference_text(found)
+        if cell is None or cell.change is None:
+            return ""
+        words = {
+            Change.SHAPE: "another shape",
+            Change.MENDED: "not finite in A, finite now",
+            Change.BROKEN: "finite in A, not finite now",
+        }
+        return words.get(cell.change, f"differs, at most by {number(cell.relative)} of an element")
+
+    @staticmethod
+    def worst(values: Array, theirs: Array) -> int:
+        """Return which number differs most from that of A: one that was mended or broken, else the largest."""
+        at = difference(theirs, values).at
+        return at[0] if at else 0
+
+    def _cell(self, card: Card, line: Line, at: Place) -> SpreadCell | None:
+        site, cells = card.facts.rows[line.row].producer, self._cells
+        if cells is None or site is None or not self.is_beside(at) or line.part is not LinePart.VALUE:
+            return None
+        row = at.iteration // cells.step
+        index = next((k for k, one in enumerate(cells.program.operations) if one.layer.id == site.id), None)
+        return None if index is None or row >= len(cells.changes) else cells.at(row, index)
