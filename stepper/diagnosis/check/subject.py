@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from stepper.debug.causes.cause import Chain, Enclosure, Link, Location
+from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind
 from stepper.diagnosis.lint.subjects import LoopSubject
@@ -99,25 +99,9 @@ class RunSubject:
             return None
 
 
-class LoopMoment(NamedTuple):
-    """Where in a run something is: the loops around, the outermost first, each with its iteration."""
-
-    path: tuple[Enclosure, ...]
-
-    @property
-    def iterations(self) -> tuple[int, ...]:
-        """Return the iterations of the loops."""
-        return tuple(one.iteration for one in self.path if one.iteration is not None)
-
-
-def moment_of(location: Location) -> LoopMoment:
-    """Return the moment of a place."""
-    return LoopMoment(location.path)
-
-
-def beginning(chain: Chain) -> Link | None:
-    """Return where a chain begins; its last link where it was not followed to the end."""
-    return chain.links[-1] if chain.links else None
+def iterations_around(location: Location) -> tuple[int, ...]:
+    """Return the iterations of the loops around a place."""
+    return tuple(one.iteration for one in location.path if one.iteration is not None)
 
 
 def loops_around(location: Location) -> tuple[LayerSite, ...]:

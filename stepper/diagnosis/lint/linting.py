@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part
@@ -90,8 +90,3 @@ def _finding(rule: Rule, facts: LayerSubject, hit: RuleHit) -> Finding:
     loop = facts.layer if facts.layer.bodies else facts.path[-1] if facts.path else None
     spot = FilePart(str(facts.model.path), at.line, part, path, site, None if loop is None else facts.site(loop))
     return Finding(rule.name, rule.severity, spot, dict(hit.details))
-
-
-def gravest(findings: Iterable[Finding]) -> int:
-    """Return 0 for errors, 1 for warnings, 2 for notes: the gravest that there is; 3 without a finding."""
-    return min((GRAVITY[one.severity] for one in findings), default=3)

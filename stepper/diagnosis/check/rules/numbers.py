@@ -14,7 +14,7 @@ from stepper.debug.causes.texts import element_text, how_sentence, operands_text
 from stepper.debug.overview.facts import Birth, RunState
 from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
 from stepper.diagnosis.check.places import place_of
-from stepper.diagnosis.check.subject import RunOfLoop, RunSubject, loops_around, moment_of
+from stepper.diagnosis.check.subject import RunOfLoop, RunSubject, iterations_around, loops_around
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import known_value
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
@@ -41,7 +41,7 @@ _MOST_TRIED: Final = 16
 
 def _place(birth: Birth) -> RunPlace:
     location = birth.cause.location
-    iterations = moment_of(location).iterations
+    iterations = iterations_around(location)
     name = location.operation.name if location.operation is not None else ""
     address = f"{name}{''.join(f'@{one}' for one in iterations[-1:])}"
     return RunPlace(location.operation, loops_around(location), iterations, address, birth.tick)
@@ -85,7 +85,7 @@ def nan_born(run: RunSubject) -> Iterator[RunFinding]:
 
 def _words(birth: Birth) -> dict[str, Any]:
     cause = birth.cause
-    iterations = moment_of(cause.location).iterations
+    iterations = iterations_around(cause.location)
     where = f" in iteration {', '.join(map(str, iterations))}" if iterations else ""
     reason = how_sentence(cause) or "of numbers that have none"
     return {
@@ -162,7 +162,7 @@ def nan_came_in(run: RunSubject) -> Iterator[RunFinding]:
         if last.kind in (LinkKind.CONSTANT, LinkKind.GIVEN, LinkKind.STATE) and last.location.operation is not None:
             reader = chain.links[-2] if len(chain.links) > 1 else last
             location = reader.location
-            iterations = moment_of(location).iterations
+            iterations = iterations_around(location)
             where = f" (read in iteration {', '.join(map(str, iterations))})" if iterations else ""
             place = RunPlace(last.location.operation, loops_around(location), iterations, output.name)
             yield shown(place, origin=str(last.location.operation), where=where, layer=str(location.operation))

@@ -9,7 +9,7 @@ from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import LoopSubject, of_parameter
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside
 from stepper.element_types import is_floating
-from stepper.ir.model import Layer
+from stepper.ir.model import BackEdge, Layer
 
 _EDGE: Final = '<edge from-layer="11" to-layer="2" />'
 _STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
@@ -194,6 +194,14 @@ def result_without_use(loop: LoopSubject) -> Iterator[RuleHit]:
             )
 
 
+def _carried(loop: LoopSubject) -> Iterator[tuple[BackEdge, Layer]]:
+    """Yield the back edges that count, each with its Parameter."""
+    for edge in loop.body.back_edges:
+        target = loop.inner.by_id.get(edge.to_layer)
+        if target is not None and loop.roles.merged_from.get(edge.to_layer) == edge.from_layer:
+            yield edge, target
+
+
 def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
     given, taken = loop.of_result(result), of_parameter(parameter)
     if given.type != taken.type or given.static is None:
@@ -216,10 +224,7 @@ def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
 )
 def carried_type(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges between different types."""
-    for edge in loop.body.back_edges:
-        target = loop.inner.by_id.get(edge.to_layer)
-        if target is None or loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:
-            continue
+    for edge, target in _carried(loop):
         given, taken = loop.of_result(edge.from_layer).type, of_parameter(target).type
         if given is None or taken is None or (is_floating(given.dtype) and is_floating(taken.dtype)):
             continue  # the precision of the first value counts
@@ -252,10 +257,7 @@ def carried_type(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges between different ranks."""
-    for edge in loop.body.back_edges:
-        target = loop.inner.by_id.get(edge.to_layer)
-        if target is None or loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:
-            continue
+    for edge, target in _carried(loop):
         entry = next(one for one in loop.roles.merged if one.parameter == edge.to_layer)
         carried, first = loop.of_result(edge.from_layer), loop.outer(entry)
         given, taken = carried.rank, first.rank
@@ -284,9 +286,7 @@ def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
     """Back edges from a Parameter to itself, where the loop gives the value out as if it had changed."""
-    for edge in loop.body.back_edges:
-        if loop.roles.merged_from.get(edge.to_layer) != edge.from_layer:
-            continue
+    for edge, _target in _carried(loop):
         origin = loop.origin(loop.given_to(edge.from_layer))
         if origin is not None and origin.layer == edge.to_layer:
             yield inside(edge, result=loop.name(edge.from_layer), parameter=loop.name(edge.to_layer))

@@ -7,34 +7,18 @@ from itertools import pairwise
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, declared, of_parameter, of_port
+from stepper.diagnosis.lint.subjects import (
+    ELEMENTWISE,
+    IfSubject,
+    LayerSubject,
+    LoopSubject,
+    declared,
+    of_parameter,
+    of_port,
+)
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 
-_SAME_TYPE: Final = frozenset(
-    [
-        "Add",
-        "Subtract",
-        "Multiply",
-        "Divide",
-        "Maximum",
-        "Minimum",
-        "Power",
-        "Mod",
-        "FloorMod",
-        "SquaredDifference",
-        "Less",
-        "LessEqual",
-        "Greater",
-        "GreaterEqual",
-        "Equal",
-        "NotEqual",
-        "LogicalAnd",
-        "LogicalOr",
-        "LogicalXor",
-        "MatMul",
-        "Concat",
-    ]
-)
+_SAME_TYPE: Final = ELEMENTWISE | {"MatMul", "Concat"}
 """Operations whose operands have one type."""
 
 
