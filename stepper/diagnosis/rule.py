@@ -60,11 +60,19 @@ At: TypeAlias = Layer | InputMapping | OutputMapping | IgnoredOutput | BackEdge
 
 
 class RuleHit(NamedTuple):
-    """A place where a rule is broken; `is_inside` a body of the loop, else it is the loop or what is around it."""
+    """A place where a rule is broken; `is_inside` a body of the loop, else it is the loop or what is around it.
+
+    `severity` is given where it is another than that of the rule.
+    """
 
     at: At
     details: Mapping[str, Detail]
     is_inside: bool
+    severity: Severity | None = None
+
+    def graded(self, severity: Severity) -> RuleHit:
+        """Return the hit with a severity of its own."""
+        return self._replace(severity=severity)
 
 
 def inside(at: At, **details: Detail) -> RuleHit:

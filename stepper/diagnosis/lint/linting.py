@@ -89,4 +89,4 @@ def _finding(rule: Rule, facts: LayerSubject, hit: RuleHit) -> Finding:
     site = None if layer is None else facts.site(layer)
     loop = facts.layer if facts.layer.bodies else facts.path[-1] if facts.path else None
     spot = FilePart(str(facts.model.path), at.line, part, path, site, None if loop is None else facts.site(loop))
-    return Finding(rule.name, rule.severity, spot, dict(hit.details))
+    return Finding(rule.name, hit.severity or rule.severity, spot, dict(hit.details))

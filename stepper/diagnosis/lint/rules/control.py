@@ -141,7 +141,8 @@ def initial_condition_false(loop: LoopSubject) -> Iterator[RuleHit]:
         SubjectKind.LOOP,
         Severity.WARNING,
         says="the trip count {layer} is 0: the loop is never entered",
-        means="outputs that are carried are the first values; OpenVINO's compiler dies on a concatenated output",
+        means="outputs that are carried are the first values, and where there is nothing else this is a note; "
+        "OpenVINO's compiler dies on a concatenated output whose size it knows; other last values are undefined",
         do="give the number of iterations, or -1 for no limit",
         source="semantics 3.5",
         example=Example(
@@ -155,7 +156,12 @@ def trip_count_zero(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops with no iterations."""
     if loop.is_loop and loop.trip_count == 0:
         layer = _control_layer(loop, loop.control_inputs[0])
-        yield outside(layer, layer=loop.site(layer))
+        carried = set(loop.roles.merged_from.values())
+        given = [entry for entry in loop.body.outputs if entry.output is not None]
+        is_open = loop.body_condition is not True  # then the size of a concatenation is not known to the compiler
+        is_defined = all(entry.result in carried if entry.slicing is None else is_open for entry in given)
+        hit = outside(layer, layer=loop.site(layer))
+        yield hit.graded(Severity.NOTE) if is_defined else hit
 
 
 @found_by(
@@ -331,7 +337,7 @@ def condition_not_one_element(loop: LoopSubject) -> Iterator[RuleHit]:
         "C211",
         "condition-constant-false",
         SubjectKind.LOOP,
-        Severity.WARNING,
+        Severity.NOTE,
         says="the condition {result} is the constant false: the loop runs once",
         means="one iteration, whatever the trip count",
         do="let the condition be computed; a body that runs once needs no loop",

@@ -232,7 +232,7 @@ def iteration_type(loop: LoopSubject) -> Iterator[RuleHit]:
         "P209",
         "iteration-from-outside",
         SubjectKind.LOOP,
-        Severity.WARNING,
+        Severity.NOTE,
         says="{parameter} is the iteration number and also has input {number} of the layer",
         means="OpenVINO's CPU plugin writes 0, 1, 2, ... over the value; its reference begins with it",
         do='give the entry external_port_id="-1"',

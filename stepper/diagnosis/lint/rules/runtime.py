@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -60,7 +61,9 @@ def growing_state_not_exposed(loop: LoopSubject) -> Iterator[RuleHit]:
 def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[str, str] | None:
     """Return the shapes of a carried value before and after an iteration where these surely differ."""
     before, after = of_parameter(loop.inner.by_id[parameter]), loop.of_result(result)
-    if before.static is not None and after.static is not None and before.static != after.static:
+    shapes = before.static, after.static
+    # OpenVINO reshapes one element.
+    if None not in shapes and shapes[0] != shapes[1] and any(math.prod(one or ()) != 1 for one in shapes):
         return str(before.shape), str(after.shape)
     entry = next(one for one in loop.roles.merged if one.parameter == parameter)
     outer, source = loop.outer(entry), loop.origin(loop.given_to(result))

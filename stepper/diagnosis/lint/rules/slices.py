@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import LoopSubject
+from stepper.diagnosis.lint.subjects import ELEMENTWISE, PASSING, LoopSubject
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.engine.loops import is_backward, whole_axis
-from stepper.ir.model import InputMapping, OutputMapping, Slicing
+from stepper.ir.model import InputMapping, OutputMapping, Slicing, Source
 
 _SLICE: Final = 'axis="0" external_port_id="2" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1"'
 _SCAN: Final = 'axis="0" external_port_id="5" internal_layer_id="12" start="0" end="-1" stride="1" part_size="1"'
+_IN_ORDER: Final = (*PASSING, "Transpose")
+"""Operations that leave a sequence in its order."""
+_MOST_READERS: Final = 64
 _TI_SLICE: Final = 'axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1"'
 
 
@@ -328,7 +331,7 @@ def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
             index = loop.control_inputs[0]
             source = None if index is None else loop.source(index)
             layer = loop.layer if source is None else loop.graph.by_id[source.layer]
-            yield outside(
+            hit = outside(
                 layer,
                 layer=loop.site(layer),
                 trip=trip,
@@ -336,6 +339,8 @@ def _against_slices(loop: LoopSubject, sign: int) -> Iterator[RuleHit]:
                 slices=slices,
                 left=slices - trip,
             )
+            # One that is missing is counted wrong; more are mostly left on purpose.
+            yield hit if sign > 0 or slices - trip == 1 else hit.graded(Severity.NOTE)
 
 
 @found_by(
@@ -382,7 +387,8 @@ def piece_size(loop: LoopSubject) -> Iterator[RuleHit]:
         Severity.WARNING,
         says="{parameter} is read {input_order} and {result} is joined {output_order}: the first element of the output "
         "belongs to the last of the input",
-        means="the output is in the opposite order of the input",
+        means="the output is in the opposite order of the input; a note where nothing shows which order its readers "
+        "expect, a warning where they join it with what has the order of the input",
         do="give both the same stride, start and end, unless the opposite order is meant",
         source="semantics 1.4, 2.2",
         example=Example(
@@ -404,13 +410,52 @@ def order_of_input_and_output(loop: LoopSubject) -> Iterator[RuleHit]:
         return
     for output in joined:
         orders = ("backward", "forward") if is_back else ("forward", "backward")
-        yield inside(
+        hit = inside(
             output if is_back else sliced[0],
             parameter=loop.name(sliced[0].parameter),
             result=loop.name(output.result),
             input_order=orders[0],
             output_order=orders[1],
         )
+        yield hit if _meets_another_order(loop, output) else hit.graded(Severity.NOTE)
+
+
+def _meets_another_order(loop: LoopSubject, output: OutputMapping) -> bool:
+    """True if a reader joins or combines an output with what has the order of the sequence: another loop's, or it."""
+    if output.output is None:
+        return False
+    sequences = {
+        source.layer for entry in _sliced(loop) if entry.input is not None and (source := loop.source(entry.input))
+    }
+    waiting, seen = [(loop.layer.id, output.output)], set[tuple[int, int]]()
+    while waiting and len(seen) < _MOST_READERS:
+        place = waiting.pop()
+        if place in seen:
+            continue
+        seen.add(place)
+        for reader, index in loop.graph.readers.get(place[0], ()):
+            given = loop.graph.sources[reader.id]
+            if given[index] != Source(*place):
+                continue
+            if reader.type in _IN_ORDER:
+                waiting.append((reader.id, 0))
+            elif reader.type == "Concat" or reader.type in ELEMENTWISE:
+                others = [one for one in given if one is not None and one != given[index]]
+                if any(_is_a_sequence(loop, one, sequences) for one in others):
+                    return True
+    return False
+
+
+def _is_a_sequence(loop: LoopSubject, source: Source, sequences: set[int]) -> bool:
+    for _ in range(_MOST_READERS):
+        layer = loop.graph.by_id[source.layer]
+        if layer.id in sequences or (layer.bodies and layer.id != loop.layer.id):
+            return True
+        before = loop.graph.sources[layer.id][0] if layer.type in _IN_ORDER else None
+        if before is None:
+            return False
+        source = before
+    return False
 
 
 @found_by(
@@ -455,10 +500,11 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
         "S215",
         "scan-range-of-loop",
         SubjectKind.LOOP,
-        Severity.WARNING,
+        Severity.ERROR,
         says="the output {result} of a Loop has start {start}, end {end}, stride {stride}: only 0, -1, 1 are official",
-        means="OpenVINO refuses to compile the model once it finds an input or output to leave out",
-        do="reverse the output after the loop",
+        means="OpenVINO (EliminateLoopInputsOutputs) refuses to compile a model with an input that the body does not "
+        "read; without one it computes what is written, and this is a note",
+        do="reverse the output after the loop, and leave out inputs that the body does not read",
         source="semantics 3.7",
         example=Example(
             "counting",
@@ -469,17 +515,19 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
     """Concatenated outputs of a Loop that are not plain."""
+    refused = any(not loop.is_read(entry.parameter) for entry in loop.roles.fed)
     for entry in loop.body.outputs:
         slicing = entry.slicing
         if not loop.is_loop or slicing is None or (slicing.start, slicing.end, slicing.stride) == (0, -1, 1):
             continue
-        yield inside(
+        hit = inside(
             entry,
             result=loop.name(entry.result),
             start=slicing.start,
             end=slicing.end,
             stride=slicing.stride,
         )
+        yield hit if refused else hit.graded(Severity.NOTE)
 
 
 @found_by(

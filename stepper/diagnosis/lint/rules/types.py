@@ -79,7 +79,9 @@ def body_parameter_shape(loop: LoopSubject) -> Iterator[RuleHit]:
         if not inner.accepts(outer):
             cut = "" if slicing is None else " in each slice"
             came = f"[{','.join(map(str, outer))}]"
-            yield inside(entry, parameter=loop.name(entry.parameter), inside=str(inner), outside=came, cut=cut)
+            hit = inside(entry, parameter=loop.name(entry.parameter), inside=str(inner), outside=came, cut=cut)
+            # A state without elements, as what it is added to has none, is the same in any shape.
+            yield hit.graded(Severity.NOTE) if inner.static is not None and 0 in inner.static else hit
 
 
 @found_by(
