@@ -15,7 +15,7 @@ from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import Rule, SubjectKind
 from stepper.diagnosis.sarif import sarif
 from stepper.diagnosis.selection import Selection, settings
-from stepper.diagnosis.texts import remedy, sentence
+from stepper.diagnosis.texts import headline, remedy, sentence
 from stepper.errors import FINDING
 from stepper.files.kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
@@ -52,9 +52,9 @@ def report(found: Sequence[Finding], models: int = 1) -> None:
     known = rules()
     for one in found:
         rule = known[one.rule]
-        loop = "" if one.spot.loop is None else f"{one.spot.loop}: "
-        say(f"{one.spot.file}:{one.spot.line}: {one.severity} {rule.id} {rule.name}")
-        texts = [f"{loop}{sentence(one)}", f"so: {rule.means.format(**one.details)}", f"do: {remedy(one)}"]
+        for line in wrapped(f"{one.spot.file}:{one.spot.line}: {one.severity} {rule.id} {rule.name}: {headline(one)}"):
+            say(line)
+        texts = [f"so: {rule.means.format(**one.details)}", f"do: {remedy(one)}"]
         if one.address:
             texts.append(f"see: goto {one.address}")
         for text in texts:

@@ -381,8 +381,8 @@ def _add_lint(command: Parser) -> None:
 def _add_check(command: Parser) -> None:
     command.description = (
         "Hold the file against the rules of stepper lint and one watched run against rules of its own: where NaN and "
-        "Inf are born, loops that do not end, states that are stuck, repeat or grow. The gravest comes first, each "
-        "finding with what shows it in the debugger."
+        "Inf are born, loops that do not end, states that are stuck, repeat or grow; and hold it against a reference. "
+        "The gravest comes first, each finding with what shows it in the debugger."
     )
     arguments.add_model(command)
     arguments.add_inputs(command)
@@ -390,6 +390,15 @@ def _add_check(command: Parser) -> None:
     arguments.add_rules(command)
     arguments.add_engine(command)
     arguments.add_open_sequences(command, "their states are watched, too")
+    command.add_argument(
+        "--with",
+        dest="reference",
+        metavar="REFERENCE",
+        help="compare with another model, a recorded run, values (.npz), openvino, onnx, onnxruntime, or none; "
+        "without it with OpenVINO where that is installed and the run is short",
+    )
+    arguments.add_tolerances(command)
+    command.set_defaults(align=None, ulp=None, tolerance=[])
     seconds = "how long the run may take; one that can never end stops after 2 (60)"
     command.add_argument("--seconds", type=arguments.seconds, default=60.0, metavar="N", help=seconds)
     command.add_repeated("--select", "RULE", "ask these rules alone: a name, an id, or how ids begin (D, C2)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+import stepper.diagnosis.check.comparing
 import stepper.diagnosis.check.rules
 import stepper.diagnosis.lint.rules  # noqa: F401  # each of its modules adds its own
 from stepper.diagnosis.rule import FINDERS, REGISTERED, Finder, Rule, SubjectKind

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pytest
+
+from stepper.openvino.runtime import is_installed
 from tests.cli.conftest import Call
 from tests.debug.debugged import SAMPLES
-from tests.debug.loops_to_break import countdown
+from tests.debug.loops_to_break import countdown, recurrence
 from tests.json_answers import checked
+from tests.models import Graph, joined, sliced
 
 
 def test_the_command_names_loop_iteration_layer_and_reason_first(call: Call, tmp_path: Path) -> None:
     model = SAMPLES / "rwkv_overflow" / "model.xml"
-    words = ("check", model, "--inputs", model.with_name("inputs.npz"))
+    words = ("check", model, "--inputs", model.with_name("inputs.npz"), "--with", "none")
     code, out, _err = call(*words)
-    assert code == 1 and "error D202 inf-born" in out.splitlines()[0]
-    assert "Loop 'time_mixing': Inf is born in Exp 'exp_key' in iteration 7" in out and "see: goto exp_key@7" in out
+    assert code == 1 and "error D202 inf-born: Loop 'time_mixing', iteration 7: Inf is born in Exp 'exp_key'" in out
+    assert "D202" in out.splitlines()[0] and "see: goto exp_key@7" in out
     (found,) = checked("check", call(*words, "--json").out)["findings"]
     assert found["iterations"] == [7] and found["layer"]["name"] == "exp_key" and found["loop"]["name"] == "time_mixing"
     assert call(*words, "--ignore", "D202").code == 0
@@ -27,10 +32,10 @@ def test_the_command_names_loop_iteration_layer_and_reason_first(call: Call, tmp
 
 def test_a_healthy_model_is_said_to_be_so_and_notes_fail_if_asked(call: Call, tmp_path: Path) -> None:
     model = SAMPLES / "for_loop" / "model.xml"
-    assert call("check", model, "--inputs", model.with_name("inputs.npz")).out == "nothing is wrong\n"
+    assert call("check", model, "--inputs", model.with_name("inputs.npz"), "--with", "none").out == "nothing is wrong\n"
     path = countdown().write(tmp_path)
-    assert call("check", path, "--input", "number=[1]").code == 0
-    assert call("check", path, "--input", "number=[1]", "--fail-on", "note").code == 1
+    assert call("check", path, "--input", "number=[1]", "--with", "none").code == 0
+    assert call("check", path, "--input", "number=[1]", "--fail-on", "note", "--with", "none").code == 1
 
 
 def test_a_file_that_cannot_be_opened_is_checked_as_far_as_it_is(call: Call, tmp_path: Path) -> None:
@@ -38,3 +43,35 @@ def test_a_file_that_cannot_be_opened_is_checked_as_far_as_it_is(call: Call, tmp
     (tmp_path / "model.xml").write_text(text.replace('from-layer="11" to-layer="1"', 'from-layer="77" to-layer="1"'))
     code, out, _err = call("check", tmp_path / "model.xml")
     assert code == 1 and "B101 back-edge-from-no-result" in out
+
+
+def test_a_healthy_twin_as_the_reference_names_the_fault_first(call: Call, tmp_path: Path) -> None:
+    """The model adds where its twin subtracts; the twin's values as an archive show the iteration as well."""
+    model = recurrence("Add", 2.0, 4).write(tmp_path)
+    (tmp_path / "twin").mkdir()
+    twin = recurrence("Subtract", 2.0, 4).write(tmp_path / "twin")
+    out = call("check", model, "--with", twin).out
+    assert "differs-from-reference: Loop 'loop', iteration 0: " in out.splitlines()[0]
+    assert "is an Add where the reference has a Subtract" in out and "see: goto following@0" in out
+    np.savez(tmp_path / "right.npz", **{"following@0": np.float32([3]), "following@1": np.float32([5.5])})
+    (found,) = checked("check", call("check", model, "--with", tmp_path / "right.npz", "--json").out)["findings"]
+    assert found["iterations"] == [1] and found["layer"]["name"] == "following" and found["address"] == "following@1"
+    assert call("check", model, "--with", "openvno").code == 2
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs OpenVINO")
+def test_openvino_is_asked_where_it_is_there_and_what_it_is_known_to_do_is_a_note(call: Call, tmp_path: Path) -> None:
+    """100 + 200 is 44 in u8, which wraps; OpenVINO's CPU plugin gives 255. A negative axis it refuses."""
+    net = Graph()
+    x, body = net.parameter("x", "u8", (3, 1)), net.body()
+    item = body.parameter("item", "u8", (1, 1))
+    total = body.apply("Add", item, body.constant([[200]], np.uint8), name="total")
+    (scan,) = net.tensor_iterator("rows", body, [sliced(x, item)], [joined(body.result(total))])
+    net.result(scan, "sums")
+    answer = call("check", net.write(tmp_path), "--input", "x=[[1],[2],[100]]", "--json")
+    (found,) = checked("check", answer.out)["findings"]
+    assert answer.code == 0 and found["rule"] == "runtime-departs" and found["layer"]["name"] == "total"
+    scan = net.tensor_iterator("again", body, [sliced(x, item, axis=-2)], [joined(body.result(total))])[0]
+    net.result(scan, "again")
+    out = call("check", net.write(tmp_path), "--input", "x=[[1],[2],[100]]").out
+    assert "S201" in out and "note D502 reference-stops: openvino stops: OpenVINO refuses the model" in out

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
 
+from msgspec.structs import replace
+
+from stepper.cli.comparing import compared
 from stepper.cli.debuggers import debugger_of
 from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_sarif
 from stepper.cli.options.protected import protected_files
 from stepper.cli.printing import Progress
 from stepper.cli.values import print_json
+from stepper.debug.overview.facts import Overview, RunState
 from stepper.diagnosis.check.checking import check_run, ranked
+from stepper.diagnosis.check.comparing import DIFFERS, REFUSED, comparison_finding, departure_finding
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint
+from stepper.engine.rules import Rules
+from stepper.errors import StepperError
 from stepper.files.kinds import is_model_path
+from stepper.openvino.partner import NUMPY, OPENVINO
+from stepper.openvino.runtime import is_installed
+
+_SHORT: Final = 2.0
+"""Seconds that a run may have taken that is compared with OpenVINO without being asked for."""
+_SECONDS: Final = 20.0
+"""Seconds that OpenVINO may take then."""
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -21,7 +38,8 @@ def execute(options: argparse.Namespace) -> int:
     found = list(lint(options.model)) if options.model.endswith(".xml") and is_model_path(options.model) else []
     if not any(one.spot.part == "file" for one in found):  # else it cannot be opened
         found += _of_the_run(options)
-    chosen = ranked(one for one in found if one.rule in asked)
+    first = "" if options.reference is None else DIFFERS.name  # it knows best what is asked for
+    chosen = ranked((one for one in found if one.rule in asked), first=first)
     write_sarif(options.sarif, chosen, asked, protected_files(options))
     if options.json:
         print_json({"model": options.model, "findings": [finding_data(one) for one in chosen]})
@@ -30,7 +48,38 @@ def execute(options: argparse.Namespace) -> int:
     return exit_code(chosen, Severity(options.fail_on))
 
 
-def _of_the_run(options: argparse.Namespace) -> tuple[Finding, ...]:
+def _of_the_run(options: argparse.Namespace) -> Iterator[Finding]:
     debugger = debugger_of(options)
     with Progress(debugger.machine, wanted=not options.quiet):
-        return check_run(debugger, seconds=options.seconds).findings
+        checked = check_run(debugger, seconds=options.seconds)
+    yield from checked.findings
+    reference = _reference(options, checked.overview)
+    if reference is None:
+        return
+    asked = argparse.Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
+    if options.reference is None:
+        asked.timeout = options.timeout or _SECONDS
+    try:
+        comparison = compared(asked)
+        found = comparison_finding(comparison, reference)
+        if found is not None and found.rule == DIFFERS.name and reference == OPENVINO:
+            asked.rules = Rules.OPENVINO
+            with suppress(StepperError):  # of a model that may not run so
+                if not compared(asked).differs:
+                    found = departure_finding(comparison, reference)
+    except StepperError:
+        if options.reference is not None:
+            raise
+        found = None  # nobody asked for it
+    if found is not None and found.rule == REFUSED.name and options.reference is None:
+        found = replace(found, severity=Severity.NOTE)
+    if found is not None:
+        yield found
+
+
+def _reference(options: argparse.Namespace, overview: Overview) -> str | None:
+    """Return what to compare with: what is asked for, else OpenVINO where it is there and the run was short."""
+    if options.reference is not None:
+        return None if options.reference == "none" else str(options.reference)
+    is_short = overview.state is RunState.FINISHED and overview.seconds < _SHORT
+    return OPENVINO if is_short and options.engine == NUMPY and is_installed() else None

@@ -51,11 +51,16 @@ def check_run(
     return CheckedRun(ranked(found), overview)
 
 
-def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return findings by gravity, then by when they show; those of the file, which always show, come last."""
-    return tuple(
-        sorted(findings, key=lambda one: (GRAVITY[one.severity], not one.tick, one.tick, one.spot.line, one.rule))
-    )
+def ranked(findings: Iterable[Finding], *, first: str = "") -> tuple[Finding, ...]:
+    """Return findings by gravity, then by when they show; those of the file, which always show, come last.
+
+    `first` is a rule whose findings come before all others of their gravity.
+    """
+
+    def key(one: Finding) -> tuple[int, bool, bool, int, int, str]:
+        return GRAVITY[one.severity], one.rule != first, not one.tick, one.tick, one.spot.line, one.rule
+
+    return tuple(sorted(findings, key=key))
 
 
 def _finding(rule: Rule, file: str, hit: RunFinding) -> Finding:

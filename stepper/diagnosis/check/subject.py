@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind
+from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
+from stepper.diagnosis.check.probe import Probe, Probed, probe_run
 from stepper.diagnosis.lint.subjects import LoopSubject
 from stepper.element_types import Array
+from stepper.engine.machine import Machine
 from stepper.errors import StepperError
 from stepper.ir.model import LayerSite
 from stepper.tensors.histories import Counter, ValueHistory
 
+_LONGEST: Final = 20.0
+"""Seconds of a run that is made again."""
+_SLOWER: Final = 1.5
+_LEAST: Final = 0.25
+_SHIFT: Final = 0.03125
 REAL: Final = ("f16", "bf16", "f32", "f64")
 
 
@@ -68,6 +75,44 @@ class RunSubject:
                     found[layer.line] = LoopSubject(model, path, graph, layer)
         return found
 
+    def _beginning(self) -> Machine:
+        debugger = self.debugger
+        machine = debugger.machine.twin()
+        machine.restore(debugger.timeline.history.before(0))
+        return machine
+
+    @cached_property
+    def is_probed(self) -> bool:
+        """True if the run was short enough, and ended as it should, to be made once or twice more."""
+        overview = self.overview
+        return overview.state is RunState.FINISHED and overview.seconds <= _LONGEST and not overview.births
+
+    @cached_property
+    def probe(self) -> Probe | None:
+        """Observations of one more run, of the operations in the bodies."""
+        if not self.is_probed:
+            return None
+        return probe_run(self._beginning(), self.overview.loops, self.overview.seconds * _SLOWER + _LEAST)
+
+    def probed(self, loop: RunOfLoop) -> Probed | None:
+        """Return what was seen of the operations in the body of a loop."""
+        return None if self.probe is None else self.probe.found.get(loop.facts.layer.line)
+
+    @cached_property
+    def elsewhere(self) -> tuple[Machine, Probe] | None:
+        """A run on other inputs, as far as they can be others; None where that is not made, or fails."""
+        machine = self._beginning()
+        frame = machine.stack[0]
+        changed = False
+        for slot in frame.program.parameters:
+            other = _another(frame.values[slot])
+            changed |= other is not None
+            frame.values[slot] = frame.values[slot] if other is None else other
+        if not changed or not self.is_probed:
+            return None
+        probe = probe_run(machine, self.overview.loops, self.overview.seconds * _SLOWER + _LEAST)
+        return (machine, probe) if machine.finished and machine.outputs is not None else None
+
     def loops(self) -> Iterator[RunOfLoop]:
         """Yield the last run of each loop that ran."""
         for facts in self.overview.loops:
@@ -97,6 +142,16 @@ class RunSubject:
             return self.debugger.why(address)
         except StepperError:
             return None
+
+
+def _another(value: Any) -> Array | None:
+    """Return other numbers of the same kind; None for a value of which there are none that surely fit."""
+    if not isinstance(value, np.ndarray) or not value.size or value.dtype.kind != "f" or not np.isfinite(value).all():
+        return None
+    wide = value.astype(np.float64)
+    found: Array = (np.roll(wide.reshape(-1), 1).reshape(wide.shape) * 0.7 + wide * 0.2 + _SHIFT).astype(value.dtype)
+    found.flags.writeable = False
+    return found
 
 
 def iterations_around(location: Location) -> tuple[int, ...]:

@@ -145,6 +145,54 @@ def test_whole_numbers_that_wrap_are_a_note(tmp_path: Path) -> None:
     assert found.severity is Severity.NOTE and f"{3 * (3**39 % 2**62):,}" in sentence(found)
 
 
+def test_an_addition_that_is_lost_beside_a_large_state(tmp_path: Path) -> None:
+    """Above 2**24 the numbers of f32 are 2 apart."""
+    found = the_one(findings(recurrence("Add", 1.0, 30, start=2.0**24 - 5), tmp_path), "addition-absorbed")
+    assert found.iterations == (5,) and "'state'" in sentence(found) and "Add 'following'" in sentence(found)
+    halved = recurrence("Multiply", 0.5, 30, start=1.0)
+    assert not findings(halved, tmp_path), "a state that becomes small loses nothing"
+
+
+def gate(scale: float) -> Graph:
+    """Rows through a sigmoid of the row times a scale, then what is left of the sum with a large number."""
+    net = Graph()
+    xs, body = net.parameter("xs", dims=(8, 2)), net.body()
+    x = body.parameter("x", dims=(1, 2))
+    gate = body.apply("Sigmoid", body.apply("Multiply", x, body.constant([[scale]]), name="scaled"), name="gate")
+    near = body.apply("Add", gate, body.constant([[16384.0]]), name="near")
+    left = body.apply("Subtract", near, body.constant([[16383.998]]), name="left")
+    (scan,) = net.tensor_iterator("gates", body, [sliced(xs, x)], [joined(body.result(left))])
+    net.result(scan, "scan")
+    return net
+
+
+def test_a_gate_that_is_saturated_all_the_time_and_digits_that_cancel(tmp_path: Path) -> None:
+    xs = {"xs": np.linspace(1, 3, 16, dtype=np.float32).reshape(8, 2)}
+    found = findings(gate(-100.0), tmp_path, xs)
+    one = the_one(found, "gate-saturated")
+    assert one.spot.layer is not None and one.spot.layer.name == "gate" and one.details["looked"] == 8
+    lost = the_one(found, "cancellation")
+    assert lost.severity is Severity.NOTE and "Subtract 'left'" in sentence(lost)
+    assert not findings(gate(0.5), tmp_path, xs)
+
+
+def test_a_test_for_convergence_below_the_resolution(tmp_path: Path) -> None:
+    """Near 1e6 the numbers of f32 are 1/16 apart."""
+    for tolerance, count in ((1e-3, 1), (1.0, 0)):
+        net, body = Graph(), None
+        body = net.body()
+        x = body.parameter("x", dims=(1,))
+        half = body.apply("Multiply", x, body.constant([0.5]), name="half")
+        near = body.apply("Add", half, body.constant([5e5]), name="near")
+        apart = body.apply("Abs", body.apply("Subtract", near, x, name="apart"), name="size")
+        far = body.apply("Greater", apart, body.constant([tolerance]), type="boolean", name="far")
+        going, out = body.result(far, "going"), body.result(near, "x_out")
+        (end,) = net.loop("mean", body, 100, True, [carried(net.constant([0.0]), x, out)], [last(out)], going)
+        net.result(end, "end")
+        found = [one for one in findings(net, tmp_path) if one.rule == "tolerance-below-resolution"]
+        assert len(found) == count, tolerance
+
+
 def test_an_error_of_the_run_is_a_finding(tmp_path: Path) -> None:
     net = Graph()
     x, body = net.parameter("x", dims=(2,)), net.body()
@@ -164,4 +212,5 @@ def test_healthy_samples_give_nothing_but_notes(name: str) -> None:
 
 def test_every_rule_of_runs_is_tested_here() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
-    assert [name for name, rule in rules().items() if rule.scope is SubjectKind.RUN and f'"{name}"' not in text] == []
+    text += (Path(__file__).parents[2] / "cli" / "test_check.py").read_text(encoding="utf-8")
+    assert [name for name, rule in rules().items() if rule.scope is SubjectKind.RUN and name not in text] == []

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any, Final
-
-import numpy as np
 
 from stepper.debug.causes.cause import Arithmetic, LinkKind, NonFinite, NonFiniteKind
 from stepper.debug.causes.texts import element_text, how_sentence, operands_text
 from stepper.debug.overview.facts import Birth, RunState
 from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
 from stepper.diagnosis.check.places import place_of
-from stepper.diagnosis.check.subject import RunOfLoop, RunSubject, iterations_around, loops_around
+from stepper.diagnosis.check.subject import RunSubject, iterations_around, loops_around
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import known_value
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
-from stepper.element_types import Array
-from stepper.ir.model import Source
 
 _OF_INFINITE: Final = frozenset({
     Arithmetic.INF_BY_INF,
@@ -27,16 +20,6 @@ _OF_INFINITE: Final = frozenset({
     Arithmetic.ZERO_TIMES_INF,
     Arithmetic.INF_IN_SUM,
 })  # fmt: skip
-
-
-_EXACT: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType({
-    "Add": operator.add,
-    "Subtract": operator.sub,
-    "Multiply": operator.mul,
-})  # fmt: skip
-_MOST_ITERATIONS: Final = 10_000
-_MOST_ELEMENTS: Final = 1_000_000
-_MOST_TRIED: Final = 16
 
 
 def _place(birth: Birth) -> RunPlace:
@@ -64,7 +47,7 @@ def _comes_of(run: RunSubject, cause: NonFinite, tick: int) -> Birth | None:
         "nan-born",
         SubjectKind.RUN,
         Severity.ERROR,
-        says="NaN is born in {layer}{where}: {reason}; {operands}",
+        says="NaN is born in {layer}: {reason}; {operands}",
         means="what is computed of it is NaN as well",
         do="look at the operands; keep the divisor from 0, the argument of a logarithm or a root positive, and the "
         "difference of two infinities from arising",
@@ -103,7 +86,7 @@ def _words(birth: Birth) -> dict[str, Any]:
         "inf-born",
         SubjectKind.RUN,
         Severity.ERROR,
-        says="Inf is born in {layer}{where}: {reason}; {operands}{after}",
+        says="Inf is born in {layer}: {reason}; {operands}{after}",
         means="Inf spreads, and Inf - Inf, Inf / Inf and 0 * Inf are NaN",
         do="keep the argument in range: subtract the maximum before Exp, keep divisors from 0, scale the values",
         source="IEEE 754",
@@ -190,53 +173,17 @@ def _first_origin(run: RunSubject, place: RunPlace) -> str:
 def integer_overflow(run: RunSubject) -> Iterator[RunFinding]:
     """Sums and products of whole numbers that wrap, the first of each operation."""
     for loop in run.loops():
-        subject, count = loop.subject, loop.activation.iterations
-        if subject is None or not 0 < count <= _MOST_ITERATIONS:
-            continue
-        for layer in subject.inner.layers:
-            declared = layer.outputs[0].element_type if layer.outputs else None
-            if layer.type not in _EXACT or declared is None or declared.name not in ("i32", "i64"):
-                continue
-            values = [_series(run, loop, source, count) for source in subject.inner.sources[layer.id]]
-            found = _wrap(layer.type, declared.name, values)
-            if found is not None:
-                iteration, exact, becomes = found
-                yield shown(
-                    place_of(loop, subject.site(layer), iteration),
-                    layer=str(subject.site(layer)),
-                    type=declared.name,
-                    iteration=iteration,
-                    exact=f"{exact:,}",
-                    becomes=f"{becomes:,}",
-                )
-
-
-def _series(run: RunSubject, loop: RunOfLoop, source: Source | None, count: int) -> Array | None:
-    """Return the values of an operand in all iterations, the iterations first; None where they are not known."""
-    subject = loop.subject
-    assert subject is not None
-    layer = None if source is None else subject.inner.by_id[source.layer]
-    if layer is None:
-        return None
-    constant = known_value(subject.model, subject.inner, source)
-    if constant is not None:
-        return np.broadcast_to(constant, (count, *constant.shape))
-    return run.values(loop, layer.name, count)
-
-
-def _wrap(type: str, element_type: str, values: list[Array | None]) -> tuple[int, int, int] | None:
-    """Return the first iteration in which a result leaves its type, the exact number and what becomes of it."""
-    if len(values) != 2 or any(value is None or value.size > _MOST_ELEMENTS for value in values):
-        return None
-    left, right = (np.asarray(value) for value in values)
-    rank = max(left.ndim, right.ndim)
-    left, right = (one.reshape(one.shape[:1] + (1,) * (rank - one.ndim) + one.shape[1:]) for one in (left, right))
-    bits = 31 if element_type == "i32" else 63
-    about = _EXACT[type](left.astype(np.float64), right.astype(np.float64))
-    far = np.argwhere(np.abs(about) >= 2.0**bits * (1 - 1e-12))
-    for place in far[:_MOST_TRIED].tolist():
-        a, b = (int(np.broadcast_to(one, about.shape)[tuple(place)]) for one in (left, right))
-        exact = int(_EXACT[type](a, b))
-        if not -(2**bits) <= exact < 2**bits:
-            return place[0], exact, (exact + 2**bits) % 2 ** (bits + 1) - 2**bits
-    return None
+        seen = run.probed(loop)
+        subject = loop.subject
+        for key, wrap in () if seen is None or subject is None else seen.wraps.items():
+            assert subject is not None
+            layer = subject.inner.by_id[key]
+            declared = layer.outputs[0].element_type
+            yield shown(
+                place_of(loop, subject.site(layer), wrap.iteration),
+                layer=str(subject.site(layer)),
+                type="" if declared is None else declared.name,
+                iteration=wrap.iteration,
+                exact=f"{wrap.exact:,}",
+                becomes=f"{wrap.becomes:,}",
+            )

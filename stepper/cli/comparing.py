@@ -1,0 +1,118 @@
+"""From the options of the command line to a comparison with a reference of any kind."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from stepper.cli.options.engine import ensure_no_device, fallback_of, opened_model, runtime_of
+from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
+from stepper.cli.printing import Progress, say
+from stepper.compare.alignment.layer_pairs import read_pairs
+from stepper.compare.references.archive import ArchiveReference
+from stepper.compare.references.opening import open_reference
+from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
+from stepper.element_types import ELEMENT_TYPES, Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.machine import Machine
+from stepper.engine.rules import Rules
+from stepper.engine.variables import bind_states
+from stepper.errors import UsageError
+from stepper.files.kinds import is_model_path
+from stepper.ir.model import Model
+from stepper.ir.opening import open_sequences
+from stepper.openvino.partner import EMULATES, OPENVINO
+from stepper.tensors.tolerances import OTHER_KERNELS, Tolerances, parse_tolerance
+from stepper.wording import near_text
+
+_WITHOUT_STATES: Final = ("onnx", "onnxruntime")
+"""References that run the model themselves, from its own beginning."""
+
+
+def compared(options: argparse.Namespace) -> RunComparison:
+    """Return how the model and the reference of the options part."""
+    if options.reference != OPENVINO:
+        ensure_no_device(options, "compare with it: --with openvino")
+    model = opened_model(options)
+    if options.open_sequences:
+        model = open_sequences(model)
+    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    if is_model_path(options.reference):
+        return _with_model(model, inputs, options)
+    if options.align is not None:
+        raise UsageError("--align is for two models; there is only one here")
+    return _with_another(model, inputs, options)
+
+
+def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) -> RunComparison:
+    other = opened_model(options, options.reference)
+    return compare_models(
+        model,
+        open_sequences(other) if options.open_sequences else other,
+        inputs,
+        title=_title(options.model, options.reference),
+        rules=Rules(options.rules),
+        tolerances=_tolerances(options, model, exact=True),
+        given=_given(options, model, other),
+        max_iterations=options.max_iterations,
+        states=given_states(model, options.state, options.states),
+        partner=fallback_of(options, options.engine),
+        reference_partner=fallback_of(options),
+    )
+
+
+def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> RunComparison:
+    compiled = compile_model(model, Rules(options.rules), fallback_of(options, options.engine))
+    states = bind_states(compiled, given_states(model, options.state, options.states))
+    if states and options.reference in _WITHOUT_STATES:
+        raise UsageError(f"--with {options.reference} begins with the variables that the model has; leave --state out")
+    machine = Machine(compiled, inputs, max_iterations=options.max_iterations, states=states)
+    reference = open_reference(
+        options.reference,
+        compiled,
+        inputs,
+        runtime_of(options),
+        options.model,
+        options.max_iterations,
+        states=states,
+    )
+    if isinstance(reference, ArchiveReference) and reference.unknown and not options.quiet:
+        keys = ", ".join(reference.unknown[:5])
+        say(f"{len(reference.unknown)} keys of {reference.title} name nothing in the model: {keys}", file=sys.stderr)
+    with Progress(machine, wanted=not options.quiet):
+        return compare_with(machine, reference, _tolerances(options, compiled.model, exact=reference.is_exact))
+
+
+def _title(model: str, reference: str) -> str:
+    """Return the reference's name; with its folder where both files have the same one."""
+    ours, theirs = Path(model), Path(reference)
+    return str(theirs) if ours.name == theirs.name else theirs.name
+
+
+def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[str, str]:
+    """Return the pairs of --align, every name of which must be there."""
+    pairs = {} if options.align is None else read_pairs(Path(options.align))
+    for model, names in ((ours, pairs.keys()), (theirs, pairs.values())):
+        known = {layer.name for _path, graph in model.graphs() for layer in graph.layers}
+        for name in names:
+            if name not in known:
+                raise UsageError(f"--align {options.align}: {model.path.name} has no layer '{name}'")
+    return pairs
+
+
+def _tolerances(options: argparse.Namespace, model: Model, *, exact: bool) -> Tolerances:
+    """Return those of the options. UsageError for a name that is neither an element type nor one of the model."""
+    by_name = dict(parse_tolerance(text) for text in options.tolerance)
+    layers = [layer for _path, graph in model.graphs() for layer in graph.layers]
+    known = {*ELEMENT_TYPES, *(layer.type for layer in layers), *(layer.name for layer in layers)}
+    for name in by_name:
+        if name not in known:
+            near = near_text(name, known)
+            what = f"there is no element type, type of operation or layer '{name}'"
+            raise UsageError(f"--tolerance {name}: {what}{f'; {near}' if near else ''}")
+    if (narrow := EMULATES.get(options.engine)) and options.rtol is options.atol is options.ulp is None:
+        by_name = {**dict.fromkeys(("f32", "f64"), OTHER_KERNELS[narrow]), **by_name}
+    return Tolerances(exact, options.rtol, options.atol, options.ulp or 0, by_name)

@@ -1,0 +1,304 @@
+"""One more run that looks at what the bodies of loops compute: gates, additions, differences, whole numbers.
+
+Values are looked at between two iterations, in some of them: the first and the last, and some between.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.debug.overview.facts import LoopFacts
+from stepper.element_types import Array, is_floating
+from stepper.engine.events import Every
+from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
+from stepper.engine.program import Operation, Program
+from stepper.errors import StepperError
+
+_EDGE: Final = 16
+"""Iterations that are looked at from the beginning and from the end; and as many between."""
+_MOST_LOOKS: Final = 512
+"""Looks at one body; an inner loop runs often."""
+_MOST_ITERATIONS: Final = 10_000
+_LARGE: Final = 1_000_000
+_MOST_TRIED: Final = 16
+_NEAR: Final = 1e-6
+_CELLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
+    "LSTMCell": ("forget", "input", "cell", "output"),
+    "GRUCell": ("update", "reset"),
+})  # fmt: skip
+"""Gates of cells in the order of their weights, as far as they follow from one product."""
+_FAR: Final = -math.log(_NEAR)
+"""Arguments from which on a sigmoid is as near to 0 or 1 as that."""
+_EXACT: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType({
+    "Add": operator.add,
+    "Subtract": operator.sub,
+    "Multiply": operator.mul,
+})  # fmt: skip
+
+
+class Saturation(Struct):
+    """In how many of the iterations that were looked at all elements of a gate were saturated."""
+
+    looked: int = 0
+    saturated: int = 0
+    low: float = math.inf
+    high: float = -math.inf
+
+
+class Absorption(Struct):
+    """Since which iteration the sum is the first operand, though the second is not 0; and sizes of the second.
+
+    `of` is the magnitude of the first operand then.
+    """
+
+    looked: int = 0
+    since: int | None = None
+    times: int = 0
+    first: float = 0.0
+    latest: float = 0.0
+    of: float = 0.0
+
+
+class Cancellation(Struct):
+    """The iteration in which a difference is smallest beside its operands; and how often it is very small."""
+
+    looked: int = 0
+    often: int = 0
+    iteration: int = 0
+    operands: float = 0.0
+    left: float = 0.0
+
+
+class Wrap(Struct):
+    """The first iteration in which a whole number leaves its type, with the exact number and what becomes of it."""
+
+    iteration: int
+    exact: int
+    becomes: int
+
+
+class Probed(Struct):
+    """Observations of the operations of a body, by the id of their layers; of cells by id and gate."""
+
+    gates: dict[tuple[int, str], Saturation] = {}
+    sums: dict[tuple[int, int], Absorption] = {}
+    differences: dict[int, Cancellation] = {}
+    wraps: dict[int, Wrap] = {}
+
+
+_Look = Callable[[list[Any], int], None]
+
+
+class BodyValues(NamedTuple):
+    """All values of a body after an iteration."""
+
+    program: Program
+    iteration: int
+    values: tuple[Any, ...]
+
+
+class _Meters(NamedTuple):
+    sampled: tuple[_Look, ...]
+    always: tuple[_Look, ...]
+
+
+class Probe:
+    """A watcher that looks at the bodies of loops and stops nothing but at its deadline."""
+
+    stops: Mapping[int, tuple[int, ...]] = MappingProxyType({})
+    watches_iterations = True
+
+    def __init__(self, loops: tuple[LoopFacts, ...], deadline: float) -> None:
+        self._deadline = deadline
+        self._lengths = {facts.layer.line: facts.most for facts in loops}
+        self.found: dict[int, Probed] = {}
+        """By the line of the loop in the file."""
+        self._meters: dict[int, _Meters] = {}
+        self._looks: dict[int, int] = {}
+        self.bodies: dict[tuple[int, int], BodyValues] = {}
+        """By line and iteration, of the first run of each loop."""
+
+    def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool] | None:
+        """Look at some of the iterations of a loop's run."""
+        activation, key = frame.activation, id(frame.program)
+        assert activation is not None
+        meters = self._meters.get(key)
+        if meters is None:
+            found = self.found.setdefault(activation.operation.layer.line, Probed({}, {}, {}, {}))
+            meters = self._meters[key] = _meters(frame.program, found)
+        if self._looks.setdefault(key, 0) >= _MOST_LOOKS:
+            return None
+        line = activation.operation.layer.line
+        length = self._lengths.get(activation.operation.layer.line, 0)
+        step, end = max(length // _EDGE, 1), length - _EDGE
+        sampled, always = meters
+
+        def watch(frame: Frame) -> bool:
+            assert frame.activation is not None
+            iteration = frame.activation.iteration
+            if iteration < _MOST_ITERATIONS:
+                for look in always:
+                    look(frame.values, iteration)
+            if iteration < _EDGE or iteration >= end or not iteration % step:
+                self._looks[key] += 1
+                self.bodies.setdefault((line, iteration), BodyValues(frame.program, iteration, tuple(frame.values)))
+                for look in sampled:
+                    look(frame.values, iteration)
+                return perf_counter() >= self._deadline
+            return False
+
+        return watch
+
+    def after_iteration(self, frame: Frame) -> bool:
+        """Look at an iteration of a loop with nested graphs."""
+        watch = self.iteration_watch(frame)
+        return watch is not None and watch(frame)
+
+    def after_operation(self, frame: Frame, index: int) -> bool:
+        """Take no note of operations."""
+        return False
+
+
+def probe_run(machine: Machine, loops: tuple[LoopFacts, ...], seconds: float) -> Probe:
+    """Run a machine to its end, or for so many seconds, and return what was seen."""
+    probe = Probe(loops, perf_counter() + seconds)
+    machine.watcher = probe
+    with suppress(StepperError):  # it is known already
+        machine.advance(Every.END)
+    return probe
+
+
+def _meters(program: Program, found: Probed) -> _Meters:
+    sampled, always = list[_Look](), list[_Look]()
+    for one in program.operations:
+        declared = one.layer.outputs[0].element_type if one.layer.outputs else None
+        if declared is None or one.plans:
+            continue
+        real = is_floating(declared.dtype)
+        if one.layer.type in ("Sigmoid", "Tanh", "HardSigmoid") and real:
+            sampled.append(_gate(one, found.gates.setdefault((one.layer.id, ""), Saturation())))
+        elif one.layer.type in _CELLS and len(one.inputs) == (6 if one.layer.type == "LSTMCell" else 5):
+            sampled.append(_cell(one, found))
+        elif one.layer.type in ("Add", "Subtract") and real and len(one.inputs) == 2:
+            sampled.extend(_sums(one, found))
+        if one.layer.type in _EXACT and declared.name in ("i32", "i64") and len(one.inputs) == 2:
+            always.append(_whole(one, declared.name, found.wraps))
+    return _Meters(tuple(sampled), tuple(always))
+
+
+def _gate(operation: Operation, found: Saturation) -> _Look:
+    slot, low = operation.outputs[0], -1.0 if operation.layer.type == "Tanh" else 0.0
+
+    def look(values: list[Any], _iteration: int) -> None:
+        value = np.asarray(values[slot])
+        if value.size and value.dtype.kind == "f":
+            _note(found, bool(((value <= low + _NEAR) | (value >= 1 - _NEAR)).all()), value)
+
+    return look
+
+
+def _note(found: Saturation, saturated: bool, value: Array) -> None:
+    found.looked += 1
+    found.saturated += saturated
+    found.low = min(found.low, float(value.min()))
+    found.high = max(found.high, float(value.max()))
+
+
+def _cell(operation: Operation, found: Probed) -> _Look:
+    names, slots = _CELLS[operation.layer.type], operation.inputs
+    lstm = operation.layer.type == "LSTMCell"
+    gates = {name: found.gates.setdefault((operation.layer.id, name), Saturation()) for name in names if name != "cell"}
+
+    def look(values: list[Any], _iteration: int) -> None:
+        x, h = (np.asarray(values[slot]) for slot in slots[:2])
+        w, r, b = (np.asarray(values[slot]) for slot in slots[3 if lstm else 2 :][:3])
+        parts = w.shape[0] // h.shape[-1] if h.shape[-1] else 0
+        if x.dtype.kind != "f" or parts != (4 if lstm else 3) or b.size < w.shape[0]:
+            return
+        argument = x @ w.T + h @ r.T + b.reshape(-1)[: w.shape[0]]
+        for name, part in zip(names, np.split(argument, parts, axis=-1), strict=False):
+            if name in gates:
+                with np.errstate(over="ignore"):
+                    _note(gates[name], bool((np.abs(part) >= _FAR).all()), 1 / (1 + np.exp(-part)))
+
+    return look
+
+
+def _sums(operation: Operation, found: Probed) -> Iterator[_Look]:
+    a, b = operation.inputs
+    out, key = operation.outputs[0], operation.layer.id
+    kept = [found.sums.setdefault((key, index), Absorption()) for index in (0, 1)]
+    difference = found.differences.setdefault(key, Cancellation())
+    is_difference = operation.layer.type == "Subtract"
+
+    def look(values: list[Any], iteration: int) -> None:
+        x, y, result = (np.asarray(values[slot]) for slot in (a, b, out))
+        if not result.size or result.dtype.kind != "f" or not x.size or not y.size:
+            return
+        for total, added, absorbed in ((x, y, kept[0]), (y, x, kept[1])):
+            if absorbed is kept[1] and is_difference:
+                continue
+            _absorbed(absorbed, total, added, result, iteration)
+        with np.errstate(all="ignore"):
+            left, size = float(np.abs(result).max()), float(min(np.abs(x).max(), np.abs(y).max()))
+        difference.looked += 1
+        if 0 < left <= size * 16 * np.finfo(result.dtype).eps:
+            difference.often += 1
+            if difference.often == 1:
+                difference.iteration, difference.operands, difference.left = iteration, size, left
+
+    yield look
+
+
+def _absorbed(found: Absorption, total: Array, added: Array, result: Array, iteration: int) -> None:
+    size = float(np.abs(added).max())
+    found.looked += 1
+    if found.looked == 1 or not found.first:
+        found.first = size
+    found.latest = size
+    counts = added != 0
+    if total.shape != result.shape or not size or not np.isfinite(size):
+        found.since, found.times = None, 0
+        return
+    same = result == total
+    if bool((same | ~np.broadcast_to(counts, same.shape)).all()):
+        if found.since is None:
+            found.since, found.of = iteration, float(np.abs(total).max())
+        found.times += 1
+    else:
+        found.since, found.times = None, 0
+
+
+def _whole(operation: Operation, element_type: str, wraps: dict[int, Wrap]) -> _Look:
+    a, b = operation.inputs
+    exact, key = _EXACT[operation.layer.type], operation.layer.id
+    bits = 31 if element_type == "i32" else 63
+    limit = 2.0**bits * (1 - 1e-12)
+
+    def look(values: list[Any], iteration: int) -> None:
+        if key in wraps:
+            return
+        x, y = np.asarray(values[a]), np.asarray(values[b])
+        if max(x.size, y.size) > _LARGE or not x.size or not y.size:
+            return
+        about = exact(x.astype(np.float64), y.astype(np.float64))
+        if not (np.abs(about) >= limit).any():
+            return
+        left, right = np.broadcast_to(x, about.shape), np.broadcast_to(y, about.shape)
+        for place in np.argwhere(np.abs(about) >= limit)[:_MOST_TRIED].tolist():
+            number = int(exact(int(left[tuple(place)]), int(right[tuple(place)])))
+            if not -(2**bits) <= number < 2**bits:
+                wraps[key] = Wrap(iteration, number, (number + 2**bits) % 2 ** (bits + 1) - 2**bits)
+                return
+
+    return look

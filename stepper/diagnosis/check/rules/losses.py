@@ -1,0 +1,243 @@
+"""Rules of what is lost: additions that are absorbed, saturated gates, cancellation, tolerances that nothing meets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from stepper.diagnosis.check.hits import RunFinding, shown
+from stepper.diagnosis.check.places import place_of
+from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.subjects import PASSING, LoopSubject, known_value
+from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.ir.model import Layer, Source
+
+_LEAST_LOOKS: Final = 6
+_LEAST_ABSORBED: Final = 4
+_SHRUNK: Final = 0.25
+"""An addend that has become smaller than this share of the first one is a step that has done its work."""
+_OFTEN: Final = 0.5
+_SMALLER: Final = ("Greater", "GreaterEqual", "Less", "LessEqual")
+_OF_MAGNITUDE: Final = (
+    "Abs",
+    "ReduceMax",
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceL1",
+    "ReduceL2",
+    "Sqrt",
+    "Multiply",
+    "Power",
+    *PASSING,
+)
+
+
+def _carried_sum(subject: LoopSubject, layer: Layer, operand: int) -> bool:
+    """True if an operation adds to a carried state what makes the next one: its operand is the state."""
+    inputs = subject.inner.sources[layer.id]
+    state = subject.origin(inputs[operand]) if operand < len(inputs) else None
+    if state is None or state.layer not in subject.roles.merged_from:
+        return False
+    made = subject.origin(subject.given_to(subject.roles.merged_from[state.layer]))
+    return made is not None and made.layer == layer.id
+
+
+@found_by(
+    Rule(
+        "D401",
+        "addition-absorbed",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="what {layer} adds to {parameter} is lost from iteration {since} on: {added} beside {total} is below the "
+        "resolution of {type}",
+        means="the state stays the same, though something is added to it in each iteration",
+        do="accumulate in a wider type, scale the numbers, or add them up before they meet the large one",
+        source="IEEE 754",
+    )
+)
+def addition_absorbed(run: RunSubject) -> Iterator[RunFinding]:
+    """Sums of a state and what is too small beside it, to the end, though it is no step that becomes small."""
+    for loop in run.loops():
+        seen, subject = run.probed(loop), loop.subject
+        for (key, operand), found in () if seen is None or subject is None else seen.sums.items():
+            assert subject is not None
+            layer = subject.inner.by_id[key]
+            if found.since is None or found.times < _LEAST_ABSORBED or found.latest < _SHRUNK * found.first:
+                continue
+            if not _carried_sum(subject, layer, operand):
+                continue
+            state = subject.origin(subject.inner.sources[key][operand])
+            declared = layer.outputs[0].element_type
+            assert state is not None
+            yield shown(
+                place_of(loop, subject.site(layer), found.since),
+                layer=str(subject.site(layer)),
+                parameter=str(subject.name(state.layer)),
+                since=found.since,
+                added=f"{found.latest:.4g}",
+                total=f"{found.of:.4g}",
+                type="its type" if declared is None else declared.name,
+            )
+
+
+@found_by(
+    Rule(
+        "D402",
+        "gate-saturated",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="{layer}{gate} is saturated in every iteration: all of its elements are {values} in each of the {looked} "
+        "iterations that were looked at",
+        means="a gate that is always open or closed decides nothing; where it is closed, what it guards is lost",
+        do="look at its weights and bias, and at the scale of what comes in",
+        source="the run itself",
+    )
+)
+def gate_saturated(run: RunSubject) -> Iterator[RunFinding]:
+    """Sigmoids and the like, of what changes, that are at their ends for all elements all the time."""
+    for loop in run.loops():
+        seen, subject = run.probed(loop), loop.subject
+        for (key, gate), found in () if seen is None or subject is None else seen.gates.items():
+            assert subject is not None
+            if found.looked < _LEAST_LOOKS or found.saturated < found.looked:
+                continue
+            layer = subject.inner.by_id[key]
+            if not _depends_on_time(subject, Source(key, 0)):
+                continue
+            values = f"{found.low:.4g}" if found.low == found.high else f"{found.low:.3g} or {found.high:.3g}"
+            yield shown(
+                place_of(loop, subject.site(layer), 0),
+                layer=str(subject.site(layer)),
+                gate=f" ({gate} gate)" if gate else "",
+                values=values,
+                looked=found.looked,
+            )
+
+
+def _depends_on_time(subject: LoopSubject, source: Source) -> bool:
+    moving = {entry.parameter for entry in subject.roles.sliced} | set(subject.roles.merged_from)
+    return bool(subject.ancestors(source) & moving)
+
+
+@found_by(
+    Rule(
+        "D403",
+        "cancellation",
+        SubjectKind.RUN,
+        Severity.NOTE,
+        says="{layer} loses nearly all digits in iteration {iteration}: of operands of {operands} {left} is left",
+        means="what is left is mostly the rounding error of what was computed before",
+        do="compute the difference otherwise, or in a wider type",
+        source="IEEE 754",
+    )
+)
+def cancellation(run: RunSubject) -> Iterator[RunFinding]:
+    """Differences of nearly equal numbers in most iterations, but for those that are only compared."""
+    for loop in run.loops():
+        seen, subject = run.probed(loop), loop.subject
+        for key, found in () if seen is None or subject is None else seen.differences.items():
+            assert subject is not None
+            if found.looked < _LEAST_LOOKS or found.often < _OFTEN * found.looked or _only_compared(subject, key):
+                continue
+            layer = subject.inner.by_id[key]
+            yield shown(
+                place_of(loop, subject.site(layer), found.iteration),
+                layer=str(subject.site(layer)),
+                iteration=found.iteration,
+                operands=f"{found.operands:.4g}",
+                left=f"{found.left:.3g}",
+            )
+
+
+def _only_compared(subject: LoopSubject, key: int) -> bool:
+    """True if a value goes nowhere but into the size of a difference that is compared."""
+    waiting = [key]
+    seen = set[int]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        for reader, _index in subject.inner.readers.get(one, ()):
+            if reader.type in _OF_MAGNITUDE:
+                waiting.append(reader.id)
+            elif reader.type not in _SMALLER:
+                return False
+    return True
+
+
+@found_by(
+    Rule(
+        "D404",
+        "tolerance-below-resolution",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="{layer} asks for a difference below {tolerance}, and the numbers that are compared are about {size}: the "
+        "resolution of {type} there is {resolution}, so only equal numbers are near enough",
+        means="the test for convergence succeeds by luck or never: where the last bit alternates, as it may on another "
+        "machine, the limit alone ends the loop",
+        do="let the tolerance be relative to the size of the numbers, or compute in a wider type",
+        source="IEEE 754",
+    )
+)
+def tolerance_below_resolution(run: RunSubject) -> Iterator[RunFinding]:
+    """Tests of a difference against a constant that is smaller than the step from one number to the next."""
+    for loop in run.loops():
+        subject, activation = loop.subject, loop.activation
+        if subject is None or subject.condition_result is None or activation.iterations < _LEAST_LOOKS:
+            continue
+        for key in sorted(subject.ancestors(subject.given_to(subject.condition_result))):
+            layer = subject.inner.by_id[key]
+            found = _asked_difference(subject, layer) if layer.type in _SMALLER else None
+            if found is None:
+                continue
+            tolerance, difference = found
+            sizes = [_size(run, loop, source) for source in subject.inner.sources[difference.id]]
+            known = [one for one in sizes if one is not None]
+            if not known:
+                continue
+            declared = difference.outputs[0].element_type
+            resolution = float(np.spacing(np.asarray(max(known), dtype=None if declared is None else declared.dtype)))
+            if not 0 < tolerance < resolution:
+                continue
+            yield shown(
+                place_of(loop, subject.site(layer), activation.iterations - 1),
+                layer=str(subject.site(layer)),
+                tolerance=f"{tolerance:.3g}",
+                size=f"{max(known):.4g}",
+                type="its type" if declared is None else declared.name,
+                resolution=f"{resolution:.3g}",
+            )
+
+
+def _asked_difference(subject: LoopSubject, layer: Layer) -> tuple[float, Layer] | None:
+    """Return the constant that a comparison has, and the difference whose size it asks about."""
+    sources = subject.inner.sources[layer.id]
+    for index in (0, 1):
+        value = known_value(subject.model, subject.inner, sources[index])
+        if value is None or value.size != 1 or value.dtype.kind != "f":
+            continue
+        source = sources[1 - index]
+        for _ in range(16):
+            other = None if source is None else subject.inner.by_id.get(source.layer)
+            if other is None:
+                break
+            if other.type == "Subtract":
+                return float(np.asarray(value).reshape(-1)[0]), other
+            if other.type not in _OF_MAGNITUDE or not subject.inner.sources[other.id]:
+                break
+            source = subject.inner.sources[other.id][0]
+    return None
+
+
+def _size(run: RunSubject, loop: RunOfLoop, source: Source | None) -> float | None:
+    """Return the magnitude of a value in the last iteration."""
+    assert loop.subject is not None
+    layer = None if source is None else loop.subject.inner.by_id[source.layer]
+    value = None if layer is None else run.value(loop, layer.name, loop.activation.iterations - 1)
+    if value is None or not value.size or value.dtype.kind != "f":
+        return None
+    return float(np.abs(value).max())
