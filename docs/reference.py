@@ -426,12 +426,12 @@ def docstring(thing: Any) -> str:
     return inspect.cleandoc(getattr(thing, "__doc__", None) or "")
 
 
-def rule_table(*, of_runs: bool) -> Lines:
+def rule_table(are_wanted: Callable[[SubjectKind], bool]) -> Lines:
     """Return the rules of `stepper lint`, or those that `stepper check` adds, with what comes of breaking them."""
     rows = (
         (rule.id, code(rule.name), str(rule.severity), cell(rule.means), cell(rule.do), cell(rule.source))
         for rule in rules().values()
-        if (rule.scope is SubjectKind.RUN) is of_runs
+        if are_wanted(rule.scope)
     )
     yield from table(("id", "rule", "severity", "what it means for a run", "what to do", "source"), rows)
 
@@ -453,8 +453,9 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "mismatch-origins": mismatch_origins,
     "runtime-explanations": runtime_explanations,
     "departures": operation_departures,
-    "lint-rules": lambda: rule_table(of_runs=False),
-    "check-rules": lambda: rule_table(of_runs=True),
+    "lint-rules": lambda: rule_table(lambda scope: not scope.is_of_runs),
+    "check-rules": lambda: rule_table(lambda scope: scope is SubjectKind.RUN),
+    "narrow-rules": lambda: rule_table(lambda scope: scope is SubjectKind.NARROW_RUN),
     "operations": operations,
     "python": python_names,
 })  # fmt: skip

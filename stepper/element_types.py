@@ -132,3 +132,18 @@ def is_of_numpy(dtype: np.dtype[Any]) -> bool:
 def is_floating(dtype: np.dtype[Any]) -> bool:
     """Return True if values of this dtype are floating-point numbers, ml_dtypes' included."""
     return dtype in FLOATING
+
+
+class FloatLimits(Struct, frozen=True):
+    """The largest number of a type of floats, the least normal and the least one above 0."""
+
+    largest: float
+    least_normal: float
+    least: float
+
+
+@lru_cache(maxsize=64)
+def limits(dtype: np.dtype[Any]) -> FloatLimits:
+    """Return the limits of a type of floats."""
+    found = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return FloatLimits(float(found.max), float(found.smallest_normal), float(found.smallest_subnormal))

@@ -12,10 +12,10 @@ from stepper import __version__
 from stepper.cli.printing import say, wrapped
 from stepper.diagnosis.findings import GRAVITY, Finding, Severity
 from stepper.diagnosis.registry import rules
-from stepper.diagnosis.rule import Rule, SubjectKind
+from stepper.diagnosis.rule import Rule
 from stepper.diagnosis.sarif import sarif
 from stepper.diagnosis.selection import Selection, settings
-from stepper.diagnosis.texts import headline, remedy, sentence
+from stepper.diagnosis.texts import consequence, headline, remedy, sentence
 from stepper.errors import FINDING
 from stepper.files.kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
@@ -28,9 +28,7 @@ def asked_rules(options: argparse.Namespace, *, of_runs: bool) -> Mapping[str, R
     select, ignore = settings(Path.cwd())
     chosen = Selection.of(options.select or select, (*ignore, *(options.ignore or ())))
     known = rules().items()
-    return {
-        name: rule for name, rule in known if name in chosen.names and (of_runs or rule.scope is not SubjectKind.RUN)
-    }
+    return {name: rule for name, rule in known if name in chosen.names and (of_runs or not rule.scope.is_of_runs)}
 
 
 def exit_code(found: Sequence[Finding], least: Severity) -> int:
@@ -54,7 +52,7 @@ def report(found: Sequence[Finding], models: int = 1) -> None:
         rule = known[one.rule]
         for line in wrapped(f"{one.spot.file}:{one.spot.line}: {one.severity} {rule.id} {rule.name}: {headline(one)}"):
             say(line)
-        texts = [f"so: {rule.means.format(**one.details)}", f"do: {remedy(one)}"]
+        texts = [f"so: {consequence(one)}", f"do: {remedy(one)}"]
         if one.address:
             texts.append(f"see: goto {one.address}")
         for text in texts:
@@ -88,6 +86,6 @@ def finding_data(one: Finding) -> dict[str, Any]:
         "address": one.address,
         "details": as_data(one.details),
         "text": sentence(one),
-        "means": rule.means.format(**one.details),
+        "means": consequence(one),
         "remedy": remedy(one),
     }

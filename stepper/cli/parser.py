@@ -401,6 +401,23 @@ def _add_check(command: Parser) -> None:
     command.set_defaults(align=None, ulp=None, tolerance=[])
     seconds = "how long the run may take; one that can never end stops after 2 (60)"
     command.add_argument("--seconds", type=arguments.seconds, default=60.0, metavar="N", help=seconds)
+    command.add_argument(
+        "--as",
+        dest="narrowing",
+        choices=("f16", "bf16", "i8-weights"),
+        help="run it in fewer bits as well: which operation cannot bear it, and which have to stay in f32",
+    )
+    command.add_argument(
+        "--loss",
+        type=arguments.seconds,
+        metavar="X",
+        help="how far an output may be off with --as, relative to its norm (f16 0.01, else 0.05)",
+    )
+    command.add_argument(
+        "--keep-in-f32",
+        metavar="FILE.xml",
+        help="write the model there with what has to stay in f32 marked for OpenVINO",
+    )
     command.add_repeated("--select", "RULE", "ask these rules alone: a name, an id, or how ids begin (D, C2)")
     command.add_repeated("--ignore", "RULE", "leave these rules out")
     command.add_argument(

@@ -23,7 +23,7 @@ GRAVITY: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge", "run"]
 """Which part of the file a finding is about."""
 
-Detail: TypeAlias = str | int | float | bool | LayerSite | tuple[int, ...]
+Detail: TypeAlias = str | int | float | bool | LayerSite | tuple[int, ...] | tuple[LayerSite, ...]
 
 
 class FilePart(Struct, frozen=True):

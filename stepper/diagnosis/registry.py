@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 import stepper.diagnosis.check.comparing
 import stepper.diagnosis.check.rules
-import stepper.diagnosis.lint.rules  # noqa: F401  # each of its modules adds its own
+import stepper.diagnosis.lint.rules
+import stepper.diagnosis.precision.rules  # noqa: F401  # each of its modules adds its own
 from stepper.diagnosis.rule import FINDERS, REGISTERED, Finder, Rule, SubjectKind
 
 

@@ -27,6 +27,13 @@ class SubjectKind(StrEnum):
     LAYER = "layer"
     RUN = "run"
     """A run that was made: asked by `stepper check` alone."""
+    NARROW_RUN = "run in fewer bits"
+    """Runs of `stepper check --as`."""
+
+    @property
+    def is_of_runs(self) -> bool:
+        """True if the file alone is not enough."""
+        return self in (SubjectKind.RUN, SubjectKind.NARROW_RUN)
 
 
 class Example(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.rule import Rule
-from stepper.diagnosis.texts import remedy, sentence
+from stepper.diagnosis.texts import consequence, remedy, sentence
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
@@ -44,7 +44,7 @@ def _result(finding: Finding, index: int, rule: Rule) -> dict[str, Any]:
         location["physicalLocation"]["region"] = {"startLine": spot.line}
     if spot.loop is not None:
         location["logicalLocations"] = [{"name": spot.loop.name, "kind": "function"}]
-    text = f"{sentence(finding)}. {rule.means}. To do: {remedy(finding)}."
+    text = f"{sentence(finding)}. {consequence(finding)}. To do: {remedy(finding)}."
     return {
         "ruleId": rule.id,
         "ruleIndex": index,

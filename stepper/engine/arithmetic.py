@@ -117,7 +117,7 @@ def difference(layer: Layer) -> str | None:
     types = {port.element_type for port in layer.outputs if port.element_type is not None}
     names = {element_type.name for element_type in types}
     if layer.type == "Divide" and any(element_type.dtype.kind in "iu" for element_type in types):
-        if layer.attributes.get("m_pythondiv", "true").lower() in ("true", "1"):
+        if layer.is_set("m_pythondiv", otherwise=True):
             return "integer division rounds down; OpenVINO's rounds towards zero"
         return None
     if layer.type in _SATURATING and names & {"u8", "i8"}:

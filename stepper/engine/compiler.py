@@ -67,9 +67,13 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
 
 def compiled_alike(compiled: CompiledModel, model: Model) -> CompiledModel:
     """Return another form of a model compiled by the same rules, with the same partner."""
+    return compile_model(model, compiled.rules, partner_in(compiled))
+
+
+def partner_in(compiled: CompiledModel) -> Partner | None:
+    """Return the partner with which a model was compiled."""
     recipe = compiled.recipe
-    partner = recipe.partner if isinstance(recipe, _Recipe) else None
-    return compile_model(model, compiled.rules, partner)
+    return recipe.partner if isinstance(recipe, _Recipe) else None
 
 
 class _Recipe(Struct, frozen=True):

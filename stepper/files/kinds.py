@@ -113,6 +113,8 @@ _FORMATS = (
 FORMATS: Final = {format.name: format for format in _FORMATS}
 """The formats that `export` writes, by name."""
 
+IR: Final = FileKind("a model", (IR_SUFFIX,))
+IR_WEIGHTS: Final = FileKind("weights", (WEIGHTS_SUFFIX,))
 ARRAYS: Final = FileKind("arrays", (".npz",))
 ARRAY: Final = FileKind("one array", (".npy",))
 COMMANDS: Final = FileKind("commands", (".txt",))

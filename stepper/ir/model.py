@@ -156,6 +156,10 @@ class Layer(NamedTuple):
         """True if this is a TensorIterator or a Loop."""
         return self.type in ("TensorIterator", "Loop")
 
+    def is_set(self, name: str, *, otherwise: bool = False) -> bool:
+        """True if an attribute is true; `otherwise` is what it is where the file does not have it."""
+        return self.attributes.get(name, str(otherwise)).strip().lower() in ("true", "1")
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _layer, (dict(self.attributes), self._replace(attributes={})[:])
 

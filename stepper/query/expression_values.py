@@ -15,11 +15,10 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 
 from stepper import element_types
-from stepper.element_types import FLOATING, STRING_DTYPE
+from stepper.element_types import FLOATING, STRING_DTYPE, limits
 from stepper.ops.convert import convert
 from stepper.ops.operands import form_text, shape_text
 from stepper.tensors.summaries import NOT_RECORDED, Summary, Unknown
@@ -180,8 +179,7 @@ def _rounded(number: Value, dtype: np.dtype[Any]) -> Value:
     if dtype not in FLOATING:
         return number
     rounded = dtype.type(number)
-    largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
-    beyond = abs(number) > largest or math.isnan(rounded) != math.isnan(number)
+    beyond = abs(number) > limits(dtype).largest or math.isnan(rounded) != math.isnan(number)
     return float(number) if beyond else rounded
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Generator, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 from msgspec import Struct
 
@@ -266,7 +265,7 @@ def _smallest_normal(dtype: np.dtype[Any]) -> float:
     """Return the smallest normal number of a type of floats; 0 for other types."""
     if not element_types.is_floating(dtype):
         return float(np.finfo(np.float32).smallest_normal) if dtype.names == ("nf4",) else 0.0
-    return float(ml_dtypes.finfo(dtype).smallest_normal)  # type: ignore[no-untyped-call]
+    return element_types.limits(dtype).least_normal
 
 
 class _StatisticsSums:

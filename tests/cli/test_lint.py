@@ -9,11 +9,11 @@ import pytest
 
 from stepper.diagnosis.lint.examples import broken, sound, weights
 from stepper.diagnosis.registry import rules
-from stepper.diagnosis.rule import Rule, SubjectKind
+from stepper.diagnosis.rule import Rule
 from tests.cli.conftest import Call
 from tests.json_answers import checked
 
-OF_FILES = [name for name, rule in rules().items() if rule.scope is not SubjectKind.RUN]
+OF_FILES = [name for name, rule in rules().items() if not rule.scope.is_of_runs]
 
 
 def model(folder: Path, *names: str) -> Path:

@@ -15,14 +15,19 @@ from stepper.cli.findings import asked_rules, exit_code, finding_data, report, w
 from stepper.cli.options.protected import protected_files
 from stepper.cli.printing import Progress
 from stepper.cli.values import print_json
+from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.diagnosis.check.checking import check_run, ranked
 from stepper.diagnosis.check.comparing import DIFFERS, REFUSED, comparison_finding, departure_finding
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint
+from stepper.diagnosis.precision.checking import check_precision
+from stepper.diagnosis.precision.marks import marked_files, write_marked
+from stepper.diagnosis.precision.narrowing import Narrowing
 from stepper.engine.rules import Rules
-from stepper.errors import StepperError
+from stepper.errors import StepperError, UsageError
 from stepper.files.kinds import is_model_path
+from stepper.files.output import OutputFile
 from stepper.openvino.partner import NUMPY, OPENVINO
 from stepper.openvino.runtime import is_installed
 
@@ -34,6 +39,7 @@ _SECONDS: Final = 20.0
 
 def execute(options: argparse.Namespace) -> int:
     """Report what is wrong, the gravest first. Return FINDING where something is as grave as --fail-on says."""
+    _ensure_narrowing(options)
     asked = asked_rules(options, of_runs=True)
     found = list(lint(options.model)) if options.model.endswith(".xml") and is_model_path(options.model) else []
     if not any(one.spot.part == "file" for one in found):  # else it cannot be opened
@@ -48,11 +54,23 @@ def execute(options: argparse.Namespace) -> int:
     return exit_code(chosen, Severity(options.fail_on))
 
 
+def _ensure_narrowing(options: argparse.Namespace) -> None:
+    """Raise UsageError for options of --as without it."""
+    for name, given in (("--loss", options.loss), ("--keep-in-f32", options.keep_in_f32)):
+        if given is not None and options.narrowing is None:
+            raise UsageError(f"{name} is for --as: --as f16 {name} {given}")
+    if options.keep_in_f32 is not None and options.narrowing == Narrowing.I8_WEIGHTS:
+        raise UsageError("--keep-in-f32 marks operations for f16 and bf16; weights are left out by name, in NNCF")
+
+
 def _of_the_run(options: argparse.Namespace) -> Iterator[Finding]:
+    target = options.keep_in_f32
+    files = None if target is None else marked_files(target, protected_files(options), "--keep-in-f32")
     debugger = debugger_of(options)
     with Progress(debugger.machine, wanted=not options.quiet):
         checked = check_run(debugger, seconds=options.seconds)
     yield from checked.findings
+    yield from _in_fewer_bits(debugger, options, files)
     reference = _reference(options, checked.overview)
     if reference is None:
         return
@@ -75,6 +93,17 @@ def _of_the_run(options: argparse.Namespace) -> Iterator[Finding]:
         found = replace(found, severity=Severity.NOTE)
     if found is not None:
         yield found
+
+
+def _in_fewer_bits(
+    debugger: Debugger, options: argparse.Namespace, files: tuple[OutputFile, OutputFile] | None
+) -> tuple[Finding, ...]:
+    if options.narrowing is None:
+        return ()
+    checked = check_precision(debugger, Narrowing(options.narrowing), allowed=options.loss, seconds=options.seconds)
+    if files is not None:
+        write_marked(debugger.model, checked.keep_in_f32, files)
+    return checked.findings
 
 
 def _reference(options: argparse.Namespace, overview: Overview) -> str | None:

@@ -151,7 +151,7 @@ def shared_constants(graph: Graph) -> list[tuple[Layer, ...]]:
 
 
 def _transposes(layer: Layer) -> bool:
-    return layer.attributes.get("transpose_b", "false").lower() in ("true", "1")
+    return layer.is_set("transpose_b")
 
 
 def _constant_behind(graph: Graph, layer: Layer) -> Layer | None:

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from math import isfinite, isinf, isnan
 from typing import Any, Final, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic
-from stepper.element_types import FLOATING
+from stepper.element_types import FLOATING, limits
 
 
 class NanReason(NamedTuple):
@@ -63,14 +62,10 @@ def _operand(value: float) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def _limit(dtype: np.dtype[Any]) -> float:
-    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
-
-
 def _beyond(made: Made) -> str:
     """`> f32 maximum 3.403e+38`, or the same of the minimum."""
     name = element_types.name_of(made.dtype)
-    limit = _limit(made.dtype)
+    limit = limits(made.dtype).largest
     return f"> {name} maximum {limit:.4g}" if made.result > 0 else f"< {name} minimum {-limit:.4g}"
 
 
@@ -150,7 +145,7 @@ def _exponential(made: Made) -> NanReason | None:
     (x,) = made.numbers[:1]
     if not isfinite(x):
         return None
-    largest = float(np.log(_limit(made.dtype)))
+    largest = float(np.log(limits(made.dtype).largest))
     name = element_types.name_of(made.dtype)
     return NanReason(Arithmetic.OVERFLOW, f"exp({number_text(x)}) > {name} maximum exp({largest:.4g})")
 

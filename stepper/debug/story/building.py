@@ -6,7 +6,6 @@ from collections import Counter
 from contextlib import closing
 from typing import Any, Final, NamedTuple
 
-import ml_dtypes
 import numpy as np
 from msgspec.structs import replace
 
@@ -44,6 +43,7 @@ from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.shares import shares_by_iteration
 from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
 from stepper.debug.timeline import Timeline
+from stepper.element_types import limits
 from stepper.engine.frames import Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, Program
@@ -482,4 +482,4 @@ def _limit(link: CausalLink, frame: Frame) -> float | None:
     if link.arithmetic is not Arithmetic.OVERFLOW or link.layer.type != "Exp":
         return None
     dtype = np.asarray(frame.values[link.spot.slot]).dtype
-    return float(np.log(float(ml_dtypes.finfo(dtype).max)))  # type: ignore[no-untyped-call]
+    return float(np.log(limits(dtype).largest))

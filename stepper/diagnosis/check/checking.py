@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
-from stepper.diagnosis.check.hits import RunFinding
+from stepper.diagnosis.check.hits import finding_of
 from stepper.diagnosis.check.subject import RunSubject
-from stepper.diagnosis.findings import GRAVITY, FilePart, Finding
+from stepper.diagnosis.findings import GRAVITY, Finding
 from stepper.diagnosis.registry import finders
-from stepper.diagnosis.rule import Rule, SubjectKind
+from stepper.diagnosis.rule import SubjectKind
 
 SECONDS: Final = 60.0
 """Seconds that the run of a check may take, unless another number is asked for."""
@@ -44,7 +44,7 @@ def check_run(
         debugger.continue_()  # so that values of the end can be asked about
     subject = RunSubject(debugger, overview)
     found = [
-        _finding(rule, str(debugger.model.path), hit)
+        finding_of(rule, str(debugger.model.path), hit)
         for rule, finder in finders(SubjectKind.RUN)
         for hit in finder(subject)
     ]
@@ -61,12 +61,3 @@ def ranked(findings: Iterable[Finding], *, first: str = "") -> tuple[Finding, ..
         return GRAVITY[one.severity], one.rule != first, not one.tick, one.tick, one.spot.line, one.rule
 
     return tuple(sorted(findings, key=key))
-
-
-def _finding(rule: Rule, file: str, hit: RunFinding) -> Finding:
-    place = hit.place
-    loop = place.loop or (place.path[-1] if place.path else None)
-    line = place.layer.line if place.layer is not None else 0
-    spot = FilePart(file, line, "run", place.path, place.layer, loop)
-    severity = hit.severity or rule.severity
-    return Finding(rule.name, severity, spot, dict(hit.details), place.iterations, place.address, place.tick)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stepper.diagnosis.findings import Detail, Severity
+from stepper.diagnosis.findings import Detail, FilePart, Finding, Severity
+from stepper.diagnosis.rule import Rule
 from stepper.ir.model import LayerSite
 
 
@@ -26,6 +27,16 @@ class RunFinding(NamedTuple):
     place: RunPlace
     details: Mapping[str, Detail]
     severity: Severity | None = None
+
+
+def finding_of(rule: Rule, file: str, hit: RunFinding) -> Finding:
+    """Return the finding of a rule at a place."""
+    place = hit.place
+    loop = place.loop or (place.path[-1] if place.path else None)
+    line = place.layer.line if place.layer is not None else 0
+    spot = FilePart(file, line, "run", place.path, place.layer, loop)
+    severity = hit.severity or rule.severity
+    return Finding(rule.name, severity, spot, dict(hit.details), place.iterations, place.address, place.tick)
 
 
 def shown(place: RunPlace, severity: Severity | None = None, **details: Detail) -> RunFinding:

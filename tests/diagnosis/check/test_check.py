@@ -12,7 +12,7 @@ from stepper.diagnosis.check.checking import check_run
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import SubjectKind
-from stepper.diagnosis.texts import remedy, sentence
+from stepper.diagnosis.texts import consequence, remedy, sentence
 from tests.debug.debugged import SAMPLES, sample
 from tests.debug.loops_to_break import countdown, division, modular, recurrence
 from tests.models import Graph, carried, joined, last, sliced
@@ -22,7 +22,7 @@ def findings(net: Graph, folder: Path, inputs: dict[str, object] | None = None, 
     debugger = stepper.Debugger(net.read(folder), inputs or {})
     found = check_run(debugger, seconds=seconds).findings
     for one in found:
-        assert "{" not in sentence(one) + remedy(one) + rules()[one.rule].means.format(**one.details)
+        assert "{" not in sentence(one) + remedy(one) + consequence(one)
     return list(found)
 
 

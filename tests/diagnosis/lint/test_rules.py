@@ -10,7 +10,7 @@ from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.examples import broken, sound, weights
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.registry import rules
-from stepper.diagnosis.rule import Rule, SubjectKind
+from stepper.diagnosis.rule import Rule
 from stepper.diagnosis.texts import remedy, sentence
 from tests.debug.debugged import SAMPLES
 
@@ -28,7 +28,7 @@ def test_the_models_of_the_examples_break_no_rule(base: str, tmp_path: Path) -> 
     assert lint(written(tmp_path, base, sound(base))) == ()
 
 
-OF_FILES = [rule for rule in rules().values() if rule.scope is not SubjectKind.RUN]
+OF_FILES = [rule for rule in rules().values() if not rule.scope.is_of_runs]
 
 
 @pytest.mark.parametrize("rule", OF_FILES, ids=lambda rule: rule.name)
