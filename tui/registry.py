@@ -77,6 +77,11 @@ VIEWS: Final = {
             "watched expressions now, before and over the iterations",
         ),
         View(
+            "findings",
+            "tui.screens.lists.findings:FindingsScreen",
+            "what is wrong with the file and with the run of the overview",
+        ),
+        View(
             "events",
             "tui.screens.lists.events:EventsScreen",
             "the log: what was done, what stopped the run, what failed",

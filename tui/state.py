@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stepper.debug.overview.facts import Overview, Row
     from stepper.debug.run_summary import RunSummary
     from stepper.debug.stop import Stop
+    from stepper.diagnosis.findings import Finding
     from stepper.engine.frames import LoopRun
     from stepper.engine.program import Program
     from stepper.ir.model import Layer
@@ -59,12 +60,16 @@ class FirstPlace(NamedTuple):
 
 
 class Lists(Struct, frozen=True, eq=False):
-    """Variables, marks and the log; `expected` are the patterns of operations in which NaN and Inf stop nothing."""
+    """Variables, marks and the log; `expected` are the patterns of operations in which NaN and Inf stop nothing.
+
+    `findings` are those of the file, and of the run of the overview when that is over.
+    """
 
     variables: tuple[VariableView, ...] = ()
     marks: tuple[MarkView, ...] = ()
     expected: tuple[str, ...] = ()
     log: tuple[LogEntry, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 NO_LISTS: Final = Lists()

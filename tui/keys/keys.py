@@ -88,7 +88,7 @@ NAMES: Final = {
     "pageup": "PgUp",
 } | {f"f{number}": f"F{number}" for number in range(1, 13)}
 
-LISTS: Final = ("breakpoints", "watches", "events", "variables", "picks")
+LISTS: Final = ("breakpoints", "watches", "events", "findings", "variables", "picks")
 BREAKS: Final = ("breakpoints",)
 IN_TIME: Final = ("operations", "timeline", "chart", "moments")
 """Panes in which the arrows move the moment itself."""
@@ -360,6 +360,7 @@ KEYS: Final = (
     Key(("enter",), "open-row", "change", "change what the chosen breakpoint waits for", ("breakpoints",)),
     Key(("enter",), "open-row", "value", "the chosen value in full", ("watches", "variables")),
     Key(("enter",), "open-row", "go there", "go to the moment of the chosen event", ("events",)),
+    Key(("enter",), "open-row", "go there", "go to the moment at which the chosen finding shows", ("findings",)),
     Key(("space",), "toggle-enabled {row}", "on, off", "switch the chosen breakpoint off, or on again", BREAKS),
     Key(("delete", "backspace"), "delete {row}", "delete", "take the chosen breakpoint away", BREAKS),
     Key(("i",), "prompt ignore {row} ", "ignore", "pass the chosen breakpoint by for the next K times", BREAKS),
@@ -371,6 +372,7 @@ KEYS: Final = (
     Key(("B",), "view breakpoints", "breaks", "the list of breakpoints"),
     Key(("w",), "watch {op}", "watch", "watch the selected value at every stop"),
     Key(("W",), "view watches", "watches", "the list of watches"),
+    Key(("M",), "view findings", "findings", "what is wrong with the file and the run: the list of findings"),
     Key(("E",), "view events", "events", "the log: what was done, what stopped the run, what failed"),
     Key(("dollar_sign",), "view variables", "variables", "variables of the model, values of the frame"),
     Key(("asterisk",), "edit-value", "change", "type another value for the element that stands out, or the cursor's"),
@@ -544,6 +546,7 @@ FOOTERS: Final = {
     ),
     "watches": ("open-row", "prompt watch", "unwatch {row}", "iter +", "continue", "back", "help-keys"),
     "events": ("open-row", "row +", "continue", "back", "help-keys"),
+    "findings": ("open-row", "row +", "view overview", "back", "help-keys"),
     "variables": ("open-row", "fold", "next", "iter +", "back", "help-keys"),
     "card": ("scroll", "pause", "prompt", "help-keys"),
     "picks": ("open-row", "row +", "pause", "help-keys"),

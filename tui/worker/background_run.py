@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from stepper.debug.overview.facts import Overview, RunState
+from tui.worker.findings import KnownFindings
 
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
@@ -30,6 +31,7 @@ class BackgroundRun:
     def __init__(self, debugger: Debugger, grew: Callable[[Overview], object]) -> None:
         self._debugger = debugger
         self._grew = grew
+        self.findings = KnownFindings(debugger)
         self._is_shown = False
         self._is_automatic = False
         self._is_wanted = False
@@ -103,8 +105,14 @@ class BackgroundRun:
         if known.state is not RunState.PAUSED:
             self._is_wanted = False
         self._looks = self._is_shown and not known.looked_through
+        self._find(known)
         self._tell(known)
         return self.has_work
+
+    def _find(self, known: Overview) -> None:
+        """Look for what is wrong, when all is known of the run."""
+        if not self.has_work and known.state is not RunState.PAUSED:
+            self.findings.look(known)
 
     def _look_on(self) -> bool:
         known = self._debugger.overview()
@@ -112,6 +120,7 @@ class BackgroundRun:
             known = self._debugger.look_through(seconds=LOOKED)
             self._tell(known)
         self._looks = self._is_shown and not known.looked_through
+        self._find(known)
         return self._looks
 
     def _tell(self, known: Overview) -> None:

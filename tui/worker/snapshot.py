@@ -258,6 +258,7 @@ class Snapshots:
                 mark_views(debugger),
                 debugger.breakpoints.exceptions,
                 self._log.entries(),
+                self._background.findings.known,
             ),
             watches=watch_views(debugger.watches, None if loop is None else loop.level.run),
             events=tuple(self._events.values()),

@@ -14,6 +14,7 @@ from stepper.diagnosis.check.subject import RunSubject
 from stepper.diagnosis.findings import GRAVITY, Finding
 from stepper.diagnosis.registry import finders
 from stepper.diagnosis.rule import SubjectKind
+from stepper.ir.model import Model
 
 SECONDS: Final = 60.0
 """Seconds that the run of a check may take, unless another number is asked for."""
@@ -42,13 +43,17 @@ def check_run(
         overview = debugger.look_through(seconds=seconds)
     if overview.state is RunState.FINISHED:
         debugger.continue_()  # so that values of the end can be asked about
-    subject = RunSubject(debugger, overview)
-    found = [
-        finding_of(rule, str(debugger.model.path), hit)
-        for rule, finder in finders(SubjectKind.RUN)
-        for hit in finder(subject)
-    ]
-    return CheckedRun(ranked(found), overview)
+    return CheckedRun(_found(RunSubject(debugger.model, overview, debugger)), overview)
+
+
+def findings_of_facts(model: Model, overview: Overview) -> tuple[Finding, ...]:
+    """Return what the rules of runs find in the facts of a run alone, without another one; the gravest first."""
+    return _found(RunSubject(model, overview))
+
+
+def _found(subject: RunSubject) -> tuple[Finding, ...]:
+    file = str(subject.model.path)
+    return ranked(finding_of(rule, file, hit) for rule, finder in finders(SubjectKind.RUN) for hit in finder(subject))
 
 
 def ranked(findings: Iterable[Finding], *, first: str = "") -> tuple[Finding, ...]:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from stepper.compare.report.verdict import ComparisonVerdict
 from stepper.compare.run.comparison import RunComparison
 from stepper.compare.run.observations import SideFailure
+from stepper.diagnosis.check.places import moment_address
 from stepper.diagnosis.findings import FilePart, Finding, Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, add
 from stepper.ir.model import layer_site
@@ -80,8 +81,8 @@ def _address(found: ComparisonVerdict) -> str:
     if shown is None or shown.type == "Result":
         return ""
     if not found.path:
-        return shown.name
+        return moment_address(shown.name, ())
     around = found.path[-1].layer
     if found.iteration is None or not any(shown in body.graph.layers for body in around.bodies):
-        return around.name
-    return f"{shown.name}@{found.iteration}"
+        return moment_address(around.name, ())
+    return moment_address(shown.name, (found.iteration,))

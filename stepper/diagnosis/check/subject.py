@@ -16,7 +16,7 @@ from stepper.diagnosis.lint.subjects import LoopSubject
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import StepperError
-from stepper.ir.model import LayerSite
+from stepper.ir.model import LayerSite, Model
 from stepper.tensors.histories import Counter, ValueHistory
 
 _LONGEST: Final = 20.0
@@ -59,15 +59,15 @@ class RunOfLoop(NamedTuple):
 
 
 class RunSubject:
-    """A run that was made."""
+    """A run that was made; without a debugger only its facts are known, and no value that they do not have."""
 
-    def __init__(self, debugger: Debugger, overview: Overview) -> None:
-        self.debugger, self.overview = debugger, overview
+    def __init__(self, model: Model, overview: Overview, debugger: Debugger | None = None) -> None:
+        self.model, self.overview, self._debugger = model, overview, debugger
 
     @cached_property
     def _subjects(self) -> dict[int, LoopSubject]:
         """Loops of the file by line; several layers of a line (of a sequence that was opened) are none."""
-        model = self.debugger.model
+        model = self.model
         found: dict[int, LoopSubject] = {}
         for path, graph in model.graphs():
             for layer in graph.layers:
@@ -76,7 +76,8 @@ class RunSubject:
         return found
 
     def _beginning(self) -> Machine:
-        debugger = self.debugger
+        debugger = self._debugger
+        assert debugger is not None, "it is probed"
         machine = debugger.machine.twin()
         machine.restore(debugger.timeline.history.before(0))
         return machine
@@ -85,6 +86,8 @@ class RunSubject:
     def is_probed(self) -> bool:
         """True if the run was short enough, and ended as it should, to be made once or twice more."""
         overview = self.overview
+        if self._debugger is None:
+            return False
         return overview.state is RunState.FINISHED and overview.seconds <= _LONGEST and not overview.births
 
     @cached_property
@@ -101,6 +104,8 @@ class RunSubject:
     @cached_property
     def elsewhere(self) -> tuple[Machine, Probe] | None:
         """A run on other inputs, as far as they can be others; None where that is not made, or fails."""
+        if not self.is_probed:
+            return None
         machine = self._beginning()
         frame = machine.stack[0]
         changed = False
@@ -108,7 +113,7 @@ class RunSubject:
             other = _another(frame.values[slot])
             changed |= other is not None
             frame.values[slot] = frame.values[slot] if other is None else other
-        if not changed or not self.is_probed:
+        if not changed:
             return None
         probe = probe_run(machine, self.overview.loops, self.overview.seconds * _SLOWER + _LEAST)
         return (machine, probe) if machine.finished and machine.outputs is not None else None
@@ -128,18 +133,22 @@ class RunSubject:
         return self._value(f"`{loop.facts.layer.name}`::`{name}`@0:{count}")
 
     def _value(self, address: str) -> Array | None:
+        if self._debugger is None:
+            return None
         try:
-            found = self.debugger.value(address)
+            found = self._debugger.value(address)
         except StepperError:
             return None
         return found if isinstance(found, np.ndarray) else None
 
     def chain_of(self, address: str, tick: int | None = None) -> Chain | None:
         """Return where a value comes from, as it is at a tick (None: now); None where that cannot be told."""
+        if self._debugger is None:
+            return None
         try:
             if tick is not None:
-                self.debugger.goto_tick(tick)
-            return self.debugger.why(address)
+                self._debugger.goto_tick(tick)
+            return self._debugger.why(address)
         except StepperError:
             return None
 

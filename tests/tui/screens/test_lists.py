@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
+from tests.tui.screens.overview.test_overview_screen import click_on
 from tui.paint.list_pane import ListPane
 from tui.theme import Look
 from tui.worker.event_log import LogKind
@@ -245,3 +246,26 @@ def test_the_values_of_the_frame_are_those_of_the_run() -> None:
         assert not driven.app._faults
 
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@1",))
+
+
+# --- findings -------------------------------------------------------------------------------------------------------
+
+
+def test_findings_are_marked_on_their_card_listed_and_lead_to_their_moment() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("0")
+        await driven.ran()
+        await driven.filled()
+        assert "time_mixing  1 error" in driven.text("overview")
+        await driven.press("M")
+        assert "D202" in driven.text("findings") and "time_mixing @7" in driven.text("findings")
+        assert "keep the argument in range" in driven.text("detail")
+        await driven.press("enter")
+        await driven.settle()
+        stop = driven.app.state.stop
+        assert stop is not None and "#7" in stop.place and "exp_key" in str(stop)
+        await driven.press("0")
+        await click_on(driven, "1 error", 2)
+        assert driven.app.front.view_name == "findings"
+
+    drive("rwkv_overflow", script, size=(120, 40))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stepper.debug.overview.facts import BranchFacts, Overview, RunState
 from stepper.tensors.pictures import Form
+from tui.paint.links import Destination, LinkText
 from tui.paint.rows import Row, clip, overlaid, shortened, spread, width_of
 from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
 from tui.screens.overview import around, words
@@ -23,9 +24,9 @@ from tui.screens.overview.row_pictures import RowPictures, growth_text, value_at
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
+    from stepper.diagnosis.findings import Finding
     from stepper.engine.program import CompiledModel
     from stepper.ir.model import LayerSite
-    from tui.paint.links import Destination
     from tui.pictures.axis import Axis
     from tui.pictures.palette import Palette
     from tui.screens.overview.beside_a import BesideA
@@ -52,6 +53,7 @@ class Sight(NamedTuple):
     a: Sequence[Place] = ()
     compiled: CompiledModel | None = None
     beside_a: BesideA | None = None
+    findings: Sequence[Finding] = ()
 
     @property
     def is_running(self) -> bool:
@@ -214,9 +216,20 @@ class Page:
             count = [*count, ("  ", ""), *words.ended_in_short(card)]
         head: Row = [(GLYPHS["focus"] if is_on else " ", "accent"), (_pad(shown), "")]
         head.append((clip(card.name, max(width // 3, 12)), "title-on" if is_on else "title"))
+        head += self._found(card)
         rest = width - width_of(head) - width_of(count) - 4
         head.append((words.about(card.facts, rest - 2), "dim"))
         return PageLine(spread(head, [*count, (" ", "")], width), shown.place)
+
+    def _found(self, card: Card) -> Row:
+        """Return how many findings are about the loop of a card; two clicks lead to their list."""
+        mine = [one for one in self._sight.findings if one.spot.loop is not None and one.spot.loop == card.facts.layer]
+        if not mine:
+            return []
+        from tui.screens.lists.findings import found_words  # few pages have any
+
+        text, tone = found_words(mine)
+        return [("  ", ""), (LinkText(text, Destination("view findings")), tone)] if text else []
 
     def _ending(self, shown: Shown) -> PageLine:
         card, pad = shown.card, _pad(shown)
@@ -253,7 +266,7 @@ class Page:
             drawn = self._pictures.of(shown, line, 1, self._wishes, self._palette, label)
             row += row_of(laid(drawn.lines[0], self._area))
         ending: Row = [("  ", ""), *words.count_of(card.facts, is_running=self._sight.is_running), ("  ", "")]
-        ending += words.found_in(card) or words.ended_in_short(card)
+        ending += self._found(card)[1:] or words.found_in(card) or words.ended_in_short(card)
         room = self._width - width_of(row)
         if room < 20:  # without a column for it, words stand over the end of the picture
             ending = shortened(ending, self._width // 2)

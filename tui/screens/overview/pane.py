@@ -425,7 +425,9 @@ class OverviewPane(Pane):
             overview, self._cards, self._at, size, room, self._wishes, self._listed, plain_look=self.look.plain
         )
         a = [place._replace(iteration=at) for place in self._now for at in self.state.iterations_of_a]
-        sight = Sight(overview, self._shown, self._at, self._now, size, a, self._compiled, beside_a)
+        sight = Sight(
+            overview, self._shown, self._at, self._now, size, a, self._compiled, beside_a, self.state.lists.findings
+        )
         page = Page(sight, self._wishes, self._pictures, self.palette, width)
         if self._is_at_failure and overview.failure is not None:
             selected = failure_detail(overview.failure, width, is_low=is_low)

@@ -9,7 +9,7 @@ from stepper.debug.causes.cause import Arithmetic, LinkKind, NonFinite, NonFinit
 from stepper.debug.causes.texts import element_text, how_sentence, operands_text
 from stepper.debug.overview.facts import Birth, RunState
 from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
-from stepper.diagnosis.check.places import place_of
+from stepper.diagnosis.check.places import moment_address, place_of
 from stepper.diagnosis.check.subject import RunSubject, iterations_around, loops_around
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
@@ -26,7 +26,7 @@ def _place(birth: Birth) -> RunPlace:
     location = birth.cause.location
     iterations = iterations_around(location)
     name = location.operation.name if location.operation is not None else ""
-    address = f"{name}{''.join(f'@{one}' for one in iterations[-1:])}"
+    address = moment_address(name, iterations)
     return RunPlace(location.operation, loops_around(location), iterations, address, birth.tick)
 
 

@@ -1,0 +1,135 @@
+"""The findings: what is wrong with the file and the run, the gravest first; Enter goes to the moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
+
+from stepper.diagnosis.findings import Finding, Severity
+from stepper.diagnosis.registry import rules
+from stepper.diagnosis.texts import remedy, sentence
+from stepper.query.address_syntax import exact_name
+from stepper.wording import counted
+from tui.paint.columns import TableColumn, written
+from tui.paint.list_pane import ListPane
+from tui.paint.names import layer_name
+from tui.paint.pane import Host, Pane
+from tui.paint.rows import Row, clip_end, clip_head, printable, wrapped
+from tui.screens.list_screen import ListScreen
+
+_SEVERITY: Final = 9
+_RULE: Final = 6
+_TONES: Final = {Severity.ERROR: "bad", Severity.WARNING: "edit", Severity.NOTE: "dim"}
+
+
+class FindingList(ListPane[Finding]):
+    """One row a finding."""
+
+    kind: ClassVar[str] = "findings"
+    title = "findings"
+    when_empty: ClassVar[str] = "nothing is wrong with the file, nor with the run as far as it was made (0 shows it)"
+    help_text: ClassVar[str] = (
+        "What the rules of stepper lint find in the file, and those of runs in the run of the overview, the gravest\n"
+        "first. Enter goes to the moment at which one shows. stepper check looks closer: it runs the model again."
+    )
+
+    def entries(self) -> Sequence[Finding]:
+        """Return all."""
+        return self.state.lists.findings
+
+    def heading(self, width: int) -> list[Row]:
+        """Return how many there are."""
+        self.note = f"{len(self.entries())} "
+        return super().heading(width)
+
+    def columns(self) -> Sequence[TableColumn[Finding]]:
+        """Severity, rule, loop and iteration, what is wrong."""
+        return (
+            TableColumn("severity", _SEVERITY, lambda one, width: written(one.severity, width, _TONES[one.severity])),
+            TableColumn("rule", _RULE, lambda one, width: written(rules()[one.rule].id, width, "dim")),
+            TableColumn("where", lambda width: min(max(width // 5, 14), 28), _where),
+            TableColumn("what", None, _what),
+        )
+
+    def line_to_open(self, item: Finding) -> str:
+        """Go to the moment at which it shows; of the file to where its layer runs first."""
+        return f"goto {item.address or _place_in_the_run(item)}"
+
+
+def _place_in_the_run(item: Finding) -> str:
+    layer = item.spot.layer or item.spot.loop
+    if layer is None or layer.type in ("Result", "Parameter", "Constant", "Const"):
+        layer = item.spot.loop
+    if layer is None:
+        return "first"
+    inside = item.spot.path and item.spot.path[-1] != layer
+    return f"{exact_name(layer.name)}{'@0' if inside else ''}"
+
+
+def _where(item: Finding, width: int) -> Row:
+    loop = "the model" if item.spot.loop is None else layer_name(item.spot.loop)
+    iterations = "".join(f" @{one}" for one in item.iterations)
+    return written(clip_head(printable(loop), width - 1 - len(iterations)) + iterations, width, "")
+
+
+def _what(item: Finding, width: int) -> Row:
+    return written(clip_end(printable(sentence(item)), width - 1), width, "")
+
+
+class FindingDetail(Pane):
+    """All that there is to say of the chosen finding."""
+
+    DEFAULT_CSS = "FindingDetail { height: 1fr; margin-top: 1; border-top: solid $foreground 14%; }"
+    kind: ClassVar[str] = "card"
+    help_text: ClassVar[str] = "What is wrong, what comes of it, what to do, and where it stands in the file."
+
+    def __init__(self, host: Host, findings: FindingList) -> None:
+        super().__init__(host, id="detail")
+        self._list = findings
+
+    def heading(self, width: int) -> list[Row]:
+        """Return its rule."""
+        chosen = self._list.chosen
+        self.title = "" if chosen is None else f"{rules()[chosen.rule].id} {chosen.rule}"
+        return super().heading(width)
+
+    def rows(self, width: int) -> list[Row]:
+        """Return a word at the left, the sentence at the right."""
+        chosen = self._list.chosen
+        if chosen is None:
+            return []
+        rule = rules()[chosen.rule]
+        where = f"{chosen.spot.file}, line {chosen.spot.line}" if chosen.spot.line else chosen.spot.file
+        texts = (
+            ("what", sentence(chosen)),
+            ("so", rule.means.format(**chosen.details)),
+            ("do", remedy(chosen)),
+            ("in", where),
+            ("see", rule.source),
+        )
+        found: list[Row] = []
+        for word, text in texts:
+            for place, part in enumerate(wrapped(printable(text), max(width - 10, 20))):
+                found.append([(f"  {'' if place else word:<6}", "dim"), (part.lstrip(), "")])
+        return found
+
+
+class FindingsScreen(ListScreen):
+    """The findings, with what is to be done."""
+
+    DEFAULT_CSS = "FindingsScreen.-ascii FindingDetail { border-top: ascii $foreground 14%; }"
+    view_name = "findings"
+    pane_class = FindingList
+
+    def more_about(self, listed: Any) -> Pane:
+        """Return the chosen finding in full."""
+        return FindingDetail(self.host, listed)
+
+
+def found_words(found: Sequence[Finding]) -> tuple[str, str]:
+    """Return how many errors and warnings there are in words, and a tone; empty without any."""
+    counts = [
+        (severity, sum(one.severity is severity for one in found)) for severity in (Severity.ERROR, Severity.WARNING)
+    ]
+    told = [(severity, count) for severity, count in counts if count]
+    return ", ".join(counted(count, str(severity)) for severity, count in told), _TONES[told[0][0]] if told else ""
