@@ -12,13 +12,15 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.causes.any_cause import AnyCause
-from stepper.debug.causes.cause import Chain
+from stepper.debug.causes.cause import Scalar
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
+from stepper.debug.provenance.facts import Influence, QuestionKind
 from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.diagnosis.findings import Part, Severity
 from stepper.diagnosis.rule import Rule
+from stepper.engine.loops import EndReason
 from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
 from stepper.engine.run import ComputedElsewhere
 from stepper.ir.model import LayerSite, Slicing
@@ -957,17 +959,155 @@ class ExplainAnswer(Lines):
     outputs: list[TensorData] | None
 
 
-class WhyAnswer(Lines):
-    """`why`."""
+class ChainLinkData(TypedDict):
+    """A link of the way back: the address of an element, what it is, which operation made it, and of what.
 
-    chain: Chain
+    `line` is that of the layer in the file.
+    """
+
+    address: str
+    value: Scalar | None
+    operation: str
+    reason: str
+    line: int
+
+
+class SourceData(TypedDict):
+    """An element that the answer depends on: of an input, a constant, a value that was edited, or a variable.
+
+    `part`: it matters for the number (data), for which element it is (index), or for whether something ran (control).
+    """
+
+    kind: Literal["input", "constant", "edit", "variable"]
+    name: str
+    index: list[int]
+    value: Scalar | None
+    part: Influence
+
+
+class SourceTensorData(TypedDict):
+    """A tensor with elements among the sources: how many matter, how many of them are listed there."""
+
+    kind: Literal["input", "constant", "edit", "variable"]
+    name: str
+    type: str
+    shape: list[int]
+    elements: int
+    listed: int
+    parts: dict[str, int]
+
+
+class RuleCountData(TypedDict):
+    """How often the elements behind operations of a type were found by a method."""
+
+    type: str
+    method: str
+    count: int
+
+
+class TrialsData(TypedDict):
+    """How many elements of inputs were candidates, were tried in how many runs, and do not matter alone.
+
+    `reason` says why not all were tried.
+    """
+
+    candidates: int
+    tried: int
+    excluded: int
+    runs: int
+    reason: str
+
+
+class ProvenanceData(TypedDict):
+    """Why a value, a shape, or the number of a loop's iterations is what it is.
+
+    `iterations` and `ended` are of a loop that was asked about; `stopped` says why not all was found.
+    """
+
+    asked: QuestionKind
+    address: str
+    type: str
+    shape: list[int]
+    element: list[int] | None
+    value: Scalar | None
+    chain: list[ChainLinkData]
+    sources: list[SourceData]
+    tensors: list[SourceTensorData]
+    iterations: int | None
+    ended: EndReason | None
+    rules: list[RuleCountData]
+    operations: int
+    kernel_runs: int
+    trials: TrialsData
+    stopped: str
+
+
+class UseData(TypedDict):
+    """An operation that an element reaches: first at `index`, in so many `elements` of its output.
+
+    `times` counts the iterations in which it does, from `iteration` to `last`.
+    """
+
+    operation: str
+    iteration: int | None
+    index: list[int]
+    elements: int
+    of: int
+    times: int
+    last: int | None
+
+
+class DecisionData(TypedDict):
+    """A condition or trip count that an element reaches."""
+
+    what: str
+    operation: str
+    iteration: int | None
+
+
+class OutputUseData(TypedDict):
+    """An output of the model that an element reaches; of the `elements` the first thousand are in `indices`."""
+
+    name: str
+    elements: int
+    indices: list[list[int]]
+
+
+class UsesData(TypedDict):
+    """Where an element goes."""
+
+    address: str
+    uses: list[UseData]
+    decisions: list[DecisionData]
+    outputs: list[OutputUseData]
+    kernel_runs: int
+    stopped: str
+
+
+class ModelWhyAnswer(ProvenanceData, AnyAnswer):
+    """`stepper why`."""
+
+    model: str
+
+
+class ModelUsesAnswer(UsesData, AnyAnswer):
+    """`stepper why --uses`."""
+
+    model: str
+
+
+class WhyAnswer(Lines):
+    """`why`; null for the end of a loop, and for what has no value yet."""
+
+    why: ProvenanceData | None
     sentences: list[str]
 
 
 class UsesAnswer(Lines):
-    """`uses`."""
+    """`uses`; `uses` is of an element."""
 
     sentences: list[str]
+    uses: NotRequired[UsesData]
 
 
 class PortsAnswer(Lines):
@@ -1219,6 +1359,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "find": (FindAnswer, NonFiniteAnswer),
     "lint": (LintAnswer, RulesAnswer),
     "check": (CheckAnswer,),
+    "why": (ModelWhyAnswer, ModelUsesAnswer),
     "compare": (CompareAnswer,),
     "passes": (PassesAnswer,),
     "export": (ExportAnswer,),

@@ -45,7 +45,7 @@ def test_in_a_narrower_type_too_each_link_of_the_way_back_is_at_the_element_wher
     )
     debugger.break_when("nan")
     debugger.continue_()
-    links = debugger.why("wkv").links
+    links = debugger.chain_of("wkv").links
     assert links[-1].location.operation is not None and links[-1].location.operation.type == "Exp"
     assert [link.element for link in links] == [(0, 3)] * len(
         links

@@ -218,7 +218,7 @@ def test_causes_chains_and_comparisons_are_a_line() -> None:
     debugger = sample("rwkv_overflow")
     debugger.break_when("nan")
     cause = debugger.continue_().cause
-    chain = debugger.why("wkv")
+    chain = debugger.chain_of("wkv")
     comparison = stepper.compare_models(debugger.model, debugger.model, dict(enumerate(debugger.inputs)))
     assert repr(cause) == "<NonFinite (nan): Divide 'wkv' @8, breakpoint 1>"
     assert repr(chain) == "<Chain of 6 links: Divide 'wkv' @8 back to Exp 'exp_key' @7>"

@@ -99,7 +99,7 @@ WRONG: list[tuple[type[Exception], str, Callable[[], object]]] = [
     (TypeError, "target is a str", lambda: debugger().break_at(None)),
     (TypeError, "expression is a str, not None", lambda: debugger().find(None)),
     (TypeError, "limit is an int, not the str 'x'", lambda: debugger().find("nan", limit="x")),
-    (TypeError, "address is a str or an Address, not None", lambda: debugger().why(None)),
+    (TypeError, "address is a str or an Address, not None", lambda: debugger().chain_of(None)),
     (TypeError, "address is a str or an Address, not the int 7", lambda: debugger().value(7)),
     (TypeError, "address is a str or an Address, not the float 7.5", lambda: debugger().over_iterations(7.5)),
     (TypeError, "address is a str or an Address, not the list [1]", lambda: debugger().previous_value([1])),

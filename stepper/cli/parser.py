@@ -431,6 +431,32 @@ def _add_check(command: Parser) -> None:
     command.add_flag("-q", "--quiet", help="no progress on stderr")
 
 
+def _add_why(command: Parser) -> None:
+    command.description = (
+        "Run the model and say why a value is what it is: the way back from an element through operations, slices and "
+        "back edges, and all elements of inputs and constants that it depends on. With --uses: where an element goes."
+    )
+    arguments.add_model(command)
+    questions = (
+        "an element (`h@7[0,3]`, an output's `NAME[0,3]`), or 'shape of ADDR', 'condition', 'end of LOOP', "
+        "'11 iterations'"
+    )
+    command.add_argument("address", metavar="ADDRESS", help=questions)
+    arguments.add_inputs(command)
+    arguments.add_states(command)
+    arguments.add_rules(command)
+    arguments.add_engine(command)
+    arguments.add_open_sequences(command, "their iterations are followed, too")
+    command.add_argument(
+        "--reference",
+        metavar="REFERENCE",
+        help="follow only what differs from it: openvino, a recording, a model or values (.npz)",
+    )
+    command.add_flag("--uses", help="where the element goes instead: operations, iterations, outputs")
+    arguments.add_json(command)
+    command.add_flag("-q", "--quiet", help="no progress on stderr")
+
+
 def _add_completion(command: Parser) -> None:
     command.description = (
         'Print the script with which a shell completes the command line: put eval "$(stepper completion bash)" into '
@@ -457,6 +483,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "inspect": ("show a model's inputs, outputs and loops without running it", _add_inspect),
     "lint": ("name what is wrong with the loops of a file, without a run", _add_lint),
     "check": ("name what is wrong with a model on given inputs, by its file and one run", _add_check),
+    "why": ("say why a value is what it is, and which elements it depends on", _add_why),
     "compare": ("find where two runs part: two models, a recording, values, OpenVINO", _add_compare),
     "print": ("show values of a recorded run", _add_print),
     "find": ("the moments of a recorded run at which something holds", _add_find),

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from stepper.commands.lists import LISTS
 from stepper.commands.registry import command, one_of
 from stepper.commands.session import Answer, Session, number, required
-from stepper.debug.causes.cause import NON_FINITE
 from stepper.debug.inspection.text import (
     by_text,
     stack_lines,
@@ -248,27 +247,23 @@ def _explain(session: Session, _text: str) -> Answer:
 @command(
     "why",
     syntax="ADDR | end [LOOP]",
-    help="where a NaN or Inf was born; of others the slice or back edge; why a loop ended",
+    help="where a value comes from, to the elements of inputs; also: shape of ADDR, condition; why a loop ended",
 )
 def _why(session: Session, text: str) -> Answer:
     word, _, loop = text.partition(" ")
     if word == "end":
         return _why_ended(session, loop.strip())
-    from stepper.debug.causes.texts import chain_lines  # a session begins without any
-    from stepper.debug.causes.why import NoValueYet
+    from stepper.debug.causes.why import NoValueYet  # a session begins without any
+    from stepper.debug.provenance.data import provenance_data
+    from stepper.debug.provenance.texts import why_lines
 
-    debugger = session.debugger
     try:
-        chain = debugger.why(required(text, "a value"))
+        found = session.debugger.why(required(text, "a value"))
     except NoValueYet:
-        data: dict[str, Any] = {"chain": None}
-    else:
-        data = {"chain": as_data(chain)}
-        if chain.links[0].value in NON_FINITE:
-            lines = chain_lines(chain)
-            return Answer(tuple(lines), {**data, "sentences": lines})
-    lines = _structure(session, text)
-    return Answer(tuple(lines), {**data, "sentences": lines})
+        lines = _structure(session, text)
+        return Answer(tuple(lines), {"why": None, "sentences": lines})
+    lines = why_lines(found)
+    return Answer(tuple(lines), {"why": provenance_data(found), "sentences": lines})
 
 
 def _why_ended(session: Session, loop: str) -> Answer:
@@ -276,7 +271,7 @@ def _why_ended(session: Session, loop: str) -> Answer:
     from stepper.debug.story.texts import story_lines
 
     lines = story_lines(session.debugger.story(loop, ends=True))
-    return Answer(tuple(lines), {"chain": None, "sentences": lines})
+    return Answer(tuple(lines), {"why": None, "sentences": lines})
 
 
 def _structure(session: Session, text: str) -> list[str]:
@@ -309,9 +304,11 @@ def _sources(target: Target) -> list[str]:
     return [source_text(graph.by_id[source.layer], source.output) for source in sources if source is not None]
 
 
-@command("uses", syntax="ADDR", help="where a value goes: who reads it, which output or back edge carries it on")
+@command("uses", syntax="ADDR", help="where a value goes: who reads it; with an element, all that it reaches")
 def _uses(session: Session, text: str) -> Answer:
     debugger = session.debugger
+    if parse_address(required(text, "a value")).index:
+        return _uses_of_element(session, text)
     stack = debugger.machine.stack
     target = _target_called(session, required(text, "a value"))
     graph, depth = target.program.graph, len(target.program.path)
@@ -328,6 +325,15 @@ def _uses(session: Session, text: str) -> Answer:
     elif results:
         lines.append("handed out by " + ", ".join(f"Result '{graph.by_id[result].name}'" for result in sorted(results)))
     return Answer(tuple(lines or ["nothing reads it"]), {"sentences": lines})
+
+
+def _uses_of_element(session: Session, address: str) -> Answer:
+    """Return all that an element reaches, in the run so far."""
+    from stepper.debug.provenance.forward_texts import uses_data, uses_lines  # few ask
+
+    found = session.debugger.uses(address)
+    lines = uses_lines(found)
+    return Answer(tuple(lines), {"sentences": lines, "uses": uses_data(found)})
 
 
 def _is_loop(frame: Frame) -> bool:

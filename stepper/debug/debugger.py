@@ -30,6 +30,7 @@ from stepper.debug.moments.moments import Moments
 from stepper.debug.moments.spread import SpreadView
 from stepper.debug.moments.views import MomentView
 from stepper.debug.overview.facts import Overview
+from stepper.debug.provenance.facts import Provenance, Uses
 from stepper.debug.results import Evaluated, Found, PreviousValue, Series
 from stepper.debug.run_summary import LoopEndLog, RunSummary
 from stepper.debug.scopes import innermost_loop
@@ -290,14 +291,34 @@ class Debugger:
         return find(self.timeline, expression, which, limit=limit, until=until)
 
     @_taking_turns
-    def why(self, address: str | Address) -> Chain:
-        """Return where a value comes from: a NaN or Inf is followed to its birth, over back edges and out of bodies.
+    def why(self, question: str | Address, *, tries: bool = True) -> Provenance:
+        """Return why a value is what it is: the way back, and all elements of inputs, constants and edits behind it.
 
-        Without an index it is the first element that is NaN, else infinite. The present stays. UsageError.
+        The question is an address (`h[0,3]@7`), `shape of ADDR`, `condition`, `end of LOOP` or `11 iterations`. Without
+        an index it is the first element that is NaN, else infinite, else the first. With a `reference` only what
+        differs is followed. `tries`: whether an element of an input matters is tried by running the model again. The
+        present stays. A pause ends it early. UsageError.
         """
-        from stepper.debug.causes.why import why
+        from stepper.debug.provenance.answer import provenance
 
-        return why(self.timeline, address)
+        return provenance(self.timeline, question, tries=tries)
+
+    @_taking_turns
+    def chain_of(self, address: str | Address) -> Chain:
+        """Return the way back of one element alone: of a NaN or Inf to its birth. The present stays. UsageError."""
+        from stepper.debug.provenance.answer import chain_at
+
+        return chain_at(self.timeline, address)
+
+    @_taking_turns
+    def uses(self, address: str | Address) -> Uses:
+        """Return where an element goes: operations and iterations that it reaches, outputs of the model, conditions.
+
+        Without an index it is where all elements go. The present stays. A pause ends it early. UsageError.
+        """
+        from stepper.debug.provenance.forward import uses
+
+        return uses(self.timeline, address)
 
     @_taking_turns
     def story(

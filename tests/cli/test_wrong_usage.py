@@ -38,7 +38,7 @@ CASES = [
     ("compaer model.xml", 2, "there is no command 'compaer'; near are compare, completion"),
     ("Inspect model.xml", 2, "there is no command 'Inspect'; near is inspect"),
     ("modle", 2, "there is no command 'modle'; near is model.xml"),
-    ("whatever", 2, "there is no command 'whatever'; there are run, debug, inspect, lint, check, compare, print, "),
+    ("whatever", 2, "there is no command 'whatever'; there are run, debug, inspect, lint, check, why, compare, "),
     ("inputs.npz", 2, "'inputs.npz' is neither a command nor a model by its name (.xml, .onnx, .pb, "),
     ("modle.xml", 3, "modle.xml: cannot be read: there is no such file; near is model.xml"),
     ("none/model.xml", 3, "none/model.xml: cannot be read: there is no folder 'none'"),

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.ir.model import BodyRole, LayerSite
 from stepper.plain_values import json_number
 from stepper.records import as_data
@@ -167,6 +168,22 @@ class LinkKind(StrEnum):
     NO_ITERATION = "no iteration ran"
 
 
+class LinkPart(Struct, frozen=True):
+    """An element of an input of an operation that an element of its output is made of: `role` says how.
+
+    Of a term of a sum or product `amount` is the term, `share` its part of all magnitudes together (None: no meaning).
+    """
+
+    input: int
+    layer: LayerSite
+    output: int
+    element: Element | None
+    value: Scalar | None
+    role: PartRole
+    amount: float | None = None
+    share: float | None = None
+
+
 class Link(Struct, frozen=True):
     """A value on the way back: where it is, which element (None: no one in particular), and what it is.
 
@@ -174,6 +191,8 @@ class Link(Struct, frozen=True):
     or of the back edge that it came through (0: none). `operands` are the inputs of an operation; `arithmetic` is why
     a NaN or Inf is born in it, and `formula` the same in numbers. `follows` is the operand that the next link is.
     `through`, of a back edge: it came the same way through these iterations (first and last), whose links are left out.
+    `parts` are the (at most five) largest of the `count` elements that a finite one is made of, in the `form`;
+    `rest` is the share of all others.
     """
 
     location: Location
@@ -188,6 +207,10 @@ class Link(Struct, frozen=True):
     formula: str = ""
     follows: int | None = None
     through: tuple[int, int] | None = None
+    form: LinkForm | None = None
+    parts: tuple[LinkPart, ...] = ()
+    count: int = 0
+    rest: float | None = None
 
 
 class Chain(Struct, frozen=True):

@@ -27,6 +27,8 @@ _LONGEST_STRETCH: Final = 1024
 _MOST_BYTES: Final = 2**26
 """Of the values of the frames that are kept of one stretch."""
 _FIRST_TICKS: Final = 64
+_MOST_REMEMBERED: Final = 2**29
+"""Bytes of the values of all frames of a run up to which they are fetched by one replay."""
 
 
 class EarlierFrames:
@@ -45,11 +47,12 @@ class EarlierFrames:
         if self._scout.machine.finished:
             self._scout.goto(self._scout.machine.tick - 1)  # there the model's own graph still has all of its values
         self._present = self._scout.machine.snapshot()
-        self._here = _seat_of(self._present.frames)
+        self._here = seat_of(self._present.frames)
         self._known: dict[Seat, Frame] = dict(zip(_prefixes(self._here), self._present.frames, strict=True))
         self._closed: dict[Seat, int] = {}
         self._entered: dict[Seat, tuple[int, Program]] = {}
         self._stretch: dict[Seat, int] = {}
+        self._left: dict[tuple[Seat, int], Seat] = {}
         self._owner = timeline.machine
         self._owner.followers = (*self._owner.followers, self._scout.machine)
         self._scout.machine.pause_requested = self._owner.pause_requested
@@ -78,6 +81,58 @@ class EarlierFrames:
                 self._fetch(at)
             frames.append(self._known[at])
         return frames
+
+    def remember(self, most: int = _MOST_REMEMBERED) -> None:
+        """Fetch all frames of the run so far in one replay, where they are not more than so many bytes.
+
+        For whoever will ask for most of them. Raise Paused where the run is asked to pause.
+        """
+        machine = self._scout.machine
+        known: dict[Seat, Frame] = {}
+        closed: dict[Seat, int] = {}
+        left: dict[tuple[Seat, int], Seat] = {}
+        entered: dict[Seat, tuple[int, Program]] = {}
+        size = 0
+
+        def see(event: Event) -> bool:
+            nonlocal size
+            frame = event.frame
+            activation = frame.activation
+            if activation is None:
+                return False
+            if event.kind is EventKind.ITERATION:
+                seat = seat_of(machine.stack)
+            elif event.kind is EventKind.LEFT:
+                around = machine.stack
+                is_loop = isinstance(activation.plan, LoopPlan)
+                index, iteration = around[-1].pc - 1, activation.iteration if is_loop else None
+                seat = (*seat_of(around), (index, iteration))
+                left[seat[:-1], index] = seat
+                entered[(*seat[:-1], (index, None))] = (activation.entered, frame.program)
+            else:
+                return False
+            if seat not in known:
+                size += _bytes(frame)
+            known[seat], closed[seat] = frame.copy(), event.tick
+            return size > most
+
+        try:
+            self._scout.goto(0)
+            event = self._scout.forward(Every.ITERATION, see, until=self._present.tick)
+        except Paused:
+            raise
+        except StepperError:  # a run that was resumed begins later
+            machine.restore(self._present)
+            return
+        machine.restore(self._present)
+        if event.kind is EventKind.PAUSED:
+            raise Paused
+        if size > most:
+            return
+        self._known = {**known, **self._known}
+        self._closed |= closed
+        self._left |= left
+        self._entered |= entered
 
     # --- iterations ----------------------------------------------------------------------------------------------
 
@@ -130,6 +185,8 @@ class EarlierFrames:
 
         Of a loop it is that of its last iteration.
         """
+        if (seat, index) in self._left and self._left[seat, index] in self._known:
+            return self._left[seat, index], self._known[self._left[seat, index]]
         machine, depth = self._scout.machine, len(seat)
         operation = self.at(seat)[-1].program.operations[index]
         self._stand_at(seat)
@@ -179,7 +236,8 @@ def _prefixes(seat: Seat) -> list[Seat]:
     return [seat[:depth] for depth in range(len(seat) + 1)]
 
 
-def _seat_of(frames: Sequence[Frame]) -> Seat:
+def seat_of(frames: Sequence[Frame]) -> Seat:
+    """Return the seat of the innermost of these frames, of which the first is the model's own graph."""
     steps = []
     for outer, frame in pairwise(frames):
         activation = frame.activation

@@ -292,7 +292,7 @@ def chain_lines(chain: Chain) -> list[str]:
 def link_text(link: Link) -> str:
     """Return a link in one line: `@7 Exp 'exp_key'[0,3] = Inf: born here: exp(89.2) > f32 maximum exp(88.72)`."""
     value = "" if link.value is None else f" = {scalar_text(link.value)}"
-    words = _link_words(link)
+    words = link_words(link)
     return f"{moment_text(link.location)} {value_text(link)}{value}{f': {words}' if words else ''}"
 
 
@@ -308,7 +308,8 @@ def value_text(link: Link) -> str:
     return f"{link.location.operation}{port}{element_text(link.element)}"
 
 
-def _link_words(link: Link) -> str:
+def link_words(link: Link) -> str:
+    """Return how the value of a link came in, or was born; empty where it was computed of finite numbers."""
     line = f" (line {link.line})" if link.line else ""
     if link.kind is LinkKind.BORN:
         return f"born here{_reason(link)}"

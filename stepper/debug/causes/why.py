@@ -1,11 +1,13 @@
-"""Why a value is NaN or infinite: the way back to where that was born, over operations, back edges and port maps.
+"""The way back of one element, link by link, over operations, back edges and port maps.
 
-Only elements that are NaN or infinite are followed. Earlier iterations, and loops that were left, are looked at in
-replays beside the run, which stays where it is.
+A NaN or Inf is followed to its birth, through elements that are NaN or infinite alone; a finite element through the
+largest of what it is made of, to where it enters the run. Earlier iterations, and loops that were left, are looked at
+in replays beside the run, which stays where it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
 from typing import Final
 
@@ -14,20 +16,31 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.branches.edits import ConstantEdit, ValueEdit
-from stepper.debug.causes.cause import Arithmetic, Cause, Chain, Element, Link, LinkKind, Location, NonFinite
+from stepper.debug.causes.cause import (
+    Arithmetic,
+    Cause,
+    Chain,
+    Element,
+    Link,
+    LinkKind,
+    LinkPart,
+    Location,
+    NonFinite,
+)
 from stepper.debug.causes.crossings import ValueSpot, into_body, operation_of, out_of_body, producer, with_rank_of
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
-from stepper.debug.iterations.slots import is_current, why_absent
+from stepper.debug.story.forms import LinkForm
+from stepper.debug.story.making import Factor, MadeOf, Making, making
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
-from stepper.engine.program import BranchPlan, Operation, OpKind
+from stepper.engine.program import Operation, OpKind
 from stepper.errors import Paused, UsageError
+from stepper.ir.model import Layer, layer_site
 from stepper.ops.operands import shape_text
-from stepper.query.address_resolution import Target, resolve
-from stepper.query.address_syntax import Address, address_given, numpy_index
+from stepper.query.address_syntax import Address, numpy_index
 
 FARTHEST: Final = 20_000
 """Iterations back over which `why` looks."""
@@ -37,21 +50,32 @@ _NEAR: Final = 16
 """Operations among which the last one with finite results is looked for."""
 _MOST_LINKS: Final = 1000
 """Of a chain, those left out not counted."""
+MOST_PARTS: Final = 5
+"""Parts of a finite element that are named."""
+Differs = Callable[[Seat, int, Array], Array | None]
+"""Return in which elements a value differs from a reference; None where that is not known."""
 
 
-def why(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST) -> Chain:
-    """Return where the value at an address comes from. A NaN or Inf is followed to its birth, else it is one link.
+def chain_of(
+    frames: EarlierFrames,
+    timeline: Timeline,
+    spot: ValueSpot,
+    differs: Differs | None = None,
+    *,
+    farthest: int = FARTHEST,
+) -> Chain:
+    """Return where an element comes from: a NaN or Inf to its birth, a finite one to where it enters the run.
 
-    Without an index it is the first element that is NaN, else infinite. `farthest` is over how many iterations back is
-    looked. Raise UsageError for what has no value here.
+    `differs` says where a value differs from a reference: then what differs is followed.
     """
-    address = address_given(address)
-    with closing(_BackwardWalk(timeline, farthest)) as walk:
-        seat, target = _seat_of(walk.frames, timeline, address)
-        value = walk.frames.at(seat)[-1].values[target.slot]
-        if value is None:
-            raise NoValueYet(f"'{address}' has no value here")
-        return walk.chain(ValueSpot(seat, target.slot, element_asked(np.asarray(value), address)))
+    return _BackwardWalk(timeline, farthest, frames, differs).chain(spot, is_finite_followed=True)
+
+
+def chain_behind(frames: EarlierFrames, timeline: Timeline, spot: ValueSpot, differs: Differs | None = None) -> Chain:
+    """Return where the largest of the finite elements comes from of which a NaN or Inf was born; empty for none."""
+    walk = _BackwardWalk(timeline, FARTHEST, frames, differs)
+    following = walk.chain_with_end(spot)
+    return Chain(()) if following is None else walk.chain(following, is_finite_followed=True)
 
 
 def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
@@ -60,8 +84,8 @@ def with_origins(timeline: Timeline, causes: list[Cause]) -> tuple[Cause, ...]:
 
 
 def _with_origin(timeline: Timeline, cause: NonFinite) -> NonFinite:
-    with closing(_BackwardWalk(timeline, FARTHEST_AT_A_STOP)) as walk:
-        return _with_chain(walk, cause)
+    with closing(EarlierFrames(timeline)) as frames:
+        return _with_chain(_BackwardWalk(timeline, FARTHEST_AT_A_STOP, frames), cause)
 
 
 def _with_chain(walk: _BackwardWalk, cause: NonFinite) -> NonFinite:
@@ -73,28 +97,6 @@ def _with_chain(walk: _BackwardWalk, cause: NonFinite) -> NonFinite:
         return cause
     chain = walk.chain(ValueSpot(seat, operation.outputs[cause.location.output or 0], cause.element))
     return replace(cause, chain=chain, last_clean=walk.last_clean(chain))
-
-
-def _seat_of(frames: EarlierFrames, timeline: Timeline, address: Address) -> tuple[Seat, Target]:
-    """Return the frame that an address means: one that runs now, in the iteration that is named or else the present."""
-    stack = frames.at(frames.present)
-    target = resolve(replace(address, index=()), timeline.machine.compiled, stack[-1].program)
-    depth = len(target.program.path)
-    if depth >= len(stack) or stack[depth].program is not target.program:
-        raise UsageError(f"'{target.named.name}' is in {target.program.name}, which does not run here")
-    seat = frames.present[:depth]
-    for place, asked in enumerate(target.iterations):
-        now = seat[place][1]
-        if asked is None or asked == now or now is None:
-            continue
-        if not isinstance(asked, int) or asked < 0 or asked > now:
-            raise UsageError(f"'{address}': iterations 0 to {now} have run here")
-        if place < depth - 1:
-            raise UsageError(f"'{address}': go there first, for another run of the inner loop is meant")
-        seat = (*seat[:place], (seat[place][0], asked))
-    if seat == frames.present[:depth] and not is_current(stack[depth], target.slot):
-        raise NoValueYet(f"'{target.named.name}' has no value here: {why_absent(stack[depth], target.slot)}")
-    return seat, target
 
 
 def element_asked(value: Array, address: Address) -> Element | None:
@@ -132,20 +134,21 @@ class _NotKept(Exception):
 class _BackwardWalk:
     """One walk back. It makes a link of each spot and says which spot is the next."""
 
-    def __init__(self, timeline: Timeline, farthest: int) -> None:
+    def __init__(
+        self, timeline: Timeline, farthest: int, frames: EarlierFrames, differs: Differs | None = None
+    ) -> None:
         self._timeline = timeline
         self._farthest = farthest
         self._file = file_of(timeline.machine.compiled)
         self._edits = [edit for made in timeline.edits.values() for edit in made]
-        self.frames = EarlierFrames(timeline)
+        self.frames = frames
+        self._differs = differs
+        self._finite = False
         self._last: ValueSpot | None = None
 
-    def close(self) -> None:
-        """Be done with it."""
-        self.frames.close()
-
-    def chain(self, spot: ValueSpot) -> Chain:
-        """Return all links from a spot to where it begins."""
+    def chain(self, spot: ValueSpot, *, is_finite_followed: bool = False) -> Chain:
+        """Return all links from a spot to where it begins; what is finite is followed where that is asked for."""
+        self._finite = is_finite_followed and not self._is_bad(spot)
         laps = _Laps()
         try:
             return self._walked(spot, laps)
@@ -161,7 +164,7 @@ class _BackwardWalk:
         while following is not None:
             here = self._last = following
             link, following = self._link(here)
-            if not self._is_bad(here):
+            if not self._goes_on(here):
                 following = None
             edges += link.kind is LinkKind.BACK_EDGE
             stopped = self._stopped(edges, laps) if following is not None else ""
@@ -169,6 +172,18 @@ class _BackwardWalk:
             if stopped:
                 return Chain(laps.links(), stopped)
         return Chain(laps.links())
+
+    def chain_with_end(self, spot: ValueSpot) -> ValueSpot | None:
+        """Return the spot of the largest finite element of which the NaN or Inf at the end of the chain was born."""
+        chain = self.chain(spot)
+        birth, last = chain.birth, self._last
+        if birth is None or birth.kind is not LinkKind.BORN or last is None or last.element is None:
+            return None
+        frame = self.frames.at(last.seat)[-1]
+        operation = operation_of(frame.program, last.slot)
+        if operation is None or operation.plans:
+            return None
+        return self._made(last, birth, frame, operation)[1]
 
     def last_clean(self, chain: Chain) -> Location | None:
         """Return the operation that gave finite numbers last before the birth at the end of a chain just made."""
@@ -204,6 +219,9 @@ class _BackwardWalk:
         value = np.asarray(self.frames.at(spot.seat)[-1].values[spot.slot])
         return spot.element is not None and value.dtype in FLOATING and not bool(np.isfinite(value[spot.element]))
 
+    def _goes_on(self, spot: ValueSpot) -> bool:
+        return spot.element is not None and (self._finite or self._is_bad(spot))
+
     # --- links ---------------------------------------------------------------------------------------------------
 
     def _link(self, spot: ValueSpot) -> tuple[Link, ValueSpot | None]:
@@ -227,12 +245,8 @@ class _BackwardWalk:
             return replace(link, kind=LinkKind.EDITED), None
         operation = operation_of(program, spot.slot)
         if operation is not None and operation.plans:
-            return (
-                self._out_of(spot, link, operation)
-                if self._is_bad(spot)
-                else (_unfollowed(link, operation, spot), None)
-            )
-        if operation is not None:
+            return self._out_of(spot, link, operation)
+        if operation is not None and spot.slot in program.computed_at:
             return self._computed(spot, link, frame, operation)
         if spot.slot in program.parameters:
             return self._into(spot, link, frame)
@@ -242,10 +256,12 @@ class _BackwardWalk:
         self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation
     ) -> tuple[Link, ValueSpot | None]:
         output = operation.outputs.index(spot.slot)
-        if spot.element is None or not self._is_bad(spot):
-            return replace(link, kind=LinkKind.COMPUTED, operands=operands_of(frame, operation, self._file)), None
         if any(slot >= 0 and frame.values[slot] is None for slot in operation.inputs):
             raise _NotKept
+        if spot.element is None or not self._goes_on(spot):
+            return replace(link, kind=LinkKind.COMPUTED, operands=operands_of(frame, operation, self._file)), None
+        if not self._is_bad(spot):
+            return self._made(spot, link, frame, operation)
         origin = nan_origin(frame, operation, output, spot.element, self._file)
         link = replace(link, operands=origin.operands, arithmetic=origin.arithmetic, formula=origin.formula)
         if origin.follows is None:
@@ -254,6 +270,68 @@ class _BackwardWalk:
         element = next(one.element for one in origin.operands if one.input == origin.follows)
         following = ValueSpot(spot.seat, operation.inputs[origin.follows], element)
         return replace(link, kind=LinkKind.COMPUTED, follows=origin.follows), following
+
+    def _made(self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation) -> tuple[Link, ValueSpot | None]:
+        """Return the link of a finite element with its largest parts, and the one of them that is followed."""
+        assert spot.element is not None
+        values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
+        results = [frame.values[slot] for slot in operation.outputs]
+        found = making(operation, values, results, operation.outputs.index(spot.slot), spot.element)
+        chosen = self._chosen(spot, found, frame, operation)
+        shares = found.weights or tuple(1.0 for part in found.parts[:1] if found.form is LinkForm.SUM)
+        parts = tuple(
+            self._part(part, frame, operation, shares[k] if k < len(shares) else None)
+            for k, part in enumerate(found.parts[:MOST_PARTS])
+        )
+        known = [part.share for part in parts if part.share is not None]
+        rest = max(0.0, 1.0 - sum(known)) if found.weights and found.total > len(parts) else None
+        is_state = operation.kind is OpKind.STATEFUL
+        link = replace(
+            link,
+            kind=link.kind if link.kind is LinkKind.BORN else LinkKind.STATE if is_state else LinkKind.COMPUTED,
+            operands=link.operands or operands_of(frame, operation, self._file),
+            form=found.form,
+            parts=parts,
+            count=found.total,
+            rest=rest,
+            follows=None if chosen is None else chosen.input,
+        )
+        if chosen is None:
+            return link, None
+        return link, ValueSpot(spot.seat, operation.inputs[chosen.input], chosen.element)
+
+    def _chosen(self, spot: ValueSpot, found: Making, frame: Frame, operation: Operation) -> Factor | None:
+        """Return what is followed of a finite element: what decides or is largest, constants last, indices after data.
+
+        With a reference what differs from it comes first.
+        """
+        factors: list[tuple[tuple[bool, ...], int, Factor]] = []
+        for k, part in enumerate(found.parts):
+            for factor in (part.factor, part.beside):
+                if factor is None or factor.element is None:
+                    continue
+                slot = operation.inputs[factor.input]
+                is_constant = frame.program.template[slot] is not None
+                is_same = self._differs is not None and not self._is_different(spot, slot, factor.element)
+                factors.append(((is_same, is_constant, not part.is_value), k, factor))
+        return min(factors, key=lambda one: (one[0], one[1]))[2] if factors else None
+
+    def _is_different(self, spot: ValueSpot, slot: int, element: Element) -> bool:
+        assert self._differs is not None
+        found = self._differs(spot.seat, slot, np.asarray(self.frames.at(spot.seat)[-1].values[slot]))
+        return found is not None and bool(found[element])
+
+    @staticmethod
+    def _named(frame: Frame, operation: Operation, index: int) -> tuple[Layer, int]:
+        source = frame.program.graph.sources[operation.layer.id][index]
+        assert source is not None, "what has a value is connected"
+        return frame.program.graph.by_id[source.layer], source.output
+
+    def _part(self, part: MadeOf, frame: Frame, operation: Operation, share: float | None) -> LinkPart:
+        layer, output = self._named(frame, operation, part.factor.input)
+        value = None if part.factor.element is None else scalar_of(part.factor.value)
+        site = layer_site(layer, self._file)
+        return LinkPart(part.factor.input, site, output, part.factor.element, value, part.role, part.amount, share)
 
     # --- into and out of a body ----------------------------------------------------------------------------------
 
@@ -273,9 +351,9 @@ class _BackwardWalk:
         source = np.asarray(frame.values[following.slot])
         following = with_rank_of(source, following)
         element = following.element
-        if spot.element is None or not self._is_bad(spot):
+        if spot.element is None or not self._goes_on(spot):
             return link, None
-        if element is not None and source.dtype in FLOATING and not self._is_bad(following):
+        if self._is_bad(spot) and element is not None and source.dtype in FLOATING and not self._is_bad(following):
             formula = f"{float(source[element]):.4g} becomes {link.type}"
             return replace(link, kind=LinkKind.BORN, arithmetic=Arithmetic.OVERFLOW, formula=formula), None
         return link, following
@@ -318,12 +396,3 @@ class _Laps:
     def links(self) -> tuple[Link, ...]:
         """Return all that were not left out."""
         return (*self._links, *self._lap)
-
-
-def _unfollowed(link: Link, operation: Operation, spot: ValueSpot) -> Link:
-    """Return the link of an output of a loop or If that is not followed into it."""
-    plan, output = operation.plans[0], operation.outputs.index(spot.slot)
-    if isinstance(plan, BranchPlan):
-        return replace(link, kind=LinkKind.BRANCH_OUTPUT)
-    is_last = any(one.output == output for one in plan.last_values)
-    return replace(link, kind=LinkKind.LAST_VALUE if is_last else LinkKind.SCAN)

@@ -14,6 +14,7 @@ import numpy as np
 
 from stepper.debug.causes.cause import Element
 from stepper.debug.causes.nan_origins import LARGEST_TRIED
+from stepper.debug.provenance.rules import MOVED_INPUTS, Method, dependences, moved_labels
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.element_types import FLOATING, Array
 from stepper.engine.program import Operation, OpKind, Value
@@ -96,7 +97,7 @@ def making(
 ) -> Making:
     """Return what an element of an output is made of, given what the inputs and outputs hold.
 
-    What is not known by elements is made of whole tensors.
+    Where no rule here says more, it is made of the elements that matter, or of whole tensors where these are unknown.
     """
     arrays = tuple(None if value is None else np.asarray(value) for value in values)
     asked = _Asked(operation, arrays, tuple(np.asarray(one) for one in results), output, element)
@@ -107,9 +108,38 @@ def making(
                 found = None if rule is None else rule(asked)
         except (ValueError, IndexError, TypeError):  # attributes or types that no rule here provides for
             found = None
+        found = found or _by_elements(asked)
         if found is not None:
             return found
     return _whole(asked)
+
+
+def _by_elements(asked: _Asked) -> Making | None:
+    """Return the elements that matter, as the rules of provenance find them; None where these are whole tensors."""
+    mask = np.zeros(asked.result.shape, bool)
+    mask[asked.element] = True
+    found = dependences(asked.operation, asked.values, asked.results, asked.output, mask)
+    if found.method is Method.WHOLE:
+        return None
+    parts: list[MadeOf] = []
+    total = 0
+    for one in found.found:
+        value = asked.values[one.input]
+        assert value is not None, "it is connected"
+        places = np.flatnonzero(one.mask)
+        total += places.size
+        role = PartRole.INDEX if one.is_index else PartRole.ARGUMENT
+        if value.dtype.kind not in "biuf" and value.dtype not in FLOATING:
+            continue
+        sizes = np.abs(value.reshape(-1)[places].astype(np.float64))
+        for place in places[np.argsort(-np.nan_to_num(sizes, nan=np.inf), kind="stable")[:MOST_PARTS]]:
+            element = tuple(int(at) for at in np.unravel_index(int(place), value.shape))
+            parts.append(MadeOf(asked.factor(one.input, element), role))
+    return Making(LinkForm.FUNCTION, _largest_values_first(parts)[:MOST_PARTS], total)
+
+
+def _largest_values_first(parts: list[MadeOf]) -> tuple[MadeOf, ...]:
+    return tuple(sorted(parts, key=lambda part: (not part.is_value, -_magnitude(part.factor.value))))
 
 
 def _whole(asked: _Asked) -> Making:
@@ -371,42 +401,14 @@ def _softmax(asked: _Asked) -> Making | None:
 
 # --- moves ----------------------------------------------------------------------------------------------------------
 
-_DATA: Final[dict[str, tuple[int, ...] | None]] = {
-    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Transpose", "Identity"), (0,)),
-    **dict.fromkeys(("Slice", "StridedSlice", "Split", "VariadicSplit", "Broadcast", "Tile"), (0,)),
-    **dict.fromkeys(("Reverse", "ReverseSequence", "Roll", "Gather", "GatherElements", "GatherND"), (0,)),
-    **dict.fromkeys(("ShuffleChannels", "DepthToSpace", "SpaceToDepth", "SpaceToBatch", "BatchToSpace"), (0,)),
-    "Concat": None,
-    "Pad": (0, 3),
-    "SliceScatter": (0, 1),
-    "ScatterUpdate": (0, 2),
-    "ScatterElementsUpdate": (0, 2),
-    "ScatterNDUpdate": (0, 2),
-}
-"""Operations that only move elements, and which of their inputs these are from (None: all)."""
-
 
 def _moved(asked: _Asked) -> Making | None:
     """Return the element that was moved here, by moving labels in the place of the elements."""
-    function, kind = asked.operation.function, asked.operation.layer.type
-    taken = _DATA[kind]
-    if function is None:
+    found = moved_labels(asked.operation, asked.values, asked.output)
+    if found is None or found.moved.shape != asked.result.shape:
         return None
-    labels: list[Any] = []
-    starts: dict[int, int] = {}
-    total = 1  # 0 is what a Pad without a value puts in
-    for index, value in enumerate(asked.values):
-        if value is None or (taken is not None and index not in taken):
-            labels.append(value)
-            continue
-        starts[index] = total
-        labels.append(np.arange(total, total + value.size, dtype=np.int64).reshape(value.shape))
-        total += value.size
-    found = function(*labels)
-    moved = np.asarray(found[asked.output] if asked.operation.several_outputs else found)
-    if moved.shape != asked.result.shape:
-        return None
-    label = int(moved[asked.element])
+    starts = found.starts
+    label = int(found.moved[asked.element])
     source = next((index for index, start in reversed(starts.items()) if label >= start), None)
     if source is None:
         return Making(LinkForm.MOVE, (), 0)
@@ -452,7 +454,7 @@ _RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("Power", "SquaredDifference", "Mod", "FloorMod", "PRelu"), _arguments),
     **dict.fromkeys((type for type, family in FAMILY_OF.items() if family == "bitwise"), _arguments),
     **dict.fromkeys(("IsFinite", "IsInf", "IsNaN", "LogicalNot"), _argument),
-    **dict.fromkeys(_DATA, _moved),
+    **dict.fromkeys(MOVED_INPUTS, _moved),
     "Add": _sum_of_two,
     "Subtract": _sum_of_two,
     "Multiply": _product,

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from stepper.debug.causes.crossings import ValueSpot
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
-from stepper.debug.causes.why import NoValueYet, element_asked
+from stepper.debug.causes.nan_origins import first_element
+from stepper.debug.causes.why import Differs, NoValueYet, element_asked
 from stepper.debug.iterations.slots import is_current, read_only, why_absent
 from stepper.debug.scopes import enclosing_loop, innermost_loop
 from stepper.engine.frames import Activation, Frame
@@ -29,8 +30,12 @@ class EndedLoop(NamedTuple):
     activation: Activation
 
 
-def spot_of(frames: EarlierFrames, compiled: CompiledModel, address: Address) -> tuple[ValueSpot, Target]:
+def spot_of(
+    frames: EarlierFrames, compiled: CompiledModel, address: Address, differs: Differs | None = None
+) -> tuple[ValueSpot, Target]:
     """Return the element that an address means; without an index the first that is NaN, else infinite, else the first.
+
+    `differs` says where a value differs from a reference: then the first that does comes before these.
 
     Iterations that are not named are those of the present, or the last of a loop that has ended. Raise NoValueYet for
     what the run has not come to, UsageError for what does not exist.
@@ -48,7 +53,10 @@ def spot_of(frames: EarlierFrames, compiled: CompiledModel, address: Address) ->
     value = read_only(frame.values[target.slot])
     if not value.size:
         raise UsageError(f"'{target.named.name}' has no elements here")
-    element = element_asked(value, address)
+    element = None
+    if differs is not None and not address.index and (other := differs(seat, target.slot, value)) is not None:
+        element = first_element(other) if other.any() else None
+    element = element or element_asked(value, address)
     if element is None:
         places = np.arange(value.size).reshape(value.shape)[numpy_index(address.index)]
         element = tuple(int(at) for at in np.unravel_index(int(np.ravel(places)[0]), value.shape))

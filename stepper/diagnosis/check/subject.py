@@ -148,7 +148,7 @@ class RunSubject:
         try:
             if tick is not None:
                 self._debugger.goto_tick(tick)
-            return self._debugger.why(address)
+            return self._debugger.chain_of(address)
         except StepperError:
             return None
 

@@ -54,7 +54,7 @@ def test_an_inf_is_followed_over_back_edges_to_the_multiplication_that_overflows
     # 1e9 ** (2 ** k) passes 3.4e38 for k = 3, which iteration 2 computes: 1e36 * 1e36.
     run = debugger(squares(), tmp_path, np.array([0.5, 1e9], np.float32))
     at_operation(run, "after")
-    chain = run.why("after")
+    chain = run.chain_of("after")
     names = told(chain)
     assert names[0] == ("after", None, (1,), LinkKind.COMPUTED)
     assert names[1] == ("loop", None, (1,), LinkKind.LAST_VALUE)
@@ -75,20 +75,20 @@ def test_an_inf_is_followed_over_back_edges_to_the_multiplication_that_overflows
 def test_an_element_of_a_scan_output_leads_into_the_iteration_that_gave_it(tmp_path: Path) -> None:
     run = debugger(squares(output=True), tmp_path, np.array([0.5, 1e9], np.float32))
     at_operation(run, "after")
-    first = told(run.why("after"))
+    first = told(run.chain_of("after"))
     assert first[1] == ("loop", None, (2, 1), LinkKind.SCAN)
     assert first[2] == ("row", 2, (0, 1), LinkKind.COMPUTED) and first[-1] == ("square", 2, (1,), LinkKind.BORN)
-    later = told(run.why("after[4,1]"))
+    later = told(run.chain_of("after[4,1]"))
     assert later[2] == ("row", 4, (0, 1), LinkKind.COMPUTED) and later[-1] == ("square", 2, (1,), LinkKind.BORN)
-    assert told(run.why("after[4,0]")) == [("after", None, (4, 0), LinkKind.COMPUTED)]
+    finite = told(run.chain_of("after[4,0]"))  # 0.5 squared five times, from the input
+    assert finite[0] == ("after", None, (4, 0), LinkKind.COMPUTED) and finite[-1] == ("x", None, (0,), LinkKind.GIVEN)
 
 
 def test_at_the_end_of_the_run_the_models_own_graph_can_still_be_asked(tmp_path: Path) -> None:
     run = debugger(squares(), tmp_path, np.array([0.5, 1e9], np.float32))
     run.last()
-    assert told(run.why("after"))[-1] == ("square", 2, (1,), LinkKind.BORN)
-    with pytest.raises(UsageError, match="does not run here"):
-        run.why("square")
+    assert told(run.chain_of("after"))[-1] == ("square", 2, (1,), LinkKind.BORN)
+    assert told(run.chain_of("square"))[0] == ("square", 5, (1,), LinkKind.COMPUTED)
 
 
 def test_pieces_of_a_reversed_loop_are_counted_from_the_end(tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ def test_pieces_of_a_reversed_loop_are_counted_from_the_end(tmp_path: Path) -> N
     net.result(net.apply("Abs", scan, name="after", dims=(6,)))
     run = debugger(net, tmp_path, np.array([1, 0, 1, 1, -1, 1], np.float32))
     at_operation(run, "after")
-    infinite = run.why("after[1]")
+    infinite = run.chain_of("after[1]")
     assert told(infinite)[-1] == ("logarithm", 4, (0,), LinkKind.BORN)
     assert infinite.links[-1].formula == "log(0)" and infinite.links[-1].arithmetic is Arithmetic.LOG_OF_ZERO
-    first = run.why("after")  # NaN before Inf
+    first = run.chain_of("after")  # NaN before Inf
     assert told(first)[0][2] == (4,) and told(first)[-1] == ("logarithm", 1, (0,), LinkKind.BORN)
     assert first.links[-1].formula == "log(-1)"
 
@@ -126,7 +126,7 @@ def test_a_nan_that_the_run_was_given_is_followed_to_the_input_through_slice_and
     given[2, 1] = np.nan  # the second element of the first slice
     run = debugger(net, tmp_path, given)
     at_operation(run, "after")
-    assert told(run.why("after")) == [
+    assert told(run.chain_of("after")) == [
         ("after", None, (2, 1), LinkKind.COMPUTED),
         ("sum", None, (2, 1), LinkKind.LAST_VALUE),
         ("total", 1, (2, 1), LinkKind.COMPUTED),
@@ -151,7 +151,7 @@ def test_a_nan_in_a_constant_is_the_constants(tmp_path: Path) -> None:
     net.result(net.apply("Abs", scan, name="after", dims=(2, 2)))
     run = debugger(net, tmp_path, np.ones((2, 3), np.float32))
     at_operation(run, "after")
-    found = told(run.why("after"))
+    found = told(run.chain_of("after"))
     assert found[-2:] == [("weight", 0, (1, 1), LinkKind.INVARIANT), ("weights", None, (1, 1), LinkKind.CONSTANT)]
 
 
@@ -190,7 +190,7 @@ def test_a_birth_in_a_nested_loop_is_found_from_outside_of_both(tmp_path: Path, 
     # In outer iteration 2 the gap is 0: 1 / 0 in inner iteration 0 gives Inf.
     run = debugger(nested(guarded=guarded), tmp_path, np.ones(1, np.float32))
     at_operation(run, "after")
-    chain = run.why("after")
+    chain = run.chain_of("after")
     birth = chain.birth
     assert birth is not None and birth.location.operation is not None
     assert birth.location.operation.name == "ratio"
@@ -204,13 +204,13 @@ def test_a_birth_in_a_nested_loop_is_found_from_outside_of_both(tmp_path: Path, 
 def test_from_within_a_nested_loop_an_earlier_iteration_of_the_outer_one_is_reached(tmp_path: Path) -> None:
     run = debugger(nested(), tmp_path, np.ones(1, np.float32))
     at_operation(run, "outer@4::inner@1::ratio")
-    chain = run.why("ratio")
+    chain = run.chain_of("ratio")
     assert chain.links[0].location.path[0].iteration == 4
     birth = chain.birth
     assert birth is not None and [one.iteration for one in birth.location.path] == [2, 0]
     with pytest.raises(UsageError, match="not computed yet"):
-        run.why("halved")
-    assert run.why("ratio@0").links[0].location.path[1].iteration == 0
+        run.chain_of("halved")
+    assert run.chain_of("ratio@0").links[0].location.path[1].iteration == 0
 
 
 def test_inf_in_iteration_0_and_a_product_with_broadcasting(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_inf_in_iteration_0_and_a_product_with_broadcasting(tmp_path: Path) -> N
     given[1, 2] = 1e38
     run = debugger(net, tmp_path, given, np.array([1, 1, 10], np.float32))
     at_operation(run, "after")
-    chain = run.why("after")
+    chain = run.chain_of("after")
     assert told(chain)[0] == ("after", None, (1,), LinkKind.COMPUTED)
     assert told(chain)[-1] == ("product", 0, (1, 2), LinkKind.BORN)
     assert [one.element for one in chain.links[-1].operands] == [(1, 2), (2,)]
@@ -236,36 +236,37 @@ def test_what_the_user_has_set_is_named_as_that(tmp_path: Path) -> None:
     at_operation(run, "moved", condition="iter == 1")
     run.set_value("moved[0]", np.nan)
     at_operation(run, "after")
-    assert told(run.why("after"))[-1] == ("moved", 1, (0,), LinkKind.EDITED)
+    assert told(run.chain_of("after"))[-1] == ("moved", 1, (0,), LinkKind.EDITED)
 
 
-def test_a_value_without_nan_and_inf_is_one_link(tmp_path: Path) -> None:
+def test_a_finite_value_is_followed_to_where_it_enters_the_run(tmp_path: Path) -> None:
     run = debugger(squares(), tmp_path, np.array([0.5, 1.0], np.float32))
     at_operation(run, "square", condition="iter == 1")
-    chain = run.why("square")
-    assert [(link.kind, link.element) for link in chain.links] == [(LinkKind.COMPUTED, None)]
-    assert run.why("state").links[0].kind is LinkKind.BACK_EDGE
+    steps = [(link.kind, link.element) for link in run.chain_of("square[1]").links]
+    assert steps[0] == (LinkKind.COMPUTED, (1,)) and steps[-1] == (LinkKind.GIVEN, (1,))
+    assert steps.count((LinkKind.BACK_EDGE, (1,))) == 1 and (LinkKind.INITIAL, (1,)) in steps
+    assert run.chain_of("state").links[0].kind is LinkKind.BACK_EDGE
 
 
 def test_the_walk_back_has_a_limit_and_says_how_far_it_looked(tmp_path: Path) -> None:
-    from stepper.debug.causes.why import why
+    from stepper.debug.provenance.answer import chain_at
 
     run = debugger(squares(trips=40), tmp_path, np.array([0.5, 1e9], np.float32))
     at_operation(run, "after")
-    chain = why(run.timeline, "after", farthest=10)
+    chain = chain_at(run.timeline, "after", farthest=10)
     assert chain.birth is None and "looked back over 10 iterations" in chain.stopped
     run.machine.request_pause()  # as `pause` does while a question is being answered
-    paused = why(run.timeline, "after")
+    paused = chain_at(run.timeline, "after")
     assert paused.stopped.startswith("paused") and paused.birth is None
     assert not run.machine.pause_requested and not run.machine.followers
-    birth = run.why("after").birth
+    birth = run.chain_of("after").birth
     assert birth is not None and birth.location.iteration == 2
 
 
 def test_a_long_way_back_is_a_short_chain(tmp_path: Path) -> None:
     run = debugger(squares(trips=3000), tmp_path, np.array([0.5, 1e9], np.float32))
     at_operation(run, "after")
-    chain = run.why("after")
+    chain = run.chain_of("after")
     assert chain.birth is not None and chain.birth.location.iteration == 2 and len(chain.links) < 12
 
 
@@ -304,5 +305,5 @@ def test_what_a_resumed_run_has_not_kept_is_no_birth(tmp_path: Path) -> None:
     frame = run.machine.stack[0]
     loop = frame.program.operations[frame.pc - 1]
     frame.values[loop.inputs[0]] = None
-    chain = run.why("after")
+    chain = run.chain_of("after")
     assert chain.birth is None and "was not kept" in chain.stopped

@@ -118,5 +118,5 @@ def test_why_finds_the_iteration_that_wrote_an_element(
     debugger.continue_()
     written = [number for number, piece in enumerate(read) for _element in piece]
     for element, iteration in enumerate(written[::-1] if reversed_output else written):
-        links = debugger.why(f"whole[{element}]").links
+        links = debugger.chain_of(f"whole[{element}]").links
         assert [link.location.iteration for link in links if link.kind is LinkKind.SLICE] == [iteration]

@@ -1,0 +1,39 @@
+"""`stepper why MODEL ADDRESS`: why a value is what it is, and which elements it depends on; or where it goes."""
+
+from __future__ import annotations
+
+import argparse
+
+from stepper.cli.debuggers import debugger_of, put_reference
+from stepper.cli.interruptions import Interruptions
+from stepper.cli.printing import Progress, say
+from stepper.cli.values import print_json
+from stepper.debug.debugger import Debugger
+from stepper.debug.provenance.data import provenance_data
+from stepper.debug.provenance.forward_texts import uses_data, uses_lines
+from stepper.debug.provenance.texts import why_lines
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the model, and answer. Ctrl+C ends the search early: what was found by then is the answer, and says so."""
+    debugger = debugger_of(options)
+    put_reference(debugger, options)
+    with Progress(debugger.machine, wanted=not options.quiet), Interruptions(debugger, insistent=True):
+        debugger.last()
+        lines, data = _uses(debugger, options.address) if options.uses else _why(debugger, options.address)
+    if options.json:
+        print_json({"model": options.model} | data)
+        return 0
+    for line in lines:
+        say(line)
+    return 0
+
+
+def _why(debugger: Debugger, question: str) -> tuple[list[str], dict[str, object]]:
+    found = debugger.why(question)
+    return why_lines(found), provenance_data(found)
+
+
+def _uses(debugger: Debugger, address: str) -> tuple[list[str], dict[str, object]]:
+    found = debugger.uses(address)
+    return uses_lines(found), uses_data(found)

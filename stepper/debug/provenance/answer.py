@@ -1,0 +1,293 @@
+"""Why a value is what it is: the question resolved, the way back walked, the elements of inputs tried."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any, Final
+
+import numpy as np
+
+from stepper import element_types
+from stepper.debug.causes.cause import Chain, LinkKind
+from stepper.debug.causes.crossings import ValueSpot
+from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
+from stepper.debug.causes.locations import address_at, file_of
+from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.causes.why import FARTHEST, chain_behind, chain_of
+from stepper.debug.provenance.facts import (
+    Influence,
+    LoopEnd,
+    Provenance,
+    QuestionKind,
+    RuleCount,
+    SourceElement,
+    SourceTensor,
+    TrialCounts,
+)
+from stepper.debug.provenance.question import WhyQuestion, question_of
+from stepper.debug.provenance.references import differs_from
+from stepper.debug.provenance.trials import Tester, TrialMoment
+from stepper.debug.provenance.walk import BackwardSlicer, ReachedTensor, SourceKind, Strength, Trail
+from stepper.debug.story.places import EndedLoop, decided_by, ended_loop, spot_of
+from stepper.debug.timeline import Timeline
+from stepper.element_types import FLOATING, Array
+from stepper.engine.frames import Frame
+from stepper.errors import Paused, UsageError
+from stepper.ir.model import layer_site
+from stepper.query.address_syntax import Address
+
+MOST_ELEMENTS: Final = 20_000
+"""Elements of a source that are listed."""
+_PARTS: Final = {Strength.DATA: Influence.DATA, Strength.INDEX: Influence.INDEX, Strength.CONTROL: Influence.CONTROL}
+_KINDS: Final = {
+    SourceKind.INPUT: "input",
+    SourceKind.CONSTANT: "constant",
+    SourceKind.EDIT: "edit",
+    SourceKind.VARIABLE: "variable",
+}
+
+
+def provenance(timeline: Timeline, question: str | Address | WhyQuestion, *, tries: bool = True) -> Provenance:
+    """Return why a value, a shape or the end of a loop is what it is, and what it depends on. The present stays.
+
+    Without an index it is the first element that is NaN, else infinite, else the first. `tries`: elements of inputs are
+    tried by running the model again. A pause ends it early: what was found by then is returned, and `stopped` says so.
+    Raise UsageError for what has no value.
+    """
+    asked = question if isinstance(question, WhyQuestion) else question_of(question, timeline.machine.compiled)
+    with closing(EarlierFrames(timeline)) as frames:
+        return _Answering(timeline, frames, asked, tries=tries).answer()
+
+
+def chain_at(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST) -> Chain:
+    """Return the way back of an element alone, of a NaN or Inf to its birth, over at most so many iterations.
+
+    Raise UsageError for what has no value.
+    """
+    question = question_of(address, timeline.machine.compiled)
+    assert question.address is not None
+    with closing(EarlierFrames(timeline)) as frames:
+        spot, _ = spot_of(frames, timeline.machine.compiled, question.address)
+        return chain_of(frames, timeline, spot, farthest=farthest)
+
+
+class _Answering:
+    def __init__(self, timeline: Timeline, frames: EarlierFrames, question: WhyQuestion, *, tries: bool) -> None:
+        self._timeline, self._frames, self._question, self._tries = timeline, frames, question, tries
+        self._compiled = timeline.machine.compiled
+        self._differs = differs_from(timeline, frames)
+        self._stopped = ""
+
+    def answer(self) -> Provenance:
+        """Return the answer."""
+        question = self._question
+        if question.asked is QuestionKind.END:
+            return self._of_end(ended_loop(self._frames, self._compiled, question.loop))
+        assert question.address is not None
+        spot, _ = spot_of(self._frames, self._compiled, question.address, differs=self._differs)
+        value = np.asarray(self._value(spot.seat, spot.slot))
+        is_shape = question.asked is QuestionKind.SHAPE
+        chain, behind = (Chain(()), Chain(())) if is_shape else self._chains(spot)
+        levels = np.zeros(value.shape, np.uint8)
+        if spot.element is not None:
+            levels[spot.element] = Strength.DATA
+        trail = self._trail(spot.seat, spot.slot, levels, is_shape=is_shape)
+        element = None if is_shape else spot.element
+        is_bad = not is_shape and value.dtype in FLOATING and not np.isfinite(value[spot.element])
+        if is_bad:
+            _keep_data(trail)
+
+        def read(frame: Frame) -> Array | None:
+            found = frame.values[spot.slot]
+            if found is None:
+                return None
+            array = np.asarray(found)
+            if is_shape:
+                return np.array(array.shape, np.int64)
+            assert spot.element is not None
+            is_inside = len(spot.element) == array.ndim and all(map(int.__lt__, spot.element, array.shape))
+            return np.asarray(array[spot.element]) if is_inside else None
+
+        frame = self._frames.at(spot.seat)[-1]
+        trials = self._try(trail, TrialMoment(spot.seat, read), read(frame), is_fault=is_bad)
+        return Provenance(
+            asked=question.asked,
+            address=str(self._address(question.address, spot)),
+            type=element_types.name_of(value.dtype),
+            shape=tuple(value.shape),
+            element=element,
+            value=None if element is None else scalar_of(value[element]),
+            chain=chain,
+            behind=behind,
+            addresses=self._addresses(chain, behind),
+            trials=trials,
+            reference="" if self._differs is None or self._timeline.reference is None else "reference",
+            **self._found(trail),
+        )
+
+    def _address(self, asked: Address, spot: ValueSpot) -> Address:
+        from msgspec.structs import replace
+
+        iterations = next((number for _, number in reversed(spot.seat) if number is not None), None)
+        named = asked.iterations if isinstance(asked.iterations, int) and asked.iterations >= 0 else iterations
+        index = () if self._question.asked is QuestionKind.SHAPE else spot.element or ()
+        return replace(asked, iterations=named, index=index)
+
+    def _of_end(self, ended: EndedLoop) -> Provenance:
+        activation = ended.activation
+        assert activation.ended is not None, "it has ended"
+        count = activation.iteration + 1
+        asked = self._question.iterations
+        if asked is not None and asked != count:
+            raise UsageError(f"'{activation.operation.layer.name}' ran {count} iterations, not {asked}")
+        decided = decided_by(ended)
+        chain = behind = Chain(())
+        value: Any = None
+        if decided is not None:
+            held = self._value(*decided)
+            if held is not None and np.size(held):
+                spot = ValueSpot(*decided, (0,) * np.ndim(held))
+                chain, behind = self._chains(spot)
+                value = scalar_of(np.asarray(held)[spot.element])
+        self._remember()
+        trail = BackwardSlicer(self._timeline, self._frames, self._differs).end_of(ended.outer, ended.seat, activation)
+        index = self._frames.at(ended.outer)[-1].program.operations.index(activation.operation)
+        for one in trail.reached.values():  # all that matters does so for whether an iteration ran
+            one.levels = np.where(one.levels > 0, np.uint8(Strength.DATA), np.uint8(0))
+
+        def read(frame: Frame) -> Array | None:
+            return None if frame.activation is None else np.array(frame.activation.iteration)
+
+        moment = TrialMoment(ended.outer, read, index)
+        trials = self._try(trail, moment, np.array(activation.iteration), is_fault=False)
+        layer = layer_site(activation.operation.layer, file_of(self._compiled))
+        return Provenance(
+            asked=QuestionKind.END,
+            address=layer.name,
+            type="",
+            shape=(),
+            element=None,
+            value=value,
+            chain=chain,
+            behind=behind,
+            addresses=self._addresses(chain, behind),
+            trials=trials,
+            end=LoopEnd(layer, count, activation.ended),
+            **self._found(trail),
+        )
+
+    # --- the way back ---------------------------------------------------------------------------------------------
+
+    def _value(self, seat: Seat, slot: int) -> Any:
+        return self._frames.at(seat)[-1].values[slot]
+
+    def _chains(self, spot: ValueSpot) -> tuple[Chain, Chain]:
+        chain = chain_of(self._frames, self._timeline, spot, self._differs)
+        behind = Chain(())
+        if chain.birth is not None and chain.birth.kind is LinkKind.BORN:
+            behind = chain_behind(self._frames, self._timeline, spot, self._differs)
+        return chain, behind
+
+    def _addresses(self, *chains: Chain) -> tuple[str, ...]:
+        found = []
+        for chain in chains:
+            for link in chain.links:
+                address = address_at(link.location, self._compiled)
+                index = f"[{','.join(map(str, link.element))}]" if link.element else ""
+                found.append(f"{'' if address is None else address}{index}")
+        return tuple(found)
+
+    def _remember(self) -> None:
+        try:
+            self._frames.remember()
+        except Paused:
+            self._timeline.machine.request_pause(wanted=False)
+            self._stopped = "paused before all was found"
+
+    def _trail(self, seat: Seat, slot: int, levels: Array, *, is_shape: bool) -> Trail:
+        self._remember()
+        slicer = BackwardSlicer(self._timeline, self._frames, self._differs)
+        return slicer.trail(seat, slot, None if is_shape else levels, shape=is_shape)
+
+    def _try(self, trail: Trail, moment: TrialMoment, expected: Array | None, *, is_fault: bool) -> TrialCounts:
+        """Try the elements of inputs that the rules left, and drop from the trail what does not matter."""
+        main = self._frames.at(())[-1]
+        slots = main.program.parameters
+        inputs = [one for one in trail.reached.values() if one.kind is SourceKind.INPUT]
+        candidates = sum(int((one.levels > 0).sum()) for one in inputs)
+        if not candidates or not self._tries or self._stopped or trail.stopped or self._differs is not None:
+            return TrialCounts(candidates)
+        if self._timeline.edits:
+            return TrialCounts(candidates, reason="the run was edited")
+        given = [np.asarray(main.values[slot]) for slot in slots]
+        size = sum(np.asarray(value).nbytes for value in main.values if value is not None)
+        tester = Tester(self._compiled, given, self._timeline.machine, moment, size)
+        reason = tester.begin(expected)
+        if reason:
+            return TrialCounts(candidates, runs=tester.runs, reason=reason)
+        by_slot = {one.slot: one for one in inputs}
+        levels = {k: by_slot[slot].levels for k, slot in enumerate(slots) if slot in by_slot}
+        try:
+            kept, tried = tester.mattering(levels)
+        except Paused:
+            self._timeline.machine.request_pause(wanted=False)
+            self._stopped = "paused before all elements were tried"
+            return TrialCounts(candidates, runs=tester.runs, reason="paused")
+        left = sum(int(mask.sum()) for mask in kept.values())
+        if is_fault and not left:
+            return TrialCounts(candidates, tried, 0, tester.runs, "no element alone makes it finite")
+        for k, mask in kept.items():
+            one = by_slot[slots[k]]
+            one.levels = np.where(mask, one.levels, np.uint8(0))
+        reason = "" if tried == candidates else "too many to run the model for each"
+        return TrialCounts(candidates, tried, candidates - left, tester.runs, reason)
+
+    def _found(self, trail: Trail) -> dict[str, Any]:
+        rules = sorted(trail.rules.items())
+        return {
+            "sources": self._sources(trail),
+            "rules": tuple(RuleCount(use.type, use.method, count) for use, count in rules),
+            "operations": trail.steps,
+            "kernel_runs": trail.kernel_runs,
+            "stopped": trail.stopped or self._stopped,
+        }
+
+    def _sources(self, trail: Trail) -> tuple[SourceTensor, ...]:
+        found = [self._source(reached) for reached in trail.reached.values() if reached.levels.any()]
+        order = list(_KINDS.values())
+        return tuple(
+            sorted(found, key=lambda one: (order.index(one.kind), -_rank(one), one.layer.line, one.name, one.output))
+        )
+
+    def _source(self, reached: ReachedTensor) -> SourceTensor:
+        value, levels = reached.value, reached.levels
+        places = sorted(np.flatnonzero(levels).tolist(), key=lambda at: -int(levels.reshape(-1)[at]))
+        listed = places[:MOST_ELEMENTS]
+        flat, ranks = value.reshape(-1), levels.reshape(-1)
+        indices = np.array(np.unravel_index(np.array(listed, np.int64), value.shape)).T.tolist() if value.ndim else [()]
+        elements = tuple(
+            SourceElement(tuple(index), scalar_of(flat[at]), _PARTS[Strength(int(ranks[at]))])
+            for at, index in zip(listed, indices, strict=True)
+        )
+        counts = tuple((part, count) for level, part in _PARTS.items() if (count := int((levels == level).sum())))
+        return SourceTensor(
+            kind=_KINDS[reached.kind],
+            name=reached.layer.name,
+            layer=layer_site(reached.layer, file_of(self._compiled)),
+            output=reached.output,
+            type=element_types.name_of(value.dtype),
+            shape=tuple(value.shape),
+            counts=counts,
+            elements=elements,
+        )
+
+
+def _rank(source: SourceTensor) -> int:
+    order = list(_PARTS.values())
+    return len(order) - min(order.index(part) for part, _ in source.counts)
+
+
+def _keep_data(trail: Trail) -> None:
+    """Leave of what was reached what a NaN or Inf is made of: not what says where from, or whether something ran."""
+    for one in trail.reached.values():
+        one.levels = np.where(one.levels == Strength.DATA, one.levels, np.uint8(0))

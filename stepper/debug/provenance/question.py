@@ -1,0 +1,86 @@
+"""Questions that `why` answers, and how they are written: an address, a shape, a condition, the end of a loop.
+
+h[0,3]@7   NAME[0,3]            an element, in an iteration, or of an output of the model
+shape of h@7                    why it has this shape
+condition   condition of LOOP@3 why the condition of a loop is what it is
+end   end of LOOP               why a loop ended
+11 iterations   11 iterations of LOOP   why it ran so often
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from stepper.arguments import text as text_of
+from stepper.debug.provenance.facts import QuestionKind
+from stepper.engine.program import CompiledModel, LoopPlan
+from stepper.errors import UsageError
+from stepper.query.address_resolution import layer_address, resolve
+from stepper.query.address_syntax import Address, Level, parse_address
+
+_SHAPE: Final = re.compile(r"(?:the |this )?shape of (?P<of>.+)|shape\((?P<called>.+)\)")
+_CONDITION: Final = re.compile(r"(?:the )?condition(?: of (?P<loop>[^@]+))?(?:@(?P<at>-?\d{1,18}))?")
+_END: Final = re.compile(r"(?:the )?end(?:(?: of)? (?P<loop>.+))?")
+_ITERATIONS: Final = re.compile(r"(?P<count>\d{1,18}) iterations?(?: of (?P<loop>.+))?")
+
+
+class WhyQuestion(Struct, frozen=True):
+    """A question: why the element, or the shape, of the value at an `address`; or why the loop of a name ended.
+
+    `loop` is its name (empty: the one around the present, else the last); `iterations` how many it is said to have run.
+    """
+
+    asked: QuestionKind
+    address: Address | None = None
+    loop: str = ""
+    iterations: int | None = None
+
+
+def question_of(text: str | Address, compiled: CompiledModel) -> WhyQuestion:
+    """Return the question that a text asks. AddressError or UsageError for one that asks nothing."""
+    if isinstance(text, Address):
+        return WhyQuestion(QuestionKind.VALUE, text)
+    said = " ".join(text_of("address", text, "a str or an Address").split())
+    if found := _SHAPE.fullmatch(said):
+        return WhyQuestion(QuestionKind.SHAPE, parse_address(found["of"] or found["called"]))
+    if found := _ITERATIONS.fullmatch(said):
+        return WhyQuestion(QuestionKind.END, loop=found["loop"] or "", iterations=int(found["count"]))
+    if said not in _names(compiled):
+        if found := _END.fullmatch(said):
+            return WhyQuestion(QuestionKind.END, loop=found["loop"] or "")
+        if found := _CONDITION.fullmatch(said):
+            return WhyQuestion(QuestionKind.VALUE, _condition(compiled, found["loop"] or "", found["at"]))
+    return WhyQuestion(QuestionKind.VALUE, parse_address(said))
+
+
+def _names(compiled: CompiledModel) -> set[str]:
+    return {layer.name for program in compiled.programs for layer in program.graph.layers}
+
+
+def _condition(compiled: CompiledModel, loop: str, iteration: str | None) -> Address:
+    """Return the address of the condition that the body of a loop computes."""
+    bodies = [
+        (program, plan)
+        for outer in compiled.programs
+        for operation in outer.operations
+        for plan in operation.plans
+        if isinstance(plan, LoopPlan) and plan.condition_result is not None
+        for program in (plan.program,)
+    ]
+    if loop:
+        path = (*resolve(parse_address(loop), compiled).program.path, resolve(parse_address(loop), compiled).layer)
+        bodies = [(program, plan) for program, plan in bodies if program.path == path]
+    if len(bodies) != 1:
+        known = ", ".join(f"'{program.path[-1].name}'" for program, _ in bodies[:8])
+        problem = f"several loops have a condition: {known}; say which with 'condition of LOOP'" if bodies else ""
+        raise UsageError(problem or "no loop of the model has a condition that its body computes")
+    program, plan = bodies[0]
+    place = next(key for key, slot in program.slots.items() if slot == plan.condition_result)
+    layer = program.graph.by_id[place[0]]
+    address = layer_address(layer, program, compiled)
+    at = None if iteration is None else int(iteration)
+    levels: tuple[Level, ...] = address.levels
+    return Address(levels, address.operation, place[1] if len(layer.outputs) > 1 else None, at, ())

@@ -1,0 +1,157 @@
+"""The answer to why a value is what it is, in words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from stepper.debug.causes.cause import Link, LinkKind, LinkPart
+from stepper.debug.causes.texts import element_text, link_words, moment_text, scalar_text, value_text
+from stepper.debug.provenance.facts import Influence, Provenance, QuestionKind, SourceTensor
+from stepper.debug.story.forms import LinkForm, PartRole
+
+_MOST_ELEMENTS: Final = 8
+_MOST_CONSTANTS: Final = 6
+_MOST_SOURCES: Final = 24
+_FORMS: Final = {
+    LinkForm.SUM: "sum of",
+    LinkForm.PRODUCT: "product of",
+    LinkForm.QUOTIENT: "quotient of",
+    LinkForm.FUNCTION: "of",
+    LinkForm.CHOICE: "chosen:",
+    LinkForm.COMPARISON: "compares",
+    LinkForm.MOVE: "moved from",
+    LinkForm.WHOLE: "of",
+}
+
+
+def why_lines(found: Provenance) -> list[str]:
+    """Return the answer in lines: the way back, then all that it depends on, then how that was found."""
+    lines = [_title(found)]
+    lines += [f" {link_line(link)}" for link in found.chain.links]
+    lines += [f" {found.chain.stopped}"] if found.chain.stopped else []
+    if found.behind.links:
+        lines.append(" made of")
+        lines += [f"  {link_line(link)}" for link in found.behind.links]
+    return [*lines, *source_lines(found), *_how(found)]
+
+
+def _title(found: Provenance) -> str:
+    if found.end is not None:
+        count = found.end.iterations
+        return f"why {count} iteration{'' if count == 1 else 's'} of {found.end.layer}: {found.end.reason}"
+    if found.asked is QuestionKind.SHAPE:
+        return f"why the shape {list(found.shape)} of {found.address}"
+    value = "" if found.value is None else f" = {scalar_text(found.value)}"
+    return f"why {found.address}{value}"
+
+
+def link_line(link: Link) -> str:
+    """Return a link in one line: `@7 Multiply 'gate'[0,3] = 0.5  product of x[0,3] = 2, w[3] = 0.25`."""
+    value = "" if link.value is None else f" = {scalar_text(link.value)}"
+    reason = link_reason(link)
+    return f"{moment_text(link.location)} {value_text(link)}{value}{f'   {reason}' if reason else ''}"
+
+
+def operation_text(link: Link) -> str:
+    """Return the operation of a link: its type and name."""
+    return str(link.location.operation or "")
+
+
+def link_reason(link: Link) -> str:
+    """Return why a link is what it is: how it was born, what it is made of, or how it came in."""
+    said = link_words(link)
+    made = _made(link) if link.kind in (LinkKind.COMPUTED, LinkKind.STATE) and not said else ""
+    return said or made
+
+
+def _made(link: Link) -> str:
+    if link.form is None:
+        return ""
+    shown = [part for part in link.parts if part.role is not PartRole.INDEX] or list(link.parts)
+    parts = ", ".join(_part(part) for part in shown)
+    others = link.count - len(link.parts)
+    rest = "" if link.rest is None else f", the other {others:,} {_percent(link.rest)}"
+    if link.rest is None and others > 0:
+        rest = f", and {others:,} more"
+    return f"{_FORMS[link.form]} {parts}{rest}" if parts else ""
+
+
+def _part(part: LinkPart) -> str:
+    port = f":{part.output}" if part.output else ""
+    value = "" if part.value is None else f" = {scalar_text(part.value)}"
+    share = "" if part.share is None else f" ({_percent(part.share)})"
+    return f"{part.layer.name}{port}{element_text(part.element)}{value}{share}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+# --- sources --------------------------------------------------------------------------------------------------------
+
+
+def source_lines(found: Provenance) -> list[str]:
+    """Return what it depends on: inputs and edits by their elements, constants by their names."""
+    lines = []
+    for part, title in (
+        (Influence.DATA, "depends on"),
+        (Influence.INDEX, "by index"),
+        (Influence.CONTROL, "by whether and how often something runs"),
+    ):
+        sources = [one for one in found.sources if one.counts and one.counts[0][0] is part]
+        others = [one for one in sources if one.kind != "constant"]
+        constants = [one for one in sources if one.kind == "constant"]
+        if not sources:
+            continue
+        lines.append(title)
+        lines += [f" {_source(one)}" for one in others[:_MOST_SOURCES]]
+        if len(others) > _MOST_SOURCES:
+            lines.append(f" and {len(others) - _MOST_SOURCES} more")
+        if constants:
+            more = f" and {len(constants) - _MOST_CONSTANTS} more" if len(constants) > _MOST_CONSTANTS else ""
+            lines.append(f" constants {', '.join(_constant(one) for one in constants[:_MOST_CONSTANTS])}{more}")
+    return lines or ["depends on no element of an input, constant or edit"]
+
+
+def _source(source: SourceTensor) -> str:
+    size = 1
+    for extent in source.shape:
+        size *= extent
+    whole = f"all {size} elements" if source.count == size and size > _MOST_ELEMENTS else ""
+    shown = ", ".join(
+        f"{element_text(one.index) or 'its value'}{'' if one.value is None else f' = {scalar_text(one.value)}'}"
+        for one in source.elements[:_MOST_ELEMENTS]
+    )
+    count = f"{source.count} of {size} elements: " if size > 1 else ""
+    more = ", ..." if source.count > _MOST_ELEMENTS else ""
+    others = [f"{count} by {part}" for part, count in source.counts[1:]]
+    beside = f" ({', '.join(others)})" if others else ""
+    return f"{source.kind} {source.name} {source.type}{list(source.shape)}: {whole or f'{count}{shown}{more}'}{beside}"
+
+
+def _constant(source: SourceTensor) -> str:
+    if source.shape == () and source.elements and source.elements[0].value is not None:
+        return f"{source.name} = {scalar_text(source.elements[0].value)}"
+    size = 1
+    for extent in source.shape:
+        size *= extent
+    return source.name if size == source.count else f"{source.name} ({source.count} of {size} elements)"
+
+
+def _how(found: Provenance) -> list[str]:
+    by_method: dict[str, list[str]] = {}
+    for rule in found.rules:
+        by_method.setdefault(rule.method, []).append(rule.type)
+    trials = found.trials
+    lines = []
+    others = [f"{', '.join(types)} by {method}" for method, types in sorted(by_method.items()) if method != "rule"]
+    if others:
+        lines.append(f"found by rules, but {'; '.join(others)}")
+    if trials.tried:
+        excluded = f", {trials.excluded} of which do not matter alone" if trials.excluded else ""
+        lines.append(f"{trials.tried} elements of inputs tried in {trials.runs} runs{excluded}")
+    if trials.candidates and trials.reason:
+        lines.append(f"not every element was tried: {trials.reason}")
+    if found.stopped:
+        lines.append(found.stopped)
+    return lines

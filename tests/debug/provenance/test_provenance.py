@@ -1,0 +1,178 @@
+"""`why` by element: what it says against perturbation of the whole model, which knows nothing of rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.debug.debugger import Debugger
+from stepper.debug.provenance.data import provenance_data
+from stepper.debug.provenance.facts import Influence, Provenance
+from stepper.debug.provenance.texts import why_lines
+from stepper.errors import StepperError, UsageError
+from tests.cli.conftest import ROOT
+from tests.debug.oracle import debugger
+from tests.models import Graph, carried, joined, last, sliced
+
+Elements = set[tuple[str, tuple[int, ...]]]
+TARGETS = {
+    "for_loop": ("final_balance[1]", "balance_by_year[6,0]"),
+    "nested_loop": ("sorted[1]", "swaps_by_pass[1]"),
+    "do_while_loop": ("root[0]", "guesses[2,0]"),
+    "for_with_condition": ("total[0]", "count"),
+    "growing_tensor": ("sequence[3]", "golden_ratio[9]"),
+    "reverse": ("returns[0,3,0]", "return_of_first_step[0,0,0]"),
+    "onnx_moving_average": ("averages[1,1]", "last_average[0]"),
+}
+
+
+def sample(name: str) -> tuple[Path, dict[str, Any]]:
+    folder = ROOT / "sample_models" / name
+    return folder / "model.xml", dict(np.load(folder / "inputs.npz"))
+
+
+def changed(number: Any) -> Iterator[Any]:
+    if number.dtype == bool:
+        yield ~number
+    elif number.dtype.kind == "f":
+        for factor, offset in ((1.5, 0.5), (-1, -2), (0, -1), (1.01, 0.01)):
+            yield number * np.float32(factor) + np.float32(offset)
+    else:
+        yield number + 1
+        yield number - 1
+
+
+def changes(model: Any, inputs: dict[str, Any], name: str, index: tuple[int, ...]) -> Elements:
+    """The elements of inputs that change an element of an output when they alone are changed."""
+    base = stepper.run(model, inputs)[name][index]
+
+    def differs(given: dict[str, Any]) -> bool:
+        try:
+            found = np.asarray(stepper.run(model, given, max_iterations=2000)[name])
+        except StepperError:
+            return True
+        inside = all(at < size for at, size in zip(index, found.shape, strict=True))
+        return not inside or not np.array_equal(found[index], base, equal_nan=True)
+
+    found: Elements = set()
+    for given, value in inputs.items():
+        for place in np.ndindex(np.shape(value)):
+            for number in changed(np.asarray(value)[place]):
+                other = np.array(value)
+                other[place] = number
+                if differs({**inputs, given: other}):
+                    found.add((given, place))
+                    break
+    return found
+
+
+def named(found: Provenance) -> Elements:
+    return {(one.name, at.index) for one in found.sources if one.kind == "input" for at in one.elements}
+
+
+def test_precision_and_recall_on_the_samples() -> None:
+    precision, recall, structure = [], [], []
+    for name, targets in TARGETS.items():
+        path, inputs = sample(name)
+        run = Debugger(stepper.read_model(path), inputs)
+        run.last()
+        for target in targets:
+            name_of, _, index = target.rstrip("]").partition("[")
+            truth = changes(run.model, inputs, name_of, tuple(map(int, index.split(","))) if index else ())
+            found, by_rules = named(run.why(target)), named(run.why(target, tries=False))
+            precision.append(len(found & truth) / len(found))
+            recall.append(len(found & truth) / len(truth))
+            structure.append(len(by_rules & truth) / len(truth))
+    assert np.mean(precision) >= 0.95 and set(recall) == {1.0} and set(structure) == {1.0}
+
+
+def two_loops() -> Graph:
+    """Rows of x are summed into a state by a TensorIterator with a factor each; a Loop then doubles what was chosen."""
+    net = Graph()
+    x, gate, start = (
+        net.parameter("x", dims=(3, 2)),
+        net.parameter("gate", dims=(3, 1)),
+        net.parameter("start", dims=(1, 2)),
+    )
+    body = net.body()
+    row, factor, state = (
+        body.parameter("row", dims=(1, 2)),
+        body.parameter("factor", dims=(1, 1)),
+        body.parameter("state", dims=(1, 2)),
+    )
+    added = body.apply(
+        "Add", state, body.apply("Multiply", row, factor, name="gated", dims=(1, 2)), name="added", dims=(1, 2)
+    )
+    carry = body.result(added, "carry")
+    final, scan = net.tensor_iterator(
+        "sums", body, [sliced(x, row), sliced(gate, factor), carried(start, state, carry)], [last(carry), joined(carry)]
+    )
+    net.result(net.apply("Abs", final, name="total", dims=(1, 2)), "total_out")
+    net.result(net.apply("Abs", scan, name="rows", dims=(3, 2)), "rows_out")
+    return net
+
+
+def test_a_gate_of_zero_hides_the_row_behind_it(tmp_path: Path) -> None:
+    x = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+    gate = np.array([[1], [0], [2]], np.float32)
+    run = debugger(two_loops(), tmp_path, x, gate, np.zeros((1, 2), np.float32))
+    run.last()
+    expected = {("x", (0, 1)), ("x", (2, 1)), ("gate", (0, 0)), ("gate", (1, 0)), ("gate", (2, 0)), ("start", (0, 1))}
+    assert named(run.why("total[0,1]", tries=False)) == expected
+    assert named(run.why("rows[0,0]", tries=False)) == {("x", (0, 0)), ("gate", (0, 0)), ("start", (0, 0))}
+    assert named(run.why("added@1[0,1]", tries=False)) == expected - {("x", (2, 1)), ("gate", (2, 0))}
+    assert named(run.why("gated@2[0,0]")) == {("x", (2, 0)), ("gate", (2, 0))}
+    goes = run.uses("x[2,0]")
+    assert [(one.name, one.elements) for one in goes.outputs] == [("total_out", ((0, 0),)), ("rows_out", ((2, 0),))]
+    hidden = run.uses("x[1,0]")
+    assert not hidden.outputs and not hidden.uses
+
+
+def test_an_edit_ends_the_way_back_and_trials(tmp_path: Path) -> None:
+    x, gate = np.ones((3, 2), np.float32), np.ones((3, 1), np.float32)
+    run = debugger(two_loops(), tmp_path, x, gate, np.zeros((1, 2), np.float32))
+    run.break_at("added")
+    run.continue_()
+    run.set_value("added[0,0]", 7.0)
+    run.breakpoints.delete()
+    run.last()
+    found = run.why("total[0,0]")
+    edit = next(one for one in found.sources if one.kind == "edit")
+    assert edit.name == "added" and [(one.index, one.value) for one in edit.elements] == [((0, 0), 7.0)]
+    assert ("x", (0, 0)) not in named(found) and ("x", (1, 0)) in named(found) and found.trials.reason
+
+
+def test_the_overflow_of_the_sample_is_told_to_its_input() -> None:
+    path, inputs = sample("rwkv_overflow")
+    run = Debugger(stepper.read_model(path), inputs)
+    run.last()
+    found = run.why("wkv[8,3]")
+    said = "\n".join(why_lines(found))
+    assert "exp_key'[0,3] = Inf   born here: exp(89.2) > f32 maximum exp(88.72)" in said
+    assert "@7 Add 'shifted'[0,6] = -17.46   sum of token_part[0,6]" in said
+    data = json.loads(json.dumps(provenance_data(found)))
+    assert any((one["name"], one["index"]) == ("embedded", [7, 6]) for one in data["sources"])
+    assert all({"address", "value", "operation", "reason"} <= set(link) for link in data["chain"])
+    assert all(one["index"][0] <= 7 for one in data["sources"] if one["kind"] == "input")
+
+
+def test_why_it_ran_so_often_and_why_this_shape() -> None:
+    path, inputs = sample("while_loop")
+    run = Debugger(stepper.read_model(path), inputs)
+    run.last()
+    steps = int(run.machine.outputs[0]) if run.machine.outputs is not None else 0
+    ended = run.why(f"{steps} iterations")
+    assert ended.end is not None and ended.end.iterations == steps and named(ended) == {("start", ())}
+    with pytest.raises(UsageError, match=f"ran {steps} iterations, not 3"):
+        run.why("3 iterations")
+    shape = run.why("shape of numbers")
+    assert shape.shape == (steps,) and named(shape) == {("start", ())}
+    start = next(one for one in run.why("highest").sources if one.name == "start")
+    assert start.counts == ((Influence.DATA, 1),)
+    assert run.why("condition@3").value is True
