@@ -28,8 +28,9 @@ def headline(finding: Finding) -> str:
     """Return in which loop and iteration it shows, and what is wrong."""
     iterations = ", ".join(map(str, finding.iterations))
     where = f"iteration{'s' if len(finding.iterations) > 1 else ''} {iterations}" if iterations else ""
-    loop = "" if finding.spot.loop is None else str(finding.spot.loop)
-    place = ", ".join(part for part in (loop, where) if part)
+    loops = [*finding.spot.path, *([] if finding.spot.loop is None else [finding.spot.loop])]
+    path = " > ".join(dict.fromkeys(map(str, loops)))
+    place = ", ".join(part for part in (path, where) if part)
     return f"{place}: {sentence(finding)}" if place else sentence(finding)
 
 

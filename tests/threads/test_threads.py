@@ -1,0 +1,60 @@
+"""Each thread: its model, the commands by which it is found, and the page of the documentation that tells of them.
+
+STEPPER_RECORD=1 writes the page anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from stepper.cli import main
+from tests.threads.threads import THREADS, Thread
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "threads.md"
+_INTRODUCTION = """# What people lost time with
+
+Threads in which people looked for the fault of a loop, each with a small model of the same fault (`tests/threads/`),
+the command that finds it, and what the command says. A test runs them all. Two are out of reach, with the reason.
+
+| thread | what went wrong | command | what it says |
+|---|---|---|---|
+"""
+
+
+@pytest.mark.parametrize("thread", [one for one in THREADS if one.commands], ids=lambda one: str(one.number))
+def test_the_command_says_what_is_wrong(
+    thread: Thread, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    thread.make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    code, out = 0, ""
+    for command in thread.commands:
+        code = main(command.split())
+        out = capsys.readouterr().out
+    assert " ".join(thread.says.split()) in " ".join(out.split()), out
+    assert code == thread.code
+
+
+def test_all_threads_are_there_and_at_most_three_are_unsolved() -> None:
+    assert [one.number for one in THREADS] == list(range(1, 36))
+    assert sum(not one.commands for one in THREADS) == 2
+
+
+def row(thread: Thread) -> str:
+    links = ", ".join(
+        f"[{repository.partition('/')[2]}#{number}](https://github.com/{repository}/issues/{number})"
+        for repository, number in thread.links
+    )
+    commands = "<br>".join(f"`stepper {command}`" for command in thread.commands) or "none"
+    says = f"`{thread.says}`" if thread.commands else thread.says
+    return f"| {thread.number}: {links} | {thread.fault} | {commands} | {says} |"
+
+
+def test_the_page_tells_of_each() -> None:
+    text = _INTRODUCTION + "\n".join(map(row, THREADS)) + "\n"
+    if os.environ.get("STEPPER_RECORD"):
+        PAGE.write_text(text, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == text
