@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.registry import rules
-from stepper.diagnosis.texts import remedy, sentence
+from stepper.diagnosis.texts import consequence, remedy, sentence
 from stepper.query.address_syntax import exact_name
 from stepper.wording import counted
 from tui.paint.columns import TableColumn, written
@@ -102,7 +102,7 @@ class FindingDetail(Pane):
         where = f"{chosen.spot.file}, line {chosen.spot.line}" if chosen.spot.line else chosen.spot.file
         texts = (
             ("what", sentence(chosen)),
-            ("so", rule.means.format(**chosen.details)),
+            ("so", consequence(chosen)),
             ("do", remedy(chosen)),
             ("in", where),
             ("see", rule.source),

@@ -1,0 +1,356 @@
+"""Rules of edges between layers: shapes that the file declares at both ends, and that operations cannot combine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.subjects import ELEMENTWISE, LayerSubject, LoopSubject, declared, of_port
+from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
+
+_SUM: Final = (
+    'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n<port id="0" precision="FP32">'
+    "\n<dim>1</dim>\n<dim>2</dim>"
+)
+_STATE: Final = (
+    'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2" />\n<output>\n'
+    '<port id="0" precision="FP32" names="h">\n<dim>1</dim>\n<dim>2</dim>'
+)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, shape))}]"
+
+
+@found_by(
+    Rule(
+        "E201",
+        "edge-between-shapes",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="input {number} of {layer} is declared as {taken}, and {source}, from which its edge comes, as {given}",
+        means="the edge comes from another layer than the one for which the file was written, or one end was changed",
+        do="let the edge come from the layer that gives {taken}, or declare what comes in",
+        source="semantics 5.3, 5.2",
+        example=Example(
+            "counting",
+            _SUM,
+            'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>'
+            '<port id="0" precision="FP32"><dim>1</dim><dim>1</dim>',
+        ),
+    )
+)
+def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Inputs that are declared otherwise than what comes in."""
+    for number, port in enumerate(facts.layer.inputs):
+        source, taken = facts.source(number), of_port(port).static
+        if source is None or taken is None:
+            continue
+        given = declared(facts.graph, source).static
+        maker = facts.graph.by_id[source.layer]
+        if given is None or given == taken or maker.bodies or 0 in (*given, *taken):
+            continue
+        yield outside(
+            facts.layer,
+            number=number,
+            layer=facts.site(facts.layer),
+            taken=_shape(taken),
+            source=facts.site(maker),
+            given=_shape(given),
+        )
+
+
+@found_by(
+    Rule(
+        "E202",
+        "operands-do-not-broadcast",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="{layer} gets {first} and {second}, which cannot be spread over each other",
+        means="OpenVINO refuses the file",
+        do="let one of the sizes be 1, or look where the edges come from",
+        source="specification of broadcasting",
+        example=Example("counting", _STATE, _STATE.replace("1,2", "1,3").replace("<dim>2", "<dim>3")),
+    )
+)
+def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Elementwise operations on shapes that do not fit."""
+    if facts.layer.type not in ELEMENTWISE or facts.layer.attributes.get("auto_broadcast", "numpy") != "numpy":
+        return
+    shapes = [facts.tensor(index).static for index in range(len(facts.layer.inputs))]
+    if len(shapes) != 2 or shapes[0] is None or shapes[1] is None:
+        return
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        names = {"first": _shape(shapes[0]), "second": _shape(shapes[1])}
+        yield outside(facts.layer, layer=facts.site(facts.layer), **names)
+
+
+@found_by(
+    Rule(
+        "E203",
+        "cell-of-other-size",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="{what} of {layer} is {given}, expected {expected} of {wanted}",
+        means="OpenVINO refuses the file, or the gates get the weights of others",
+        do="look which weights belong to the cell, and at hidden_size",
+        source="specification of the cell",
+        example=Example("remembering", 'hidden_size="2"', 'hidden_size="3"'),
+    )
+)
+def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Weights that do not have as many rows as the cell has gates and states."""
+    gates = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}.get(facts.layer.type)
+    size = facts.layer.attributes.get("hidden_size", "")
+    if gates is None or not size.isdecimal():
+        return
+    hidden, first = int(size), 3 if gates == 4 else 2
+    x = facts.tensor(0).size(-1)
+    names = ("input weights", "recurrent weights")
+    for number, (what, columns) in enumerate(zip(names, (x, hidden), strict=True)):
+        given = facts.tensor(first + number).static
+        wanted = (gates * hidden, columns)
+        fits = given is not None and len(given) == 2 and given[0] == wanted[0] and columns in (None, given[1])
+        if given is not None and not fits and len(facts.layer.inputs) == (6 if gates == 4 else 5):
+            yield outside(
+                facts.layer,
+                what=f"input {first + number}",
+                layer=facts.site(facts.layer),
+                given=_shape(given),
+                expected=what,
+                wanted=f"[{wanted[0]},{'?' if columns is None else columns}]",
+            )
+
+
+@found_by(
+    Rule(
+        "E204",
+        "matmul-sizes",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="{layer} multiplies {first} by {second}: {rows} columns meet {columns} rows",
+        means="OpenVINO refuses the file",
+        do="look at transpose_a and transpose_b, and where the edges come from",
+        source="specification of MatMul",
+        example=Example(
+            "counting",
+            'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />',
+            'name="sum" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="false" />',
+        ),
+    )
+)
+def matmul_sizes(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Products of matrices that do not fit."""
+    if facts.layer.type != "MatMul":
+        return
+    first, second = facts.tensor(0), facts.tensor(1)
+    if not first.rank or not second.rank or first.shape is None or second.shape is None:
+        return
+    inner = first.size(-2 if facts.layer.is_set("transpose_a") and first.rank > 1 else -1)
+    other = second.size(-1 if facts.layer.is_set("transpose_b") and second.rank > 1 else -min(second.rank, 2))
+    if inner is not None and other is not None and inner != other:
+        names = {"first": str(first.shape), "second": str(second.shape)}
+        yield outside(facts.layer, layer=facts.site(facts.layer), rows=inner, columns=other, **names)
+
+
+@found_by(
+    Rule(
+        "E205",
+        "loop-output-shape",
+        SubjectKind.LOOP,
+        Severity.WARNING,
+        says="output {number} is declared as {outer}, and {result} gives {inner}",
+        means="OpenVINO infers the shape anew; the axis, the Result, or (a note) the number of iterations was another "
+        "one when the file was written",
+        do="look at the axis of the entry, at the trip count and at what the Result reads",
+        source="semantics 2.7, 3.14",
+        example=Example(
+            "slicing",
+            '<port id="3" precision="FP32">\n<dim>4</dim>',
+            '<port id="3" precision="FP32"><dim>5</dim>',
+            also=(('<port id="0" precision="FP32">\n<dim>4</dim>', '<port id="0" precision="FP32"><dim>4</dim>'),),
+        ),
+    )
+)
+def loop_output_shape(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Outputs of a loop that are declared otherwise than what its body gives."""
+    counts = {count for entry in loop.roles.sliced if (count := loop.slices(entry)) is not None}
+    trip = loop.trip_count if loop.is_loop and loop.body_condition is True else None
+    count = trip if loop.is_loop else counts.pop() if len(counts) == 1 else None
+    for entry in loop.body.outputs:
+        if entry.output is None or entry.output >= len(loop.layer.outputs):
+            continue
+        inner, outer = loop.of_result(entry.result).static, of_port(loop.layer.outputs[entry.output]).static
+        if inner is None or outer is None:
+            continue
+        slicing = entry.slicing
+        if slicing is not None:
+            inner = inner or (1,)
+            if count is None or count < 0 or not -len(inner) <= slicing.axis < len(inner):
+                continue
+            axis = slicing.axis % len(inner)
+            inner = (*inner[:axis], inner[axis] * count, *inner[axis + 1 :])
+        if inner != outer and 0 not in (*inner, *outer):
+            hit = outside(
+                loop.layer,
+                number=entry.output,
+                outer=_shape(outer),
+                result=loop.name(entry.result),
+                inner=_shape(inner),
+            )
+            apart = [k for k, (one, other) in enumerate(zip(inner, outer, strict=False)) if one != other]
+            # Another number of iterations than once is mostly meant.
+            is_count = slicing is not None and len(inner) == len(outer) and apart == [slicing.axis % len(inner)]
+            yield hit.graded(Severity.NOTE) if is_count else hit
+
+
+@found_by(
+    Rule(
+        "E206",
+        "index-out-of-range",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="{layer} takes element {wrong} along axis {axis}, which is {size} long",
+        means="the run fails, or OpenVINO gives 0",
+        do="count from 0, to {last}",
+        source="specification of Gather",
+        example=Example(
+            "counting",
+            'name="largest" type="ReduceMax" version="opset1">\n<data keep_dims="false" />\n<input>\n'
+            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>',
+            'name="largest" type="Gather" version="opset8"><data batch_dims="0" /><input>'
+            '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
+            also=(
+                (
+                    '<port id="1" precision="I64">\n<dim>2</dim>\n</port>\n</input>\n<output>\n'
+                    '<port id="2" precision="FP32" names="largest" />',
+                    '<port id="1" precision="I64" /><port id="3" precision="I64" /></input><output>'
+                    '<port id="2" precision="FP32" names="largest" />',
+                ),
+                (
+                    '<edge from-layer="5" from-port="0" to-layer="7" to-port="1" />',
+                    '<edge from-layer="15" from-port="0" to-layer="7" to-port="1" />'
+                    '<edge from-layer="17" from-port="0" to-layer="7" to-port="3" />',
+                ),
+                (
+                    '<layer id="5" name="axes"',
+                    '<layer id="17" name="rows" type="Const" version="opset1"><data element_type="i64" shape="" '
+                    'offset="16" size="8" /><output><port id="0" precision="I64" /></output></layer>'
+                    '<layer id="5" name="axes"',
+                ),
+            ),
+        ),
+    )
+)
+def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Constant indices that the tensor does not have."""
+    if facts.layer.type != "Gather" or len(facts.layer.inputs) != 3:
+        return
+    indices, axes = facts.constant(1), facts.constant(2)
+    if indices is None or axes is None or axes.size != 1 or not indices.size or indices.dtype.kind not in "iu":
+        return
+    axis = int(axes.reshape(-1)[0])
+    size = facts.tensor(0).size(axis)
+    if size is None:
+        return
+    wrong = [int(one) for one in indices.reshape(-1)[:100_000] if not -size <= int(one) < size]
+    if wrong:
+        yield outside(
+            facts.layer, layer=facts.site(facts.layer), wrong=wrong[0], axis=axis, size=size, last=max(size - 1, 0)
+        )
+
+
+@found_by(
+    Rule(
+        "E207",
+        "softmax-of-one",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="{layer} goes along axis {axis}, which is 1 long: it always gives 1",
+        means="what it was meant to weigh counts in full, whatever it is",
+        do="let the axis be that of the elements that compete",
+        source="specification of Softmax",
+        example=Example(
+            "counting",
+            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+            'name="numbered" type="SoftMax" version="opset8"><data axis="0" /><input>'
+            '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
+            also=(('<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />', ""),),
+        ),
+    )
+)
+def softmax_of_one(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Softmax along an axis of one element."""
+    if facts.layer.type not in ("Softmax", "SoftMax", "LogSoftmax"):
+        return
+    text = facts.layer.attributes.get("axis", "1")
+    found = facts.tensor(0)
+    if text.lstrip("-").isdecimal() and found.size(int(text)) == 1:
+        yield outside(facts.layer, layer=facts.site(facts.layer), axis=int(text))
+
+
+@found_by(
+    Rule(
+        "E208",
+        "operands-are-the-same",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="both operands of {layer} are {operand}: it always gives the same",
+        means="a difference is 0, a quotient 1, a comparison does not depend on its value",
+        do="look where the two edges were meant to come from",
+        source="specification of the operation",
+        example=Example(
+            "counting",
+            '<edge from-layer="3" from-port="0" to-layer="8" to-port="1" />',
+            '<edge from-layer="7" from-port="2" to-layer="8" to-port="1" />',
+        ),
+    )
+)
+def operands_are_the_same(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Differences, quotients and comparisons of a value and itself."""
+    kinds = ("Subtract", "Divide", "Less", "LessEqual", "Greater", "GreaterEqual", "SquaredDifference", "Mod")
+    sources = facts.graph.sources[facts.layer.id]
+    if facts.layer.type in kinds and len(sources) == 2 and sources[0] is not None and sources[0] == sources[1]:
+        operand = facts.site(facts.graph.by_id[sources[0].layer])
+        yield outside(facts.layer, layer=facts.site(facts.layer), operand=operand)
+
+
+@found_by(
+    Rule(
+        "E209",
+        "edge-between-types",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="input {number} of {layer} is declared as {taken}, and {source}, from which its edge comes, as {given}",
+        means="the edge comes from another layer than the one for which the file was written, or one end was changed",
+        do="let the edge come from the layer that gives {taken}, or convert",
+        source="semantics 5.3, 5.8",
+        example=Example(
+            "counting", _SUM, _SUM.replace('<port id="0" precision="FP32">', '<port id="0" precision="I64">')
+        ),
+    )
+)
+def edge_between_types(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Inputs that are declared as another type than what comes in."""
+    for number, port in enumerate(facts.layer.inputs):
+        source, taken = facts.source(number), port.element_type
+        if source is None or taken is None or taken.name == "dynamic":
+            continue
+        given = declared(facts.graph, source).type
+        maker = facts.graph.by_id[source.layer]
+        if given is None or given == taken or given.name == "dynamic" or maker.bodies:
+            continue
+        yield outside(
+            facts.layer,
+            number=number,
+            layer=facts.site(facts.layer),
+            taken=taken.name,
+            source=facts.site(maker),
+            given=given.name,
+        )
