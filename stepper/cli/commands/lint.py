@@ -17,7 +17,13 @@ from stepper.errors import UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.records import as_data
 
-_NAMES: Final = {"counting": "Loop", "slicing": "TensorIterator", "choosing": "If", "remembering": "TensorIterator"}
+_NAMES: Final = {
+    "counting": "Loop",
+    "slicing": "TensorIterator",
+    "choosing": "If",
+    "remembering": "TensorIterator",
+    "storing": "TensorIterator",
+}
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from stepper.ir.model import BackEdge, Layer
 _EDGE: Final = '<edge from-layer="11" to-layer="2" />'
 _STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
 """Inputs of a cell that are its state from the iteration before."""
+_STATES: Final = ("the hidden state", "the cell state")
 
 
 @found_by(
@@ -290,3 +291,53 @@ def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
         origin = loop.origin(loop.given_to(edge.from_layer))
         if origin is not None and origin.layer == edge.to_layer:
             yield inside(edge, result=loop.name(edge.from_layer), parameter=loop.name(edge.to_layer))
+
+
+@found_by(
+    Rule(
+        "B210",
+        "cell-states-crossed",
+        SubjectKind.LOOP,
+        Severity.ERROR,
+        says="{parameter} is {taken} of {cell}, and the back edge carries {given} of {other} to it",
+        means="one state takes the place of another: from iteration 1 on the cell computes with the wrong one",
+        do="let the back edge come from {expected}",
+        source="specification/TensorIterator-1, back_edges",
+        example=Example(
+            "storing",
+            '<edge from-layer="7" to-layer="1" />\n<edge from-layer="8" to-layer="2" />',
+            '<edge from-layer="7" to-layer="2" /><edge from-layer="8" to-layer="1" />',
+        ),
+    )
+)
+def cell_states_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
+    """States of a cell that get what another output of it, or of another cell, gives."""
+    for edge, target in _carried(loop):
+        origin = loop.origin(loop.given_to(edge.from_layer))
+        maker = None if origin is None else loop.inner.by_id[origin.layer]
+        if origin is None or maker is None or maker.type not in _STATE_INPUTS:
+            continue
+        cells = [one for pair in loop.inner.readers.get(target.id, ()) if (one := _cell_of(loop, *pair)) is not None]
+        if not cells or any((cell.id, state) == (maker.id, origin.output) for cell, state in cells):
+            continue
+        cell, state = cells[0]
+        if any(reader.id == maker.id for reader, _index in loop.inner.readers.get(target.id, ())) and cell is not maker:
+            continue
+        right = next(
+            (
+                str(loop.name(result.id))
+                for result in loop.inner.results
+                if (made := loop.origin(loop.given_to(result.id))) is not None
+                and (made.layer, made.output) == (cell.id, state)
+            ),
+            f"a Result of output {state} of the cell",
+        )
+        yield inside(
+            edge,
+            parameter=loop.site(target),
+            taken=_STATES[state],
+            cell=loop.site(cell),
+            given=_STATES[origin.output],
+            other=loop.site(maker),
+            expected=right,
+        )

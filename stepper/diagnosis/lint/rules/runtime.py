@@ -9,10 +9,24 @@ from typing import Final
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import LayerSubject, LoopSubject, known_value, of_parameter
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.ir.constants import constant_shape
 from stepper.ir.model import BackEdge, Source
 
 _INT32: Final = range(-(2**31), 2**31)
 _IN_PLACE: Final = ("Squeeze", "Unsqueeze", "Reshape")
+_SQUARE: Final = "<dim>2</dim><dim>2</dim></port>"
+_ROW: Final = "<dim>1</dim><dim>2</dim></port>"
+_SHARED: Final = (
+    '<layer id="20" name="square" type="Const" version="opset1">'
+    '<data element_type="f32" shape="2,2" offset="0" size="16" />'
+    f'<output><port id="0" precision="FP32">{_SQUARE}</output></layer>'
+) + "".join(
+    f'<layer id="{number}" name="product_{number}" type="MatMul" version="opset1">'
+    f'<data transpose_a="false" transpose_b="{transposed}" />'
+    f'<input><port id="0" precision="FP32">{_ROW}<port id="1" precision="FP32">{_SQUARE}</input>'
+    f'<output><port id="2" precision="FP32">{_ROW}</output></layer>'
+    for number, transposed in ((21, "false"), (22, "true"))
+)
 _EDGE: Final = '<edge from-layer="11" to-layer="2" />'
 
 
@@ -224,3 +238,176 @@ def first_draft(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops in the words of the draft."""
     if loop.body.first_draft:
         yield outside(loop.layer)
+
+
+@found_by(
+    Rule(
+        "R207",
+        "sliced-inputs-unread",
+        SubjectKind.LOOP,
+        Severity.WARNING,
+        says="the body reads none of the sliced inputs, which alone say how many iterations there are",
+        means="OpenVINO (EliminateLoopInputsOutputs) leaves them out, and the count with them: one iteration is left",
+        do="let the body read a slice, or use a Loop with a trip count",
+        source="runtime fault of 2026.4.1",
+        example=Example(
+            "slicing",
+            '<edge from-layer="0" from-port="0" to-layer="2" to-port="1" />',
+            '<edge from-layer="1" from-port="0" to-layer="2" to-port="1" />',
+        ),
+    )
+)
+def sliced_inputs_unread(loop: LoopSubject) -> Iterator[RuleHit]:
+    """TensorIterators that are only counted by their slices."""
+    sliced = loop.roles.sliced
+    if sliced and not loop.is_loop and not any(loop.is_read(entry.parameter) for entry in sliced):
+        yield inside(sliced[0])
+
+
+@found_by(
+    Rule(
+        "R208",
+        "square-constant-shared",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="{first} and {second} share the square {constant}, one of them transposed",
+        means="OpenVINO's CPU plugin (2026.4.1) computes the second with the weights of the first",
+        do="give each MatMul a Constant of its own",
+        source="runtime fault of 2026.4.1",
+        example=Example(
+            "storing",
+            '<layer id="5" name="B"',
+            _SHARED + '<layer id="5" name="B"',
+            also=(
+                (
+                    '<edge from-layer="0" from-port="0" to-layer="6" to-port="0" />',
+                    '<edge from-layer="0" from-port="0" to-layer="21" to-port="0" />'
+                    '<edge from-layer="20" from-port="0" to-layer="21" to-port="1" />'
+                    '<edge from-layer="21" from-port="2" to-layer="22" to-port="0" />'
+                    '<edge from-layer="20" from-port="0" to-layer="22" to-port="1" />'
+                    '<edge from-layer="22" from-port="2" to-layer="6" to-port="0" />',
+                ),
+            ),
+        ),
+    )
+)
+def square_constant_shared(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Square weights that two products read in two ways."""
+    layer = facts.layer
+    if layer.type != "Constant":
+        return
+    shape = constant_shape(layer)
+    if shape is None or len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
+        return
+    readers = [one for one, index in facts.graph.readers.get(layer.id, ()) if one.type == "MatMul" and index == 1]
+    ways = {one.is_set("transpose_b"): one for one in reversed(readers)}
+    if len(ways) == 2:
+        first, second = sorted(ways.values(), key=lambda one: one.line)
+        yield outside(layer, first=facts.site(first), second=facts.site(second), constant=facts.site(layer))
+
+
+@found_by(
+    Rule(
+        "R209",
+        "scan-size-taken-as-known",
+        SubjectKind.LOOP,
+        Severity.ERROR,
+        says="the condition {result} is {parameter} itself, which begins as the constant true and is carried: OpenVINO "
+        "takes it as always true, and the concatenated outputs as {trip} long",
+        means="where the condition ends the loop earlier, the rest of the outputs is memory that nothing has written",
+        do="let the condition read what the body computes",
+        source="semantics 3.5",
+        example=Example(
+            "counting",
+            '<input external_port_id="3" internal_layer_id="2" />',
+            '<input external_port_id="3" internal_layer_id="2" /><input external_port_id="1" internal_layer_id="20" />',
+            also=(
+                (
+                    '<edge from-layer="11" to-layer="2" />',
+                    '<edge from-layer="11" to-layer="2" /><edge from-layer="21" to-layer="20" />',
+                ),
+                (
+                    '<layer id="13" name="always"',
+                    '<layer id="20" name="goes" type="Parameter" version="opset1"><data element_type="boolean" '
+                    'shape="" /><output><port id="0" precision="BOOL" /></output></layer>'
+                    '<layer id="21" name="next_goes" type="Result" version="opset1"><input>'
+                    '<port id="0" precision="BOOL" /></input></layer><layer id="13" name="always"',
+                ),
+                (
+                    '<edge from-layer="8" from-port="2" to-layer="10" to-port="0" />',
+                    '<edge from-layer="8" from-port="2" to-layer="21" to-port="0" />'
+                    '<edge from-layer="20" from-port="0" to-layer="10" to-port="0" />',
+                ),
+            ),
+        ),
+    )
+)
+def scan_size_taken_as_known(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Conditions that are a carried Parameter, where outputs are concatenated."""
+    result, trip = loop.condition_result, loop.trip_count
+    source = None if result is None else loop.given_to(result)
+    if result is None or source is None or trip is None or trip < 0 or source.layer not in loop.roles.merged_from:
+        return
+    entry = next(one for one in loop.roles.merged if one.parameter == source.layer)
+    first = None if entry.input is None else loop.constant(entry.input)
+    joined = [one for one in loop.body.outputs if one.slicing is not None and one.output is not None]
+    carried = loop.given_to(loop.roles.merged_from[source.layer])
+    if first is None or not first.all() or not joined or carried is None or carried.layer == source.layer:
+        return
+    yield inside(loop.inner.by_id[result], result=loop.name(result), parameter=loop.name(source.layer), trip=trip)
+
+
+@found_by(
+    Rule(
+        "R210",
+        "bytes-saturate",
+        SubjectKind.LAYER,
+        Severity.NOTE,
+        says="{layer} computes in {type}",
+        means="OpenVINO's CPU plugin saturates where the specification lets the numbers wrap: 100 + 200 is 255 there "
+        "and 44 here",
+        do="compute in i32, and convert at the end",
+        source="semantics 8.3",
+        example=Example(
+            "choosing",
+            'name="double" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>',
+            'name="double" type="Add" version="opset1"><data auto_broadcast="numpy" /><input>',
+            also=tuple(
+                (
+                    f'name="{name}" type="Parameter" version="opset1">\n<data element_type="f32"',
+                    f'name="{name}" type="Parameter" version="opset1"><data element_type="u8"',
+                )
+                for name in ("x", "a", "b")
+            ),
+        ),
+    )
+)
+def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Sums, differences and products of 8 bits in a body."""
+    kind = facts.tensor(0).type if facts.path and facts.layer.type in ("Add", "Subtract", "Multiply") else None
+    if kind is not None and kind.name in ("u8", "i8"):
+        yield outside(facts.layer, layer=facts.site(facts.layer), type=kind.name)
+
+
+@found_by(
+    Rule(
+        "R211",
+        "computed-in-f32",
+        SubjectKind.LAYER,
+        Severity.NOTE,
+        says="{parameter} carries f64",
+        means="OpenVINO's CPU plugin computes f64 as f32: digits that the specification keeps are lost",
+        do="expect the precision of f32 there, or run here",
+        source="semantics 8.2",
+        example=Example(
+            "counting",
+            'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
+            'name="h" type="Parameter" version="opset1"><data element_type="f64"',
+        ),
+    )
+)
+def computed_in_f32(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Parameters of bodies that are f64."""
+    kind = of_parameter(facts.layer).type if facts.path and facts.layer.type == "Parameter" else None
+    if kind is not None and kind.name == "f64":
+        yield outside(facts.layer, parameter=facts.site(facts.layer))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import ELEMENTWISE, PASSING, LoopSubject
+from stepper.diagnosis.lint.subjects import ELEMENTWISE, PASSING, LoopSubject, known_value
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.engine.loops import is_backward, whole_axis
 from stepper.ir.model import InputMapping, OutputMapping, Slicing, Source
@@ -550,3 +550,147 @@ def empty_slices(loop: LoopSubject) -> Iterator[RuleHit]:
     for entry in _sliced(loop):
         if not loop.is_loop and entry.slicing is not None and loop.outer(entry).size(entry.slicing.axis) == 0:
             yield inside(entry, axis=entry.slicing.axis, parameter=loop.name(entry.parameter))
+
+
+@found_by(
+    Rule(
+        "S217",
+        "slice-range-outside",
+        SubjectKind.LOOP,
+        Severity.ERROR,
+        says="the slices of {parameter} go from {start} to {end} with stride {stride}, and the axis is {size} long: "
+        "there is no such range",
+        means="the model cannot run",
+        do="write start 0 and end -1, or start -1, end 0 and stride -1",
+        source="semantics 1.3",
+        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="9"')),
+    )
+)
+def slice_range_outside(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Bounds beyond the axis, or in the wrong order; what other rules say of a range is not said again."""
+    for entry in _sliced(loop):
+        slicing = entry.slicing
+        size = None if slicing is None else loop.outer(entry).size(slicing.axis)
+        if slicing is None or not size or not slicing.stride or loop.slices(entry) is not None:
+            continue
+        backward = is_backward(slicing)
+        if (slicing.start, slicing.end) in (whole_axis(slicing), (0, -1)) and (not backward or slicing.start):
+            continue
+        begin, end = (one if one >= 0 else size + 1 + one for one in (slicing.start, slicing.end))
+        low, high = (end, begin) if backward else (begin, end)
+        if not 0 <= low < high <= size and (slicing.start, slicing.end) != (0, -1):
+            yield inside(
+                entry,
+                parameter=loop.name(entry.parameter),
+                start=slicing.start,
+                end=slicing.end,
+                stride=slicing.stride,
+                size=size,
+            )
+
+
+@found_by(
+    Rule(
+        "S218",
+        "two-iteration-counts",
+        SubjectKind.LOOP,
+        Severity.ERROR,
+        says="{parameter} has {count} slices, and OpenVINO counts {other} iterations for the outputs: it reads start "
+        "{start} and end {end} in two ways",
+        means="OpenVINO refuses to compile the model: there are at least two different iterations numbers",
+        do="count the end from the end (-1 is all), or cut the tensor before the loop",
+        source="semantics 1.6",
+        example=Example("slicing", _TI_SLICE, _TI_SLICE.replace('end="-1"', 'end="4"')),
+    )
+)
+def two_iteration_counts(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Bounds of which the size of an output is inferred otherwise than the number of slices."""
+    if loop.is_loop or not any(output.slicing is not None for output in loop.body.outputs):
+        return
+    for entry in _sliced(loop):
+        slicing, count = entry.slicing, loop.slices(entry)
+        size = None if slicing is None else loop.outer(entry).size(slicing.axis)
+        if slicing is None or count is None or size is None:
+            continue
+        begin, end = (one if one >= 0 else size + one for one in (slicing.start, slicing.end))
+        other = (abs(end - begin) + 1) // (slicing.part_size or 1)
+        if other != count:
+            yield inside(
+                entry,
+                parameter=loop.name(entry.parameter),
+                count=count,
+                other=other,
+                start=slicing.start,
+                end=slicing.end,
+            )
+
+
+@found_by(
+    Rule(
+        "S219",
+        "trip-count-of-another-axis",
+        SubjectKind.LOOP,
+        Severity.WARNING,
+        says="the trip count {layer} is the size of axis {counted} of {tensor}, and {parameter} is cut along {axis}",
+        means="the loop runs as often as another dimension is long: too often, or not to the end",
+        do="take the size of axis {axis}",
+        source="semantics 3.9",
+        example=Example(
+            "counting",
+            '<edge from-layer="0" from-port="0" to-layer="4" to-port="0" />',
+            '<edge from-layer="2" from-port="0" to-layer="20" to-port="0" />'
+            '<edge from-layer="20" from-port="1" to-layer="23" to-port="0" />'
+            '<edge from-layer="21" from-port="0" to-layer="23" to-port="1" />'
+            '<edge from-layer="22" from-port="0" to-layer="23" to-port="2" />'
+            '<edge from-layer="23" from-port="3" to-layer="4" to-port="0" />',
+            also=(
+                (
+                    '<layer id="0" name="trip"',
+                    '<layer id="20" name="sizes" type="ShapeOf" version="opset3"><data output_type="i64" /><input>'
+                    '<port id="0" precision="FP32"><dim>4</dim><dim>2</dim></port></input><output>'
+                    '<port id="1" precision="I64"><dim>2</dim></port></output></layer>'
+                    '<layer id="21" name="which" type="Const" version="opset1"><data element_type="i64" shape="" '
+                    'offset="80" size="8" /><output><port id="0" precision="I64" /></output></layer>'
+                    '<layer id="22" name="along" type="Const" version="opset1"><data element_type="i64" shape="" '
+                    'offset="16" size="8" /><output><port id="0" precision="I64" /></output></layer>'
+                    '<layer id="23" name="length" type="Gather" version="opset8"><data batch_dims="0" /><input>'
+                    '<port id="0" precision="I64"><dim>2</dim></port><port id="1" precision="I64" />'
+                    '<port id="2" precision="I64" /></input><output><port id="3" precision="I64" /></output></layer>'
+                    '<layer id="0" name="trip"',
+                ),
+            ),
+        ),
+    )
+)
+def trip_count_of_another_axis(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Trip counts that are read off the shape of what is sliced, at another axis."""
+    index = loop.control_inputs[0]
+    source = None if index is None else loop.source(index)
+    gather = None
+    for _ in range(8):
+        layer = None if source is None else loop.graph.by_id[source.layer]
+        if layer is not None and layer.type in PASSING and loop.graph.sources[layer.id]:
+            source = loop.graph.sources[layer.id][0]
+            continue
+        gather = layer if layer is not None and layer.type == "Gather" and len(layer.inputs) == 3 else None
+        break
+    given = None if gather is None else loop.graph.sources[gather.id]
+    if gather is None or given is None or given[0] is None:
+        return
+    shape, which = loop.graph.by_id[given[0].layer], known_value(loop.model, loop.graph, given[1])
+    if shape.type != "ShapeOf" or which is None or which.size != 1:
+        return
+    of = loop.graph.sources[shape.id][0]
+    mine = [entry for entry in _sliced(loop) if entry.input is not None and loop.source(entry.input) == of]
+    for entry in mine:
+        rank, slicing = loop.outer(entry).rank, entry.slicing
+        if rank is None or slicing is None or of is None or slicing.axis % rank == int(which.reshape(-1)[0]) % rank:
+            continue
+        yield outside(
+            gather,
+            layer=loop.site(gather),
+            counted=int(which.reshape(-1)[0]) % rank,
+            tensor=loop.site(loop.graph.by_id[of.layer]),
+            parameter=loop.name(entry.parameter),
+            axis=slicing.axis,
+        )

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
+from typing import Final
+
+import numpy as np
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject
+from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, known_value
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.ir.constants import constant_shape, constant_type
+from stepper.ir.model import Source
+
+_REAL: Final = ("f16", "bf16", "f32", "f64")
+_MOST_ELEMENTS: Final = 1_000_000
 
 
 @found_by(
@@ -140,3 +149,99 @@ def if_ignores_input(facts: IfSubject) -> Iterator[RuleHit]:
             yield outside(
                 facts.layer, number=index, value="" if source is None else facts.graph.by_id[source.layer].name
             )
+
+
+@found_by(
+    Rule(
+        "N206",
+        "runs-once",
+        SubjectKind.LOOP,
+        Severity.NOTE,
+        says="nothing is sliced and nothing is joined: the TensorIterator has one iteration",
+        means="its back edges carry nothing, and a body that runs once needs no loop",
+        do="give the input that is iterated over an axis",
+        source="semantics 1.8",
+        example=Example(
+            "slicing",
+            '<input axis="0" external_port_id="0" internal_layer_id="0" start="0" end="-1" stride="1" part_size="1" />',
+            '<input external_port_id="0" internal_layer_id="0" />',
+            also=(
+                (
+                    '<output axis="0" external_port_id="3" internal_layer_id="4" start="0" end="-1" stride="1" '
+                    'part_size="1" />',
+                    '<output external_port_id="3" internal_layer_id="4" />',
+                ),
+            ),
+        ),
+    )
+)
+def runs_once(loop: LoopSubject) -> Iterator[RuleHit]:
+    """TensorIterators without slices and pieces."""
+    if not loop.is_loop and not loop.roles.sliced and all(one.slicing is None for one in loop.body.outputs):
+        yield outside(loop.layer)
+
+
+@found_by(
+    Rule(
+        "N207",
+        "multiplied-by-zero",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="{layer} multiplies {value} by {constant}, which is 0 everywhere",
+        means="nothing of the value is left, in any iteration",
+        do="look whether the Constant is the one that was meant, and at its offset",
+        source="specification of Multiply",
+        example=Example(
+            "counting",
+            'name="numbered" type="Add"',
+            'name="numbered" type="Multiply"',
+            also=(
+                (
+                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                    '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
+                ),
+                ('shape="" offset="24" size="4"', 'shape="" offset="16" size="4"'),
+                ('shape="" offset="0" size="8"', 'shape="" offset="0" size="8"'),
+            ),
+        ),
+    )
+)
+def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Products in a body with a Constant of nothing but 0."""
+    if facts.layer.type != "Multiply" or not facts.path:
+        return
+    for index in (0, 1):
+        value, other = facts.constant(index), facts.source(1 - index)
+        source = facts.source(index)
+        if value is None or not value.size or value.any() or other is None or source is None:
+            continue
+        if facts.constant(1 - index) is None:
+            names = {"value": facts.site(facts.graph.by_id[other.layer]), "layer": facts.site(facts.layer)}
+            yield outside(facts.layer, constant=facts.site(facts.graph.by_id[source.layer]), **names)
+
+
+@found_by(
+    Rule(
+        "N208",
+        "constant-has-nan",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="{layer} has NaN in {count} of {size} elements",
+        means="what is computed of them is NaN",
+        do="look where the weights come from, and at the offset of the Constant",
+        source="IEEE 754",
+        example=Example("counting", 'shape="" offset="24" size="4"', 'shape="" offset="80" size="4"'),
+    )
+)
+def constant_has_nan(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Weights that are no numbers; large ones are not looked through."""
+    layer = facts.layer
+    if layer.type != "Constant" or not layer.outputs:
+        return
+    kind, shape = constant_type(layer), constant_shape(layer)
+    if kind is None or shape is None or kind.name not in _REAL or prod(shape) > _MOST_ELEMENTS:
+        return
+    value = known_value(facts.model, facts.graph, Source(layer.id, 0))
+    count = 0 if value is None else int(np.isnan(value.astype(np.float64)).sum())
+    if value is not None and count:
+        yield outside(layer, layer=facts.site(layer), count=count, size=value.size)

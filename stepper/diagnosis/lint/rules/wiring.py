@@ -80,13 +80,13 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
     """Elementwise operations on shapes that do not fit."""
     if facts.layer.type not in ELEMENTWISE or facts.layer.attributes.get("auto_broadcast", "numpy") != "numpy":
         return
-    shapes = [facts.tensor(index).static for index in range(len(facts.layer.inputs))]
-    if len(shapes) != 2 or shapes[0] is None or shapes[1] is None:
+    first, second = facts.tensor(0).static, facts.tensor(1).static
+    if first is None or second is None:
         return
     try:
-        np.broadcast_shapes(*shapes)
+        np.broadcast_shapes(first, second)
     except ValueError:
-        names = {"first": _shape(shapes[0]), "second": _shape(shapes[1])}
+        names = {"first": _shape(first), "second": _shape(second)}
         yield outside(facts.layer, layer=facts.site(facts.layer), **names)
 
 
