@@ -36,6 +36,8 @@ _FEW_COLUMNS: Final = 16
 """Elements up to which the largest one is found column by column, which is faster than row by row."""
 _LARGE: Final = 2**20
 """Elements that are looked at together."""
+_IN_CACHE: Final = 2**17
+"""Elements that are put into buckets together."""
 _LARGE_SQUARE: Final = 1e18
 """Magnitudes from which on sums of squares in f32 may overflow."""
 SETTLED: Final = 0.01
@@ -338,33 +340,58 @@ def bucket_statistics(stack: Array, begins: Array) -> Array:
     if stack.dtype == np.float16:
         stack = stack.astype(np.float32)
     dtype = stack.dtype if stack.dtype == np.float32 else np.float64
-    sizes = (np.append(begins[1:], stack.shape[1]) - begins).astype(dtype)
     numbers = np.empty((3, len(stack), len(begins)), dtype)
-    high, low = _reduced(np.maximum, stack, begins), _reduced(np.minimum, stack, begins)
-    largest = numbers[KeptStatistic.LARGEST]
-    np.copyto(largest, _stronger(high, low))
-    extent = max(abs(float(high.max())), abs(float(low.min())))
-    is_safe = dtype == np.float32 and stack.shape[1] // len(begins) <= _SMALL_BUCKET and not extent >= _LARGE_SQUARE
-    wide = stack if is_safe else stack.astype(np.float64)
-    numbers[KeptStatistic.MEAN] = _reduced(np.add, wide, begins) / sizes
-    numbers[KeptStatistic.RMS] = np.sqrt(_reduced(np.add, np.square(wide), begins) / sizes)
-    if not math.isfinite(extent):
-        spoilt = ~np.isfinite(largest)
-        numbers[:, spoilt] = largest[spoilt]
+    many = max(1, _IN_CACHE // max(stack.shape[1], 1))
+    each, larger = divmod(stack.shape[1], len(begins))
+    edge = larger * (each + 1)
+    for begin in range(0, len(stack), many):
+        rows, found = stack[begin : begin + many], numbers[:, begin : begin + many]
+        if larger and each < _SMALL_BUCKET:  # two times even ones
+            _fill_buckets(rows[:, :edge], begins[:larger], found[:, :, :larger])
+            _fill_buckets(rows[:, edge:], begins[larger:] - edge, found[:, :, larger:])
+        else:
+            _fill_buckets(rows, begins, found)
     return numbers
 
 
-def _reduced(ufunc: np.ufunc, stack: Array, begins: Array) -> Array:
-    """Return the buckets of [iteration, element] reduced; small even ones element by element, which is faster."""
-    each, more = divmod(stack.shape[1], len(begins))
-    if more or each > _SMALL_BUCKET:
-        reduced: Array = ufunc.reduceat(stack, begins, 1)
+def _fill_buckets(stack: Array, begins: Array, numbers: Array) -> None:
+    sizes = (np.append(begins[1:], stack.shape[1]) - begins).astype(numbers.dtype)
+    reduced = _Buckets(stack, begins)
+    high, low = reduced.by(np.maximum), reduced.by(np.minimum)
+    largest = numbers[KeptStatistic.LARGEST]
+    np.copyto(largest, _stronger(high, low))
+    extent = max(abs(float(high.max())), abs(float(low.min())))
+    is_f32 = numbers.dtype == np.float32
+    is_safe = is_f32 and stack.shape[1] // len(begins) <= _SMALL_BUCKET and not extent >= _LARGE_SQUARE
+    if not is_safe and reduced.parts.dtype != np.float64:
+        reduced.parts = reduced.parts.astype(np.float64)
+    numbers[KeptStatistic.MEAN] = reduced.by(np.add) / sizes
+    reduced.parts = np.square(reduced.parts)
+    numbers[KeptStatistic.RMS] = np.sqrt(reduced.by(np.add) / sizes)
+    if not math.isfinite(extent):
+        spoilt = ~np.isfinite(largest)
+        numbers[:, spoilt] = largest[spoilt]
+
+
+class _Buckets:
+    """Buckets of [iteration, element]; of small even ones `parts` are [element of a bucket, iteration and bucket].
+
+    Their numbers of one element after the other are reduced several times as fast as those of each bucket.
+    """
+
+    def __init__(self, stack: Array, begins: Array) -> None:
+        each, more = divmod(stack.shape[1], len(begins))
+        self._shape, self._begins = (len(stack), len(begins)), begins
+        self._is_turned = not more and each <= _SMALL_BUCKET
+        self.parts = np.ascontiguousarray(stack.reshape(-1, each).T) if self._is_turned else stack
+
+    def by(self, ufunc: np.ufunc) -> Array:
+        """Return each bucket reduced to one number."""
+        if self._is_turned:
+            turned: Array = ufunc.reduce(self.parts, 0)
+            return turned.reshape(self._shape)
+        reduced: Array = ufunc.reduceat(self.parts, self._begins, 1)
         return reduced
-    parts = stack.reshape(len(stack), len(begins), each)
-    found = parts[:, :, 0].copy()
-    for index in range(1, each):
-        ufunc(found, parts[:, :, index], out=found)
-    return found
 
 
 def plain_numbers(array: Array) -> Array:
@@ -396,6 +423,57 @@ def _stacked(values: Sequence[Any]) -> Array | None:
         return None
 
 
+class ShapeRecorder:
+    """Collects the shapes of a value over iterations, of which a HistoryRecorder has the elements in another shape."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Any] = []
+        self.append: Callable[[Any], object] = self._waiting.append
+        self.shape: tuple[int, ...] = ()
+        self.count = self.changes = 0
+        self._first_changes: list[ShapeChange] = []
+
+    @property
+    def waiting(self) -> int:
+        """Return how many values were appended and are not settled."""
+        return len(self._waiting)
+
+    def settle(self) -> None:
+        """Take in what was appended."""
+        for value in self._waiting:
+            if value.shape != self.shape or not self.count:
+                self.note(value.shape)
+            self.count += 1
+        self._waiting.clear()
+
+    def note(self, shape: tuple[int, ...]) -> None:
+        """Take in the shape from iteration `count` on."""
+        if self.count and shape != self.shape:
+            self.changes += 1
+            if len(self._first_changes) < _MOST_SHAPES:
+                self._first_changes.append(ShapeChange(self.count, shape))
+        self.shape = shape
+
+    @property
+    def first_changes(self) -> tuple[ShapeChange, ...]:
+        """Return the first changes of the shape."""
+        return tuple(self._first_changes)
+
+    def view(self, elements: ValueHistory | None) -> ValueHistory | None:
+        """Return a history of the same elements in these shapes, of which nothing entered."""
+        if elements is None or not elements.count:
+            return None
+        return replace(
+            elements,
+            shape=self.shape,
+            shapes=self.first_changes,
+            shape_changes=self.changes,
+            entered=None,
+            changes=None,
+            growth=None,
+        )
+
+
 class HistoryRecorder:
     """Collects a value over iterations: `append` takes the next one, `settle` puts into bins what was appended.
 
@@ -417,7 +495,7 @@ class HistoryRecorder:
         self.checksum = 0
         self.count = 0
         self._type = ""
-        self._shape: tuple[int, ...] = ()
+        self._shapes = ShapeRecorder()
         self._begins: Array | None = None
         self._is_whole = True
         self._size = -1
@@ -429,8 +507,6 @@ class HistoryRecorder:
         self._may_count = True
         self._first_nan: int | None = None
         self._first_infinite: int | None = None
-        self._shapes: list[ShapeChange] = []
-        self._shape_changes = 0
 
     @property
     def waiting(self) -> int:
@@ -461,7 +537,7 @@ class HistoryRecorder:
     @property
     def is_comparable(self) -> bool:
         """True if the checksum covers every bit."""
-        return self.count > 0 and not self._shape_changes and math.prod(self._shape) <= LARGEST_COMPARED
+        return self.count > 0 and not self._shapes.changes and math.prod(self._shapes.shape) <= LARGEST_COMPARED
 
     @property
     def bytes_each(self) -> int:
@@ -518,10 +594,12 @@ class HistoryRecorder:
         """Take in values [iteration, element] of the shape and type of one of them."""
         if sample.dtype.names is None and sample.dtype.kind in "SUOT":
             self.count += len(stack)
-            self._type, self._shape = element_types.name_of(sample.dtype), tuple(sample.shape)
+            self._type, self._shapes.shape = element_types.name_of(sample.dtype), tuple(sample.shape)
             return
         self._note_growth(stack, tuple(sample.shape))
-        self._note_shape(tuple(sample.shape), element_types.name_of(sample.dtype))
+        self._type = element_types.name_of(sample.dtype)
+        self._shapes.count = self.count
+        self._shapes.note(tuple(sample.shape))
         if stack.shape[1] <= LARGEST_COMPARED:
             self.checksum = zlib.crc32(np.ascontiguousarray(stack).data, self.checksum)
         self._note_changes(stack)
@@ -538,17 +616,10 @@ class HistoryRecorder:
 
     # --- what is noted -------------------------------------------------------------------------------------------
 
-    def _note_shape(self, shape: tuple[int, ...], type: str) -> None:
-        if self.count and shape != self._shape:
-            self._shape_changes += 1
-            if len(self._shapes) < _MOST_SHAPES:
-                self._shapes.append(ShapeChange(self.count, shape))
-        self._type, self._shape = type, shape
-
     def _note_growth(self, stack: Array, shape: tuple[int, ...]) -> None:
         """Note what a value has more than before, from the first change of its shape on."""
         last, self._last = self._last, stack[-1].reshape(shape).copy() if stack.shape[1] <= LARGEST_COMPARED else None
-        known = self._shape if self.count else None if self._entered is None else tuple(self._entered.shape)
+        known = self._shapes.shape if self.count else None if self._entered is None else tuple(self._entered.shape)
         if known is None:
             return
         if self._growth is None:
@@ -573,7 +644,8 @@ class HistoryRecorder:
         found = np.empty(len(numbers), np.float64)
         found[0] = np.abs(numbers[0] - before).max()
         if len(numbers) > 1:
-            step = np.abs(numbers[1:] - numbers[:-1])
+            step = numbers[1:] - numbers[:-1]
+            np.abs(step, out=step)
             columns = [step[:, place] for place in range(step.shape[1])] if step.shape[1] <= _FEW_COLUMNS else []
             found[1:] = reduce(np.maximum, columns) if columns else step.max(axis=1)
         self._before = numbers[-1].copy()
@@ -688,7 +760,7 @@ class HistoryRecorder:
         counter = self._counter if self._may_count and self.count > 2 else None
         return ValueHistory(
             type=self._type,
-            shape=self._shape,
+            shape=self._shapes.shape,
             count=self.count,
             is_whole=self._is_whole,
             spans=spans,
@@ -698,8 +770,8 @@ class HistoryRecorder:
             counter=counter if counter is not None and counter.step else None,
             first_nan=self._first_nan,
             first_infinite=self._first_infinite,
-            shapes=tuple(self._shapes),
-            shape_changes=self._shape_changes,
+            shapes=self._shapes.first_changes,
+            shape_changes=self._shapes.changes,
             changes=None if self._changes is None else self._changes.view(),
             growth=None if self._growth is None else self._growth.view(),
         )

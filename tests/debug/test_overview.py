@@ -26,7 +26,7 @@ from tests.benchmarks.models import newton_by_hand, newton_model
 from tests.debug.debugged import SAMPLES, opened, sample
 from tests.debug.loops_to_break import countdown, recurrence
 from tests.debug.moments.test_spread import accumulating
-from tests.models import Graph, backwards, joined, sliced
+from tests.models import Graph, backwards, carried, joined, last, sliced
 
 ALL = sorted(path.parent.name for path in SAMPLES.glob("*/model.xml"))
 
@@ -229,6 +229,38 @@ def test_slices_are_those_that_the_iterations_got(tmp_path: Path, axis: int, par
         assert np.array_equal(history.numbers[0], whole_values)
     else:
         assert np.array_equal(history.numbers[0].max(axis=1), [one.max() for one in whole_values])
+
+
+@pytest.mark.parametrize(("size", "less", "steps"), [(70, 0, 5), (70, 1, 5), (1, 0, 300), (3, 0, 300)])
+def test_an_output_of_the_elements_of_a_back_edge_in_another_shape_has_a_row_of_its_own(
+    tmp_path: Path, size: int, less: int, steps: int
+) -> None:
+    net, dims = Graph(), (-1,) if less else (size,)
+    x, body = net.parameter("x", dims=(size,)), net.body()
+    state, one = body.parameter("state", dims=dims), body.constant([1], np.int64)
+    begin, end = body.constant([less], np.int64), body.constant([2**40], np.int64)
+    taken = body.apply("Slice", state, begin, end, one, version="opset8") if less else state
+    following = body.apply("Add", taken, body.constant([1.0]))
+    row = body.apply("Unsqueeze", following, body.constant([0], np.int64), dims=(1, *dims))
+    column = body.apply("Reshape", row, body.constant([-1, 1], np.int64), dims=(*dims, 1), special_zero="false")
+    results = [body.result(value, name) for value, name in ((following, "next"), (row, "row"), (column, "column"))]
+    for value in net.loop("loop", body, steps, True, [carried(x, state, results[0])], [last(one) for one in results]):
+        net.result(value, "out")
+    array = np.arange(size, dtype=np.float32)
+    (loop,) = opened(tmp_path, net, array).run_overview().loops
+    plain = [array[less * (at + 1) :] + np.float32(at + 1) for at in range(steps)]
+    shapes = {"next": lambda count: (count,), "row": lambda count: (1, count), "column": lambda count: (count, 1)}
+    for row_facts, history in zip(loop.rows, loop.activations[0].values, strict=True):
+        if history is None:
+            continue
+        name = (row_facts.result or row_facts.inner).name
+        shape = shapes[name]
+        assert (history.count, history.shape) == (steps, shape(len(plain[-1])))
+        changed = [(one.iteration, one.shape) for one in history.shapes]
+        assert changed == [(at, shape(len(plain[at]))) for at in range(1, steps) if less]
+        largest = np.abs(np.array([history.over(at, at + 1) for at in (0, 1, steps - 1)])).max(axis=1)
+        assert largest.tolist() == [plain[at].max() for at in (0, 1, steps - 1)]
+        assert (history.entered is not None) is (name == "next")
 
 
 # --- loops that do not begin, or do not end -------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
 from stepper.engine.roles import control
 from stepper.ir.model import Layer, Model, layer_site
-from stepper.tensors.histories import Capacity, HistoryRecorder, ValueHistory
+from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory
 
 FIRST_RUNS: Final = 16
 LAST_RUNS: Final = 16
@@ -43,7 +43,14 @@ class _ActivationRecorder:
     """Record of one run of a loop so far."""
 
     def __init__(
-        self, number: int, stack: Sequence[Frame], slots: Sequence[int], capacity: Capacity, *, cuts_later: bool
+        self,
+        number: int,
+        stack: Sequence[Frame],
+        slots: Sequence[int],
+        viewed: Mapping[int, int],
+        capacity: Capacity,
+        *,
+        cuts_later: bool,
     ) -> None:
         frame = stack[-1]
         activation, plan = frame.activation, None if frame.activation is None else frame.activation.plan
@@ -58,19 +65,41 @@ class _ActivationRecorder:
         self.iterations = 0
         self.ending: Ending | None = None
         entered = {entry.result: frame.values[entry.parameter] for entry in reversed(plan.merged)}
-        self.histories = [HistoryRecorder(capacity, entered.get(slot)) for slot in slots]
-        pairs = list(zip(self.histories, slots, strict=True))
+        own = {
+            place: HistoryRecorder(capacity, entered.get(slot))
+            for place, slot in enumerate(slots)
+            if place not in viewed
+        }
+        self.histories = [own[viewed.get(place, place)] for place in range(len(slots))]
+        self._own = tuple(own.values())
+        self._shapes = {place: ShapeRecorder() for place in viewed}
+        pairs = [(history, slots[place]) for place, history in own.items()]
         sources = {taken.parameter: taken for taken in activation.slices} if cuts_later else {}
         self._cut = [(history, sources[slot]) for history, slot in pairs if slot in sources]
         self._taken = [(history, slot) for history, slot in pairs if slot not in sources]
-        self.appends = [(history.append, slot) for history, slot in self._taken]
+        self._viewed = [(shapes.append, slots[place]) for place, shapes in self._shapes.items()]
+        self.appends = [*((history.append, slot) for history, slot in self._taken), *self._viewed]
         self._known: tuple[ValueHistory | None, ...] | None = None
 
     def quicken(self, values: Sequence[Value]) -> bool:
         """Take single numbers as bytes; True if all rows are such."""
         quick = [history.quicken(values[slot]) for history, slot in self._taken]
         self.appends = [(history.append, slot) for history, slot in self._taken]
+        if not all(quick):
+            self.appends += self._viewed
         return all(quick)
+
+    def settle(self) -> None:
+        """Put into bins what was appended."""
+        for history in self._own:
+            history.settle()
+        for shapes in self._shapes.values():
+            shapes.settle()
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory of what is kept, in bytes."""
+        return sum(history.nbytes for history in self._own)
 
     def cut(self) -> None:
         """Take the slices of the iterations so far from what they are slices of, many at once."""
@@ -83,14 +112,19 @@ class _ActivationRecorder:
     @property
     def waiting(self) -> int:
         """Return how many iterations are not settled."""
-        return self._taken[0][0].waiting if self._taken else 0
+        if self._taken:
+            return self._taken[0][0].waiting
+        return max((shapes.waiting for shapes in self._shapes.values()), default=0)
 
     def view(self, taken: Sequence[int | None]) -> ActivationFacts:
         """Return it as it stands; of a run that has ended the histories are made once."""
         known = self._known
         if known is None:
             self.cut()
-            views = [history.view() for history in self.histories]
+            own = {history: history.view() for history in self._own}
+            views = [own[history] for history in self.histories]
+            for place, shapes in self._shapes.items():
+                views[place] = shapes.view(views[place])
             known = tuple(None if place is None else views[place] for place in taken)
             self._known = None if self.ending is None else known
         return ActivationFacts(
@@ -129,6 +163,7 @@ class _LoopRecord:
         if edited:  # a value that is set when its iteration is closed is handed on, but its piece is joined already
             self.slots.separate(RowKind.CONCATENATED)
         self.slots.follow(plan.program, followed, self.file)
+        self.viewed = {} if edited else self.slots.viewed(plan.program)
         self.edited = edited
         self.control = control(model, program.graph, operation.layer)
         self.first: list[_ActivationRecorder] = []
@@ -144,7 +179,7 @@ class _LoopRecord:
     def begin(self, stack: Sequence[Frame]) -> None:
         """A run of the loop begins."""
         self.current = run = _ActivationRecorder(
-            self.runs, stack, self.slots.slots, self.capacity, cuts_later=self.cuts_later
+            self.runs, stack, self.slots.slots, self.viewed, self.capacity, cuts_later=self.cuts_later
         )
         for history, checksum in zip(run.histories, self.checksums, strict=True):
             history.checksum = checksum
@@ -208,8 +243,7 @@ class _LoopRecord:
     def settle(self) -> None:
         """Put into bins what was appended."""
         if self.current is not None:
-            for history in self.current.histories:
-                history.settle()
+            self.current.settle()
 
     def _ending(self, frame: Frame) -> Ending:
         activation = frame.activation
@@ -227,8 +261,7 @@ class _LoopRecord:
         run, self.current = self.current, None
         if run is None or activation.ended is None:
             return
-        for history in run.histories:
-            history.settle()
+        run.settle()
         self.checksums = [history.checksum for history in run.histories]
         if run.ending is None:
             verdict = None
@@ -255,7 +288,7 @@ class _LoopRecord:
     @property
     def nbytes(self) -> int:
         """Return the memory of what is kept, in bytes."""
-        return sum(history.nbytes for run in self.kept for history in run.histories)
+        return sum(run.nbytes for run in self.kept)
 
     def view(self, parent: int | None) -> LoopFacts:
         """Return the facts as they stand."""

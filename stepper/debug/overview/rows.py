@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from stepper.debug.overview.facts import Row, RowKind
 from stepper.engine.program import LoopPlan, Program
 from stepper.ir.model import Body, Graph, Layer, LayerSite, layer_site
+
+_VIEWS: Final = frozenset(("Squeeze", "Unsqueeze", "Reshape"))
+"""Types of operations that give the elements of their first input in another shape."""
 
 
 class LoopRows:
@@ -38,6 +42,26 @@ class LoopRows:
             if slot not in self.slots:
                 site = layer_site(program.operations[index].layer, file)
                 self.add(Row(RowKind.BIRTH, site, producer=site, port=output, line=site.line), slot)
+
+    def viewed(self, program: Program) -> dict[int, int]:
+        """Return by place in `slots` the place of another one that has the same elements, in another shape.
+
+        What is handed on has its own, since something entered.
+        """
+        rows = zip(self.rows, self.taken, strict=True)
+        handed_on = {place for row, place in rows if row.kind is RowKind.BACK_EDGE}
+        found = {}
+        for place, origin in enumerate(self.slots):
+            if place in handed_on:
+                continue
+            while (index := program.computed_at.get(origin)) is not None:
+                operation = program.operations[index]
+                if operation.layer.type not in _VIEWS:
+                    break
+                origin = operation.inputs[0]
+                if origin in self.slots:
+                    found[place] = self.slots.index(origin)
+        return found
 
     def shown(self) -> dict[int, int]:
         """Return by slot the first row that shows it as it is, of other kinds than back edges."""
