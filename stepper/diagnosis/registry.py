@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 
 import stepper.diagnosis.check.comparing
@@ -17,6 +18,7 @@ def rules() -> Mapping[str, Rule]:
     return MappingProxyType(dict(sorted(REGISTERED.items(), key=lambda item: item[1].id)))
 
 
-def finders(scope: SubjectKind) -> tuple[tuple[Rule, Finder], ...]:
-    """Return the rules that are asked about each of these, with what finds where they are broken."""
-    return tuple(FINDERS[scope])
+@cache
+def finders(scope: SubjectKind, type: str = "") -> tuple[tuple[Rule, Finder], ...]:
+    """Return the rules that are asked about each of these, of layers those of a type, with what finds the places."""
+    return tuple((rule, finder) for rule, finder, types in FINDERS[scope] if not types or type in types)

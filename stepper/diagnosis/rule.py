@@ -96,7 +96,7 @@ Finder: TypeAlias = Callable[[Any], Iterator[Any]]
 """From the subject of a rule to the places where it is broken: a `RuleHit` of a file, a `RunFinding` of a run."""
 
 REGISTERED: Final[dict[str, Rule]] = {}
-FINDERS: Final[dict[SubjectKind, list[tuple[Rule, Finder]]]] = {scope: [] for scope in SubjectKind}
+FINDERS: Final[dict[SubjectKind, list[tuple[Rule, Finder, frozenset[str]]]]] = {scope: [] for scope in SubjectKind}
 
 
 def add(rule: Rule) -> None:
@@ -105,12 +105,12 @@ def add(rule: Rule) -> None:
     REGISTERED[rule.name] = rule
 
 
-def found_by(rule: Rule) -> Callable[[Finder], Finder]:
-    """Add a rule, and what finds the places where it is broken."""
+def found_by(rule: Rule, *types: str) -> Callable[[Finder], Finder]:
+    """Add a rule, and what finds the places where it is broken; of layers only those of these types are asked about."""
     add(rule)
 
     def decorate(finder: Finder) -> Finder:
-        FINDERS[rule.scope].append((rule, finder))
+        FINDERS[rule.scope].append((rule, finder, frozenset(types)))
         return finder
 
     return decorate

@@ -68,7 +68,7 @@ def _hits(model: Model) -> Iterator[Finding]:
 
 
 def _of(scope: SubjectKind, facts: LayerSubject) -> Iterator[Finding]:
-    for rule, finder in finders(scope):
+    for rule, finder in finders(scope, facts.layer.type):
         for hit in finder(facts):
             yield _finding(rule, facts, hit)
 

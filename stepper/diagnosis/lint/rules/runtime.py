@@ -167,12 +167,13 @@ def nested_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
         do="compute in f64 or scale the numbers; i64 is exact here, with --rules spec",
         source="semantics 8.2",
         example=Example("counting", 'offset="88" size="8"', 'offset="56" size="8"'),
-    )
+    ),
+    "Constant",
 )
 def constant_beyond_int32(facts: LayerSubject) -> Iterator[RuleHit]:
     """Whole numbers in the arithmetic of a body that do not fit."""
     layer = facts.layer
-    if layer.type != "Constant" or not facts.path or not layer.outputs:
+    if not facts.path or not layer.outputs:
         return
     declared = layer.outputs[0].element_type
     if declared is None or declared.name not in ("i64", "u64"):
@@ -289,13 +290,12 @@ def sliced_inputs_unread(loop: LoopSubject) -> Iterator[RuleHit]:
                 ),
             ),
         ),
-    )
+    ),
+    "Constant",
 )
 def square_constant_shared(facts: LayerSubject) -> Iterator[RuleHit]:
     """Square weights that two products read in two ways."""
     layer = facts.layer
-    if layer.type != "Constant":
-        return
     shape = constant_shape(layer)
     if shape is None or len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
         return
@@ -380,11 +380,14 @@ def scan_size_taken_as_known(loop: LoopSubject) -> Iterator[RuleHit]:
                 for name in ("x", "a", "b")
             ),
         ),
-    )
+    ),
+    "Add",
+    "Subtract",
+    "Multiply",
 )
 def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
     """Sums, differences and products of 8 bits in a body."""
-    kind = facts.tensor(0).type if facts.path and facts.layer.type in ("Add", "Subtract", "Multiply") else None
+    kind = facts.tensor(0).type if facts.path else None
     if kind is not None and kind.name in ("u8", "i8"):
         yield outside(facts.layer, layer=facts.site(facts.layer), type=kind.name)
 
@@ -404,10 +407,11 @@ def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
             'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
             'name="h" type="Parameter" version="opset1"><data element_type="f64"',
         ),
-    )
+    ),
+    "Parameter",
 )
 def computed_in_f32(facts: LayerSubject) -> Iterator[RuleHit]:
     """Parameters of bodies that are f64."""
-    kind = of_parameter(facts.layer).type if facts.path and facts.layer.type == "Parameter" else None
+    kind = of_parameter(facts.layer).type if facts.path else None
     if kind is not None and kind.name == "f64":
         yield outside(facts.layer, parameter=facts.site(facts.layer))

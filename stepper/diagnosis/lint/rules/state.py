@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, known_value
+from stepper.diagnosis.lint.subjects import PASSING, IfSubject, LayerSubject, LoopSubject, known_chain, known_value
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.ir.constants import constant_shape, constant_type
-from stepper.ir.model import Source
+from stepper.ir.model import Graph, Layer, Source
 
 _REAL: Final = ("f16", "bf16", "f32", "f64")
 _MOST_ELEMENTS: Final = 1_000_000
@@ -204,20 +204,30 @@ def runs_once(loop: LoopSubject) -> Iterator[RuleHit]:
                 ('shape="" offset="0" size="8"', 'shape="" offset="0" size="8"'),
             ),
         ),
-    )
+    ),
+    "Constant",
 )
 def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     """Products in a body with a Constant of nothing but 0."""
-    if facts.layer.type != "Multiply" or not facts.path:
+    graph, constant = facts.graph, facts.layer
+    products = [] if not facts.path else list(_products(graph, constant))
+    value = known_value(facts.model, graph, Source(constant.id, 0)) if products else None
+    if value is None or not value.size or value.any():
         return
-    for index in (0, 1):
-        value, other = facts.constant(index), facts.source(1 - index)
-        source = facts.source(index)
-        if value is None or not value.size or value.any() or other is None or source is None:
-            continue
-        if facts.constant(1 - index) is None:
-            names = {"value": facts.site(facts.graph.by_id[other.layer]), "layer": facts.site(facts.layer)}
-            yield outside(facts.layer, constant=facts.site(facts.graph.by_id[source.layer]), **names)
+    for product, index in products:
+        other = graph.sources[product.id][1 - index]
+        if other is not None and known_chain(graph, other) is None:
+            names = {"value": facts.site(graph.by_id[other.layer]), "layer": facts.site(product)}
+            yield outside(product, constant=facts.site(constant), **names)
+
+
+def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
+    """Yield the products that read a value, or the same in another type or shape, each with the index of the input."""
+    for reader, index in graph.readers.get(layer.id, ()):
+        if reader.type == "Multiply":
+            yield reader, index
+        elif reader.type in PASSING and not index:
+            yield from _products(graph, reader)
 
 
 @found_by(
@@ -231,12 +241,13 @@ def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
         do="look where the weights come from, and at the offset of the Constant",
         source="IEEE 754",
         example=Example("counting", 'shape="" offset="24" size="4"', 'shape="" offset="80" size="4"'),
-    )
+    ),
+    "Constant",
 )
 def constant_has_nan(facts: LayerSubject) -> Iterator[RuleHit]:
     """Weights that are no numbers; large ones are not looked through."""
     layer = facts.layer
-    if layer.type != "Constant" or not layer.outputs:
+    if not layer.outputs:
         return
     kind, shape = constant_type(layer), constant_shape(layer)
     if kind is None or shape is None or kind.name not in _REAL or prod(shape) > _MOST_ELEMENTS:

@@ -124,14 +124,17 @@ def sides_of_different_type(facts: IfSubject) -> Iterator[RuleHit]:
             'name="h" type="Parameter" version="opset1">\n<data element_type="f32"',
             'name="h" type="Parameter" version="opset1">\n<data element_type="i32"',
         ),
-    )
+    ),
+    *_SAME_TYPE,
 )
 def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operations on values of two types."""
     layer = facts.layer
-    if layer.type not in _SAME_TYPE:
-        return
-    found = [declared(facts.graph, source).type for source in facts.graph.sources[layer.id]]
+    sources = [one for one in facts.graph.sources[layer.id] if one is not None]
+    given = {id(facts.graph.by_id[one.layer].outputs[one.output].element_type) for one in sources}
+    if len(given) == 1 and not any(facts.graph.by_id[one.layer].type == "Parameter" for one in sources):
+        return  # most are
+    found = [declared(facts.graph, source).type for source in sources]
     known = [one for one in found if one is not None]
     for first, second in pairwise(known):
         if first != second:
@@ -150,7 +153,10 @@ def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
         do="save the model with OpenVINO, which writes what it infers",
         source="semantics 3.14",
         example=Example("counting", '<port id="4" precision="FP32">', '<port id="4" precision="I64">'),
-    )
+    ),
+    "TensorIterator",
+    "Loop",
+    "If",
 )
 def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
     """Outputs of a loop that are declared as another type than that of their Result."""

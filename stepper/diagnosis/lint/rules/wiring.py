@@ -10,7 +10,9 @@ import numpy as np
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, LayerSubject, LoopSubject, declared, of_port
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
+from stepper.ir.model import Port, Source
 
+_OF_TWO: Final = ("Subtract", "Divide", "Less", "LessEqual", "Greater", "GreaterEqual", "SquaredDifference", "Mod")
 _SUM: Final = (
     'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n<port id="0" precision="FP32">'
     "\n<dim>1</dim>\n<dim>2</dim>"
@@ -19,6 +21,11 @@ _STATE: Final = (
     'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2" />\n<output>\n'
     '<port id="0" precision="FP32" names="h">\n<dim>1</dim>\n<dim>2</dim>'
 )
+
+
+def _made(facts: LayerSubject, source: Source) -> Port:
+    """Return the port from which a value comes."""
+    return facts.graph.by_id[source.layer].outputs[source.output]
 
 
 def _shape(shape: tuple[int, ...]) -> str:
@@ -46,12 +53,12 @@ def _shape(shape: tuple[int, ...]) -> str:
 def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
     """Inputs that are declared otherwise than what comes in."""
     for number, port in enumerate(facts.layer.inputs):
-        source, taken = facts.source(number), of_port(port).static
-        if source is None or taken is None:
+        source = facts.source(number)
+        if source is None or not port.dims or _made(facts, source).dims == port.dims:
             continue
-        given = declared(facts.graph, source).static
+        taken, given = of_port(port).static, declared(facts.graph, source).static
         maker = facts.graph.by_id[source.layer]
-        if given is None or given == taken or maker.bodies or 0 in (*given, *taken):
+        if given is None or taken is None or given == taken or maker.bodies or 0 in (*given, *taken):
             continue
         yield outside(
             facts.layer,
@@ -74,12 +81,18 @@ def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
         do="let one of the sizes be 1, or look where the edges come from",
         source="specification of broadcasting",
         example=Example("counting", _STATE, _STATE.replace("1,2", "1,3").replace("<dim>2", "<dim>3")),
-    )
+    ),
+    *ELEMENTWISE,
 )
 def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
     """Elementwise operations on shapes that do not fit."""
-    if facts.layer.type not in ELEMENTWISE or facts.layer.attributes.get("auto_broadcast", "numpy") != "numpy":
+    if facts.layer.attributes.get("auto_broadcast", "numpy") != "numpy":
         return
+    sources = facts.graph.sources[facts.layer.id]
+    if len(sources) != 2 or sources[0] is None or sources[1] is None:
+        return
+    if (dims := _made(facts, sources[0]).dims) and dims == _made(facts, sources[1]).dims:
+        return  # most are
     first, second = facts.tensor(0).static, facts.tensor(1).static
     if first is None or second is None:
         return
@@ -101,7 +114,10 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
         do="look which weights belong to the cell, and at hidden_size",
         source="specification of the cell",
         example=Example("remembering", 'hidden_size="2"', 'hidden_size="3"'),
-    )
+    ),
+    "LSTMCell",
+    "GRUCell",
+    "RNNCell",
 )
 def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
     """Weights that do not have as many rows as the cell has gates and states."""
@@ -142,12 +158,11 @@ def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
             'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />',
             'name="sum" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="false" />',
         ),
-    )
+    ),
+    "MatMul",
 )
 def matmul_sizes(facts: LayerSubject) -> Iterator[RuleHit]:
     """Products of matrices that do not fit."""
-    if facts.layer.type != "MatMul":
-        return
     first, second = facts.tensor(0), facts.tensor(1)
     if not first.rank or not second.rank or first.shape is None or second.shape is None:
         return
@@ -245,11 +260,12 @@ def loop_output_shape(loop: LoopSubject) -> Iterator[RuleHit]:
                 ),
             ),
         ),
-    )
+    ),
+    "Gather",
 )
 def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
     """Constant indices that the tensor does not have."""
-    if facts.layer.type != "Gather" or len(facts.layer.inputs) != 3:
+    if len(facts.layer.inputs) != 3:
         return
     indices, axes = facts.constant(1), facts.constant(2)
     if indices is None or axes is None or axes.size != 1 or not indices.size or indices.dtype.kind not in "iu":
@@ -283,12 +299,13 @@ def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
             '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
             also=(('<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />', ""),),
         ),
-    )
+    ),
+    "Softmax",
+    "SoftMax",
+    "LogSoftmax",
 )
 def softmax_of_one(facts: LayerSubject) -> Iterator[RuleHit]:
     """Softmax along an axis of one element."""
-    if facts.layer.type not in ("Softmax", "SoftMax", "LogSoftmax"):
-        return
     text = facts.layer.attributes.get("axis", "1")
     found = facts.tensor(0)
     if text.lstrip("-").isdecimal() and found.size(int(text)) == 1:
@@ -310,13 +327,13 @@ def softmax_of_one(facts: LayerSubject) -> Iterator[RuleHit]:
             '<edge from-layer="3" from-port="0" to-layer="8" to-port="1" />',
             '<edge from-layer="7" from-port="2" to-layer="8" to-port="1" />',
         ),
-    )
+    ),
+    *_OF_TWO,
 )
 def operands_are_the_same(facts: LayerSubject) -> Iterator[RuleHit]:
     """Differences, quotients and comparisons of a value and itself."""
-    kinds = ("Subtract", "Divide", "Less", "LessEqual", "Greater", "GreaterEqual", "SquaredDifference", "Mod")
     sources = facts.graph.sources[facts.layer.id]
-    if facts.layer.type in kinds and len(sources) == 2 and sources[0] is not None and sources[0] == sources[1]:
+    if len(sources) == 2 and sources[0] is not None and sources[0] == sources[1]:
         operand = facts.site(facts.graph.by_id[sources[0].layer])
         yield outside(facts.layer, layer=facts.site(facts.layer), operand=operand)
 
@@ -340,7 +357,7 @@ def edge_between_types(facts: LayerSubject) -> Iterator[RuleHit]:
     """Inputs that are declared as another type than what comes in."""
     for number, port in enumerate(facts.layer.inputs):
         source, taken = facts.source(number), port.element_type
-        if source is None or taken is None or taken.name == "dynamic":
+        if source is None or taken is None or taken is _made(facts, source).element_type or taken.name == "dynamic":
             continue
         given = declared(facts.graph, source).type
         maker = facts.graph.by_id[source.layer]
