@@ -333,9 +333,10 @@ class Debugger:
     ) -> Story:
         """Return why a value is what it is, across iterations, or (`ends`) why the loop of that name ended.
 
-        Without an index it is the first element that is NaN, else infinite, else the first; without the name of a loop
-        the one that runs here, else the last that ended. `tick` is when the address is meant, by default now. At most
-        so many `links` are looked for; of those with a key in `wider` so many operands more than usual are followed.
+        The address may be any question of `why` but for a shape. Without an index it is the first element that is NaN,
+        else infinite, else the first; without the name of a loop the one that runs here, else the last that ended.
+        `tick` is when the address is meant, by default now. At most so many `links` are looked for; of those with a key
+        in `wider` so many operands more than usual are followed.
         `unfolds`: moves of elements and equal iterations are shown singly. The present stays. UsageError.
         """
         from stepper.debug.story.building import story

@@ -238,17 +238,15 @@ def _story(model: Model, machine: Callable[[], Machine] | None, request: FigureR
     """Return why a value is what it is, or why a loop ended, after a run to the end (or to where it fails)."""
     if machine is None:
         raise UsageError("a story needs a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
-    word, _, loop = (request.why or "").strip().partition(" ")
-    if not word:
+    question = (request.why or "").strip()
+    if not question:
         raise UsageError("a story is of a value or of the end of a loop: --why ADDRESS, or --why end")
     debugger = Debugger.of(machine(), ())
     try:
         debugger.last()
     except StepperError as error:
         request.warn(str(error))
-    ends = word == "end"
-    story = debugger.story(loop.strip() if ends else (request.why or "").strip(), ends=ends)
-    return picture_of_story(story, model.name or model.path.stem, request)
+    return picture_of_story(debugger.story(question), model.name or model.path.stem, request)
 
 
 def picture_of_story(story: Story, model: str, request: FigureRequest) -> Picture:

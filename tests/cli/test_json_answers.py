@@ -300,7 +300,7 @@ def failing(folder: Path) -> Path:
 
 @pytest.mark.parametrize("name", [name for name in ANSWERS if name not in ("help", "export", "passes")])
 def test_a_file_that_is_not_there_is_an_error_object(call: Call, name: str, tmp_path: Path) -> None:
-    more = {"print": ["x"], "find": ["nan"], "compare": ["--with", tmp_path / "other.xml"]}.get(name, [])
+    more = {"print": ["x"], "find": ["nan"], "why": ["x"], "compare": ["--with", tmp_path / "other.xml"]}.get(name, [])
     file = ["--file"] if name == "figures" else []
     code, out, err = call(name, *file, tmp_path / "nowhere.xml", *more, "--json")
     error = checked("error", out)["error"]

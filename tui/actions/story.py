@@ -13,17 +13,13 @@ _WAYS = ("up", "down", "left", "right", "cause", "effect")
 
 @action(
     "why",
-    syntax="ADDR | end [LOOP]",
-    help="where a value comes from, across iterations; `why end`: why the loop ended",
+    syntax="ADDR | condition | end [LOOP]",
+    help="where a value comes from, across iterations; `why end`, `why 11 iterations`: why the loop ended",
 )
 def _why(app: Application, text: str) -> None:
     if not text:
         raise UsageError("what is asked about? why ADDRESS, or why end")
-    word, _, loop = text.partition(" ")
-    if word == "end":
-        app.open_story(StoryQuestion(loop.strip(), ends=True))
-    else:
-        app.open_story(StoryQuestion(text))
+    app.open_story(StoryQuestion(text))
 
 
 @action(

@@ -29,12 +29,18 @@ _MOST_BYTES: Final = 2**26
 _FIRST_TICKS: Final = 64
 _MOST_REMEMBERED: Final = 2**29
 """Bytes of the values of all frames of a run up to which they are fetched by one replay."""
+_BYTES_OF_A_FRAME: Final = 1000
+_MOST_TICKS: Final = 500_000
+"""Moves of a run up to which they are."""
 
 
 class EarlierFrames:
-    """The frames of a run up to the present, or up to another `tick` of it, by their seats."""
+    """The frames of a run up to the present, or up to another `tick` of it, by their seats.
 
-    def __init__(self, timeline: Timeline, tick: int | None = None) -> None:
+    `wants_all`: most of them will be asked for, so that all are fetched in one replay where there is room for them.
+    """
+
+    def __init__(self, timeline: Timeline, tick: int | None = None, *, wants_all: bool = False) -> None:
         self._scout = copy.copy(timeline)
         self._scout.machine = timeline.machine.twin()
         if tick is not None and tick != timeline.machine.tick:
@@ -53,6 +59,7 @@ class EarlierFrames:
         self._entered: dict[Seat, tuple[int, Program]] = {}
         self._stretch: dict[Seat, int] = {}
         self._left: dict[tuple[Seat, int], Seat] = {}
+        self._wants_all = wants_all
         self._owner = timeline.machine
         self._owner.followers = (*self._owner.followers, self._scout.machine)
         self._scout.machine.pause_requested = self._owner.pause_requested
@@ -78,43 +85,21 @@ class EarlierFrames:
         frames = []
         for at in _prefixes(seat):
             if at not in self._known:
+                self._remember()
+            if at not in self._known:
                 self._fetch(at)
             frames.append(self._known[at])
         return frames
 
-    def remember(self, most: int = _MOST_REMEMBERED) -> None:
-        """Fetch all frames of the run so far in one replay, where they are not more than so many bytes.
-
-        For whoever will ask for most of them. Raise Paused where the run is asked to pause.
-        """
-        machine = self._scout.machine
-        known: dict[Seat, Frame] = {}
-        closed: dict[Seat, int] = {}
-        left: dict[tuple[Seat, int], Seat] = {}
-        entered: dict[Seat, tuple[int, Program]] = {}
-        size = 0
+    def _remember(self) -> None:
+        """Fetch all frames of the run so far in one replay, if most are wanted and there is room for them."""
+        if not self._wants_all or self._present.tick > _MOST_TICKS:
+            return
+        self._wants_all = False
+        machine, found = self._scout.machine, _ClosedFrames()
 
         def see(event: Event) -> bool:
-            nonlocal size
-            frame = event.frame
-            activation = frame.activation
-            if activation is None:
-                return False
-            if event.kind is EventKind.ITERATION:
-                seat = seat_of(machine.stack)
-            elif event.kind is EventKind.LEFT:
-                around = machine.stack
-                is_loop = isinstance(activation.plan, LoopPlan)
-                index, iteration = around[-1].pc - 1, activation.iteration if is_loop else None
-                seat = (*seat_of(around), (index, iteration))
-                left[seat[:-1], index] = seat
-                entered[(*seat[:-1], (index, None))] = (activation.entered, frame.program)
-            else:
-                return False
-            if seat not in known:
-                size += _bytes(frame)
-            known[seat], closed[seat] = frame.copy(), event.tick
-            return size > most
+            return found.see(event, machine.stack)
 
         try:
             self._scout.goto(0)
@@ -127,12 +112,11 @@ class EarlierFrames:
         machine.restore(self._present)
         if event.kind is EventKind.PAUSED:
             raise Paused
-        if size > most:
-            return
-        self._known = {**known, **self._known}
-        self._closed |= closed
-        self._left |= left
-        self._entered |= entered
+        if found.size <= _MOST_REMEMBERED:
+            self._known = {**found.known, **self._known}
+            self._closed |= found.closed
+            self._left |= found.left
+            self._entered |= found.entered
 
     # --- iterations ----------------------------------------------------------------------------------------------
 
@@ -185,6 +169,8 @@ class EarlierFrames:
 
         Of a loop it is that of its last iteration.
         """
+        if (seat, index) not in self._left:
+            self._remember()
         if (seat, index) in self._left and self._left[seat, index] in self._known:
             return self._left[seat, index], self._known[self._left[seat, index]]
         machine, depth = self._scout.machine, len(seat)
@@ -230,6 +216,35 @@ class EarlierFrames:
             self._scout.machine.restore(self._present)
         else:
             self._scout.goto(self._closed[seat])
+
+
+class _ClosedFrames:
+    """Frames of a run as they were closed or left, with about how many bytes they keep."""
+
+    def __init__(self) -> None:
+        self.known: dict[Seat, Frame] = {}
+        self.closed: dict[Seat, int] = {}
+        self.left: dict[tuple[Seat, int], Seat] = {}
+        self.entered: dict[Seat, tuple[int, Program]] = {}
+        self.size = 0
+
+    def see(self, event: Event, stack: Sequence[Frame]) -> bool:
+        """Take note of a frame that was closed or left. Return True where they have become too many."""
+        frame = event.frame
+        activation = frame.activation
+        if activation is None or event.kind not in (EventKind.ITERATION, EventKind.LEFT):
+            return False
+        seat = seat_of(stack)
+        if event.kind is EventKind.LEFT:
+            index, iteration = stack[-1].pc - 1, activation.iteration if isinstance(activation.plan, LoopPlan) else None
+            self.entered[*seat, (index, None)] = (activation.entered, frame.program)
+            inner = (*seat, (index, iteration))
+            self.left[seat, index] = inner
+            seat = inner
+        if seat not in self.known:
+            self.size += _bytes(frame) + _BYTES_OF_A_FRAME
+        self.known[seat], self.closed[seat] = frame.copy(), event.tick
+        return self.size > _MOST_REMEMBERED
 
 
 def _prefixes(seat: Seat) -> list[Seat]:

@@ -31,7 +31,6 @@ from stepper.debug.causes.crossings import ValueSpot, into_body, operation_of, o
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
-from stepper.debug.story.forms import LinkForm
 from stepper.debug.story.making import Factor, MadeOf, Making, making
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
@@ -278,7 +277,7 @@ class _BackwardWalk:
         results = [frame.values[slot] for slot in operation.outputs]
         found = making(operation, values, results, operation.outputs.index(spot.slot), spot.element)
         chosen = self._chosen(spot, found, frame, operation)
-        shares = found.weights or tuple(1.0 for part in found.parts[:1] if found.form is LinkForm.SUM)
+        shares = found.weights
         parts = tuple(
             self._part(part, frame, operation, shares[k] if k < len(shares) else None)
             for k, part in enumerate(found.parts[:MOST_PARTS])

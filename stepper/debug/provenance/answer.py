@@ -32,7 +32,7 @@ from stepper.debug.story.places import EndedLoop, decided_by, ended_loop, spot_o
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
-from stepper.errors import Paused, UsageError
+from stepper.errors import Paused
 from stepper.ir.model import layer_site
 from stepper.query.address_syntax import Address
 
@@ -55,7 +55,7 @@ def provenance(timeline: Timeline, question: str | Address | WhyQuestion, *, tri
     Raise UsageError for what has no value.
     """
     asked = question if isinstance(question, WhyQuestion) else question_of(question, timeline.machine.compiled)
-    with closing(EarlierFrames(timeline)) as frames:
+    with closing(EarlierFrames(timeline, wants_all=True)) as frames:
         return _Answering(timeline, frames, asked, tries=tries).answer()
 
 
@@ -81,12 +81,12 @@ class _Answering:
     def answer(self) -> Provenance:
         """Return the answer."""
         question = self._question
-        if question.asked is QuestionKind.END:
-            return self._of_end(ended_loop(self._frames, self._compiled, question.loop))
+        if question.kind is QuestionKind.END:
+            return self._of_end(ended_loop(self._frames, self._compiled, question.loop, question.iterations))
         assert question.address is not None
         spot, _ = spot_of(self._frames, self._compiled, question.address, differs=self._differs)
         value = np.asarray(self._value(spot.seat, spot.slot))
-        is_shape = question.asked is QuestionKind.SHAPE
+        is_shape = question.kind is QuestionKind.SHAPE
         chain, behind = (Chain(()), Chain(())) if is_shape else self._chains(spot)
         levels = np.zeros(value.shape, np.uint8)
         if spot.element is not None:
@@ -111,7 +111,7 @@ class _Answering:
         frame = self._frames.at(spot.seat)[-1]
         trials = self._try(trail, TrialMoment(spot.seat, read), read(frame), is_fault=is_bad)
         return Provenance(
-            asked=question.asked,
+            asked=question.kind,
             address=str(self._address(question.address, spot)),
             type=element_types.name_of(value.dtype),
             shape=tuple(value.shape),
@@ -130,16 +130,13 @@ class _Answering:
 
         iterations = next((number for _, number in reversed(spot.seat) if number is not None), None)
         named = asked.iterations if isinstance(asked.iterations, int) and asked.iterations >= 0 else iterations
-        index = () if self._question.asked is QuestionKind.SHAPE else spot.element or ()
+        index = () if self._question.kind is QuestionKind.SHAPE else spot.element or ()
         return replace(asked, iterations=named, index=index)
 
     def _of_end(self, ended: EndedLoop) -> Provenance:
         activation = ended.activation
         assert activation.ended is not None, "it has ended"
         count = activation.iteration + 1
-        asked = self._question.iterations
-        if asked is not None and asked != count:
-            raise UsageError(f"'{activation.operation.layer.name}' ran {count} iterations, not {asked}")
         decided = decided_by(ended)
         chain = behind = Chain(())
         value: Any = None
@@ -149,7 +146,6 @@ class _Answering:
                 spot = ValueSpot(*decided, (0,) * np.ndim(held))
                 chain, behind = self._chains(spot)
                 value = scalar_of(np.asarray(held)[spot.element])
-        self._remember()
         trail = BackwardSlicer(self._timeline, self._frames, self._differs).end_of(ended.outer, ended.seat, activation)
         index = self._frames.at(ended.outer)[-1].program.operations.index(activation.operation)
         for one in trail.reached.values():  # all that matters does so for whether an iteration ran
@@ -197,15 +193,7 @@ class _Answering:
                 found.append(f"{'' if address is None else address}{index}")
         return tuple(found)
 
-    def _remember(self) -> None:
-        try:
-            self._frames.remember()
-        except Paused:
-            self._timeline.machine.request_pause(wanted=False)
-            self._stopped = "paused before all was found"
-
     def _trail(self, seat: Seat, slot: int, levels: Array, *, is_shape: bool) -> Trail:
-        self._remember()
         slicer = BackwardSlicer(self._timeline, self._frames, self._differs)
         return slicer.trail(seat, slot, None if is_shape else levels, shape=is_shape)
 

@@ -41,7 +41,7 @@ def uses(timeline: Timeline, address: str | Address) -> Uses:
     Raise UsageError for what has no value.
     """
     asked = address_given(address)
-    with closing(EarlierFrames(timeline)) as frames:
+    with closing(EarlierFrames(timeline, wants_all=True)) as frames:
         spot, _ = spot_of(frames, timeline.machine.compiled, asked)
         value = np.asarray(frames.at(spot.seat)[-1].values[spot.slot])
         mask = np.zeros(value.shape, bool)
@@ -52,7 +52,6 @@ def uses(timeline: Timeline, address: str | Address) -> Uses:
         walk = _ForwardWalk(timeline, frames)
         stopped = ""
         try:
-            frames.remember()
             walk.walk(spot.seat, spot.slot, mask)
         except Paused:
             timeline.machine.request_pause(wanted=False)

@@ -33,7 +33,7 @@ class WhyQuestion(Struct, frozen=True):
     `loop` is its name (empty: the one around the present, else the last); `iterations` how many it is said to have run.
     """
 
-    asked: QuestionKind
+    kind: QuestionKind
     address: Address | None = None
     loop: str = ""
     iterations: int | None = None

@@ -158,14 +158,6 @@ def _product(asked: _OperationRun) -> list[Dependence]:
     ]
 
 
-def _quotient(asked: _OperationRun) -> list[Dependence]:
-    """The divisor of 0 does not matter, unless it is 0 itself."""
-    _refuse_pdpd(asked)
-    first, second = asked.value(0), asked.value(1)
-    divisor = asked.mask & ((first != 0) | (second == 0))
-    return [Dependence(0, unbroadcast(asked.mask, first.shape)), Dependence(1, unbroadcast(divisor, second.shape))]
-
-
 def _logic(deciding: bool) -> Rule:
     def rule(asked: _OperationRun) -> list[Dependence]:
         """Leave out what does not decide, beside one that does."""
@@ -570,7 +562,6 @@ _RULES: Final[dict[str, Rule]] = {
     "PRelu": _elementwise,
     "BatchNormInference": _by_channel,
     "Multiply": _product,
-    "Divide": _quotient,
     "LogicalAnd": _logic(deciding=False),
     "LogicalOr": _logic(deciding=True),
     "Select": _select,

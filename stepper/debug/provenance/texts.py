@@ -8,6 +8,7 @@ from stepper.debug.causes.cause import Link, LinkKind, LinkPart
 from stepper.debug.causes.texts import element_text, link_words, moment_text, scalar_text, value_text
 from stepper.debug.provenance.facts import Influence, Provenance, QuestionKind, SourceTensor
 from stepper.debug.story.forms import LinkForm, PartRole
+from stepper.ops.operands import shape_text
 
 _MOST_ELEMENTS: Final = 8
 _MOST_CONSTANTS: Final = 6
@@ -40,7 +41,7 @@ def _title(found: Provenance) -> str:
         count = found.end.iterations
         return f"why {count} iteration{'' if count == 1 else 's'} of {found.end.layer}: {found.end.reason}"
     if found.asked is QuestionKind.SHAPE:
-        return f"why the shape {list(found.shape)} of {found.address}"
+        return f"why the shape {shape_text(found.shape)} of {found.address}"
     value = "" if found.value is None else f" = {scalar_text(found.value)}"
     return f"why {found.address}{value}"
 
@@ -61,7 +62,15 @@ def link_reason(link: Link) -> str:
     """Return why a link is what it is: how it was born, what it is made of, or how it came in."""
     said = link_words(link)
     made = _made(link) if link.kind in (LinkKind.COMPUTED, LinkKind.STATE) and not said else ""
-    return said or made
+    return said or made or _followed(link)
+
+
+def _followed(link: Link) -> str:
+    """Return the operand of which a NaN or Inf is passed on."""
+    one = next((one for one in link.operands if one.input == link.follows), None)
+    if one is None:
+        return ""
+    return f"of {one.layer.name}{element_text(one.element)} = {scalar_text(one.value)}"
 
 
 def _made(link: Link) -> str:
@@ -108,8 +117,10 @@ def source_lines(found: Provenance) -> list[str]:
         if len(others) > _MOST_SOURCES:
             lines.append(f" and {len(others) - _MOST_SOURCES} more")
         if constants:
-            more = f" and {len(constants) - _MOST_CONSTANTS} more" if len(constants) > _MOST_CONSTANTS else ""
-            lines.append(f" constants {', '.join(_constant(one) for one in constants[:_MOST_CONSTANTS])}{more}")
+            texts = list(dict.fromkeys(_constant(one) for one in constants))
+            more = f" and {len(texts) - _MOST_CONSTANTS} more" if len(texts) > _MOST_CONSTANTS else ""
+            word = "constant" if len(texts) == 1 else "constants"
+            lines.append(f" {word} {', '.join(texts[:_MOST_CONSTANTS])}{more}")
     return lines or ["depends on no element of an input, constant or edit"]
 
 
@@ -126,7 +137,8 @@ def _source(source: SourceTensor) -> str:
     more = ", ..." if source.count > _MOST_ELEMENTS else ""
     others = [f"{count} by {part}" for part, count in source.counts[1:]]
     beside = f" ({', '.join(others)})" if others else ""
-    return f"{source.kind} {source.name} {source.type}{list(source.shape)}: {whole or f'{count}{shown}{more}'}{beside}"
+    tensor = f"{source.kind} {source.name} {source.type}{shape_text(source.shape)}"
+    return f"{tensor}: {whole or f'{count}{shown}{more}'}{beside}"
 
 
 def _constant(source: SourceTensor) -> str:
@@ -149,7 +161,7 @@ def _how(found: Provenance) -> list[str]:
         lines.append(f"found by rules, but {'; '.join(others)}")
     if trials.tried:
         excluded = f", {trials.excluded} of which do not matter alone" if trials.excluded else ""
-        lines.append(f"{trials.tried} elements of inputs tried in {trials.runs} runs{excluded}")
+        lines.append(f"elements of inputs tried: {trials.tried}, in {trials.runs} runs{excluded}")
     if trials.candidates and trials.reason:
         lines.append(f"not every element was tried: {trials.reason}")
     if found.stopped:

@@ -466,40 +466,49 @@ class BackwardSlicer:
         if begin is None or begin < 0:
             return
         carried = {merged.parameter: merged for merged in plan.merged}
+        decides = plan.condition_result
+        if decides is not None and plan.program.template[decides] is not None:  # the same in every iteration
+            frame = self._frames.at((*outer, (index, begin)))[-1]
+            value = frame.values[decides]
+            self._reach(SourceKind.CONSTANT, frame, decides, np.full(np.shape(value), Strength.CONTROL, np.uint8))
+            decides = None
         for iteration in range(begin, -1, -1):
-            seat: Seat = (*outer, (index, iteration))
+            if decides is None and not inside_of:
+                return
             wants = inside_of.pop(iteration, None) or _Wants()
-            frame = self._frames.at(seat)[-1]
-            if plan.condition_result is not None and (asks_end or iteration < begin):
-                value = frame.values[plan.condition_result]
-                wants.add(plan.condition_result, np.full(np.shape(value), Strength.CONTROL, np.uint8))
-            if not wants:
+            asks = decides is not None and (asks_end or iteration < begin)
+            if not wants and not asks:
                 continue
+            seat: Seat = (*outer, (index, iteration))
+            frame = self._frames.at(seat)[-1]
+            if asks and decides is not None:
+                wants.add(decides, np.full(np.shape(frame.values[decides]), Strength.CONTROL, np.uint8))
             last = upto if iteration == begin and upto is not None else len(frame.program.operations)
             self._graph(seat, wants, last)
             self._constants(frame, wants)
-            self._hand_out(outer, operation, plan, frame, wants, around, carried, iteration, inside_of)
+            self._hand_out(seat, operation, plan, frame, wants, around, carried, inside_of)
 
     def _hand_out(
         self,
-        outer: Seat,
+        seat: Seat,
         operation: Operation,
         plan: LoopPlan,
         frame: Frame,
         wants: _Wants,
         around: _Wants,
         carried: dict[int, Any],
-        iteration: int,
         inside_of: dict[int, _Wants],
     ) -> None:
         """Want of the iteration before, or of outside, what is wanted of the Parameters of an iteration."""
-        activation = frame.activation
+        activation, outer = frame.activation, seat[:-1]
         assert activation is not None
+        index, iteration = seat[-1]
+        assert iteration is not None
         for slot in sorted(wants.slots()):
             merged = carried.get(slot)
             found = wants.pop(slot)
             if merged is not None and iteration > 0:
-                earlier = self._frames.at((*outer, (self._index(outer, operation), iteration - 1)))[-1]
+                earlier = self._frames.at((*outer, (index, iteration - 1)))[-1]
                 before = inside_of.setdefault(iteration - 1, _Wants())
                 before.give(merged.result, found, np.shape(earlier.values[merged.result]))
             elif merged is not None:
@@ -507,9 +516,6 @@ class BackwardSlicer:
                 around.give(given, found, np.shape(self._value(outer, given)))
             else:
                 self._into_sliced_or_invariant(outer, operation, plan, activation, slot, found, around, iteration)
-
-    def _index(self, outer: Seat, operation: Operation) -> int:
-        return self._frames.at(outer)[-1].program.operations.index(operation)
 
     def _into_sliced_or_invariant(
         self,

@@ -18,6 +18,8 @@ from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.why import NoValueYet
 from stepper.debug.inspection.condition_limits import condition_limit
+from stepper.debug.provenance.facts import QuestionKind
+from stepper.debug.provenance.question import question_of
 from stepper.debug.story.facts import (
     Entry,
     LinkRole,
@@ -51,7 +53,7 @@ from stepper.errors import UsageError
 from stepper.ir.model import Layer, LayerSite, Source, layer_site
 from stepper.query import short_names
 from stepper.query.address_resolution import Target, address_of, resolve
-from stepper.query.address_syntax import Address, address_given, exact_name
+from stepper.query.address_syntax import Address, exact_name
 
 MOST_ROWS: Final = 12
 """Rows up to which operations that only move an element are shown."""
@@ -104,9 +106,13 @@ class _Builder:
         """Return the story."""
         question = self._question
         if question.ends:
-            ended = ended_loop(self._frames, self._compiled, question.address)
-            return self._of_end(ended)
-        spot, target = spot_of(self._frames, self._compiled, address_given(question.address))
+            return self._of_end(ended_loop(self._frames, self._compiled, question.address))
+        asked = question_of(question.address, self._compiled)
+        if asked.kind is QuestionKind.END:
+            return self._of_end(ended_loop(self._frames, self._compiled, asked.loop, asked.iterations))
+        if asked.kind is QuestionKind.SHAPE or asked.address is None:
+            raise UsageError(f"'{question.address}' has no story; stepper why and the why of stepper debug answer it")
+        spot, target = spot_of(self._frames, self._compiled, asked.address)
         return self._told(self._sliced(spot), self._address(spot, target), self._short(spot, target), None)
 
     def _sliced(self, spot: ValueSpot) -> CausalSlice:

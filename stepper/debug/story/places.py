@@ -63,11 +63,20 @@ def spot_of(
     return ValueSpot(seat, target.slot, element), target
 
 
-def ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> EndedLoop:
+def ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str, iterations: int | None = None) -> EndedLoop:
     """Return the run of the loop of this name that ended last; without one of that around the present, else the last.
 
-    Raise NoValueYet where it has not ended, UsageError for a name that no loop has.
+    Raise NoValueYet where it has not ended, UsageError for a name that no loop has, or where it ran another number of
+    `iterations` than is said.
     """
+    found = _ended_loop(frames, compiled, name)
+    count = found.activation.iteration + 1
+    if iterations is not None and iterations != count:
+        raise UsageError(f"'{found.activation.operation.layer.name}' ran {count} iterations, not {iterations}")
+    return found
+
+
+def _ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> EndedLoop:
     stack = frames.at(frames.present)
     asked: tuple[Iterations | None, ...] = ()
     if "::" in name:
