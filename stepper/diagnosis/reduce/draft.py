@@ -1,0 +1,244 @@
+"""A model that is being made smaller: the graphs, port maps and values of an IR, to be copied and changed.
+
+`DraftModel.of` takes a model with its inputs; the value of a Constant, and of a Parameter of the model, stands in its
+layer. Changes are made to a copy; arrays are shared and never written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from stepper.element_types import Array
+from stepper.ir.constants import constant_value
+from stepper.ir.model import BackEdge, Body, Graph, InputMapping, Layer, Model, OutputMapping, Port, Source
+
+Scope = tuple[tuple[int, str], ...]
+"""Into a body: the ids of the loops and Ifs around it, each with the role of the body."""
+
+NO_OPERATIONS: Final = ("Constant", "Parameter", "Result")
+_EFFECTS: Final = ("Result", "Assign")
+
+
+class LayerAddress(NamedTuple):
+    """A layer: the graph that it is in, and its id there."""
+
+    scope: Scope
+    layer: int
+
+
+class DraftBody(Struct):
+    """A body with its port map."""
+
+    role: str
+    graph: DraftGraph
+    inputs: list[InputMapping]
+    outputs: list[OutputMapping]
+    back_edges: list[BackEdge]
+
+    def copy(self) -> DraftBody:
+        """Return a copy to be changed."""
+        return DraftBody(self.role, self.graph.copy(), list(self.inputs), list(self.outputs), list(self.back_edges))
+
+
+class DraftLayer(Struct):
+    """A layer with the sources of its inputs; `value` is that of a Constant or of an input of the model."""
+
+    id: int
+    name: str
+    type: str
+    version: str
+    attributes: dict[str, str]
+    sources: list[Source | None]
+    outputs: list[Port]
+    bodies: list[DraftBody]
+    value: Array | None = None
+
+    def copy(self) -> DraftLayer:
+        """Return a copy to be changed."""
+        bodies = [body.copy() for body in self.bodies]
+        head = (self.id, self.name, self.type, self.version)
+        return DraftLayer(*head, dict(self.attributes), list(self.sources), list(self.outputs), bodies, self.value)
+
+    @property
+    def is_operation(self) -> bool:
+        """True if it computes something."""
+        return self.type not in NO_OPERATIONS
+
+
+class DraftGraph(Struct):
+    """Layers by their ids, in the order of the file."""
+
+    layers: dict[int, DraftLayer]
+
+    def copy(self) -> DraftGraph:
+        """Return a copy to be changed."""
+        return DraftGraph({key: layer.copy() for key, layer in self.layers.items()})
+
+    def of_type(self, type: str) -> list[DraftLayer]:
+        """Return the layers of a type, in the order of the file."""
+        return [layer for layer in self.layers.values() if layer.type == type]
+
+    def new_id(self) -> int:
+        """Return an id that no layer has."""
+        return max(self.layers, default=-1) + 1
+
+    def readers(self, source: Source) -> Iterator[tuple[DraftLayer, int]]:
+        """Yield the layers that read an output, each with the index of its input."""
+        for layer in self.layers.values():
+            for index, one in enumerate(layer.sources):
+                if one == source:
+                    yield layer, index
+
+    def redirect(self, source: Source, to: Source) -> None:
+        """Let all that reads one output read another."""
+        for layer, index in list(self.readers(source)):
+            layer.sources[index] = to
+
+    def ordered(self) -> list[DraftLayer]:
+        """Return the layers, each behind those that it reads."""
+        done: dict[int, DraftLayer] = {}
+        for first in self.layers:
+            stack = [(first, False)]
+            opened: set[int] = set()
+            while stack:
+                key, left = stack.pop()
+                if left:
+                    done.setdefault(key, self.layers[key])
+                elif key not in done and key not in opened:
+                    opened.add(key)
+                    stack.append((key, True))
+                    sources = [one.layer for one in self.layers[key].sources if one is not None]
+                    stack += [(one, False) for one in reversed(sources) if one in self.layers]
+        return list(done.values())
+
+    def prune(self) -> None:
+        """Drop what no Result and no variable needs; Parameters stay."""
+        kept: set[int] = set()
+        waiting = [key for key, layer in self.layers.items() if layer.type in _EFFECTS]
+        while waiting:
+            key = waiting.pop()
+            if key not in kept:
+                kept.add(key)
+                waiting += [one.layer for one in self.layers[key].sources if one is not None]
+        self.layers = {key: layer for key, layer in self.layers.items() if key in kept or layer.type == "Parameter"}
+        for layer in self.layers.values():
+            for body in layer.bodies:
+                body.graph.prune()
+
+
+class DraftModel(Struct):
+    """A whole model with the values of its inputs."""
+
+    name: str
+    graph: DraftGraph
+
+    @classmethod
+    def of(cls, model: Model, inputs: Sequence[Array]) -> DraftModel:
+        """Return a draft of a model on these inputs, in the order of its Parameters."""
+        graph = _graph(model, model.graph)
+        for parameter, value in zip(graph.of_type("Parameter"), inputs, strict=True):
+            parameter.value = value
+        return cls(model.name or model.path.stem, graph)
+
+    def copy(self) -> DraftModel:
+        """Return a copy to be changed."""
+        return DraftModel(self.name, self.graph.copy())
+
+    def graph_at(self, scope: Scope) -> DraftGraph | None:
+        """Return the graph of a scope; None where there is none."""
+        graph = self.graph
+        for key, role in scope:
+            body = self._body(graph, key, role)
+            if body is None:
+                return None
+            graph = body.graph
+        return graph
+
+    def body_at(self, scope: Scope) -> tuple[DraftLayer, DraftBody] | None:
+        """Return the loop or If of a scope with the body; None for the model's own graph."""
+        outer = self.graph_at(scope[:-1]) if scope else None
+        body = None if outer is None else self._body(outer, *scope[-1])
+        return None if outer is None or body is None else (outer.layers[scope[-1][0]], body)
+
+    @staticmethod
+    def _body(graph: DraftGraph, key: int, role: str) -> DraftBody | None:
+        layer = graph.layers.get(key)
+        return None if layer is None else next((body for body in layer.bodies if body.role == role), None)
+
+    def layer_at(self, address: LayerAddress) -> DraftLayer | None:
+        """Return a layer; None where there is none."""
+        graph = self.graph_at(address.scope)
+        return None if graph is None else graph.layers.get(address.layer)
+
+    def graphs(self) -> Iterator[tuple[Scope, DraftGraph]]:
+        """Yield every graph, outer before inner."""
+        stack: list[tuple[Scope, DraftGraph]] = [((), self.graph)]
+        while stack:
+            scope, graph = stack.pop()
+            yield scope, graph
+            stack += [
+                ((*scope, (layer.id, body.role)), body.graph)
+                for layer in reversed(graph.layers.values())
+                for body in reversed(layer.bodies)
+            ]
+
+    def operations(self) -> Iterator[tuple[LayerAddress, DraftLayer]]:
+        """Yield the layers that compute, outer graphs first, each behind those that it reads."""
+        for scope, graph in self.graphs():
+            yield from ((LayerAddress(scope, one.id), one) for one in graph.ordered() if one.is_operation)
+
+    @property
+    def operation_count(self) -> int:
+        """Number of layers that compute, in all graphs."""
+        return sum(layer.is_operation for _scope, graph in self.graphs() for layer in graph.layers.values())
+
+    @property
+    def inputs(self) -> list[Array]:
+        """The values of the Parameters, in order."""
+        return [one.value for one in self.graph.of_type("Parameter") if one.value is not None]
+
+    def counterpart(self, address: LayerAddress, other: DraftModel) -> LayerAddress | None:
+        """Return the layer of the same name and type in another model; None where there is none."""
+        scope: Scope = ()
+        graph: DraftGraph | None = self.graph
+        for depth, (key, role) in enumerate((*address.scope, (address.layer, ""))):
+            there = other.graph_at(scope)
+            if graph is None or there is None or key not in graph.layers:
+                return None
+            wanted = graph.layers[key]
+            same = there.layers.get(key)
+            found = [one for one in there.layers.values() if (one.name, one.type) == (wanted.name, wanted.type)]
+            match = same if same in found else found[0] if len(found) == 1 else None
+            if match is None:
+                return None
+            if depth == len(address.scope):
+                return LayerAddress(scope, match.id)
+            scope = (*scope, (match.id, role))
+            graph = self.graph_at(address.scope[: depth + 1])
+        return None
+
+
+def _graph(model: Model, graph: Graph) -> DraftGraph:
+    return DraftGraph({layer.id: _layer(model, graph, layer) for layer in graph.layers})
+
+
+def _layer(model: Model, graph: Graph, layer: Layer) -> DraftLayer:
+    return DraftLayer(
+        layer.id,
+        layer.name,
+        layer.type,
+        layer.version,
+        dict(layer.attributes),
+        list(graph.sources[layer.id]),
+        list(layer.outputs),
+        [_body_of(model, body) for body in layer.bodies],
+        constant_value(model, layer) if layer.type == "Constant" else None,
+    )
+
+
+def _body_of(model: Model, body: Body) -> DraftBody:
+    graph = _graph(model, body.graph)
+    return DraftBody(body.role, graph, list(body.inputs), list(body.outputs), list(body.back_edges))

@@ -1,0 +1,568 @@
+"""`reduce_model`: the smallest model that still has a fault, by delta debugging.
+
+    found = reduce_model("model.xml", inputs, DisagreesWith("openvino"), seconds=60)
+    if found is not None:                       # None: the condition does not hold
+        found.fault, found.operations, found.model   # what it is, from how many to how many, the DraftModel
+        write_case(found, Path("case"))         # case.py: model.xml, inputs.npz, reproduce.py, ...
+
+Operations are cut to Constants in groups, halved down to one; then each alone, with simpler values, or bypassed; loops
+and Ifs are opened; entries of port maps, back edges, inputs and outputs dropped; dims, trip counts and values made
+small; and all again, until nothing more goes. Each candidate that is smaller and has the same fault is taken. The order
+is fixed, so that the result is the same each time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stepper.diagnosis.reduce import edits
+from stepper.diagnosis.reduce.conditions import OPENVINO, AnyFault, DisagreesWith, FaultCondition, FaultKind, FoundFault
+from stepper.diagnosis.reduce.draft import DraftModel, LayerAddress, Scope
+from stepper.diagnosis.reduce.trial_acts import RunSettings
+from stepper.diagnosis.reduce.trying import ObservedRun, Pair, TrialOutcome, TrialRunner
+from stepper.element_types import STRING_DTYPE, Array, is_floating
+from stepper.engine.inputs import bind_inputs
+from stepper.engine.rules import Rules
+from stepper.ir.opening import ModelSource, opened
+
+SECONDS: Final = 300.0
+"""Seconds that a reduction may take, unless another number is asked for."""
+
+_LEAST_LIMIT: Final = 3.0
+_MOST_PASSES: Final = 8
+
+
+class ReductionProgress(Struct, frozen=True):
+    """How far a reduction has come."""
+
+    operations: int
+    trials: int
+    seconds: float
+
+
+class Reduction(Struct, frozen=True):
+    """The smallest candidate with the fault. `operations` are how many there were, and how many there are.
+
+    `expected` and `given` are the outputs on both sides (ours or the twin's, and those that are wrong), where there are
+    any. `kept` counts the changes that were kept, by what they do, and `tried` those that were tried.
+    `is_smallest`: nothing more goes; else time was up, or it was interrupted.
+    """
+
+    model: DraftModel
+    twin: DraftModel | None
+    condition: FaultCondition
+    fault: FoundFault
+    settings: RunSettings
+    operations: tuple[int, int]
+    trials: int
+    seconds: float
+    is_smallest: bool
+    is_interrupted: bool
+    expected: tuple[Array, ...]
+    given: tuple[Array, ...]
+    tried: Mapping[str, int]
+    kept: Mapping[str, int]
+
+
+def reduce_model(
+    model: ModelSource,
+    inputs: Mapping[str | int, Any],
+    condition: FaultCondition | None = None,
+    *,
+    seconds: float = SECONDS,
+    rules: str | Rules = Rules.SPEC,
+    max_iterations: int | None = None,
+    device: str = "CPU",
+    precision: str = "f32",
+    progress: Callable[[ReductionProgress], object] | None = None,
+) -> Reduction | None:
+    """Return the smallest model found within so many seconds that has the same fault; None where it has none.
+
+    `condition` is one of `conditions`: StopsAt("nan"), EndsInError(), DisagreesWith("openvino"), DisagreesWith(PATH of
+    a healthy model), or None for whichever holds. Ctrl+C ends it with the best so far (`is_interrupted`). Raises what
+    reading the model and its inputs raises.
+    """
+    subject = opened(model)
+    draft = DraftModel.of(subject, bind_inputs(subject, inputs))
+    condition = condition or AnyFault()
+    twin = None
+    if isinstance(condition, DisagreesWith) and condition.reference != OPENVINO:
+        other = opened(condition.reference)
+        twin = DraftModel.of(other, bind_inputs(other, dict(enumerate(draft.inputs))))
+    settings = RunSettings(str(Rules(rules).value), max_iterations, device=device, precision=precision)
+    runner = TrialRunner(condition, settings)
+    try:
+        return _Reducer(Pair(draft, twin), runner, seconds, progress).reduction()
+    finally:
+        runner.close()
+
+
+class _OutOfTime(Exception):
+    """Time is up."""
+
+
+class _Side:
+    """One model of a pair, as a change meets it: addresses are those of the model that is reduced."""
+
+    def __init__(
+        self, draft: DraftModel, at: Callable[[LayerAddress], LayerAddress | None], value_of: edits.ValueOf
+    ) -> None:
+        self.draft, self.at, self.value_of = draft, at, value_of
+
+    def scope(self, scope: Scope) -> Scope | None:
+        """Return a scope in this model."""
+        if not scope:
+            return ()
+        owner = self.at(LayerAddress(scope[:-1], scope[-1][0]))
+        return None if owner is None else (*owner.scope, (owner.layer, scope[-1][1]))
+
+
+Change = Callable[[_Side], bool]
+
+
+class _Reducer:
+    def __init__(
+        self, pair: Pair, runner: TrialRunner, seconds: float, progress: Callable[[ReductionProgress], object] | None
+    ) -> None:
+        self._pair, self._runner, self._progress = pair, runner, progress
+        self._began = time.monotonic()
+        self._deadline = self._began + seconds
+        self._size = _size(pair)
+        self._tried: Counter[str] = Counter()
+        self._kept: Counter[str] = Counter()
+        self._observed = self._twin_observed = ObservedRun({}, {})
+
+    def reduction(self) -> Reduction | None:
+        before = self._pair.model.operation_count
+        start = self._first()
+        if start is None:
+            return None
+        self._fault, interrupted, complete = start, False, False
+        try:
+            complete = self._to_a_fixed_point()
+        except _OutOfTime:
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
+        outcome = self._outcome(interrupted=interrupted)
+        return Reduction(
+            self._pair.model,
+            self._pair.twin,
+            self._runner.condition,
+            outcome.fault or self._fault,
+            self._runner.settings,
+            (before, self._pair.model.operation_count),
+            self._runner.trials,
+            time.monotonic() - self._began,
+            complete,
+            interrupted,
+            outcome.expected,
+            outcome.given,
+            dict(self._tried),
+            dict(self._kept),
+        )
+
+    def _outcome(self, *, interrupted: bool) -> TrialOutcome:
+        try:
+            return self._runner.tried(self._pair, wants_outputs=True)
+        except KeyboardInterrupt:
+            if not interrupted:
+                raise
+            return TrialOutcome(None)
+
+    def _first(self) -> FoundFault | None:
+        """Return the fault of the whole model; the condition becomes that kind, the limits what it needs."""
+        runner, began = self._runner, time.monotonic()
+        outcome = runner.tried(self._pair)
+        if outcome.fault is None:
+            return None
+        fault = outcome.fault
+        if isinstance(runner.condition, AnyFault):
+            runner.condition = _condition_of(fault)
+        self._fault = fault
+        runner.limit(max(_LEAST_LIMIT, 5 * (time.monotonic() - began)))
+        settings = runner.settings
+        if outcome.moves:
+            most = 2 * outcome.moves + 10_000
+            runner.settings = settings = replace(settings, most_moves=most)
+        if isinstance(runner.condition, DisagreesWith) and settings.rules == Rules.SPEC.value:
+            # A disagreement that no known departure explains is not to become one that it does.
+            runner.settings = replace(settings, rules=Rules.OPENVINO.value)
+            again = runner.tried(self._pair).fault
+            if again is None or not fault.is_same(again):
+                runner.settings = settings
+        return fault
+
+    def _to_a_fixed_point(self) -> bool:
+        for _ in range(_MOST_PASSES):
+            before = self._size
+            self._observe()
+            self._drop_results()
+            self._cut_in_groups()
+            self._open_bodies()
+            self._drop_connections()
+            self._shorten()
+            self._cut_alone()
+            if self._size[0] == before[0]:
+                self._round()
+            if self._size == before:
+                self._declare()
+                return True
+        return False
+
+    # --- one candidate ------------------------------------------------------------------------------------------------
+
+    def _attempt(self, what: str, change: Change, *, any_size: bool = False) -> bool:
+        """Try a change, and keep it where the fault stays and the model is smaller."""
+        if time.monotonic() > self._deadline:
+            raise _OutOfTime
+        candidate = self._changed(change)
+        if candidate is None:
+            return False
+        size = _size(candidate)
+        if size >= self._size and not any_size:
+            return False
+        trials = self._runner.trials
+        found = self._runner.fault(candidate)
+        self._tried[what] += self._runner.trials - trials
+        self._tell()
+        if found is None or not self._fault.is_same(found):
+            return False
+        self._pair, self._size = candidate, size
+        self._kept[what] += 1
+        return True
+
+    def _changed(self, change: Change) -> Pair | None:
+        model, twin = self._pair.model.copy(), self._pair.twin
+        if not change(_Side(model, lambda address: address, self._value)):
+            return None
+        model.graph.prune()
+        if twin is not None:
+            old, healthy, there = self._pair.model, twin, twin.copy()
+            if change(_Side(there, lambda address: old.counterpart(address, healthy), self._twin_value)):
+                there.graph.prune()
+                twin = there
+            if len(twin.inputs) != len(model.inputs):
+                return None
+            for ours, theirs in zip(model.graph.of_type("Parameter"), twin.graph.of_type("Parameter"), strict=True):
+                if ours.value is not theirs.value and not np.array_equal(
+                    np.asarray(ours.value), np.asarray(theirs.value)
+                ):
+                    return None
+        return Pair(model, twin)
+
+    def _value(self, address: LayerAddress, output: int) -> Array | None:
+        """Return a value for the model; that of the healthy twin, where there is one."""
+        if self._pair.twin is not None:
+            there = self._pair.model.counterpart(address, self._pair.twin)
+            found = None if there is None else self._twin_observed.value(there, output, at_last=self._at_last)
+            if found is not None:
+                return found
+        return self._observed.value(address, output, at_last=self._at_last)
+
+    def _twin_value(self, address: LayerAddress, output: int) -> Array | None:
+        return self._twin_observed.value(address, output, at_last=self._at_last)
+
+    _at_last = False
+
+    def _observe(self) -> None:
+        self._observed = self._runner.observed(self._pair.model)
+        if self._pair.twin is not None:
+            self._twin_observed = self._runner.observed(self._pair.twin)
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            seconds = time.monotonic() - self._began
+            self._progress(ReductionProgress(self._size[0], self._runner.trials, seconds))
+
+    # --- the passes ---------------------------------------------------------------------------------------------------
+
+    def _drop_results(self) -> None:
+        keys = [layer.id for layer in self._pair.model.graph.of_type("Result")]
+        if len(keys) > 1:
+            for kept in keys:
+                if self._attempt("drop outputs", partial(_keep_result, key=kept)):
+                    return
+        for key in keys:
+            self._attempt("drop outputs", partial(_drop_result, key=key))
+
+    def _cut_in_groups(self) -> None:
+        addresses = [address for address, _layer in self._pair.model.operations()]
+        size = len(addresses) // 2
+        while size > 1:
+            for begin in range(0, len(addresses), size):
+                group = [one for one in addresses[begin : begin + size] if self._pair.model.layer_at(one) is not None]
+                if len(group) > 1:
+                    self._attempt("cut to constants", partial(_cut, addresses=group))
+            size //= 2
+
+    def _cut_alone(self) -> None:
+        addresses = [address for address, _layer in self._pair.model.operations()]
+        for address in reversed(addresses):
+            self._smaller_here(address)
+        for scope, graph in list(self._pair.model.graphs()):
+            for parameter in graph.of_type("Parameter"):
+                address = LayerAddress(scope, parameter.id)
+                if not self._attempt("drop inputs", partial(_unmap, address=address)):
+                    self._attempt("inputs to constants", partial(_cut, addresses=[address]))
+
+    def _smaller_here(self, address: LayerAddress) -> None:
+        layer = self._pair.model.layer_at(address)
+        if layer is None:
+            return
+        if layer.type == "Assign":
+            self._attempt("drop variables", partial(_drop_assign, address=address))
+            return
+        if self._attempt("cut to constants", partial(_cut, addresses=[address])):
+            return
+        self._at_last = True
+        try:
+            if self._attempt("cut to constants", partial(_cut, addresses=[address])):
+                return
+        finally:
+            self._at_last = False
+        for index in range(len(layer.sources)):
+            if self._attempt("bypass", partial(_bypass, address=address, input=index)):
+                return
+        for simple in (0, 1):
+            if self._attempt("cut to constants", partial(_cut_to, address=address, number=simple)):
+                return
+
+    def _open_bodies(self) -> None:
+        again = True
+        while again:
+            again = False
+            for address, layer in list(self._pair.model.operations()):
+                for body in layer.bodies:
+                    if self._attempt("open loops and Ifs", partial(_inline, address=address, role=body.role)):
+                        self._observe()
+                        again = True
+                        break
+                if again:
+                    break
+
+    def _drop_connections(self) -> None:
+        for address, layer in list(self._pair.model.operations()):
+            for output in reversed(range(len(layer.outputs) if layer.bodies else 0)):
+                self._attempt("drop entries", partial(_drop_output, address=address, output=output))
+        for scope, _graph in list(self._pair.model.graphs()):
+            around = self._pair.model.body_at(scope)
+            if around is None:
+                continue
+            for index in reversed(range(len(around[1].back_edges))):
+                self._attempt("drop back edges", partial(_drop_back_edge, scope=scope, index=index))
+            for index in range(len(around[1].inputs)):
+                self._attempt("drop slices", partial(_drop_slicing, scope=scope, index=index), any_size=False)
+            for index in range(len(around[1].outputs)):
+                self._attempt("drop slices", partial(_last_piece, scope=scope, index=index))
+        self._attempt("merge constants", lambda side: edits.merge_constants(side.draft))
+
+    def _shorten(self) -> None:
+        """Make trip counts and dims small."""
+        before = sum(self._kept.values())
+        for address, value in list(_values(self._pair.model)):
+            if value.size == 1 and value.dtype.kind in "iu" and abs(int(value.reshape(-1)[0])) > 1:
+                smaller = (np.full(value.shape, one, value.dtype) for one in _below(int(value.reshape(-1)[0])))
+                self._first_of("smaller counts", (partial(_set, address=address, value=one) for one in smaller))
+        sizes = {size for _address, value in _values(self._pair.model) for size in value.shape if size > 1}
+        for size in sorted(sizes, reverse=True):
+            self._first_of("smaller dims", (partial(_shrink, old=size, new=one) for one in _below(size)))
+        for address, value in list(_values(self._pair.model)):
+            for axis, size in enumerate(value.shape):
+                shrunk = (partial(_shrink_axis, address=address, axis=axis, new=one) for one in _below(size))
+                self._first_of("smaller dims", shrunk)
+        if sum(self._kept.values()) > before:
+            self._observe()
+
+    def _first_of(self, what: str, changes: Iterable[Change]) -> bool:
+        return any(self._attempt(what, change) for change in changes)
+
+    def _round(self) -> None:
+        for address, value in list(_values(self._pair.model)):
+            rounder = (partial(_set, address=address, value=one) for one in edits.rounder(value))
+            self._first_of("round values", rounder)
+
+    def _declare(self) -> None:
+        """Let ports say the shapes that are there."""
+        self._observe()
+        self._attempt("declare shapes", lambda side: _declare_shapes(side, self._observed), any_size=True)
+
+
+def _condition_of(fault: FoundFault) -> FaultCondition:
+    from stepper.diagnosis.reduce.conditions import EndsInError, StopsAt
+
+    if fault.kind is FaultKind.STOP:
+        return StopsAt("nan")
+    if fault.kind is FaultKind.ERROR:
+        return EndsInError()
+    return DisagreesWith(OPENVINO)
+
+
+# --- changes, for either side -----------------------------------------------------------------------------------------
+
+
+def _keep_result(side: _Side, key: int) -> bool:
+    found = side.at(LayerAddress((), key))
+    results = [one.id for one in side.draft.graph.of_type("Result")]
+    if found is None or len(results) < 2:
+        return False
+    for other in results:
+        if other != found.layer:
+            del side.draft.graph.layers[other]
+    return True
+
+
+def _drop_result(side: _Side, key: int) -> bool:
+    found = side.at(LayerAddress((), key))
+    return found is not None and edits.drop_result(side.draft, found.layer)
+
+
+def _cut(side: _Side, addresses: list[LayerAddress]) -> bool:
+    found = [one for one in map(side.at, addresses) if one is not None]
+    return sum(edits.cut(side.draft, one, side.value_of) for one in found) > 0
+
+
+def _cut_to(side: _Side, address: LayerAddress, number: int) -> bool:
+    def simple(there: LayerAddress, output: int) -> Array | None:
+        value = side.value_of(there, output)
+        if value is None or value.dtype == STRING_DTYPE or value.dtype.names:
+            return None
+        return np.full(value.shape, number, value.dtype)
+
+    found = side.at(address)
+    return found is not None and edits.cut(side.draft, found, simple)
+
+
+def _unmap(side: _Side, address: LayerAddress) -> bool:
+    found = side.at(address)
+    return found is not None and edits.unmap(side.draft, found)
+
+
+def _drop_assign(side: _Side, address: LayerAddress) -> bool:
+    found = side.at(address)
+    return found is not None and edits.drop_assigns(side.draft, found)
+
+
+def _bypass(side: _Side, address: LayerAddress, input: int) -> bool:
+    found = side.at(address)
+    return found is not None and edits.bypass(side.draft, found, input, side.value_of)
+
+
+def _inline(side: _Side, address: LayerAddress, role: str) -> bool:
+    found = side.at(address)
+    return found is not None and edits.inline(side.draft, found, role, side.value_of)
+
+
+def _drop_output(side: _Side, address: LayerAddress, output: int) -> bool:
+    found = side.at(address)
+    return found is not None and edits.drop_output(side.draft, found, output)
+
+
+def _drop_back_edge(side: _Side, scope: Scope, index: int) -> bool:
+    found = side.scope(scope)
+    return found is not None and edits.drop_back_edge(side.draft, found, index)
+
+
+def _drop_slicing(side: _Side, scope: Scope, index: int) -> bool:
+    found = side.scope(scope)
+    return found is not None and edits.drop_slicing(side.draft, found, index, side.value_of)
+
+
+def _last_piece(side: _Side, scope: Scope, index: int) -> bool:
+    found = side.scope(scope)
+    return found is not None and edits.output_of_last(side.draft, found, index)
+
+
+def _set(side: _Side, address: LayerAddress, value: Array) -> bool:
+    found = side.at(address)
+    return found is not None and edits.set_value(side.draft, found, value)
+
+
+def _shrink(side: _Side, old: int, new: int) -> bool:
+    return edits.shrink_everywhere(side.draft, old, new)
+
+
+def _shrink_axis(side: _Side, address: LayerAddress, axis: int, new: int) -> bool:
+    found = side.at(address)
+    return found is not None and edits.shrink_axis(side.draft, found, axis, new)
+
+
+def _declare_shapes(side: _Side, observed: ObservedRun) -> bool:
+    for scope, graph in side.draft.graphs():
+        for layer in graph.layers.values():
+            for index, port in enumerate(layer.outputs):
+                address = side.at(LayerAddress(scope, layer.id))
+                if address is None or (layer.type == "Parameter" and layer.value is not None):
+                    continue
+                first = layer.value if layer.value is not None else observed.value(address, index)
+                last = layer.value if layer.value is not None else observed.value(address, index, at_last=True)
+                if first is None or last is None:
+                    continue
+                same = first.ndim == last.ndim
+                dims = (
+                    tuple(a if a == b else -1 for a, b in zip(first.shape, last.shape, strict=False))
+                    if same
+                    else port.dims
+                )
+                layer.outputs[index] = port._replace(dims=dims)
+    return True
+
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def _values(draft: DraftModel) -> Iterator[tuple[LayerAddress, Array]]:
+    for scope, graph in draft.graphs():
+        for layer in graph.layers.values():
+            if layer.value is not None:
+                yield LayerAddress(scope, layer.id), layer.value
+
+
+def _below(number: int) -> tuple[int, ...]:
+    """Return smaller numbers to try, the smallest first."""
+    return tuple(one for one in dict.fromkeys((1, 2, number // 2, number - 1)) if 0 < one < number)
+
+
+def _size(pair: Pair) -> tuple[int, ...]:
+    """Return how large a candidate is: operations, connections, Constants, elements, digits of values."""
+    found = [_size_of(draft) for draft in pair if draft is not None]
+    return tuple(map(sum, zip(*found, strict=True)))
+
+
+def _size_of(draft: DraftModel) -> tuple[int, ...]:
+    connections = constants = elements = 0
+    digits = 0.0
+    for scope, graph in draft.graphs():
+        kinds = Counter(layer.type for layer in graph.layers.values())
+        constants += kinds["Constant"]
+        if not scope:
+            connections += 2 * (kinds["Parameter"] + kinds["Result"])
+        for layer in graph.layers.values():
+            for body in layer.bodies:
+                slicings = [*(one.slicing for one in body.inputs), *(one.slicing for one in body.outputs)]
+                sliced = sum(one is not None for one in slicings)
+                connections += 2 * (len(body.inputs) + len(body.outputs) + len(body.back_edges)) + sliced
+            if layer.value is not None:
+                elements += layer.value.size
+                digits += _digits(layer.value)
+    return draft.operation_count, connections, constants, elements, round(digits)
+
+
+def _digits(value: Array) -> float:
+    """Return how far from simple numbers a tensor is: 0 for zeros."""
+    if value.dtype == STRING_DTYPE or value.dtype.names or not value.size:
+        return 0.0
+    wide = np.nan_to_num(np.asarray(value, np.float64), posinf=1e300, neginf=-1e300)
+    sizes = np.where(wide == 0, 0.0, 1 + np.log2(np.maximum(np.abs(wide), 1)))
+    if is_floating(value.dtype):
+        for step, cost in ((1.0, 2.0), (0.125, 4.0), (2.0**-10, 8.0)):
+            sizes += np.where(wide == np.round(wide / step) * step, 0.0, cost)
+    return float(sizes.sum()) + (8.0 if value.size > 1 and (value != value.reshape(-1)[0]).any() else 0.0)

@@ -1,0 +1,263 @@
+"""The trials' side of their process: it runs a candidate with our engine, and with OpenVINO where that is asked for.
+
+Both run in one process, which is not that of the user: a crash or a hang ends a trial and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepper.compare.run.metrics import measure
+from stepper.debug.causes.cause import NonFinite
+from stepper.debug.debugger import Debugger
+from stepper.debug.stop import Reason
+from stepper.diagnosis.reduce.conditions import (
+    OPENVINO,
+    AnyFault,
+    DisagreesWith,
+    EndsInError,
+    FaultCondition,
+    FaultKind,
+    FoundFault,
+    StopsAt,
+)
+from stepper.diagnosis.reduce.trial_acts import (
+    STEPPING,
+    ObservedFacts,
+    ObservedKey,
+    ObserveValues,
+    RunSettings,
+    TrialAct,
+    TrialFacts,
+    TryModel,
+)
+from stepper.element_types import Array, is_floating
+from stepper.engine.compiler import compile_model
+from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.inputs import bind_inputs
+from stepper.engine.machine import Machine
+from stepper.engine.program import Program
+from stepper.engine.rules import Rules
+from stepper.engine.run import LoopLog
+from stepper.errors import KernelError, LimitReached, StepperError
+from stepper.ir import read
+from stepper.ir.model import Model
+from stepper.openvino import native_text, runtime
+from stepper.openvino.compiled import CompiledText
+from stepper.openvino.runtime import Runtime, complaint, is_installed
+from stepper.ops.operands import LARGEST_TENSOR
+from stepper.processes.server import Announce, serve
+from stepper.tensors.tolerances import Tolerances
+
+_PLACE: Final = re.compile(r"([\w./-]+\.(?:cpp|hpp|h)):\d+")
+_LARGEST: Final = 2**26
+"""Bytes of a value that is worth being a Constant."""
+
+Arrays = Sequence[Array]
+Found = tuple[FoundFault | None, Arrays, Arrays]
+"""The fault, the outputs that were expected, and those that were given."""
+
+
+class TrialService:
+    """Runs candidates."""
+
+    acts = TrialAct
+
+    def __init__(self, announce: Announce) -> None:
+        self._announce, self._moves, self._skips = announce, 0, False
+        runtime.announce = announce
+
+    def forget(self, _key: int) -> None:
+        """Nothing is defined here."""
+
+    def perform(self, act: TrialAct, arrays: list[Array]) -> tuple[Any, Arrays]:
+        """Return what a trial finds, or the values of a run."""
+        LARGEST_TENSOR.set(2**28)
+        if isinstance(act, ObserveValues):
+            self._announce(STEPPING)
+            return _observed(act, arrays)
+        fault, expected, given = self._tried(act, arrays)
+        if fault is not None:
+            fault = replace(fault, skips_a_loop=self._skips)
+        if not act.wants_outputs:
+            return TrialFacts(fault, moves=self._moves), ()
+        return TrialFacts(fault, len(expected), self._moves), [*expected, *given]
+
+    def _tried(self, act: TryModel, arrays: Arrays) -> Found:
+        self._announce(STEPPING)
+        self._moves, self._skips = 0, False
+        condition: FaultCondition = act.condition
+        model = read(act.path)
+        if isinstance(condition, StopsAt):
+            return _stopped(model, arrays, act.settings, condition.spec), (), ()
+        try:
+            expected, self._moves, self._skips = _outputs(model, arrays, act.settings)
+        except StepperError as error:
+            return (_error(error) if isinstance(condition, EndsInError | AnyFault) else None), (), ()
+        if isinstance(condition, DisagreesWith) and condition.reference != OPENVINO:
+            return self._beside_a_model(act, condition.reference, arrays, expected)
+        found = _beside_openvino(model, arrays, expected, act.settings) if is_installed() else (None, expected, ())
+        if isinstance(condition, EndsInError) and found[0] is not None and found[0].kind is not FaultKind.REFUSED:
+            return None, *found[1:]
+        if found[0] is None and isinstance(condition, AnyFault) and any(map(_has_nan, expected)):
+            return _stopped(model, arrays, act.settings, "nan"), (), ()
+        return found
+
+    def _beside_a_model(self, act: TryModel, name: str, arrays: Arrays, given: Arrays) -> Found:
+        """Hold the model against its healthy twin, whose outputs are those that are expected."""
+        try:
+            expected, _moves, _skips = _outputs(read(act.twin), arrays, act.settings)
+        except StepperError:
+            return None, (), given
+        return _difference(expected, given, name, Tolerances()), expected, given
+
+
+def _outputs(model: Model, arrays: Arrays, settings: RunSettings) -> tuple[Arrays, int, bool]:
+    """Return the outputs of our engine, the moves that it made, and whether a loop ran no iteration."""
+    machine = Machine(
+        compile_model(model, Rules(settings.rules)),
+        bind_inputs(model, dict(enumerate(arrays))),
+        max_iterations=settings.max_iterations,
+        keep_values=False,
+    )
+    log = LoopLog()
+    machine.observers = (log,)
+    machine.advance(Every.END, until=settings.most_moves)
+    if machine.outputs is None:
+        raise LimitReached("the run takes longer than that of the whole model")
+    return machine.outputs, machine.tick, any(loop.fewest == 0 for loop in log.summaries)
+
+
+def _stopped(model: Model, arrays: Arrays, settings: RunSettings, spec: str) -> FoundFault | None:
+    """Return where a breakpoint stops the run."""
+    try:
+        debugger = Debugger(model, dict(enumerate(arrays)), settings.rules, max_iterations=settings.max_iterations)
+        debugger.break_when(spec) if spec in ("nan", "inf") else _add_break(debugger, spec)
+        stop = debugger.continue_()
+    except StepperError:
+        return None
+    if stop.reason is not Reason.BREAK:
+        return None
+    layer_type = "" if stop.done is None else stop.done.layer.type
+    what = "" if stop.cause is None else type(stop.cause).__name__
+    if isinstance(stop.cause, NonFinite):
+        if stop.cause.given:
+            return None
+        what = f"{stop.cause.kind}: {stop.cause.arithmetic}"
+    return FoundFault(FaultKind.STOP, "stepper", what, layer_type, "; ".join(stop.details))
+
+
+def _add_break(debugger: Debugger, spec: str) -> None:
+    from stepper.debug.breakpoints.syntax import break_description
+
+    debugger.breakpoints.add(break_description(spec))
+
+
+def _error(error: StepperError) -> FoundFault:
+    layer = None if error.place is None else error.place.layer
+    return FoundFault(FaultKind.ERROR, "stepper", type(error).__name__, "" if layer is None else layer.type, str(error))
+
+
+def _beside_openvino(model: Model, arrays: Arrays, expected: Arrays, settings: RunSettings) -> Found:
+    given: Arrays = ()
+    try:
+        given = CompiledText(_runtime(settings.device, settings.precision), native_text.whole(model))(*arrays)
+    except (RuntimeError, KernelError) as error:
+        place = _PLACE.search(str(error))
+        what = complaint(error)[:60] if place is None else place[1]
+        return FoundFault(FaultKind.REFUSED, "OpenVINO", what, message=complaint(error)), expected, given
+    return _difference(expected, given, "OpenVINO", Tolerances(exact=False)), expected, given
+
+
+@cache
+def _runtime(device: str, precision: str) -> Runtime:
+    return Runtime(device, precision)
+
+
+def _difference(expected: Arrays, given: Arrays, program: str, tolerances: Tolerances) -> FoundFault | None:
+    """Return the largest disagreement; numbers of ours that are not finite count as none."""
+    worst: FoundFault | None = None
+    for index, (ours, theirs) in enumerate(zip(expected, given, strict=False)):
+        distance = measure(np.asarray(ours), np.asarray(theirs), tolerances.of(None, ours.dtype))
+        if distance is None or not distance.differs:
+            continue
+        if distance.problem:
+            found = FoundFault(FaultKind.SHAPES, program, "", message=distance.problem, output=index)
+        else:
+            special = is_floating(theirs.dtype) and not np.isfinite(theirs.astype(np.float64)).all()
+            what = "not finite" if _is_not_finite(ours) else "not a number" if special else "numbers"
+            text = f"{distance.outside} of {distance.size} elements differ, by up to {distance.absolute:.6g}"
+            found = FoundFault(FaultKind.VALUES, program, what, "", text, float(distance.ratio), index)
+        if worst is None or (worst.what == "not finite", -worst.ratio) > (found.what == "not finite", -found.ratio):
+            worst = found
+    if len(expected) != len(given):
+        return FoundFault(FaultKind.SHAPES, program, "", message=f"{len(given)} outputs against {len(expected)}")
+    return worst
+
+
+def _is_not_finite(array: Array) -> bool:
+    return is_floating(array.dtype) and not bool(np.isfinite(np.asarray(array, np.float64)).all())
+
+
+def _has_nan(array: Array) -> bool:
+    return is_floating(array.dtype) and bool(np.isnan(np.asarray(array, np.float64)).any())
+
+
+class _ValueLog:
+    """Keeps the first and the last value of each output."""
+
+    def __init__(self, model: Model) -> None:
+        self._scopes: dict[int, tuple[tuple[int, str], ...]] = {id(model.graph): ()}
+        for _path, graph in model.graphs():  # outer before inner
+            for layer in graph.layers:
+                for body in layer.bodies:
+                    self._scopes[id(body.graph)] = (*self._scopes[id(graph)], (layer.id, body.role))
+        self.first: dict[ObservedKey, Array] = {}
+        self.last: dict[ObservedKey, Array] = {}
+
+    def hear(self, event: Event) -> None:
+        """Take note of what an operation gave, or of what an iteration begins with."""
+        frame, program = event.frame, event.frame.program
+        if event.kind in (EventKind.OPERATION, EventKind.LEFT):
+            operation = program.operations[frame.pc - 1]
+            for index, slot in enumerate(operation.outputs):
+                self._note(program, operation.layer.id, index, frame.values[slot])
+        elif event.kind is EventKind.BEGUN:
+            for parameter, slot in zip(program.graph.parameters, program.parameters, strict=True):
+                self._note(program, parameter.id, 0, frame.values[slot])
+
+    def _note(self, program: Program, layer: int, output: int, value: Any) -> None:
+        if value is None or np.asarray(value).nbytes > _LARGEST:
+            return
+        key = ObservedKey(self._scopes[id(program.graph)], layer, output, is_last=False)
+        self.last[key] = np.asarray(value)
+        self.first.setdefault(key, self.last[key])
+
+
+def _observed(act: ObserveValues, arrays: Arrays) -> tuple[ObservedFacts, Arrays]:
+    """Return the values of all operations; as far as the run comes where it fails."""
+    model = read(act.path)
+    log = _ValueLog(model)
+    with suppress(StepperError):
+        machine = Machine(
+            compile_model(model, Rules(act.settings.rules)),
+            bind_inputs(model, dict(enumerate(arrays))),
+            max_iterations=act.settings.max_iterations,
+        )
+        while machine.stack and machine.tick < act.settings.most_moves:
+            log.hear(machine.advance(Every.OPERATION))
+    others = {key: value for key, value in log.last.items() if value is not log.first[key]}
+    keys = [*log.first, *(replace(key, is_last=True) for key in others)]
+    return ObservedFacts(tuple(keys)), [*log.first.values(), *others.values()]
+
+
+def main() -> None:
+    """Serve until the other side is gone."""
+    serve(TrialService)

@@ -1,0 +1,159 @@
+"""Trials of candidates: each is written to a folder, and run in a process with limits of time and memory."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from stepper.diagnosis.reduce.conditions import DisagreesWith, FaultCondition, FaultKind, FoundFault
+from stepper.diagnosis.reduce.draft import DraftModel, LayerAddress
+from stepper.diagnosis.reduce.trial_acts import (
+    STEPPING,
+    ObservedFacts,
+    ObserveValues,
+    RunSettings,
+    TrialFacts,
+    TryModel,
+    trial_worker,
+)
+from stepper.diagnosis.reduce.writing import ir_files
+from stepper.element_types import Array
+from stepper.errors import StepperError
+from stepper.processes.endings import ENDED, EndKind, ProcessEnd
+from stepper.processes.worker import Limits
+
+MEMORY: Final = 4 * 2**30
+"""Bytes that a trial may use."""
+_FIRST: Final = 120.0
+"""Seconds that the whole model may take."""
+
+
+class Pair(NamedTuple):
+    """A candidate: the model, and the healthy twin that is made smaller with it (None: there is none)."""
+
+    model: DraftModel
+    twin: DraftModel | None = None
+
+
+class TrialOutcome(NamedTuple):
+    """Result of a trial, with the outputs where they were asked for."""
+
+    fault: FoundFault | None
+    moves: int = 0
+    expected: tuple[Array, ...] = ()
+    given: tuple[Array, ...] = ()
+
+
+class ObservedRun(Struct, frozen=True):
+    """The first and the last value of each output of a run."""
+
+    first: Mapping[tuple[LayerAddress, int], Array]
+    last: Mapping[tuple[LayerAddress, int], Array]
+
+    def value(self, address: LayerAddress, output: int, *, at_last: bool = False) -> Array | None:
+        """Return a value; None where it is not known."""
+        found = self.last.get((address, output)) if at_last else None
+        return self.first.get((address, output)) if found is None else found
+
+
+class TrialRunner:
+    """Runs candidates under a condition. What was tried once is not tried again."""
+
+    def __init__(self, condition: FaultCondition, settings: RunSettings) -> None:
+        self.condition, self.settings = condition, settings
+        self.trials = 0
+        self._limits = Limits(_FIRST)
+        self._worker = trial_worker(MEMORY)
+        self._folder = tempfile.TemporaryDirectory(prefix="stepper-reduce-")
+        self._known: dict[bytes, FoundFault | None] = {}
+
+    def close(self) -> None:
+        """End the process, and delete the folder."""
+        self._worker.close()
+        self._folder.cleanup()
+
+    def limit(self, seconds: float) -> None:
+        """Let each stage of a trial take so long from now on."""
+        self._limits = Limits(seconds)
+
+    def fault(self, pair: Pair) -> FoundFault | None:
+        """Return the fault of a candidate; None for none, and where it cannot be judged."""
+        key = self._key(pair)
+        if key not in self._known:
+            self._known[key] = self.tried(pair).fault
+        return self._known[key]
+
+    def tried(self, pair: Pair, *, wants_outputs: bool = False) -> TrialOutcome:
+        """Run a candidate."""
+        self.trials += 1
+        paths = [self._written(draft) for draft in pair if draft is not None]
+        act = TryModel(
+            str(paths[0]), self.settings, self.condition, str(paths[1]) if len(paths) > 1 else "", wants_outputs
+        )
+        try:
+            facts, arrays = self._worker.ask_for(
+                TrialFacts, act, pair.model.inputs, subject="a candidate", limits=self._limits
+            )
+        except ENDED as error:
+            return TrialOutcome(_ended(error.end, self.condition))  # type: ignore[attr-defined]  # each of ENDED has it
+        except (StepperError, RuntimeError):
+            return TrialOutcome(None)
+        finally:
+            for path in paths:
+                path.unlink()
+                path.with_suffix(".bin").unlink()
+        return TrialOutcome(facts.fault, facts.moves, tuple(arrays[: facts.expected]), tuple(arrays[facts.expected :]))
+
+    def observed(self, draft: DraftModel) -> ObservedRun:
+        """Return the values of a run of a model."""
+        path = self._written(draft)
+        try:
+            facts, arrays = self._worker.ask_for(
+                ObservedFacts,
+                ObserveValues(str(path), self.settings),
+                draft.inputs,
+                subject="the values of a candidate",
+                limits=self._limits,
+            )
+        except (StepperError, RuntimeError):
+            return ObservedRun({}, {})
+        found: tuple[dict[tuple[LayerAddress, int], Array], dict[tuple[LayerAddress, int], Array]] = ({}, {})
+        for key, array in zip(facts.keys, arrays, strict=True):
+            found[key.is_last][LayerAddress(key.scope, key.layer), key.output] = array
+        return ObservedRun(*found)
+
+    def _written(self, draft: DraftModel) -> Path:
+        files = ir_files(draft)
+        # Each has a name of its own: what is mapped into memory there must not change.
+        self._number = getattr(self, "_number", 0) + 1
+        path = Path(self._folder.name) / f"candidate{self._number}.xml"
+        path.write_bytes(files.xml)
+        path.with_suffix(".bin").write_bytes(files.weights)
+        return path
+
+    @staticmethod
+    def _key(pair: Pair) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        for draft in pair:
+            if draft is not None:
+                for part in ir_files(draft):
+                    digest.update(part)
+        for value in pair.model.inputs:
+            digest.update(f"{value.dtype}{value.shape}".encode())
+            digest.update(value.tobytes())
+        return digest.digest()
+
+
+def _ended(end: ProcessEnd | None, condition: FaultCondition) -> FoundFault | None:
+    """Return the fault where OpenVINO ended its process; the end of our own engine's is none."""
+    of_a_model = isinstance(condition, DisagreesWith) and condition.reference != "openvino"
+    if end is None or end.stage == STEPPING or end.kind is EndKind.MEMORY or of_a_model:
+        return None
+    what = f"{end.kind} {end.code} {end.stage}"
+    said = str(ProcessEnd(end.kind, "OpenVINO", end.stage, "the model", end.code, end.limit))
+    return FoundFault(FaultKind.ENDED, "OpenVINO", what, message=said)
