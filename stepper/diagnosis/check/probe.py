@@ -127,6 +127,8 @@ class Probe:
         self._looks: dict[int, int] = {}
         self.bodies: dict[tuple[int, int], BodyValues] = {}
         """By line and iteration, of the first run of each loop."""
+        self.slice_counts: dict[int, int] = {}
+        """How many slices the latest run of a loop had, by line, where it had any."""
 
     def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool] | None:
         """Look at some of the iterations of a loop's run."""
@@ -139,6 +141,8 @@ class Probe:
         if self._looks.setdefault(key, 0) >= _MOST_LOOKS:
             return None
         line = activation.operation.layer.line
+        if activation.slices:
+            self.slice_counts[line] = activation.slice_count
         length = self._lengths.get(activation.operation.layer.line, 0)
         step, end = max(length // _EDGE, 1), length - _EDGE
         sampled, always = meters

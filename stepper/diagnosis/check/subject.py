@@ -118,6 +118,11 @@ class RunSubject:
         probe = probe_run(machine, self.overview.loops, self.overview.seconds * _SLOWER + _LEAST)
         return (machine, probe) if machine.finished and machine.outputs is not None else None
 
+    @property
+    def outputs(self) -> tuple[Any, ...] | None:
+        """The outputs of the run; None where they are not known."""
+        return None if self._debugger is None else self._debugger.machine.outputs
+
     def loops(self) -> Iterator[RunOfLoop]:
         """Yield the last run of each loop that ran."""
         for facts in self.overview.loops:
@@ -158,7 +163,8 @@ def _another(value: Any) -> Array | None:
     if not isinstance(value, np.ndarray) or not value.size or value.dtype.kind != "f" or not np.isfinite(value).all():
         return None
     wide = value.astype(np.float64)
-    found: Array = (np.roll(wide.reshape(-1), 1).reshape(wide.shape) * 0.7 + wide * 0.2 + _SHIFT).astype(value.dtype)
+    other = np.roll(wide.reshape(-1), 1).reshape(wide.shape) * 0.7 + wide * 0.2 + _SHIFT
+    found: Array = np.array(other, value.dtype)
     found.flags.writeable = False
     return found
 

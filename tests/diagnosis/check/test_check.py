@@ -171,6 +171,8 @@ def test_a_gate_that_is_saturated_all_the_time_and_digits_that_cancel(tmp_path: 
     found = findings(gate(-100.0), tmp_path, xs)
     one = the_one(found, "gate-saturated")
     assert one.spot.layer is not None and one.spot.layer.name == "gate" and one.details["looked"] == 8
+    same = the_one(found, "output-ignores-inputs")
+    assert same.spot.layer is not None and same.spot.layer.name == "gate", "it is 0 for these, and for others"
     lost = the_one(found, "cancellation")
     assert lost.severity is Severity.NOTE and "Subtract 'left'" in sentence(lost)
     assert not findings(gate(0.5), tmp_path, xs)
@@ -191,6 +193,35 @@ def test_a_test_for_convergence_below_the_resolution(tmp_path: Path) -> None:
         net.result(end, "end")
         found = [one for one in findings(net, tmp_path) if one.rule == "tolerance-below-resolution"]
         assert len(found) == count, tolerance
+
+
+def test_a_state_that_vanishes(tmp_path: Path) -> None:
+    found = the_one(findings(recurrence("Multiply", 0.125, 40), tmp_path), "state-vanishes")
+    assert found.details["factor"] == "0.125" and found.details["first"] == "0.125"
+    assert not findings(recurrence("Multiply", 0.875, 40), tmp_path), "0.875**40 is 0.005"
+
+
+def test_a_last_slice_that_is_never_read(tmp_path: Path) -> None:
+    net = Graph()
+    xs, count, body = net.parameter("xs", dims=(5, 1)), net.parameter("count", "i64", ()), net.body()
+    x = body.parameter("x", dims=(1, 1))
+    (scan,) = net.loop("rows", body, count, True, [sliced(xs, x)], [joined(body.result(body.apply("Exp", x)))])
+    net.result(scan, "scan")
+    for trips, left in ((4, 1), (5, 0), (2, 0)):  # that several are left is mostly meant
+        found = findings(net, tmp_path, {"xs": np.ones((5, 1), np.float32), "count": np.int64(trips)})
+        assert [one.details["left"] for one in found if one.rule == "slices-unread"] == [left] * (left > 0)
+
+
+def test_pieces_that_grow(tmp_path: Path) -> None:
+    net = Graph()
+    start, body = net.constant([1.0]), net.body()
+    held = body.parameter("held", dims=(-1,))
+    longer = body.apply("Concat", held, body.constant([2.0]), dims=(-1,), axis=0, name="longer")
+    out = body.result(longer, "longer_out")
+    (scan,) = net.loop("grow", body, 4, True, [carried(start, held, out)], [joined(out)])
+    net.result(scan, "scan")
+    found = the_one(findings(net, tmp_path), "pieces-of-different-size")
+    assert "'longer_out'" in sentence(found)
 
 
 def test_an_error_of_the_run_is_a_finding(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from stepper.debug.overview.facts import Row
+from stepper.debug.overview.facts import Row, RowKind
 from stepper.diagnosis.check.hits import RunFinding, shown
 from stepper.diagnosis.check.places import place_of
 from stepper.diagnosis.check.repetition import repetition
@@ -17,6 +17,8 @@ from stepper.diagnosis.rule import Rule, SubjectKind, found_by
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 
 _LEAST: Final = 3
+_LEAST_SHRINKING: Final = 10
+_GONE: Final = 1e-12
 _RATIO: Final = 1.2
 _LARGE: Final = 1e3
 _ADDITIONS: Final = ("Add", "Subtract")
@@ -176,3 +178,90 @@ def _growth(history: ValueHistory) -> tuple[float, float, float, int] | None:
         return None
     above = np.flatnonzero(largest > _LARGE)
     return factor, float(magnitude[good][0]), float(magnitude[good][-1]), int(history.spans[above[0], 0])
+
+
+@found_by(
+    Rule(
+        "D307",
+        "state-vanishes",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="{parameter} shrinks by a factor of about {factor} in each iteration: {first} at first, {last} at last",
+        means="nothing of what it held is left: what was long ago has no effect, and its gradient none",
+        do="look at the largest eigenvalue of the recurrent weights, and at gates that are nearly closed",
+        source="the run itself",
+    )
+)
+def state_vanishes(run: RunSubject) -> Iterator[RunFinding]:
+    """Real states that shrink like a power of the iteration's number in the exponent, until nothing is left."""
+    for loop in run.loops():
+        for value in loop.carried():
+            found = _decay(value.history) if value.is_real and value.counter is None else None
+            if found is None or _is_asked(loop, value.row):
+                continue
+            factor, first, last = found
+            yield shown(
+                place_of(loop, value.row.inner, loop.activation.iterations - 1),
+                parameter=str(value.row.inner),
+                factor=f"{factor:.3g}",
+                first=f"{first:.3g}",
+                last=f"{last:.3g}",
+            )
+
+
+def _is_asked(loop: RunOfLoop, row: Row) -> bool:
+    """True if the condition of the loop reads a state: a remainder is to become small."""
+    subject = loop.subject
+    if subject is None or subject.condition_result is None:
+        return False
+    around = subject.ancestors(subject.given_to(subject.condition_result))
+    return row.inner.id in around or (row.producer is not None and row.producer.id in around)
+
+
+def _decay(history: ValueHistory) -> tuple[float, float, float] | None:
+    """Return factor, first and last magnitude of a state that shrinks along a straight line of its logarithm."""
+    if history.shape_changes or history.count < _LEAST_SHRINKING:
+        return None
+    numbers = history.numbers[0 if history.is_whole else KeptStatistic.RMS].astype(np.float64)
+    with np.errstate(all="ignore"):
+        magnitude = np.sqrt(np.square(numbers).mean(axis=1))
+    good = np.isfinite(magnitude) & (magnitude > 0)
+    if good.sum() < _LEAST_SHRINKING or not np.isfinite(magnitude).all():
+        return None
+    steps, logs = history.spans[good, 0].astype(np.float64), np.log(magnitude[good])
+    slope, offset = np.polyfit(steps, logs, 1)
+    spread = float(logs.max() - logs.min())
+    left = logs - (slope * steps + offset)
+    gone = magnitude[good][-1] < _GONE * magnitude[good].max()
+    if not gone or float(np.exp(slope)) > 1 / _RATIO or left.std() > 0.1 * max(spread, 1e-9):
+        return None
+    return float(np.exp(slope)), float(magnitude[good][0]), float(magnitude[-1])
+
+
+@found_by(
+    Rule(
+        "D308",
+        "pieces-of-different-size",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="the pieces of {result} change their shape: {shape} from iteration {iteration} on",
+        means="OpenVINO refuses to join them: each piece must be as long along the axis as the first",
+        do="give the value out as a last value, or join pieces of one size",
+        source="semantics 3.7",
+    )
+)
+def pieces_of_different_size(run: RunSubject) -> Iterator[RunFinding]:
+    """Concatenated outputs of pieces that grow or shrink along the axis."""
+    for loop in run.loops():
+        for row, history in zip(loop.facts.rows, loop.activation.values, strict=True):
+            if row.kind is not RowKind.CONCATENATED or row.appends or history is None or not history.shape_changes:
+                continue
+            change = history.shapes[-1] if history.shapes else None
+            if change is None or len({one.shape for one in history.shapes}) < 2:
+                continue
+            yield shown(
+                place_of(loop, row.inner, change.iteration),
+                result=row.inner,
+                shape=f"[{','.join(map(str, change.shape))}]",
+                iteration=change.iteration,
+            )

@@ -1,0 +1,159 @@
+"""Rules of what a result depends on: outputs that no input reaches, slices that are never read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from stepper.debug.overview.facts import RowKind
+from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
+from stepper.diagnosis.check.places import moment_address, place_of
+from stepper.diagnosis.check.probe import BodyValues, Probe
+from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.engine.loops import EndReason
+from stepper.engine.program import Operation
+from stepper.ir.model import Graph, Layer, layer_site
+
+_SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result")
+
+
+@found_by(
+    Rule(
+        "D405",
+        "output-ignores-inputs",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="output '{output}' is the same to the last bit on other inputs{where}",
+        means="what goes in does not reach it, though the graph leads there",
+        do="look at what is multiplied by 0, selected, clamped or saturated on the way",
+        source="one more run on other inputs",
+    )
+)
+def output_ignores_inputs(run: RunSubject) -> Iterator[RunFinding]:
+    """Real outputs that do not change when all real inputs do."""
+    outputs = run.outputs
+    if outputs is None or run.probe is None or run.elsewhere is None:
+        return
+    machine, other = run.elsewhere
+    assert machine.outputs is not None, "it has ended"
+    graph, results = run.model.graph, run.model.graph.results
+    for result, ours, theirs in zip(results, outputs, machine.outputs, strict=True):
+        if not _is_real(ours) or not _same(ours, theirs) or not _reads_a_real_input(graph, result):
+            continue
+        found = _where(run, run.probe, other)
+        if found is None and _is_count(ours):
+            continue
+        name = result.name
+        if found is None:
+            source = graph.sources[result.id][0]
+            maker = result if source is None else graph.by_id[source.layer]
+            site = layer_site(maker, str(run.model.path))
+            loop = site if maker.is_loop else None
+            place = RunPlace(site, (), (), moment_address(maker.name, ()), 1, loop)
+            yield shown(place, Severity.NOTE, output=name, where="")  # it may be chosen so
+            continue
+        loop_run, operation, iteration = found
+        assert loop_run.subject is not None
+        site = loop_run.subject.site(operation.layer)
+        where = f"; {site} gives the same whatever comes in"
+        yield shown(place_of(loop_run, site, iteration), output=name, where=where)
+        return
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f" and np.asarray(value).size > 0
+
+
+def _is_count(value: Any) -> bool:
+    """True for whole numbers, which mostly count or choose."""
+    return bool((np.asarray(value) == np.floor(value)).all())
+
+
+def _same(one: Any, other: Any) -> bool:
+    first, second = np.asarray(one), np.asarray(other)
+    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=first.dtype.kind == "f"))
+
+
+def _reads_a_real_input(graph: Graph, result: Layer) -> bool:
+    seen, waiting = set[int](), [result.id]
+    while waiting:
+        key = waiting.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        layer = graph.by_id[key]
+        kind = layer.outputs[0].element_type if layer.type == "Parameter" else None
+        if kind is not None and kind.dtype.kind == "f":
+            return True
+        waiting += [one.layer for one in graph.sources.get(key, ()) if one is not None]
+    return False
+
+
+def _where(run: RunSubject, one: Probe, other: Probe) -> tuple[RunOfLoop, Operation, int] | None:
+    """Return the first operation of a body that gives the same of what differs, in the last iteration seen of both."""
+    for loop in run.loops():
+        line = loop.facts.layer.line
+        common = sorted(iteration for at, iteration in one.bodies if at == line and (at, iteration) in other.bodies)
+        if not common or loop.subject is None:
+            continue
+        ours, theirs = one.bodies[line, common[-1]], other.bodies[line, common[-1]]
+        found = _first_same(ours, theirs)
+        if found is not None:
+            return loop, found, common[-1]
+    return None
+
+
+def _first_same(ours: BodyValues, theirs: BodyValues) -> Operation | None:
+    if ours.program.slots != theirs.program.slots:
+        return None
+    for one in ours.program.operations:
+        results = [(ours.values[slot], theirs.values[slot]) for slot in one.outputs]
+        if one.layer.type in _SHAPING or not all(_is_real(value) for value, _ in results):
+            continue
+        if not all(_same(*pair) for pair in results):
+            continue
+        if any(not _same(ours.values[slot], theirs.values[slot]) for slot in one.inputs):
+            return one
+    return None
+
+
+@found_by(
+    Rule(
+        "D309",
+        "slices-unread",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="the loop ended after {iterations} iterations by its {reason}, and its input {parameter} has {slices} "
+        "slices: the last {left} were never read",
+        means="the loop ends before its input does: one iteration too few, if it was meant to cover it",
+        do="look at what the count is computed from",
+        source="semantics 3.9",
+    )
+)
+def slices_unread(run: RunSubject) -> Iterator[RunFinding]:
+    """Loops whose count, computed or compared, is one below the number of slices; a note for more."""
+    for loop in run.loops():
+        probe, ending, subject = run.probe, loop.activation.ending, loop.subject
+        if probe is None or ending is None or subject is None or subject.trip_count is not None:
+            continue
+        slices = probe.slice_counts.get(loop.facts.layer.line)
+        row = next((row for row in loop.facts.rows if row.kind is RowKind.SLICE), None)
+        left = 0 if slices is None else slices - loop.activation.iterations
+        if row is None or slices is None or left != 1:
+            continue
+        limit = loop.activation.condition_limit
+        by_count = limit is not None and limit.iterations == loop.activation.iterations
+        if ending.reason is EndReason.TRIP_COUNT or by_count:
+            reason = "trip count" if ending.reason is EndReason.TRIP_COUNT else "condition, which counts"
+            yield shown(
+                place_of(loop, row.inner, loop.activation.iterations - 1),
+                iterations=loop.activation.iterations,
+                reason=reason,
+                parameter=row.inner,
+                slices=slices,
+                left=left,
+            )
