@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 from itertools import pairwise
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
 from textual import events
@@ -32,6 +32,9 @@ from tui.screens.graph.places import holds, moved, side_of
 from tui.screens.graph.viewport import Viewport
 from tui.state import State
 from tui.theme import GLYPHS, in_ascii
+
+if TYPE_CHECKING:
+    from stepper.debug.inspection.frame_views import FrameView
 
 _CALM: Final = 0.5
 """Seconds without a change before the map of a large body is made, which keys would wait for."""
@@ -105,7 +108,8 @@ class BodyGraph(Pane):
         state, place = self.state, self._inside
         if place is not None and (place.path[0][0] != self._cursor or not holds(drawing, place)):
             self._inside = None
-        self._scene = Scene(program, state.frame, state.history, state.frame is None, state.breaks_at)
+        frame = self._frame
+        self._scene = Scene(program, frame, state.history, frame is None, state.breaks_at)
         lit = self._lit(drawing)
         return Painter(
             self._scene, drawing, indices, self._painted_rows, self._cursor, lit, self._inner_scene, self._inside
@@ -113,7 +117,7 @@ class BodyGraph(Pane):
 
     def _inner_scene(self, program: Program, key: int) -> Scene:
         """Return what is known of a body inside of a box: its values, if it runs just now."""
-        frame, frames = self.state.frame, self.state.frames[self.state.depth + 1 :]
+        frame, frames = self._frame, self.state.frames[self.state.depth + 1 :]
         inside = next((one for one in frames if one.program is program), None)
         index = None if self._indices is None else self._indices.chosen(key)
         has_run = frame is None or (index is not None and frame.is_done(index))
@@ -137,15 +141,20 @@ class BodyGraph(Pane):
         key = None if layer is None else drawing.graph.box_of.get(layer)
         return None if self.state.selected is None or key is None else drawing.way_to(key)
 
+    @property
+    def _frame(self) -> FrameView | None:
+        """The frame that is looked at."""
+        return self.state.frame
+
     def _program(self) -> Program | None:
         """Return the graph of the frame that is looked at; at the end of the run the model's own."""
-        if self.state.frame is not None:
-            return self.state.frame.program
+        if self._frame is not None:
+            return self._frame.program
         return None if self.state.view is None else self.host.driver.compiled.main
 
     def _layer(self) -> int | None:
         """Return the selected operation, by its layer's id."""
-        frame, cursor = self.state.frame, self.state.cursor
+        frame, cursor = self._frame, self.state.cursor
         return None if frame is None or cursor is None else frame.layers[cursor].id
 
     @property

@@ -266,7 +266,8 @@ class Page:
             drawn = self._pictures.of(shown, line, 1, self._wishes, self._palette, label)
             row += row_of(laid(drawn.lines[0], self._area))
         ending: Row = [("  ", ""), *words.count_of(card.facts, is_running=self._sight.is_running), ("  ", "")]
-        ending += self._found(card)[1:] or words.found_in(card) or words.ended_in_short(card)
+        born, found = words.found_in(card), self._found(card)
+        ending += [*born, *(found if born else found[1:])] or words.ended_in_short(card)
         room = self._width - width_of(row)
         if room < 20:  # without a column for it, words stand over the end of the picture
             ending = shortened(ending, self._width // 2)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import WeakKeyDictionary
@@ -44,7 +45,7 @@ from tui.screens.overview.row_pictures import RowPictures
 from tui.worker.requests import GoOnWithOverview, ShowOverview
 
 if TYPE_CHECKING:
-    from stepper.engine.program import CompiledModel
+    from stepper.engine.program import CompiledModel, Program
     from tui.screens.overview.beside_a import BesideA
     from tui.screens.overview.cards import Card, Line, RowKey
     from tui.state import State
@@ -70,8 +71,12 @@ class OverviewPane(Pane):
         "The moment of the debugger stays where it is until Enter goes to the cursor's."
     )
 
-    def __init__(self, host: Host, *, id: str | None = None) -> None:
+    def __init__(self, host: Host, share: Callable[[], None], *, id: str | None = None) -> None:
         super().__init__(host, id=id)
+        self._share = share
+        self.needed = sys.maxsize
+        """Lines that everything takes, as tall as the rows may be."""
+        self._shared: tuple[int, Program | None] = sys.maxsize, None
         self.overview: Overview | None = None
         self._cards: list[Card] = []
         self._compiled: CompiledModel | None = None
@@ -435,12 +440,28 @@ class OverviewPane(Pane):
             selected = detail(sight, self._cards, self._wishes, width, follows=self._follows)
         bottom = [*found, *rule, *selected]
         space = height - len(top) - len(bottom)
+        self._share_room(len(top) + page.count + len(outputs) + len(bottom))
         first = self._scrolled(page, len(outputs), space)
         visible = page.lines(first, space)
         visible += [PageLine(row) for row in outputs][: space - len(visible)]
         visible += [PageLine([])] * (space - len(visible))
         self._visible = [*(PageLine(row) for row in top), *visible, *(PageLine(row) for row in bottom)][:height]
         return [one.row for one in self._visible]
+
+    def _share_room(self, needed: int) -> None:
+        """Have what lies blank used for the body of the loop of the cursor, where that changes."""
+        self.needed, known = needed, self._shared
+        self._shared = needed, self.program
+        if self._shared != known:
+            self.call_after_refresh(self._share)
+
+    @property
+    def program(self) -> Program | None:
+        """The body of the loop of the cursor; None where there is none, and while the run goes on."""
+        at, cards, overview = self._at, self._cards, self.overview
+        if overview is None or overview.state in (RunState.RUNNING, RunState.NOT_RUN) or at.card >= len(cards):
+            return None
+        return cards[at.card].program
 
     def _beside_a(self) -> BesideA | None:
         """Return A beside the run, where there is one."""

@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from textual.app import ComposeResult
 
 from stepper.debug.overview.facts import Overview, RunState
 from tui.screens.base import DebugScreen
 from tui.screens.overview.pane import OverviewPane
 
+if TYPE_CHECKING:
+    from tui.screens.overview.loop_body import LoopBody
+
+_LEAST: Final = 9
+_LEAST_WIDTH: Final = 110
+"""Lines and columns from which on a body is drawn below the cards."""
+
 
 class OverviewScreen(DebugScreen):
     """The loops of the run as cards."""
 
     view_name = "overview"
+    _loop_body: LoopBody | None = None
 
     def body(self) -> ComposeResult:
         """Yield the one pane."""
-        yield OverviewPane(self.host, id="overview")
+        yield OverviewPane(self.host, self._share_room, id="overview")
+
+    def _share_room(self) -> None:
+        """Draw the body of the loop of the cursor where nothing else stands."""
+        if not self.is_ready or self.maximized is not None:
+            return
+        pane, content = self.pane, self.query_one("#content")
+        room, shown = content.size.height - pane.needed - 1, self._loop_body
+        program = pane.program
+        if program is None or room < _LEAST or content.size.width < _LEAST_WIDTH or not program.operations:
+            if shown is not None:
+                shown.display = False
+            return
+        if shown is None:
+            from tui.screens.overview.loop_body import LoopBody  # the first picture has no such room
+
+            shown = self._loop_body = LoopBody(self.host, lambda: pane.program, id="loop-body")
+            self.adopt(shown, content)
+        shown.styles.height, shown.display = room, True
+        shown.update(self.host.state)
 
     @property
     def pane(self) -> OverviewPane:

@@ -547,3 +547,31 @@ def test_a_value_that_settles_has_its_changes_and_one_that_grows_what_it_grows_b
 
     values = (np.array([1, -8, 2, 4], np.float32), np.array([3, 5, 7], np.int64))
     drive(debugger_of(tmp_path, net, *values), script, size=(160, 48))
+
+
+def test_what_lies_blank_shows_the_body_of_the_loop_of_the_cursor() -> None:
+    """Every operation of the file's body is named, by Tab of the other loop; a low terminal has no room for one."""
+
+    def names(driven: Driven, loop: str) -> set[str]:
+        layer = next(one for _path, graph in driven.app.driver.compiled.model.graphs() for one in graph.layers
+                     if one.name == loop)  # fmt: skip
+        return {one.name for one in layer.bodies[0].graph.layers if one.type not in ("Parameter", "Result", "Constant")}
+
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        await driven.filled()
+        shown = driven.text("loop-body")
+        assert "body of passes" in shown and all(name in shown for name in names(driven, "passes"))
+        assert pane.size.height == pane.needed, "the cards have what they need"
+        await driven.press("tab")
+        await driven.filled()
+        assert "body of pairs_of_neighbours" in driven.text("loop-body")
+
+    drive("nested_loop", script, size=(200, 60))
+
+    async def low(driven: Driven) -> None:
+        await opened(driven)
+        await driven.filled()
+        assert not driven.app.screen.query("#loop-body")
+
+    drive("nested_loop", low, size=(120, 40))

@@ -1,0 +1,49 @@
+"""Below the cards, where they leave room: the graph of the body that the cursor is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual import events
+
+from stepper.engine.program import Program
+from tui.paint.links import LinkedValue
+from tui.paint.pane import Host
+from tui.screens.graph.pane import BodyGraph
+from tui.state import State
+
+if TYPE_CHECKING:
+    from stepper.debug.inspection.frame_views import FrameView
+
+
+class LoopBody(BodyGraph, can_focus=False):
+    """The graph of a body, at no moment; two clicks on an operation go to where it runs first."""
+
+    DEFAULT_CSS = "LoopBody { height: 12; margin-top: 1; }"
+
+    def __init__(self, host: Host, chosen: Callable[[], Program | None], *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self._chosen = chosen
+
+    @property
+    def _frame(self) -> FrameView | None:
+        return None
+
+    def _program(self) -> Program | None:
+        return self._chosen()
+
+    def update(self, state: State) -> None:
+        """Another body."""
+        program = self._chosen()
+        self.title = "body" if program is None or not program.path else f"body of {program.path[-1].name}"
+        super().update(state)
+
+    def on_click(self, event: events.Click) -> None:
+        """Two clicks on a box go to its operation."""
+        program, place = self._program(), self._place_at(event.x - self.gutter.left, event.y - 1)
+        if event.chain != 2 or program is None or place is None or place.path:
+            return
+        layer = program.graph.by_id[place.key]
+        if layer.outputs:
+            self.post_line(f"goto {LinkedValue(program, layer).address(self.host.driver.compiled)}")
