@@ -23,6 +23,7 @@ from stepper.engine.rules import Rules
 from stepper.errors import KernelError
 from stepper.ir.model import Body, Graph, InputMapping, Layer, Slicing, parameter_shape, parameter_type
 from stepper.ir.xml import EXECUTION_CONDITION
+from stepper.ops.families import FAMILIES
 
 Note = Callable[[str], None]
 
@@ -119,13 +120,12 @@ def _rigid(
     return tuple(entry for entry in merged if entry.result not in relaxed and is_rigid(entry))
 
 
-_NEVER_LARGER_TYPES: Final = (
-    "Add Subtract Multiply Divide Maximum Minimum Power Mod FloorMod Abs Negative Sqrt Exp Log Tanh Sigmoid Relu "
-    "Floor Ceiling Sign Convert Select Equal NotEqual Less LessEqual Greater GreaterEqual LogicalAnd LogicalOr "
-    "LogicalNot ReduceSum ReduceMax ReduceMin ReduceMean Reshape Squeeze Unsqueeze Transpose LSTMCell GRUCell "
-    "RNNCell"
+_NEVER_LARGER_FAMILIES: Final = (
+    "elementwise comparison bitwise unary error_function activation reduction normalization convert quantize recurrent"
 )
-_NEVER_LARGER: Final = frozenset(_NEVER_LARGER_TYPES.split())
+_NEVER_LARGER: Final = frozenset(["Reshape", "Squeeze", "Unsqueeze", "Transpose"]).union(
+    *(FAMILIES[name].split() for name in _NEVER_LARGER_FAMILIES.split())
+)
 """Operations that, again and again, cannot make a tensor grow without bound."""
 
 

@@ -251,6 +251,17 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
         found: Array = part[0] if len(part) == 1 else strongest(part)
         return found
 
+    def over_each(self, ranges: Sequence[tuple[int, int]], statistic: KeptStatistic) -> list[Array | None]:
+        """Return `over` for each of many ranges."""
+        firsts, lasts = np.array(ranges, np.int64).reshape(-1, 2).T
+        begins = np.searchsorted(self.spans[:, 1], firsts, side="right").tolist()
+        ends = np.searchsorted(self.spans[:, 0], lasts, side="left").tolist()
+        numbers = self.numbers[0 if self.is_whole else statistic]
+        return [
+            None if begin >= end else numbers[begin] if end - begin == 1 else strongest(numbers[begin:end])
+            for begin, end in zip(begins, ends, strict=True)
+        ]
+
 
 def strongest(numbers: Array, axis: int = 0) -> Array:
     """Return the number of the largest magnitude along an axis, NaN before all others, of two the positive one."""

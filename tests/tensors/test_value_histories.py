@@ -156,6 +156,8 @@ def test_numbers_over_a_range_of_iterations() -> None:
     assert found.over(3, 4) is not None and found.over(3, 4) == 3
     assert found.over(0, 100) == 99 and found.over(2, 6) == 5
     assert found.over(100, 200) is None
+    several = found.over_each([(3, 4), (0, 100), (2, 6), (100, 200)], KeptStatistic.LARGEST)
+    assert [None if one is None else float(one[0]) for one in several] == [3, 99, 5, None]
     inside = found.over(40, 41)
     assert inside is not None and 40 <= inside[0] < 100 - SMALL.edge, "of the bin that it is in"
 

@@ -68,7 +68,7 @@ def column(history: ValueHistory, first: int, last: int, way: str) -> Array | No
 def columns_on(history: ValueHistory, axis: Axis, way: str) -> list[Array | None]:
     """Return the numbers in each slot; None where none is known."""
     if any(slot.is_bin for slot in axis.slots):
-        return [column(history, slot.first, slot.last, way) for slot in axis.slots]
+        return history.over_each([(slot.first, slot.last) for slot in axis.slots], _STATISTICS[way])
     firsts = np.array([slot.first for slot in axis.slots], np.int64)
     if not len(firsts):
         return []
@@ -230,16 +230,16 @@ def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> lis
     lines: list[list[Strip]] = [[] for _ in range(height)]
     bad = first_bad(history)
     top = height * 8 - 2
-    for slot, numbers in zip(axis.slots, columns_on(history, axis, "largest"), strict=True):
-        if numbers is None:
-            continue
-        value = float(numbers[0])
+    columns = zip(axis.slots, columns_on(history, axis, "largest"), strict=True)
+    known = [(slot, float(numbers[0])) for slot, numbers in columns if numbers is not None]
+    tall = heights(np.array([value for _, value in known]), scale).tolist()
+    for (slot, value), part in zip(known, tall, strict=True):
         width = slot.width - (slot.width >= 3)
         if not math.isfinite(value):
             is_first = bad is not None and slot.first <= bad < slot.last
             lines[-1].append((slot.start, "N" if math.isnan(value) else "I", "badbg" if is_first else "bad"))
             continue
-        level = 1 + round(float(heights(np.array([value]), scale)[0]) * (top - 1))
+        level = 1 + round(part * (top - 1))
         for y in range(height):
             eighths = max(0, min(level - 8 * (height - 1 - y), 8))
             if eighths:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from tui.state import State
     from tui.worker.driver import Driver
 
-_SHARE: Final = 40
+_SHARE: Final = 80
 """A picture of a run under way is drawn again after so many times as long as the last one took."""
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stepper.tensors.pictures import Form, ScaleKind
 from tui.paint.rows import number
 from tui.pictures.axis import ENTERED, Axis, Slot
-from tui.pictures.drawing import WAYS, RowPicture, Strip, column, truth, unit_text
+from tui.pictures.drawing import WAYS, RowPicture, Strip, column, columns_on, truth, unit_text
 from tui.screens.overview.cards import Card, Line, LinePart, is_true_over
 from tui.theme import GLYPHS
 
@@ -130,12 +130,12 @@ def growth_text(numbers: Array) -> str:
 
 def _mark_stills(lines: list[list[Strip]], history: ValueHistory, axis: Axis) -> None:
     """Write where nothing changed, not one bit's worth."""
-    for slot in axis.slots:
-        numbers = column(history, slot.first, slot.last, "largest")
-        if numbers is not None and numbers[0] == 0:
-            for line in lines:
-                line[:] = [strip for strip in line if strip[0] != slot.start]
-            lines[-1].append((slot.start, "=" * (slot.width - (slot.width >= 3)), "dim"))
+    columns = zip(axis.slots, columns_on(history, axis, "largest"), strict=True)
+    still = [slot for slot, numbers in columns if numbers is not None and numbers[0] == 0]
+    starts = {slot.start for slot in still}
+    for line in lines if still else ():
+        line[:] = [strip for strip in line if strip[0] not in starts]
+    lines[-1] += [(slot.start, "=" * (slot.width - (slot.width >= 3)), "dim") for slot in still]
 
 
 def _write_places(
