@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Chain, LinkKind
@@ -32,9 +33,9 @@ from stepper.debug.story.places import EndedLoop, decided_by, ended_loop, spot_o
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
-from stepper.errors import Paused
+from stepper.errors import Paused, UsageError
 from stepper.ir.model import layer_site
-from stepper.query.address_syntax import Address
+from stepper.query.address_syntax import Address, exact_name
 
 MOST_ELEMENTS: Final = 20_000
 """Elements of a source that are listed."""
@@ -47,14 +48,15 @@ _KINDS: Final = {
 }
 
 
-def provenance(timeline: Timeline, question: str | Address | WhyQuestion, *, tries: bool = True) -> Provenance:
+def provenance(timeline: Timeline, question: str | Address, *, tries: bool = True) -> Provenance:
     """Return why a value, a shape or the end of a loop is what it is, and what it depends on. The present stays.
 
     Without an index it is the first element that is NaN, else infinite, else the first. `tries`: elements of inputs are
     tried by running the model again. A pause ends it early: what was found by then is returned, and `stopped` says so.
     Raise UsageError for what has no value.
     """
-    asked = question if isinstance(question, WhyQuestion) else question_of(question, timeline.machine.compiled)
+    machine = timeline.machine
+    asked = question_of(question, machine.compiled, in_main=len(machine.stack) < 2)
     with closing(EarlierFrames(timeline, wants_all=True)) as frames:
         return _Answering(timeline, frames, asked, tries=tries).answer()
 
@@ -64,8 +66,9 @@ def chain_at(timeline: Timeline, address: str | Address, *, farthest: int = FART
 
     Raise UsageError for what has no value.
     """
-    question = question_of(address, timeline.machine.compiled)
-    assert question.address is not None
+    question = question_of(address, timeline.machine.compiled, in_main=len(timeline.machine.stack) < 2)
+    if question.address is None:
+        raise UsageError(f"'{address}' is no address of a value")
     with closing(EarlierFrames(timeline)) as frames:
         spot, _ = spot_of(frames, timeline.machine.compiled, question.address)
         return chain_of(frames, timeline, spot, farthest=farthest)
@@ -126,11 +129,11 @@ class _Answering:
         )
 
     def _address(self, asked: Address, spot: ValueSpot) -> Address:
-        from msgspec.structs import replace
-
         iterations = next((number for _, number in reversed(spot.seat) if number is not None), None)
         named = asked.iterations if isinstance(asked.iterations, int) and asked.iterations >= 0 else iterations
         index = () if self._question.kind is QuestionKind.SHAPE else spot.element or ()
+        if self._question.output:
+            asked = replace(asked, levels=(), operation=exact_name(self._question.output))
         return replace(asked, iterations=named, index=index)
 
     def _of_end(self, ended: EndedLoop) -> Provenance:

@@ -13,13 +13,15 @@ import re
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.arguments import text as text_of
 from stepper.debug.provenance.facts import QuestionKind
 from stepper.engine.program import CompiledModel, LoopPlan
+from stepper.engine.run import output_names
 from stepper.errors import UsageError
-from stepper.query.address_resolution import layer_address, resolve
-from stepper.query.address_syntax import Address, Level, parse_address
+from stepper.query.address_resolution import MAIN, layer_address, resolve
+from stepper.query.address_syntax import Address, Level, Name, NameKind, parse_address
 
 _SHAPE: Final = re.compile(r"(?:the |this )?shape of (?P<of>.+)|shape\((?P<called>.+)\)")
 _CONDITION: Final = re.compile(r"(?:the )?condition(?: of (?P<loop>[^@]+))?(?:@(?P<at>-?\d{1,18}))?")
@@ -31,16 +33,36 @@ class WhyQuestion(Struct, frozen=True):
     """A question: why the element, or the shape, of the value at an `address`; or why the loop of a name ended.
 
     `loop` is its name (empty: the one around the present, else the last); `iterations` how many it is said to have run.
+    `output` is the name of the model's output that an address means.
     """
 
     kind: QuestionKind
     address: Address | None = None
     loop: str = ""
     iterations: int | None = None
+    output: str = ""
 
 
-def question_of(text: str | Address, compiled: CompiledModel) -> WhyQuestion:
-    """Return the question that a text asks. AddressError or UsageError for one that asks nothing."""
+def question_of(text: str | Address, compiled: CompiledModel, *, in_main: bool = False) -> WhyQuestion:
+    """Return the question that a text asks. AddressError or UsageError for one that asks nothing.
+
+    `in_main`: the run stands in the model's own graph, where the name of an output means that before anything else.
+    """
+    question = _question(text, compiled)
+    address = question.address
+    if not in_main or address is None or address.operation is None:
+        return question
+    if address.levels or address.port is not None or address.iterations is not None:
+        return question
+    name = address.operation.text
+    results = dict(zip(output_names(compiled.model), compiled.model.graph.results, strict=True))
+    if name not in results or address.operation.kind not in (NameKind.PLAIN, NameKind.QUOTED):
+        return question
+    by_id, main = Name(NameKind.ID, str(results[name].id)), Level(Name(NameKind.PLAIN, MAIN))
+    return replace(question, address=replace(address, levels=(main,), operation=by_id), output=name)
+
+
+def _question(text: str | Address, compiled: CompiledModel) -> WhyQuestion:
     if isinstance(text, Address):
         return WhyQuestion(QuestionKind.VALUE, text)
     said = " ".join(text_of("address", text, "a str or an Address").split())

@@ -83,9 +83,17 @@ class _OperationRun(NamedTuple):
 
 
 def dependences(
-    operation: Operation, values: Sequence[Value | None], results: Sequence[Value], output: int, mask: Array
+    operation: Operation,
+    values: Sequence[Value | None],
+    results: Sequence[Value],
+    output: int,
+    mask: Array,
+    most_runs: int = MOST_RUNS,
 ) -> Dependences:
-    """Return on what the elements of an output depend that are True in the mask, given what in- and outputs hold."""
+    """Return on what the elements of an output depend that are True in the mask, given what in- and outputs hold.
+
+    Where there is no rule the kernel runs again, at most so often.
+    """
     arrays = tuple(None if value is None else np.asarray(value) for value in values)
     asked = _OperationRun(operation, arrays, tuple(np.asarray(one) for one in results), output, mask)
     is_kernel = operation.kind is OpKind.KERNEL
@@ -100,9 +108,10 @@ def dependences(
             runs = int(asked.type in _MOVES)
             return Dependences([one for one in found if one.mask.any()], Method.RULE, runs)
     size = sum(0 if one is None else one.size for one in arrays)
-    if not is_kernel or operation.function is None or operation.computed_by or size > _LARGEST_RUN:
+    is_known = is_kernel and operation.function is not None and not operation.computed_by
+    if not is_known or size > _LARGEST_RUN or not most_runs:
         return Dependences(asked.whole(*range(len(arrays)), is_index=False), Method.WHOLE)
-    return _perturbed(asked)
+    return _perturbed(asked, min(most_runs, MOST_RUNS))
 
 
 # --- element by element ---------------------------------------------------------------------------------------------
@@ -286,6 +295,37 @@ def _gru_or_rnn(asked: _OperationRun) -> list[Dependence]:
     return [*found, *asked.whole(*range(2, len(asked.values)), is_index=False)]
 
 
+def _sequence(asked: _OperationRun) -> list[Dependence] | None:
+    """An element of a state depends on its row of the input, up to its step if it goes forward, and on the weights."""
+    data, initial, mask = asked.value(0), 2 if asked.type == "LSTMSequence" else 1, asked.mask
+    if mask.ndim not in (3, 4) or len(asked.values) < initial + 5:
+        return None
+    rows, directions = _any(mask, (1, *range(2, mask.ndim))), _any(mask, (0, *range(2, mask.ndim)))
+    found = np.broadcast_to(rows[:, None, None], data.shape).copy()
+    if mask.ndim == 4 and asked.attribute("direction", "forward") == "forward":
+        steps = _any(mask, (1, 3))
+        found &= np.flip(np.logical_or.accumulate(np.flip(steps, 1), axis=1), 1)[:, :, None]
+    states = [
+        Dependence(k, np.broadcast_to((rows[:, None] & directions)[:, :, None], asked.value(k).shape).copy())
+        for k in range(1, initial + 1)
+    ]
+    weights = [
+        Dependence(k, np.broadcast_to(directions.reshape(-1, *[1] * (asked.value(k).ndim - 1)), asked.value(k).shape))
+        for k in range(initial + 2, initial + 5)
+    ]
+    return [Dependence(0, found), *states, *asked.whole(initial + 1), *weights]
+
+
+def _by_group(asked: _OperationRun) -> list[Dependence]:
+    """Of GroupNormalization: all of the groups of channels, and the scale and bias of each channel."""
+    data, mask = asked.value(0), asked.mask
+    groups = int(asked.attribute("num_groups", "1"))
+    split = mask.reshape(data.shape[0], groups, -1)
+    found = np.broadcast_to(_any(split, (2,), keepdims=True), split.shape).reshape(data.shape)
+    channels = _any(mask, tuple(axis for axis in range(data.ndim) if axis != 1))
+    return [Dependence(0, found), Dependence(1, channels), Dependence(2, channels)]
+
+
 def _shape_alone(_asked: _OperationRun) -> list[Dependence]:
     """No element matters: what is computed is of the shape."""
     return []
@@ -357,6 +397,34 @@ def _convolution(asked: _OperationRun) -> list[Dependence]:
     return [Dependence(0, found), Dependence(1, np.broadcast_to(wide, filters.shape).copy())]
 
 
+def _convolution_backwards(asked: _OperationRun) -> list[Dependence] | None:
+    """An element depends on what is spread to it, in all channels, and on the filters of its channel."""
+    data, filters, mask = asked.value(0), asked.value(1), asked.mask
+    spatial, kernel = data.shape[2:], filters.shape[2:]
+    count = len(spatial)
+    if asked.attribute("auto_pad", "explicit").lower() not in ("explicit", "valid") or len(asked.values) > 2:
+        return None
+    strides, dilations = (_numbers(asked.attribute(name), count, 1) for name in ("strides", "dilations"))
+    begins = _numbers(asked.attribute("pads_begin"), count, 0)
+    reached = _any(mask, (1,), keepdims=True)
+    found = np.zeros((data.shape[0], 1, *spatial), bool)
+    for offset in np.ndindex(*kernel):
+        source, target = [], []
+        for axis, place in enumerate(offset):
+            at = np.arange(spatial[axis])
+            out = at * strides[axis] + place * dilations[axis] - begins[axis]
+            inside = (out >= 0) & (out < mask.shape[2 + axis])
+            source.append(out[inside])
+            target.append(at[inside])
+        heads = (np.arange(data.shape[0]), np.arange(1))
+        found[np.ix_(*heads, *target)] |= reached[np.ix_(*heads, *source)]
+    channels = _any(mask, (0, *range(2, mask.ndim))).reshape(1, -1, *[1] * count)
+    return [
+        Dependence(0, np.broadcast_to(found, data.shape).copy()),
+        Dependence(1, np.broadcast_to(channels, filters.shape).copy()),
+    ]
+
+
 def _pooling(asked: _OperationRun) -> list[Dependence]:
     return [Dependence(0, _windows(asked, asked.mask, _numbers(asked.attribute("kernel"), 0, 1)))]
 
@@ -422,6 +490,20 @@ def _moved(asked: _OperationRun) -> list[Dependence] | None:
     return [*parts, *(part for k in others for part in _index_part(asked, k))]
 
 
+def _resized(asked: _OperationRun) -> list[Dependence] | None:
+    """Of an Interpolate that takes the nearest element; labels are numbers that f32 holds."""
+    data, function = asked.value(0), asked.operation.function
+    if asked.attribute("mode") != "nearest" or data.size >= 2**24 or function is None:
+        return None
+    labels = np.arange(1, data.size + 1, dtype=np.float32).reshape(data.shape)
+    moved = np.asarray(function(labels, *asked.values[1:]))
+    if moved.shape != asked.mask.shape:
+        return None
+    found = np.zeros(data.size + 1, bool)
+    found[moved[asked.mask].astype(np.int64)] = True
+    return [Dependence(0, found[1:].reshape(data.shape)), *asked.whole(*range(1, len(asked.values)))]
+
+
 def _index_part(asked: _OperationRun, index: int) -> list[Dependence]:
     """Return the elements of an index input that say where the elements of the mask are from; else the whole."""
     value, kind, mask = asked.value(index), asked.type, asked.mask
@@ -441,8 +523,8 @@ def _index_part(asked: _OperationRun, index: int) -> list[Dependence]:
 # --- by perturbation ------------------------------------------------------------------------------------------------
 
 
-def _perturbed(asked: _OperationRun) -> Dependences:
-    runner = _Perturbation(asked)
+def _perturbed(asked: _OperationRun, most: int) -> Dependences:
+    runner = _Perturbation(asked, most)
     found = [Dependence(index, runner.elements(index)) for index, value in enumerate(asked.values) if value is not None]
     return Dependences([one for one in found if one.mask.any()], Method.PERTURBED, runner.runs)
 
@@ -474,8 +556,8 @@ def _put(flat: Array, places: Array, new: Array) -> Array:
 class _Perturbation:
     """Kernel runs with changed elements of inputs."""
 
-    def __init__(self, asked: _OperationRun) -> None:
-        self._asked, self.runs = asked, 0
+    def __init__(self, asked: _OperationRun, most: int) -> None:
+        self._asked, self._most, self.runs = asked, most, 0
         self._base = asked.results[asked.output][asked.mask]
 
     def elements(self, index: int) -> Array:
@@ -487,7 +569,7 @@ class _Perturbation:
             group = groups.pop()
             if not group.size:
                 continue
-            if self.runs >= MOST_RUNS:
+            if self.runs >= self._most:
                 found[group] = True
             elif self._matters(index, group):
                 if group.size == 1:
@@ -577,6 +659,10 @@ _RULES: Final[dict[str, Rule]] = {
     "RNNCell": _gru_or_rnn,
     **dict.fromkeys(("Convolution", "GroupConvolution"), _convolution),
     **dict.fromkeys(("AvgPool", "MaxPool"), _pooling),
+    **dict.fromkeys(("LSTMSequence", "GRUSequence", "RNNSequence"), _sequence),
+    "ConvolutionBackpropData": _convolution_backwards,
+    "GroupNormalization": _by_group,
+    "Interpolate": _resized,
     "ShapeOf": _shape_alone,
     "Bucketize": _bucket,
     "OneHot": _one_hot,

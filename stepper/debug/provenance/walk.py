@@ -41,6 +41,9 @@ class Strength(IntEnum):
 Levels = Array
 """A `Strength` for each element, as uint8."""
 _MOST_SINGLE: Final = 64
+_MOST_RUNS: Final = 20_000
+"""Kernel runs for operations without a rule, one with large tensors counting for several; then whole tensors matter."""
+_ELEMENTS_OF_A_RUN: Final = 2_000
 
 
 class SourceKind(IntEnum):
@@ -128,6 +131,7 @@ class BackwardSlicer:
         self._edits = [edit for edit in edits if isinstance(edit, ValueEdit | ConstantEdit)]
         self._control_edits = [edit for edit in edits if isinstance(edit, TripCountEdit | ConditionEdit)]
         self._trail = Trail()
+        self._spent = 0
 
     def trail(self, seat: Seat, slot: int, levels: Levels | None, *, shape: bool = False) -> Trail:
         """Return what the wanted elements of a value depend on; `shape`: what its shape depends on."""
@@ -289,7 +293,10 @@ class BackwardSlicer:
     def _dependences(self, frame: Frame, operation: Operation, slot: int, mask: Array) -> list[Dependence]:
         values = [frame.values[one] if one >= 0 else None for one in operation.inputs]
         results = [frame.values[one] for one in operation.outputs]
-        found = dependences(operation, values, results, operation.outputs.index(slot), mask)
+        each = 1 + sum(np.size(value) for value in values if value is not None) // _ELEMENTS_OF_A_RUN
+        left = max(0, _MOST_RUNS - self._spent) // each
+        found = dependences(operation, values, results, operation.outputs.index(slot), mask, left)
+        self._spent += each * found.kernel_runs if found.method is Method.PERTURBED else 0
         use = RuleUse(operation.layer.type, found.method)
         self._trail.rules[use] = self._trail.rules.get(use, 0) + 1
         self._trail.kernel_runs += found.kernel_runs

@@ -107,7 +107,7 @@ class _Builder:
         question = self._question
         if question.ends:
             return self._of_end(ended_loop(self._frames, self._compiled, question.address))
-        asked = question_of(question.address, self._compiled)
+        asked = question_of(question.address, self._compiled, in_main=len(self._timeline.machine.stack) < 2)
         if asked.kind is QuestionKind.END:
             return self._of_end(ended_loop(self._frames, self._compiled, asked.loop, asked.iterations))
         if asked.kind is QuestionKind.SHAPE or asked.address is None:

@@ -149,9 +149,55 @@ CASES: list[tuple[str, list[Any], tuple[int, ...], dict[str, Any]]] = [
         {"version": "opset5", "epsilon": "0.001"},
     ),
     ("Einsum", [f32(2, 3), f32(3, 2)], (2, 2), {"version": "opset7", "equation": "ij,jk->ik"}),
+    (
+        "GRUSequence",
+        [f32(2, 3, 2), f32(2, 1, 2), i64(3, 2), f32(1, 6, 2), f32(1, 6, 2), f32(1, 6)],
+        (2, 1, 3, 2),
+        {"version": "opset5", "hidden_size": "2", "direction": "forward", "outputs": 2},
+    ),
+    (
+        "LSTMSequence",
+        [f32(2, 2, 2), f32(2, 2, 2), f32(2, 2, 2), i64(2, 2), f32(2, 8, 2), f32(2, 8, 2), f32(2, 8)],
+        (2, 2, 2, 2),
+        {"version": "opset5", "hidden_size": "2", "direction": "bidirectional", "outputs": 3},
+    ),
+    (
+        "GroupNormalization",
+        [f32(2, 4, 3), f32(4), f32(4)],
+        (2, 4, 3),
+        {"version": "opset12", "num_groups": "2", "epsilon": "1e-5"},
+    ),
+    (
+        "ConvolutionBackpropData",
+        [f32(1, 2, 3), f32(2, 3, 2)],
+        (1, 3, 6),
+        {"strides": "2", "dilations": "1", "pads_begin": "0", "pads_end": "0"},
+    ),
+    (
+        "Interpolate",
+        [f32(1, 1, 3), np.array([2.0], np.float32), i64(2)],
+        (1, 1, 6),
+        {
+            "version": "opset11",
+            "mode": "nearest",
+            "shape_calculation_mode": "scales",
+            "coordinate_transformation_mode": "asymmetric",
+            "nearest_mode": "floor",
+        },
+    ),
     ("ShapeOf", [f32(2, 3)], (2,), {"version": "opset3", "type": "i64", "output_type": "i64"}),
 ]
-INEXACT = {"GRUCell", "Pad", "TopK", "OneHot", "AvgPool", "Convolution"}
+INEXACT = {
+    "GRUCell",
+    "Pad",
+    "TopK",
+    "OneHot",
+    "AvgPool",
+    "Convolution",
+    "GRUSequence",
+    "LSTMSequence",
+    "ConvolutionBackpropData",
+}
 """Operations whose rule may name more than what matters: all weights, all of a line, filters over the padding."""
 
 

@@ -1,0 +1,97 @@
+"""`stepper why`: text, JSON by its schema, the way forward, what differs from a reference, wrong questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import ROOT, Call
+from tests.json_answers import checked
+from tests.models import Graph, carried, joined, last
+
+
+def given(name: str) -> tuple[Path, str, Path]:
+    folder = ROOT / "sample_models" / name
+    return folder / "model.xml", "--inputs", folder / "inputs.npz"
+
+
+def test_an_element_is_followed_to_its_inputs_as_text_and_as_json(call: Call) -> None:
+    model, option, inputs = given("for_loop")
+    code, out, err = call("why", model, "balance_by_year[2,1]", option, inputs, "-q")
+    lines = out.splitlines()
+    assert (code, err) == (0, "") and lines[0] == "why balance_by_year[2,1] = 1158"
+    assert " input rate f32[3]: 1 of 3 elements: [1] = 0.05" in lines
+    assert any(
+        line.startswith(" @2 Add 'balance_next'[1] = 1158   sum of balance[1] = 1102 (95.2 %)") for line in lines
+    )
+    code, out, err = call("why", model, option, inputs, "balance_by_year[2,1]", "--json", "-q")
+    data = checked("why", out)
+    assert [(one["name"], one["index"]) for one in data["sources"] if one["kind"] == "input"] == [
+        ("principal", [1]),
+        ("rate", [1]),
+    ]
+    assert data["chain"][0]["address"] == "years:1[2,1]" and data["chain"][-1]["address"] == "principal[1]"
+    assert data["trials"]["tried"] == 2
+
+
+def test_where_an_element_goes(call: Call) -> None:
+    model, option, inputs = given("for_loop")
+    code, out, _ = call("why", model, "principal[1]", option, inputs, "--uses", "--json", "-q")
+    data = checked("why", out)
+    assert code == 0 and [(one["name"], one["elements"]) for one in data["outputs"]] == [
+        ("final_balance", 1),
+        ("balance_by_year", 10),
+    ]
+    code, out, _ = call("why", model, "principal[1]", option, inputs, "--uses", "-q")
+    assert " @0 Add 'balance_next'[1], in 10 iterations, the last 9" in out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("nothing_so_called", "there is nothing called 'nothing_so_called'"),
+        ("final_balance[9]", "no such element in the shape [3]"),
+        ("final_balance[", "final_balance["),
+        ("4 iterations", "'years' ran 10 iterations, not 4"),
+        ("end of principal", "is no loop"),
+        ("balance@77[0]", "iterations 0 to 9 have run here"),
+    ],
+)
+def test_a_question_that_has_no_answer_is_one_message(call: Call, question: str, said: str) -> None:
+    model, option, inputs = given("for_loop")
+    code, out, err = call("why", model, question, option, inputs, "-q")
+    assert code == 2 and not out and said in err and "Traceback" not in err
+
+
+def test_an_output_is_meant_before_a_loop_of_the_same_name(call: Call, tmp_path: Path) -> None:
+    # The loop is called as its second output: `both[1,0]` is the second row, not an element of the last value.
+    net = Graph()
+    x, body = net.parameter("x", dims=(1,)), net.body()
+    state = body.parameter("state", dims=(1,))
+    carry = body.result(body.apply("Add", state, state, name="twice"), "carry")
+    final, rows = net.loop("both", body, 3, True, [carried(x, state, carry)], [last(carry), joined(carry)])
+    net.result(final, "final")
+    net.result(rows, "both")
+    net.write(tmp_path)
+    np.savez(tmp_path / "inputs.npz", x=np.ones(1, np.float32))
+    code, out, err = call("why", tmp_path / "model.xml", "both[1]", "--inputs", tmp_path / "inputs.npz", "--json", "-q")
+    assert (code, err) == (0, "") and json.loads(out)["value"] == 4.0
+
+
+def test_with_a_reference_only_what_differs_is_followed(call: Call, tmp_path: Path) -> None:
+    model, option, inputs = given("for_loop")
+    other = dict(np.load(inputs))
+    other["rate"] = other["rate"] * np.float32(1.5)
+    np.savez(tmp_path / "other.npz", **other)
+    recorded = tmp_path / "other.sqlite"
+    code, _, err = call(
+        "run", model, "--inputs", tmp_path / "other.npz", "--trace", recorded, "--record", "all", "--quiet"
+    )
+    assert code == 0, err
+    code, out, err = call("why", model, "balance_next@0[1]", option, inputs, "--reference", recorded, "--json", "-q")
+    assert code == 0, err
+    found = {(one["kind"], one["name"]) for one in json.loads(out)["sources"] if one["part"] == "data"}
+    assert found == {("input", "rate")}
