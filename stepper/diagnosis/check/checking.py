@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from time import perf_counter
 from typing import Final
 
 from msgspec import Struct
@@ -20,6 +21,10 @@ SECONDS: Final = 60.0
 """Seconds that the run of a check may take, unless another number is asked for."""
 _ENDLESS: Final = 2.0
 """Seconds where nothing can end a loop."""
+_MORE_RUNS: Final = 1.9
+"""What a check may cost beside its run, as a share of that; and seconds that it may cost in any case."""
+_LEAST_SECONDS: Final = 1.0
+_FOR_BIRTHS: Final = 0.6
 _MEMORY: Final = 2**29
 
 
@@ -39,11 +44,12 @@ def check_run(
     """
     endless = min(_ENDLESS, seconds)
     overview = debugger.run_overview(seconds=seconds, endless_seconds=endless, memory=_MEMORY, progress=progress)
+    begun, share = perf_counter(), max(_MORE_RUNS * overview.seconds, _LEAST_SECONDS)
     if overview.state in (RunState.FINISHED, RunState.FAILED) and not overview.looked_through:
-        overview = debugger.look_through(seconds=seconds)
+        overview = debugger.look_through(seconds=min(seconds, share * _FOR_BIRTHS))
     if overview.state is RunState.FINISHED:
         debugger.continue_()  # so that values of the end can be asked about
-    return CheckedRun(_found(RunSubject(debugger.model, overview, debugger)), overview)
+    return CheckedRun(_found(RunSubject(debugger.model, overview, debugger, deadline=begun + share)), overview)
 
 
 def findings_of_facts(model: Model, overview: Overview) -> tuple[Finding, ...]:

@@ -118,8 +118,8 @@ class Probe:
     stops: Mapping[int, tuple[int, ...]] = MappingProxyType({})
     watches_iterations = True
 
-    def __init__(self, loops: tuple[LoopFacts, ...], deadline: float) -> None:
-        self._deadline = deadline
+    def __init__(self, loops: tuple[LoopFacts, ...], deadline: float, *, measures: bool) -> None:
+        self._deadline, self._measures = deadline, measures
         self._lengths = {facts.layer.line: facts.most for facts in loops}
         self.found: dict[int, Probed] = {}
         """By the line of the loop in the file."""
@@ -137,7 +137,7 @@ class Probe:
         meters = self._meters.get(key)
         if meters is None:
             found = self.found.setdefault(activation.operation.layer.line, Probed({}, {}, {}, {}))
-            meters = self._meters[key] = _meters(frame.program, found)
+            meters = self._meters[key] = _meters(frame.program, found) if self._measures else _Meters((), ())
         if self._looks.setdefault(key, 0) >= _MOST_LOOKS:
             return None
         line = activation.operation.layer.line
@@ -173,9 +173,9 @@ class Probe:
         return False
 
 
-def probe_run(machine: Machine, loops: tuple[LoopFacts, ...], seconds: float) -> Probe:
-    """Run a machine to its end, or for so many seconds, and return what was seen."""
-    probe = Probe(loops, perf_counter() + seconds)
+def probe_run(machine: Machine, loops: tuple[LoopFacts, ...], seconds: float, *, measures: bool = True) -> Probe:
+    """Run a machine to its end, or for so many seconds, and return what was seen; `measures`: of the operations."""
+    probe = Probe(loops, perf_counter() + seconds, measures=measures)
     machine.watcher = probe
     with suppress(StepperError):  # it is known already
         machine.advance(Every.END)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from math import inf
+from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,10 +21,6 @@ from stepper.errors import StepperError
 from stepper.ir.model import LayerSite, Model
 from stepper.tensors.histories import Counter, ValueHistory
 
-_LONGEST: Final = 20.0
-"""Seconds of a run that is made again."""
-_SLOWER: Final = 1.5
-_LEAST: Final = 0.25
 _SHIFT: Final = 0.03125
 REAL: Final = ("f16", "bf16", "f32", "f64")
 
@@ -61,8 +59,11 @@ class RunOfLoop(NamedTuple):
 class RunSubject:
     """A run that was made; without a debugger only its facts are known, and no value that they do not have."""
 
-    def __init__(self, model: Model, overview: Overview, debugger: Debugger | None = None) -> None:
+    def __init__(
+        self, model: Model, overview: Overview, debugger: Debugger | None = None, *, deadline: float = inf
+    ) -> None:
         self.model, self.overview, self._debugger = model, overview, debugger
+        self._deadline = deadline
 
     @cached_property
     def _subjects(self) -> dict[int, LoopSubject]:
@@ -88,14 +89,19 @@ class RunSubject:
         overview = self.overview
         if self._debugger is None:
             return False
-        return overview.state is RunState.FINISHED and overview.seconds <= _LONGEST and not overview.births
+        return overview.state is RunState.FINISHED and not overview.births and self._left > 0
 
     @cached_property
     def probe(self) -> Probe | None:
         """Observations of one more run, of the operations in the bodies."""
         if not self.is_probed:
             return None
-        return probe_run(self._beginning(), self.overview.loops, self.overview.seconds * _SLOWER + _LEAST)
+        return probe_run(self._beginning(), self.overview.loops, self._left)
+
+    @property
+    def _left(self) -> float:
+        """Return how many seconds further runs may take."""
+        return self._deadline - perf_counter()
 
     def probed(self, loop: RunOfLoop) -> Probed | None:
         """Return what was seen of the operations in the body of a loop."""
@@ -104,7 +110,7 @@ class RunSubject:
     @cached_property
     def elsewhere(self) -> tuple[Machine, Probe] | None:
         """A run on other inputs, as far as they can be others; None where that is not made, or fails."""
-        if not self.is_probed:
+        if not self.is_probed or self._left < self.overview.seconds:
             return None
         machine = self._beginning()
         frame = machine.stack[0]
@@ -115,7 +121,7 @@ class RunSubject:
             frame.values[slot] = frame.values[slot] if other is None else other
         if not changed:
             return None
-        probe = probe_run(machine, self.overview.loops, self.overview.seconds * _SLOWER + _LEAST)
+        probe = probe_run(machine, self.overview.loops, self._left, measures=False)
         return (machine, probe) if machine.finished and machine.outputs is not None else None
 
     @property

@@ -110,6 +110,7 @@ def gate_saturated(run: RunSubject) -> Iterator[RunFinding]:
             values = f"{found.low:.4g}" if found.low == found.high else f"{found.low:.3g} or {found.high:.3g}"
             yield shown(
                 place_of(loop, subject.site(layer), 0),
+                Severity.NOTE if layer.type == "Tanh" else None,  # it is mostly no gate
                 layer=str(subject.site(layer)),
                 gate=f" ({gate} gate)" if gate else "",
                 values=values,
