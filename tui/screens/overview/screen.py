@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tui.screens.overview.loop_body import LoopBody
 
 _LEAST: Final = 9
-_LEAST_WIDTH: Final = 110
+_LEAST_WIDTH: Final = 76
 """Lines and columns from which on a body is drawn below the cards."""
 
 
