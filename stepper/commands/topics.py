@@ -30,6 +30,7 @@ _TOPICS: Final = {
         ("h_next:1", "another output than the first"),
         ("h_next@7  @2:5  @-1  @*", "of iteration 7, of 2 to 4, of the last, of all"),
         ("h_next[0,:8]", "a part of it, as numpy cuts"),
+        ("h_next[0,3]@7", "an element in iteration 7, as h_next@7[0,3]"),
         ("my_loop::h_next", "in the body of a loop; model::x in the model's own graph; branch::then::x in an If"),
         ("outer@3::inner@0::h", "of iteration 3 of the outer loop the run of the inner one, of that iteration 0"),
         ("id=12  lstm*  /gate_[ifo]$/", "a layer by its number; all whose names fit a pattern"),

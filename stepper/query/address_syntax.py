@@ -3,6 +3,7 @@
     h_next                   here and now
     h_next@7   @-1   @2:5   @*         an iteration, the last, several (as Python counts them), all
     my_loop::h_next:0@7[0,:8]          output 0 of h_next in the body of my_loop, iteration 7, a part of it
+    h_next[0,3]@7                      the same as h_next@7[0,3]
     outer@3::inner@0::h                of iteration 3 the run of inner, of that iteration 0
     branch::then::h   model::h         a side of an If; the model's own graph
     `prim::Loop/Loop`  id=12  lstm*  /gate_[ifo]$/
@@ -249,6 +250,8 @@ class _Reader:
         if name is None and (port is not None or iterations is None):
             self.fail(f"expected a name, found {self.found()}", start)
         index = self.index()
+        if index and iterations is None:
+            iterations = self.iterations()
         if self.position < self.end:
             self.fail(f"expected '::', ':PORT', '@ITERATION', '[SLICE]' or the end, found {self.found()}")
         return Address(tuple(levels), name, port, iterations, index)

@@ -40,6 +40,7 @@ def plain(text: str) -> Name:
         ("h_next@7", Address((), plain("h_next"), None, 7)),
         ("h_next@2:5", Address((), plain("h_next"), None, IterationRange(2, 5))),
         ("h@-3:", Address((), plain("h"), None, IterationRange(-3, None))),
+        ("h_next[0,3]@7", Address((), plain("h_next"), None, 7, (0, 3))),
         ("@-1", Address(iterations=-1)),
         ("@*", Address(iterations=ALL_ITERATIONS)),
         (
@@ -133,6 +134,7 @@ def test_random_texts_are_addresses_or_refused() -> None:
         ("a[x]", 2, "found 'x'"),
         ("a[::0]", 2, "must not be 0"),
         ("a[0]b", 4, "found 'b'"),
+        ("a@1[0]@2", 6, "found '@'"),
         ("`a", 0, "closing backquote"),
         ("a b", 1, "found white space .*backquotes"),
         ("x" * 1001, 1000, "at most 1000"),
