@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any, Final
+from urllib.parse import quote
 
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.rule import Rule
@@ -37,9 +38,15 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
+def _uri(file: str) -> str:
+    """Return a path as a URI, a relative one as a reference."""
+    path = PurePath(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+
+
 def _result(finding: Finding, index: int, rule: Rule) -> dict[str, Any]:
     spot = finding.spot
-    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": PurePath(spot.file).as_posix()}}}
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(spot.file)}}}
     if spot.line:
         location["physicalLocation"]["region"] = {"startLine": spot.line}
     if spot.loop is not None:
