@@ -19,6 +19,7 @@ from stepper.debug.provenance.facts import Influence, QuestionKind
 from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.diagnosis.findings import Part, Severity
+from stepper.diagnosis.reduce.conditions import FaultKind
 from stepper.diagnosis.rule import Rule
 from stepper.engine.loops import EndReason
 from stepper.engine.outline import LoopOutline, TensorOutline, WithoutKernel
@@ -450,6 +451,46 @@ class PassesAnswer(AnyAnswer):
     first_change: PassData | None
     passes: list[PassData]
     runtime: list[str]
+
+
+class ReducedFaultData(TypedDict):
+    """A fault: `program` has it ("stepper", "OpenVINO", or the path of a reference).
+
+    `what` is the class of the error, the place in OpenVINO's sources that refuses, the signal, or which numbers differ;
+    `layer_type` that of the operation where it stops. `ratio` is how many times the tolerance is exceeded, most of all
+    in the output of this index. `skips_a_loop`: a loop runs no iteration. `text` is all of it in one sentence.
+    """
+
+    kind: FaultKind
+    program: str
+    what: str
+    layer_type: str
+    message: str
+    ratio: Real
+    output: int
+    skips_a_loop: bool
+    text: str
+
+
+class ReducedData(TypedDict):
+    """A reduction: the files of the folder, the operations before and after; `is_smallest`: nothing more goes."""
+
+    folder: str
+    files: list[str]
+    operations_before: int
+    operations: int
+    trials: int
+    seconds: Real
+    is_smallest: bool
+    is_interrupted: bool
+
+
+class ReduceAnswer(AnyAnswer):
+    """`stepper reduce`: both null where the model does not have the fault that was asked for."""
+
+    model: str
+    fault: ReducedFaultData | None
+    reduced: ReducedData | None
 
 
 # --- export ---------------------------------------------------------------------------------------------------------
@@ -1362,6 +1403,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "why": (ModelWhyAnswer, ModelUsesAnswer),
     "compare": (CompareAnswer,),
     "passes": (PassesAnswer,),
+    "reduce": (ReduceAnswer,),
     "export": (ExportAnswer,),
     "figures": (FiguresAnswer, FigureListAnswer),
     "help": (KeysAnswer, HelpTopicAnswer),

@@ -117,6 +117,38 @@ def _add_passes(passes: Parser) -> None:
     passes.add_flag("-q", "--quiet", help="no progress on stderr")
 
 
+def _add_reduce(command: Parser) -> None:
+    command.description = (
+        "Make a model with a fault small, and its inputs with it: operations become constants or are bypassed, loops "
+        "are opened, dims, trip counts and values shrink, as long as the same fault is there. Each trial runs in a "
+        "process with limits. The folder has the model, reproduce.py, test_reduced.py and REPORT.md (exit code 1; 0 "
+        "where there is no such fault). Ctrl+C keeps the best so far."
+    )
+    arguments.add_model(command)
+    arguments.add_inputs(command)
+    command.add_argument(
+        "-o", "--output", required=True, metavar="DIR", help="the folder for the smallest model and what shows it"
+    )
+    command.add_argument(
+        "--break", dest="break_spec", metavar="SPEC", help="the fault: the run stops there, as in run --break"
+    )
+    command.add_flag("--error", help="the fault: the run ends in an error, or OpenVINO refuses the model or crashes")
+    command.add_argument(
+        "--differs",
+        dest="reference",
+        metavar="REFERENCE",
+        help="the fault: other results than openvino, or than a healthy model (made small with it); without any of "
+        "the three, whichever holds",
+    )
+    command.add_argument(
+        "--time", type=arguments.seconds, default=300.0, metavar="SECONDS", help="how long it may take (300)"
+    )
+    arguments.add_rules(command)
+    arguments.add_device(command)
+    arguments.add_json(command)
+    command.add_flag("-q", "--quiet", help="no progress on stderr")
+
+
 def _add_debug(debug: Parser) -> None:
     debug.description = (
         "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all. "
@@ -489,6 +521,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "find": ("the moments of a recorded run at which something holds", _add_find),
     "export": ("draw a model or a run: figures and tables for documents", _add_export),
     "figures": ("write all figures that a file lists, or check that they are current", _add_figures),
+    "reduce": ("make a model with a fault small, and write what shows and reports it", _add_reduce),
     "passes": ("name the first pass of OpenVINO that changes what a model computes", _add_passes),
     "tui": ("the debugger on the whole terminal; also: stepper MODEL", add_application),
     "completion": ("the script with which bash, zsh or fish completes the command line", _add_completion),

@@ -124,6 +124,18 @@ def drop_output(draft: DraftModel, address: LayerAddress, output: int) -> bool:
     return True
 
 
+def hoist(draft: DraftModel, address: LayerAddress, input: int) -> bool:
+    """Let a Result be an input of the operation that it has, instead of what that makes of it."""
+    graph, result = draft.graph_at(address.scope), draft.layer_at(address)
+    if graph is None or result is None or result.type != "Result" or result.sources[0] is None:
+        return False
+    producer = graph.layers[result.sources[0].layer]
+    if not producer.is_operation or input >= len(producer.sources) or producer.sources[input] is None:
+        return False
+    result.sources[0] = producer.sources[input]
+    return True
+
+
 def drop_result(draft: DraftModel, key: int) -> bool:
     """Drop an output of the model; one stays."""
     results = draft.graph.of_type("Result")

@@ -13,6 +13,7 @@ is fixed, so that the result is the same each time.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,7 +37,8 @@ from stepper.ir.opening import ModelSource, opened
 SECONDS: Final = 300.0
 """Seconds that a reduction may take, unless another number is asked for."""
 
-_LEAST_LIMIT: Final = 3.0
+_MOST_ZEROS: Final = 2**22
+_LEAST_LIMIT: Final = 2.0
 _MOST_PASSES: Final = 8
 
 
@@ -125,6 +127,10 @@ class _Side:
         return None if owner is None else (*owner.scope, (owner.layer, scope[-1][1]))
 
 
+def _itself(address: LayerAddress) -> LayerAddress:
+    return address
+
+
 Change = Callable[[_Side], bool]
 
 
@@ -180,33 +186,34 @@ class _Reducer:
 
     def _first(self) -> FoundFault | None:
         """Return the fault of the whole model; the condition becomes that kind, the limits what it needs."""
-        runner, began = self._runner, time.monotonic()
+        runner = self._runner
         outcome = runner.tried(self._pair)
         if outcome.fault is None:
             return None
-        fault = outcome.fault
+        self._fault = fault = outcome.fault
         if isinstance(runner.condition, AnyFault):
             runner.condition = _condition_of(fault)
-        self._fault = fault
-        runner.limit(max(_LEAST_LIMIT, 5 * (time.monotonic() - began)))
-        settings = runner.settings
         if outcome.moves:
-            most = 2 * outcome.moves + 10_000
-            runner.settings = settings = replace(settings, most_moves=most)
+            runner.settings = replace(runner.settings, most_moves=2 * outcome.moves + 10_000)
+        settings, began = runner.settings, time.monotonic()
         if isinstance(runner.condition, DisagreesWith) and settings.rules == Rules.SPEC.value:
             # A disagreement that no known departure explains is not to become one that it does.
             runner.settings = replace(settings, rules=Rules.OPENVINO.value)
-            again = runner.tried(self._pair).fault
-            if again is None or not fault.is_same(again):
-                runner.settings = settings
+        again = runner.tried(self._pair).fault
+        if again is None or not fault.is_same(again):
+            runner.settings = settings
+        if fault.kind is not FaultKind.ENDED:
+            runner.limit(max(_LEAST_LIMIT, 10 * (time.monotonic() - began)))
         return fault
 
     def _to_a_fixed_point(self) -> bool:
         for _ in range(_MOST_PASSES):
             before = self._size
             self._observe()
+            self._open_bodies()
             self._drop_results()
             self._cut_in_groups()
+            self._hoist()
             self._open_bodies()
             self._drop_connections()
             self._shorten()
@@ -241,15 +248,20 @@ class _Reducer:
         return True
 
     def _changed(self, change: Change) -> Pair | None:
-        model, twin = self._pair.model.copy(), self._pair.twin
-        if not change(_Side(model, lambda address: address, self._value)):
+        old, healthy = self._pair
+        model, twin = old.copy(), healthy
+        if healthy is None:
+            at: Callable[[LayerAddress], LayerAddress | None] = _itself
+        else:  # what one side alone has is what they differ in
+            at = lambda address: address if old.counterpart(address, healthy) else None  # noqa: E731  # the pair is of now
+        if not change(_Side(model, at, self._value)):
             return None
         model.graph.prune()
-        if twin is not None:
-            old, healthy, there = self._pair.model, twin, twin.copy()
-            if change(_Side(there, lambda address: old.counterpart(address, healthy), self._twin_value)):
-                there.graph.prune()
-                twin = there
+        if healthy is not None:
+            twin = healthy.copy()
+            if not change(_Side(twin, lambda address: old.counterpart(address, healthy), self._twin_value)):
+                return None
+            twin.graph.prune()
             if len(twin.inputs) != len(model.inputs):
                 return None
             for ours, theirs in zip(model.graph.of_type("Parameter"), twin.graph.of_type("Parameter"), strict=True):
@@ -266,7 +278,18 @@ class _Reducer:
             found = None if there is None else self._twin_observed.value(there, output, at_last=self._at_last)
             if found is not None:
                 return found
-        return self._observed.value(address, output, at_last=self._at_last)
+        found = self._observed.value(address, output, at_last=self._at_last)
+        return self._declared(address, output) if found is None else found
+
+    def _declared(self, address: LayerAddress, output: int) -> Array | None:
+        """Return zeros of the declared form, for what the run does not come to."""
+        layer = self._pair.model.layer_at(address)
+        port = None if layer is None or output >= len(layer.outputs) else layer.outputs[output]
+        if port is None or port.element_type is None or min(port.dims, default=0) < 0:
+            return None
+        if math.prod(port.dims) > _MOST_ZEROS or port.element_type.dtype == STRING_DTYPE:
+            return None
+        return np.zeros(port.dims, port.element_type.dtype)
 
     def _twin_value(self, address: LayerAddress, output: int) -> Array | None:
         return self._twin_observed.value(address, output, at_last=self._at_last)
@@ -293,6 +316,22 @@ class _Reducer:
                     return
         for key in keys:
             self._attempt("drop outputs", partial(_drop_result, key=key))
+
+    def _hoist(self) -> None:
+        """Let outputs come from further up."""
+        for scope, _graph in list(self._pair.model.graphs()):
+            graph = self._pair.model.graph_at(scope)
+            for result in [] if graph is None else graph.of_type("Result"):
+                address = LayerAddress(scope, result.id)
+                while self._first_of("outputs from further up", self._hoists(address)):
+                    pass
+
+    def _hoists(self, address: LayerAddress) -> Iterator[Change]:
+        graph, result = self._pair.model.graph_at(address.scope), self._pair.model.layer_at(address)
+        source = None if graph is None or result is None else result.sources[0]
+        if graph is not None and source is not None:
+            for index in range(len(graph.layers[source.layer].sources)):
+                yield partial(_hoist, address=address, input=index)
 
     def _cut_in_groups(self) -> None:
         addresses = [address for address, _layer in self._pair.model.operations()]
@@ -423,6 +462,11 @@ def _keep_result(side: _Side, key: int) -> bool:
 def _drop_result(side: _Side, key: int) -> bool:
     found = side.at(LayerAddress((), key))
     return found is not None and edits.drop_result(side.draft, found.layer)
+
+
+def _hoist(side: _Side, address: LayerAddress, input: int) -> bool:
+    found = side.at(address)
+    return found is not None and edits.hoist(side.draft, found, input)
 
 
 def _cut(side: _Side, addresses: list[LayerAddress]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,8 +22,8 @@ from stepper.diagnosis.reduce.trial_acts import (
     TryModel,
     trial_worker,
 )
-from stepper.diagnosis.reduce.writing import ir_files
-from stepper.element_types import Array
+from stepper.diagnosis.reduce.writing import IRFiles, ir_files
+from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import StepperError
 from stepper.processes.endings import ENDED, EndKind, ProcessEnd
 from stepper.processes.worker import Limits
@@ -70,6 +71,7 @@ class TrialRunner:
         self._limits = Limits(_FIRST)
         self._worker = trial_worker(MEMORY)
         self._folder = tempfile.TemporaryDirectory(prefix="stepper-reduce-")
+        self._numbers = itertools.count()
         self._known: dict[bytes, FoundFault | None] = {}
 
     def close(self) -> None:
@@ -83,22 +85,25 @@ class TrialRunner:
 
     def fault(self, pair: Pair) -> FoundFault | None:
         """Return the fault of a candidate; None for none, and where it cannot be judged."""
-        key = self._key(pair)
+        files = [ir_files(draft) for draft in pair if draft is not None]
+        key = _digest(files, pair.model.inputs)
         if key not in self._known:
-            self._known[key] = self.tried(pair).fault
+            self._known[key] = self._ran(files, pair.model.inputs).fault
         return self._known[key]
 
     def tried(self, pair: Pair, *, wants_outputs: bool = False) -> TrialOutcome:
         """Run a candidate."""
+        files = [ir_files(draft) for draft in pair if draft is not None]
+        return self._ran(files, pair.model.inputs, wants_outputs=wants_outputs)
+
+    def _ran(self, files: list[IRFiles], inputs: list[Array], *, wants_outputs: bool = False) -> TrialOutcome:
         self.trials += 1
-        paths = [self._written(draft) for draft in pair if draft is not None]
+        paths = [self._written(one) for one in files]
         act = TryModel(
             str(paths[0]), self.settings, self.condition, str(paths[1]) if len(paths) > 1 else "", wants_outputs
         )
         try:
-            facts, arrays = self._worker.ask_for(
-                TrialFacts, act, pair.model.inputs, subject="a candidate", limits=self._limits
-            )
+            facts, arrays = self._worker.ask_for(TrialFacts, act, inputs, subject="a candidate", limits=self._limits)
         except ENDED as error:
             return TrialOutcome(_ended(error.end, self.condition))  # type: ignore[attr-defined]  # each of ENDED has it
         except (StepperError, RuntimeError):
@@ -111,7 +116,7 @@ class TrialRunner:
 
     def observed(self, draft: DraftModel) -> ObservedRun:
         """Return the values of a run of a model."""
-        path = self._written(draft)
+        path = self._written(ir_files(draft))
         try:
             facts, arrays = self._worker.ask_for(
                 ObservedFacts,
@@ -127,26 +132,22 @@ class TrialRunner:
             found[key.is_last][LayerAddress(key.scope, key.layer), key.output] = array
         return ObservedRun(*found)
 
-    def _written(self, draft: DraftModel) -> Path:
-        files = ir_files(draft)
+    def _written(self, files: IRFiles) -> Path:
         # Each has a name of its own: what is mapped into memory there must not change.
-        self._number = getattr(self, "_number", 0) + 1
-        path = Path(self._folder.name) / f"candidate{self._number}.xml"
+        path = Path(self._folder.name) / f"candidate{next(self._numbers)}.xml"
         path.write_bytes(files.xml)
         path.with_suffix(".bin").write_bytes(files.weights)
         return path
 
-    @staticmethod
-    def _key(pair: Pair) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
-        for draft in pair:
-            if draft is not None:
-                for part in ir_files(draft):
-                    digest.update(part)
-        for value in pair.model.inputs:
-            digest.update(f"{value.dtype}{value.shape}".encode())
-            digest.update(value.tobytes())
-        return digest.digest()
+
+def _digest(files: list[IRFiles], inputs: list[Array]) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (part for one in files for part in one):
+        digest.update(part)
+    for value in inputs:
+        digest.update(f"{value.dtype}{value.shape}".encode())
+        digest.update(repr(value.tolist()).encode() if value.dtype == STRING_DTYPE else value.tobytes())
+    return digest.digest()
 
 
 def _ended(end: ProcessEnd | None, condition: FaultCondition) -> FoundFault | None:

@@ -1,0 +1,119 @@
+"""`stepper reduce MODEL [inputs] -o DIR`: the smallest model that still has a fault, with what shows and reports it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from stepper.cli.options.engine import opened_model
+from stepper.cli.options.protected import protected_files
+from stepper.cli.options.specs import bound_inputs, given_inputs
+from stepper.cli.printing import say, show_progress
+from stepper.cli.values import print_json
+from stepper.debug.breakpoints.syntax import break_description
+from stepper.diagnosis.reduce.case import case_targets, write_case
+from stepper.diagnosis.reduce.conditions import OPENVINO, DisagreesWith, EndsInError, FaultCondition, StopsAt
+from stepper.diagnosis.reduce.listing import fault_text
+from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
+from stepper.errors import FINDING, INTERRUPTED, UsageError
+from stepper.files.kinds import is_model_path
+from stepper.openvino.runtime import ensure_installed
+from stepper.records import as_data
+from stepper.wording import counted
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Reduce and write; FINDING where there is a fault, 0 where there is none, INTERRUPTED after Ctrl+C."""
+    condition = _condition(options)
+    model = opened_model(options)
+    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    folder = Path(options.output)
+    was_there = folder.exists()
+    targets = case_targets(folder, protected_files(options), "-o")
+    is_shown = not options.quiet and sys.stderr.isatty()
+    try:
+        found = reduce_model(
+            model,
+            dict(enumerate(inputs)),
+            condition,
+            seconds=options.time,
+            rules=options.rules,
+            max_iterations=options.max_iterations,
+            device=options.device or "CPU",
+            precision=options.precision or "f32",
+            progress=_show if is_shown else None,
+        )
+    finally:
+        if is_shown:
+            show_progress("")
+    if found is None:
+        if not was_there:
+            folder.rmdir()
+        return _nothing(options)
+    files = write_case(found, targets, title=Path(options.model).name, finds_pass=not found.is_interrupted)
+    if options.json:
+        print_json(_data(options, found, files))
+    else:
+        _report(options, found, files)
+    return INTERRUPTED if found.is_interrupted else FINDING
+
+
+def _condition(options: argparse.Namespace) -> FaultCondition | None:
+    given = [options.break_spec is not None, options.error, options.reference is not None]
+    if sum(given) > 1:
+        raise UsageError("one fault at a time: --break, --error or --differs")
+    if options.break_spec is not None:
+        break_description(options.break_spec)  # which says what is wrong with it
+        return StopsAt(options.break_spec)
+    if options.error:
+        return EndsInError()
+    if options.reference is None:
+        return None
+    if options.reference == OPENVINO:
+        ensure_installed("stepper reduce --differs openvino")
+    elif not is_model_path(options.reference):
+        raise UsageError(f"--differs {options.reference}: expected openvino or the path of a healthy model")
+    return DisagreesWith(options.reference)
+
+
+def _show(progress: ReductionProgress) -> None:
+    left = counted(progress.operations, "operation")
+    show_progress(f"{left} left, {counted(progress.trials, 'trial')}, {progress.seconds:.0f} s")
+
+
+def _nothing(options: argparse.Namespace) -> int:
+    if options.json:
+        print_json({"model": options.model, "fault": None, "reduced": None})
+    else:
+        say("nothing to reduce: the model does not have the fault that was asked for on these inputs")
+    return 0
+
+
+def _data(options: argparse.Namespace, found: Reduction, files: tuple[str, ...]) -> dict[str, Any]:
+    before, after = found.operations
+    return {
+        "model": options.model,
+        "fault": {**as_data(found.fault), "text": fault_text(found.fault)},
+        "reduced": {
+            "folder": options.output,
+            "files": list(files),
+            "operations_before": before,
+            "operations": after,
+            "trials": found.trials,
+            "seconds": found.seconds,
+            "is_smallest": found.is_smallest,
+            "is_interrupted": found.is_interrupted,
+        },
+    }
+
+
+def _report(options: argparse.Namespace, found: Reduction, files: tuple[str, ...]) -> None:
+    before, after = found.operations
+    say(fault_text(found.fault))
+    end = "nothing more goes" if found.is_smallest else "interrupted" if found.is_interrupted else "time is up"
+    trials = counted(found.trials, "trial")
+    say(f"  {counted(after, 'operation')} of {before} show it, after {trials} in {found.seconds:.1f} s; {end}")
+    say(f"  written to {options.output}: {', '.join(files)}")
+    say(f"  shown by: python {Path(options.output) / 'reproduce.py'}")

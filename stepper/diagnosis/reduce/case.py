@@ -1,0 +1,242 @@
+"""The files of a reduction: the smallest model, its inputs, and what shows, tests and reports the fault.
+
+model.xml, model.bin       the smallest model (and reference.xml, reference.bin, where it differs from another model)
+inputs.npz                 its inputs, by name
+expected.npz               the outputs as they should be, where there are any
+reproduce.py               prints expected and given; exit code 1 as long as the fault is there
+test_reduced.py            the same for pytest
+REPORT.md                  a report that can be filed
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import io
+import platform
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.compare.passes.passes import PassEffect, pass_reports
+from stepper.diagnosis.reduce import scripts
+from stepper.diagnosis.reduce.conditions import FaultKind, StopsAt
+from stepper.diagnosis.reduce.listing import fault_text, model_lines, type_text, value_text
+from stepper.diagnosis.reduce.reducing import Reduction
+from stepper.diagnosis.reduce.writing import ir_files
+from stepper.element_types import STRING_DTYPE, Array, is_floating
+from stepper.errors import StepperError
+from stepper.files.kinds import ARRAYS, IR, IR_WEIGHTS, FileKind
+from stepper.files.output import OutputFile, ProtectedFiles, writing_all
+from stepper.ir import read
+from stepper.wording import counted
+
+_SCRIPT: Final = FileKind("a script", (".py",))
+_TEXT: Final = FileKind("a report", (".md",))
+FILES: Final = (
+    ("model.xml", IR),
+    ("model.bin", IR_WEIGHTS),
+    ("inputs.npz", ARRAYS),
+    ("reproduce.py", _SCRIPT),
+    ("test_reduced.py", _SCRIPT),
+    ("REPORT.md", _TEXT),
+)
+"""The files that each case has."""
+_FURTHER: Final = (("expected.npz", ARRAYS), ("reference.xml", IR), ("reference.bin", IR_WEIGHTS))
+_PASS_SECONDS: Final = 60.0
+
+
+class ResponsiblePass(Struct, frozen=True):
+    """The first pass of OpenVINO after which a model computes something else, by its number and name."""
+
+    number: int
+    name: str
+
+
+def case_targets(folder: Path, protected: ProtectedFiles, option: str) -> dict[str, OutputFile]:
+    """Return the files of a case by name; the folder is made. OutputError where one of them may not be written."""
+    targets = {name: OutputFile(folder / name, kind, protected, option) for name, kind in (*FILES, *_FURTHER)}
+    for target in targets.values():
+        target.check_protected()
+    with contextlib.suppress(OSError):  # the check says what is wrong with it
+        folder.mkdir(parents=True, exist_ok=True)
+    for target in targets.values():
+        target.check()
+    return targets
+
+
+def write_case(
+    reduction: Reduction, targets: Mapping[str, OutputFile], *, title: str = "", finds_pass: bool = True
+) -> tuple[str, ...]:
+    """Write the files of a reduction; return their names. `title` is the model that it comes from. OutputError.
+
+    `finds_pass`: where OpenVINO is wrong, the first of its passes that changes the results is sought for the report.
+    """
+    contents = _contents(reduction)
+    _write(contents, targets)
+    found = responsible_pass(reduction, targets["model.xml"].path) if finds_pass else None
+    report = {"REPORT.md": _report(reduction, title, found, tuple(contents)).encode()}
+    _write(report, targets)
+    return (*contents, "REPORT.md")
+
+
+def _write(contents: Mapping[str, bytes], targets: Mapping[str, OutputFile]) -> None:
+    with writing_all([targets[name] for name in contents]) as files:
+        for file, content in zip(files, contents.values(), strict=True):
+            file.write(content)
+
+
+def responsible_pass(reduction: Reduction, path: Path) -> ResponsiblePass | None:
+    """Return the first pass after which a reduced model, which stands in this file, computes something else.
+
+    None where no pass does (then it is a kernel of the plugin, or how it runs loops), or where it is not OpenVINO's.
+    """
+    if reduction.fault.kind not in (FaultKind.VALUES, FaultKind.SHAPES) or reduction.fault.program != "OpenVINO":
+        return None
+    settings = reduction.settings
+    try:
+        for report in pass_reports(
+            read(path),
+            reduction.model.inputs,
+            settings.device,
+            settings.precision,
+            max_iterations=settings.max_iterations,
+            timeout=_PASS_SECONDS,
+        ):
+            if report.verdict is PassEffect.DIFFERENT:
+                return ResponsiblePass(report.number, report.name)
+    except StepperError:
+        return None
+    return None
+
+
+def _contents(reduction: Reduction) -> dict[str, bytes]:
+    files = ir_files(reduction.model)
+    keys = input_keys(reduction)
+    found = {
+        "model.xml": files.xml,
+        "model.bin": files.weights,
+        "inputs.npz": _npz(dict(zip(keys, reduction.model.inputs, strict=True))),
+    }
+    if reduction.twin is not None:
+        other = ir_files(reduction.twin)
+        found |= {"reference.xml": other.xml, "reference.bin": other.weights}
+    if reduction.expected:
+        found["expected.npz"] = _npz({f"output_{k}": value for k, value in enumerate(reduction.expected)})
+    facts = scripts.ScriptFacts(
+        what=fault_text(reduction.fault),
+        inputs=keys,
+        outputs=len(reduction.expected),
+        device=reduction.settings.device,
+        precision=reduction.settings.precision,
+        rules=reduction.settings.rules,
+        max_iterations=reduction.settings.max_iterations,
+        spec=reduction.condition.spec if isinstance(reduction.condition, StopsAt) else "",
+        error=reduction.fault.what,
+    )
+    found["reproduce.py"] = scripts.reproduce(reduction.fault, facts, has_twin=reduction.twin is not None).encode()
+    found["test_reduced.py"] = scripts.TEST.encode()
+    return found
+
+
+def input_keys(reduction: Reduction) -> tuple[str, ...]:
+    """Return the names of the inputs; their positions where two have the same."""
+    names = tuple(layer.name for layer in reduction.model.graph.of_type("Parameter"))
+    unusable = len(set(names)) < len(names) or any("/" in name or not name for name in names)
+    return tuple(map(str, range(len(names)))) if unusable else names
+
+
+def _npz(arrays: Mapping[str, Array]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, value in arrays.items():
+            entry = io.BytesIO()
+            np.lib.format.write_array(entry, np.asanyarray(_storable(value)))
+            # The time of now would make each file another one.
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0)), entry.getvalue())
+    return buffer.getvalue()
+
+
+def _storable(value: Array) -> Array:
+    """Return a tensor in a type that numpy alone knows."""
+    if value.dtype == STRING_DTYPE:
+        return value.astype(np.str_)
+    if value.dtype.names:
+        return value.view(np.uint8)
+    if value.dtype.kind in "biufc":
+        return value
+    return value.astype(np.float32 if is_floating(value.dtype) else np.int32)
+
+
+def _report(reduction: Reduction, title: str, found: ResponsiblePass | None, files: tuple[str, ...]) -> str:
+    before, after = reduction.operations
+    lines = [f"# {_headline(reduction)}", "", fault_text(reduction.fault), ""]
+    lines += ["## To reproduce", "", "    python reproduce.py", ""]
+    lines += [f"It needs {scripts.needs(reduction.fault)}; the files are {', '.join(files)}.", ""]
+    if reduction.expected:
+        lines += ["| output | expected | given |", "|---|---|---|"]
+        for index, expected in enumerate(reduction.expected):
+            given = reduction.given[index] if index < len(reduction.given) else None
+            lines.append(f"| {index} | {_shown(expected)} | {'nothing' if given is None else _shown(given)} |")
+        lines.append("")
+    lines += ["## The smallest model", "", "```", *model_lines(reduction.model), "```", ""]
+    if reduction.twin is not None:
+        lines += ["It is held against `reference.xml`:", "", "```", *model_lines(reduction.twin), "```", ""]
+    lines += ["## Where", "", _where(reduction, found), "", "## Versions", ""]
+    lines += [f"* {name} {version}" for name, version in _versions().items()]
+    lines += ["", "## What was tried", ""]
+    whole = f" of `{title}`" if title else ""
+    end = (
+        "nothing more goes"
+        if reduction.is_smallest
+        else "it was interrupted"
+        if reduction.is_interrupted
+        else "time was up"
+    )
+    lines.append(
+        f"From {counted(before, 'operation')}{whole} to {after}, in {counted(reduction.trials, 'trial')}; {end}."
+    )
+    lines += ["", "| change | tried | kept |", "|---|---:|---:|"]
+    lines += [f"| {what} | {count} | {reduction.kept.get(what, 0)} |" for what, count in reduction.tried.items()]
+    return "\n".join([*lines, ""])
+
+
+def _headline(reduction: Reduction) -> str:
+    kinds = dict.fromkeys(layer.type for _address, layer in reduction.model.operations())
+    what = {
+        FaultKind.STOP: "The run stops",
+        FaultKind.ERROR: "The run ends in an error",
+        FaultKind.REFUSED: f"{reduction.fault.program} refuses a model",
+        FaultKind.ENDED: f"{reduction.fault.program} ends",
+        FaultKind.VALUES: "Wrong results",
+        FaultKind.SHAPES: "Wrong shapes",
+    }[reduction.fault.kind]
+    return f"{what}: {', '.join(kinds) or 'no operation'}"
+
+
+def _shown(value: Array) -> str:
+    return f"{type_text(value)} {value_text(value)}".replace("|", "\\|")
+
+
+def _where(reduction: Reduction, found: ResponsiblePass | None) -> str:
+    if found is not None:
+        return f"The first pass after which the model computes something else is {found.number}, {found.name}."
+    if reduction.fault.kind is FaultKind.REFUSED:
+        return f"It is refused in {reduction.fault.what}."
+    if reduction.fault.program == "OpenVINO":
+        return "No pass changes what the model computes (or none could be asked), so that it is in a kernel."
+    return "It is in the model."
+
+
+def _versions() -> dict[str, Any]:
+    found = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
+    for name in ("openvino", "numpy", "stepper"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
