@@ -70,7 +70,8 @@ class Progress:
             # The stack is read while the run goes on: it may be a moment old, and a frame may just be leaving.
             from stepper.engine.frames import place  # few runs take so long
 
-            show_progress(place(list(self._machine.stack)) if self._machine.stack else "finishing")
+            machine = next(iter(self._machine.followers), self._machine)
+            show_progress(place(list(machine.stack)) if machine.stack else "finishing")
             shown, wait = True, _EACH
         if shown:
             show_progress("")

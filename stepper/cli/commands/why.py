@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Interruptions
@@ -12,21 +13,32 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.provenance.data import provenance_data
 from stepper.debug.provenance.forward_texts import uses_data, uses_lines
 from stepper.debug.provenance.texts import why_lines
+from stepper.errors import StepperError
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the model, and answer. Ctrl+C ends the search early: what was found by then is the answer, and says so."""
     debugger = debugger_of(options)
     put_reference(debugger, options)
-    with Progress(debugger.machine, wanted=not options.quiet), Interruptions(debugger, insistent=True):
-        debugger.last()
-        lines, data = _uses(debugger, options.address) if options.uses else _why(debugger, options.address)
+    with Progress(debugger.machine, wanted=not options.quiet), Interruptions(debugger, insistent=True) as signals:
+        with signals.while_busy():
+            _run(debugger)
+        with signals.while_busy():
+            lines, data = _uses(debugger, options.address) if options.uses else _why(debugger, options.address)
     if options.json:
         print_json({"model": options.model} | data)
         return 0
     for line in lines:
         say(line)
     return 0
+
+
+def _run(debugger: Debugger) -> None:
+    """Run to the end. A run that fails, or meets a limit, is asked where it stands then."""
+    try:
+        debugger.last()
+    except StepperError as error:
+        say(f"stepper: {error}", file=sys.stderr)
 
 
 def _why(debugger: Debugger, question: str) -> tuple[list[str], dict[str, object]]:

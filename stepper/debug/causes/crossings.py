@@ -96,6 +96,9 @@ def out_of_body(frames: EarlierFrames, spot: ValueSpot, operation: Operation) ->
     if spot.element is None or activation.iteration < 0:
         return Crossing(LinkKind.SCAN, None, line)
     iteration, element = _piece(activation, plan, entry, spot.element)
+    shape = activation.scans[plan.concatenated.index(entry)].piece(iteration).shape
+    if any(at >= extent for at, extent in zip(element, shape, strict=True)):
+        return Crossing(LinkKind.SCAN, None, line)  # a piece was filled up with zeros
     (*around, (index, _last)) = inner
     return Crossing(LinkKind.SCAN, ValueSpot((*around, (index, iteration)), entry.result, element), line)
 

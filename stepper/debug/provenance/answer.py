@@ -87,9 +87,9 @@ class _Answering:
         if question.kind is QuestionKind.END:
             return self._of_end(ended_loop(self._frames, self._compiled, question.loop, question.iterations))
         assert question.address is not None
-        spot, _ = spot_of(self._frames, self._compiled, question.address, differs=self._differs)
-        value = np.asarray(self._value(spot.seat, spot.slot))
         is_shape = question.kind is QuestionKind.SHAPE
+        spot, _ = spot_of(self._frames, self._compiled, question.address, self._differs, is_whole=is_shape)
+        value = np.asarray(self._value(spot.seat, spot.slot))
         chain, behind = (Chain(()), Chain(())) if is_shape else self._chains(spot)
         levels = np.zeros(value.shape, np.uint8)
         if spot.element is not None:

@@ -287,7 +287,8 @@ def _joined(
         size = piece[axis] if piece else 1
         if number in found:
             part = whole[(slice(None),) * axis + (slice(offset, offset + size),)]
-            part[...] = found[number].reshape(part.shape)
+            own = part[tuple(slice(extent) for extent in piece)] if piece else part  # it may be filled up with zeros
+            own[...] = found[number].reshape(own.shape)
         offset += size
     return whole
 

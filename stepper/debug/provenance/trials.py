@@ -120,13 +120,17 @@ class Tester:
         machine.max_iterations = self._owner.max_iterations
         seat, leaves = self._moment.seat, self._moment.leaves
         every = Every.ITERATION if seat else Every.LOOP if leaves is not None else Every.END
+        self._owner.followers = (machine, *self._owner.followers)
         try:
             while machine.stack and machine.tick < self._most_moves:
                 event = machine.advance(every, self._most_moves)
+                if event.kind is EventKind.PAUSED:
+                    raise Paused
                 if self._is_there(machine, event.kind, event.frame):
                     return self._moment.read(event.frame)
             return None
         finally:
+            self._owner.followers = tuple(one for one in self._owner.followers if one is not machine)
             self._spent += machine.tick + self._each
 
     def _is_there(self, machine: Machine, kind: EventKind, frame: Frame) -> bool:

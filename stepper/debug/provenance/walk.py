@@ -577,5 +577,7 @@ def _pieces(activation: Activation, place: int, plan: LoopPlan, levels: Levels) 
         size = shape[axis] if shape else 1
         piece = levels[(slice(None),) * axis + (slice(offset, offset + size),)]
         offset += size
+        if shape:  # a piece may be filled up with zeros
+            piece = piece[tuple(slice(extent) for extent in shape)]
         if piece.any():
             yield iteration, piece.reshape(shape)

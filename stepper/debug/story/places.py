@@ -31,11 +31,17 @@ class EndedLoop(NamedTuple):
 
 
 def spot_of(
-    frames: EarlierFrames, compiled: CompiledModel, address: Address, differs: Differs | None = None
+    frames: EarlierFrames,
+    compiled: CompiledModel,
+    address: Address,
+    differs: Differs | None = None,
+    *,
+    is_whole: bool = False,
 ) -> tuple[ValueSpot, Target]:
     """Return the element that an address means; without an index the first that is NaN, else infinite, else the first.
 
-    `differs` says where a value differs from a reference: then the first that does comes before these.
+    `differs` says where a value differs from a reference: then the first that does comes before these. `is_whole`: no
+    element is asked for.
 
     Iterations that are not named are those of the present, or the last of a loop that has ended. Raise NoValueYet for
     what the run has not come to, UsageError for what does not exist.
@@ -51,6 +57,8 @@ def spot_of(
     if frame.values[target.slot] is None:
         raise NoValueYet(f"'{target.named.name}' is no longer kept")
     value = read_only(frame.values[target.slot])
+    if is_whole:
+        return ValueSpot(seat, target.slot, None), target
     if not value.size:
         raise UsageError(f"'{target.named.name}' has no elements here")
     element = None
