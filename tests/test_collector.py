@@ -19,6 +19,8 @@ from tui.launch import SessionOptions, open_application
 from tui.messages import Answered, FaultFound, OverviewGrew, StateChanged
 from tui.registry import VIEWS
 
+pytestmark = pytest.mark.usefixtures("nothing_frozen")
+
 ROOT = Path(__file__).parents[1]
 MODEL = SAMPLES / "for_loop" / "model.xml"
 

@@ -286,6 +286,7 @@ def test_leaving_with_an_edit_that_is_not_kept_is_asked_once() -> None:
     drive("rwkv_overflow", script, runs=True)
 
 
+@pytest.mark.usefixtures("nothing_frozen")
 def test_a_debugger_that_cannot_be_made_ends_the_application_with_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     model = stepper.read_model(SAMPLES / "for_loop" / "model.xml")
 
