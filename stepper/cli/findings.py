@@ -10,7 +10,8 @@ from typing import Any
 
 from stepper import __version__
 from stepper.cli.printing import say, wrapped
-from stepper.diagnosis.findings import GRAVITY, Finding, Severity
+from stepper.debug.causes.cause import NonFinite, cause_data
+from stepper.diagnosis.findings import GRAVITY, Detail, Finding, Severity
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import Rule
 from stepper.diagnosis.sarif import sarif
@@ -69,6 +70,10 @@ def _total(found: Sequence[Finding], models: int) -> str:
     return ", ".join(counted(count, str(severity)) for severity, count in counts if count) + where
 
 
+def _detail(value: Detail) -> Any:
+    return cause_data(value) if isinstance(value, NonFinite) else as_data(value)
+
+
 def finding_data(one: Finding) -> dict[str, Any]:
     """Return a finding as JSON has it."""
     rule = rules()[one.rule]
@@ -84,7 +89,7 @@ def finding_data(one: Finding) -> dict[str, Any]:
         "layer": as_data(one.spot.layer),
         "iterations": list(one.iterations),
         "address": one.address,
-        "details": as_data(one.details),
+        "details": {name: _detail(value) for name, value in one.details.items()},
         "text": sentence(one),
         "means": consequence(one),
         "remedy": remedy(one),

@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from stepper.debug.causes.cause import NonFinite
 from stepper.ir.model import LayerSite
 
 
@@ -23,7 +24,7 @@ GRAVITY: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.NOTE: 2}
 Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge", "run"]
 """Which part of the file a finding is about."""
 
-Detail: TypeAlias = str | int | float | bool | LayerSite | tuple[int, ...] | tuple[LayerSite, ...]
+Detail: TypeAlias = str | int | float | bool | LayerSite | NonFinite | tuple[int, ...] | tuple[LayerSite, ...] | None
 
 
 class FilePart(Struct, frozen=True):

@@ -7,21 +7,25 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from stepper.debug.causes.cause import NonFinite
+from stepper.debug.causes.texts import how_sentence, operands_text
 from stepper.diagnosis.findings import Finding
 from stepper.diagnosis.registry import rules
 from stepper.ir.model import LayerSite
+from stepper.wording import enumerated
 
 _MOST_NAMED: Final = 12
+_MANY: Final = 2**31
 
 
 def sentence(finding: Finding) -> str:
     """Return what is wrong."""
-    return rules()[finding.rule].says.format(**_worded(finding))
+    return rules()[finding.rule].says.format_map(_worded(finding))
 
 
 def consequence(finding: Finding) -> str:
     """Return what comes of it."""
-    return rules()[finding.rule].means.format(**_worded(finding))
+    return rules()[finding.rule].means.format_map(_worded(finding))
 
 
 def headline(finding: Finding) -> str:
@@ -36,11 +40,21 @@ def headline(finding: Finding) -> str:
 
 def remedy(finding: Finding) -> str:
     """Return what to do."""
-    return rules()[finding.rule].do.format(**_worded(finding))
+    return rules()[finding.rule].do.format_map(_worded(finding))
 
 
-def _worded(finding: Finding) -> dict[str, Any]:
-    return {name: _WORDS[name](value) if name in _WORDS else value for name, value in finding.details.items()}
+def _worded(finding: Finding) -> Mapping[str, Any]:
+    return _Worded(finding.details)
+
+
+class _Worded(dict[str, Any]):
+    """Details as sentences have them: some in words of their own, and phrases that are made of several."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name in _PHRASES:
+            return _PHRASES[name](self)
+        value = super().__getitem__(name)
+        return _WORDS[name](value) if name in _WORDS else value
 
 
 def _element(indices: Sequence[int]) -> str:
@@ -64,3 +78,83 @@ _WORDS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType({
     "most": lambda error: f" by more than {error:.2%}" if error else " at all",
 })  # fmt: skip
 """How details of these names are written, where it is not as Python writes them."""
+
+
+# --- phrases that are made of several details -------------------------------------------------------------------------
+
+
+def _reason(details: Mapping[str, Any]) -> str:
+    return how_sentence(details["cause"]) or "of numbers that have none"
+
+
+def _follows(details: Mapping[str, Any]) -> str:
+    later: NonFinite | None = details["follows"]
+    if later is None:
+        return ""
+    at = ", ".join(str(one.iteration) for one in later.location.path if one.iteration is not None)
+    where = f" in iteration {at}" if at else ""
+    return f". NaN comes of it in {later.location.operation}{where}: {how_sentence(later)}"
+
+
+def _goes_on(details: Mapping[str, Any]) -> str:
+    if not details["has_condition"]:
+        return "nothing limits it"
+    asked = "".join(f" {one}" for one in details["conditions"])
+    return f"its condition{asked} is always true"
+
+
+def _state(details: Mapping[str, Any]) -> str:
+    stuck, growing = details["stuck"], details["growing"]
+    found = ""
+    if stuck:
+        told = [
+            f"'{one.name}' has been unchanged since iteration {at}"
+            for one, at in zip(stuck, details["since"], strict=True)
+        ]
+        found = f"; {enumerated(told)}, so it can never become false"
+    if growing:
+        names = enumerated([repr(one.name) for one in growing])
+        found += f"; {names} grows by a piece in each, without bound"
+    return found
+
+
+def _way_out(details: Mapping[str, Any]) -> str:
+    if details["stuck"]:
+        return "let the state that the condition reads change: an addition may be below the resolution of its type"
+    return "let the condition read what tells that the work is done, or give a trip count"
+
+
+def _why_stuck(details: Mapping[str, Any]) -> str:
+    added = "" if details["zero"] is None else f" by adding {details['zero']}, which is 0"
+    return f"{details['maker']} makes it{added}"
+
+
+def _ends(details: Mapping[str, Any]) -> str:
+    low, high = details["low"], details["high"]
+    return f"{low:.4g}" if low == high else f"{low:.3g} or {high:.3g}"
+
+
+_PHRASES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxyType({
+    "reason_of_cause": _reason,
+    "operands_of_cause": lambda details: operands_text(details["cause"].operands),
+    "after": _follows,
+    "given": lambda details: "an input" if details["origin"] is None else str(details["origin"]),
+    "goes_on": _goes_on,
+    "state": _state,
+    "way_out": _way_out,
+    "asked": lambda details: enumerated([str(one) for one in details["conditions"]]),
+    "repeats": lambda details: (
+        "" if details["period"] is None else f"; what it carries repeats with period {details['period']}"
+    ),
+    "at_most": lambda details: (
+        "many" if details["limit"] is None or details["limit"] > _MANY else str(details["limit"])
+    ),
+    "why": _why_stuck,
+    "which_gate": lambda details: f" ({details['gate']} gate)" if details["gate"] else "",
+    "ends": _ends,
+    "blocked": lambda details: (
+        "" if details["operation"] is None else f"; {details['operation']} gives the same whatever comes in"
+    ),
+    "limit_of": lambda details: "condition, which counts" if details["by_condition"] else "trip count",
+})  # fmt: skip
+"""Words for places of the sentences of rules that are no details."""

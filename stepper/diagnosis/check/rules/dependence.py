@@ -27,7 +27,7 @@ _SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result
         "output-ignores-inputs",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="output '{output}' is the same to the last bit on other inputs{where}",
+        says="output '{output}' is the same to the last bit on other inputs{blocked}",
         means="what goes in does not reach it, though the graph leads there",
         do="look at what is multiplied by 0, selected, clamped or saturated on the way",
         source="one more run on other inputs",
@@ -54,13 +54,12 @@ def output_ignores_inputs(run: RunSubject) -> Iterator[RunFinding]:
             site = layer_site(maker, str(run.model.path))
             loop = site if maker.is_loop else None
             place = RunPlace(site, (), (), moment_address(maker.name, ()), 1, loop)
-            yield shown(place, Severity.NOTE, output=name, where="")  # it may be chosen so
+            yield shown(place, Severity.NOTE, output=name, operation=None)  # it may be chosen so
             continue
         loop_run, operation, iteration = found
         assert loop_run.subject is not None
         site = loop_run.subject.site(operation.layer)
-        where = f"; {site} gives the same whatever comes in"
-        yield shown(place_of(loop_run, site, iteration), output=name, where=where)
+        yield shown(place_of(loop_run, site, iteration), output=name, operation=site)
         return
 
 
@@ -127,7 +126,7 @@ def _first_same(ours: BodyValues, theirs: BodyValues) -> Operation | None:
         "slices-unread",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="the loop ended after {iterations} iterations by its {reason}, and its input {parameter} has {slices} "
+        says="the loop ended after {iterations} iterations by its {limit_of}, and its input {parameter} has {slices} "
         "slices: the last {left} were never read",
         means="the loop ends before its input does: one iteration too few, if it was meant to cover it",
         do="look at what the count is computed from",
@@ -148,11 +147,10 @@ def slices_unread(run: RunSubject) -> Iterator[RunFinding]:
         limit = loop.activation.condition_limit
         by_count = limit is not None and limit.iterations == loop.activation.iterations
         if ending.reason is EndReason.TRIP_COUNT or by_count:
-            reason = "trip count" if ending.reason is EndReason.TRIP_COUNT else "condition, which counts"
             yield shown(
                 place_of(loop, row.inner, loop.activation.iterations - 1),
                 iterations=loop.activation.iterations,
-                reason=reason,
+                by_condition=ending.reason is EndReason.CONDITION,
                 parameter=row.inner,
                 slices=slices,
                 left=left,

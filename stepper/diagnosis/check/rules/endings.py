@@ -14,7 +14,6 @@ from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
-from stepper.wording import enumerated
 
 _COMPARISONS: Final = ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 _MANY: Final = 1_000
@@ -52,9 +51,9 @@ def run_fails(run: RunSubject) -> Iterator[RunFinding]:
         "loop-does-not-end",
         SubjectKind.RUN,
         Severity.ERROR,
-        says="the loop ran {iterations} iterations and goes on: {condition}{state}",
+        says="the loop ran {iterations:,} iterations and goes on: {goes_on}{state}",
         means="a run never comes back, or takes much longer than was waited for",
-        do="{remedy}",
+        do="{way_out}",
         source="specification/Loop-5, execution_condition",
     )
 )
@@ -66,44 +65,29 @@ def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
         activation = loop.activation
         if activation.ending is not None or activation.limit is not None or activation.iterations < _MANY:
             continue
-        stuck, growing = list[str](), list[str]()
+        stuck, since_when, growing = list[LayerSite](), list[int](), list[LayerSite]()
         layer: LayerSite | None = None
         first: int | None = None
         for value in loop.carried():
             since = value.history.unchanged_since
             if value.row.appends:
-                growing.append(value.row.inner.name)
+                growing.append(value.row.inner)
                 layer, first = value.row.inner, None
             elif since is not None and activation.iterations - since > _MANY // 2 and value.counter is None:
-                stuck.append(f"'{value.row.inner.name}' has been unchanged since iteration {since}")
+                stuck.append(value.row.inner)
+                since_when.append(since)
                 if layer is None:
                     layer, first = value.row.inner, since
-        condition = _condition(loop)
-        state = ""
-        if stuck:
-            state = f"; {enumerated(stuck)}, so it can never become false"
-        if growing:
-            state += f"; {enumerated([f'{name!r}' for name in growing])} grows by a piece in each, without bound"
-        remedy = (
-            "let the state that the condition reads change: an addition may be below the resolution of its type"
-            if stuck
-            else "let the condition read what tells that the work is done, or give a trip count"
-        )
+        has_condition = loop.subject is not None and loop.subject.condition_result is not None
         yield shown(
             place_of(loop, layer or loop.facts.layer, first),
-            iterations=f"{activation.iterations:,}",
-            condition=condition,
-            state=state,
-            remedy=remedy,
+            iterations=activation.iterations,
+            conditions=tuple(_comparisons(loop)[-1:]),
+            has_condition=has_condition,
+            stuck=tuple(stuck),
+            since=tuple(since_when),
+            growing=tuple(growing),
         )
-
-
-def _condition(loop: RunOfLoop) -> str:
-    subject = loop.subject
-    if subject is None or subject.condition_result is None:
-        return "nothing limits it"
-    asked = "".join(f" {one}" for one in _comparisons(loop)[-1:])
-    return f"its condition{asked} is always true"
 
 
 def _comparisons(loop: RunOfLoop) -> list[LayerSite]:
@@ -138,7 +122,7 @@ def _comparisons(loop: RunOfLoop) -> list[LayerSite]:
         "runs-to-its-limit",
         SubjectKind.RUN,
         Severity.NOTE,
-        says="the loop runs to its limit of {limit} iterations: {condition} never becomes false{state}",
+        says="the loop runs to its limit of {limit} iterations: {asked} never becomes false{repeats}",
         means="what should end the loop earlier does not; the limit alone does",
         do="see whether the value that is waited for can occur at all",
         source="specification/Loop-5, execution_condition",
@@ -158,13 +142,12 @@ def runs_to_its_limit(run: RunSubject) -> Iterator[RunFinding]:
         if not asked:
             continue
         repeated = repetition(loop)
-        state = "" if repeated is None else f"; what it carries repeats with period {repeated.period}"
         latest = asked[-1]  # the others are mostly of an If around it
         yield shown(
             place_of(loop, latest, None),
             limit=activation.iterations,
-            condition=enumerated([str(one) for one in asked]),
-            state=state,
+            conditions=tuple(asked),
+            period=None if repeated is None else repeated.period,
         )
 
 
@@ -174,7 +157,7 @@ def runs_to_its_limit(run: RunSubject) -> Iterator[RunFinding]:
         "ends-at-once",
         SubjectKind.RUN,
         Severity.NOTE,
-        says="the loop ends after the first iteration of {limit}: {condition} is false at once",
+        says="the loop ends after the first iteration of {at_most}: {condition} is false at once",
         means="if the loop was meant to go on, its condition is inverted, or compares with the wrong value",
         do="look at both sides of the comparison",
         source="specification/Loop-5, execution_condition",
@@ -192,5 +175,4 @@ def ends_at_once(run: RunSubject) -> Iterator[RunFinding]:
         root = verdict.root
         if not root.operands or all(operand.is_constant for operand in root.operands):
             continue
-        limit = "many" if loop.activation.limit is None or loop.activation.limit > 2**31 else str(loop.activation.limit)
-        yield shown(place_of(loop, root.layer, 0), limit=limit, condition=str(root.layer))
+        yield shown(place_of(loop, root.layer, 0), limit=loop.activation.limit, condition=root.layer)

@@ -51,8 +51,8 @@ def _carried_sum(subject: LoopSubject, layer: Layer, operand: int) -> bool:
         "addition-absorbed",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="what {layer} adds to {parameter} is lost from iteration {since} on: {added} beside {total} is below the "
-        "resolution of {type}",
+        says="what {layer} adds to {parameter} is lost from iteration {since} on: {added:.4g} beside {total:.4g} is "
+        "below the resolution of {type}",
         means="the state stays the same, though something is added to it in each iteration",
         do="accumulate in a wider type, scale the numbers, or add them up before they meet the large one",
         source="IEEE 754",
@@ -74,11 +74,11 @@ def addition_absorbed(run: RunSubject) -> Iterator[RunFinding]:
             assert state is not None
             yield shown(
                 place_of(loop, subject.site(layer), found.since),
-                layer=str(subject.site(layer)),
-                parameter=str(subject.name(state.layer)),
+                layer=subject.site(layer),
+                parameter=subject.name(state.layer),
                 since=found.since,
-                added=f"{found.latest:.4g}",
-                total=f"{found.of:.4g}",
+                added=found.latest,
+                total=found.of,
                 type="its type" if declared is None else declared.name,
             )
 
@@ -89,8 +89,8 @@ def addition_absorbed(run: RunSubject) -> Iterator[RunFinding]:
         "gate-saturated",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="{layer}{gate} is saturated in every iteration: all of its elements are {values} in each of the {looked} "
-        "iterations that were looked at",
+        says="{layer}{which_gate} is saturated in every iteration: all of its elements are {ends} in each of the "
+        "{looked} iterations that were looked at",
         means="a gate that is always open or closed decides nothing; where it is closed, what it guards is lost",
         do="look at its weights and bias, and at the scale of what comes in",
         source="the run itself",
@@ -107,13 +107,13 @@ def gate_saturated(run: RunSubject) -> Iterator[RunFinding]:
             layer = subject.inner.by_id[key]
             if not _depends_on_time(subject, Source(key, 0)):
                 continue
-            values = f"{found.low:.4g}" if found.low == found.high else f"{found.low:.3g} or {found.high:.3g}"
             yield shown(
                 place_of(loop, subject.site(layer), 0),
                 Severity.NOTE if layer.type == "Tanh" else None,  # it is mostly no gate
-                layer=str(subject.site(layer)),
-                gate=f" ({gate} gate)" if gate else "",
-                values=values,
+                layer=subject.site(layer),
+                gate=gate,
+                low=found.low,
+                high=found.high,
                 looked=found.looked,
             )
 
@@ -129,7 +129,7 @@ def _depends_on_time(subject: LoopSubject, source: Source) -> bool:
         "cancellation",
         SubjectKind.RUN,
         Severity.NOTE,
-        says="{layer} loses nearly all digits in iteration {iteration}: of operands of {operands} {left} is left",
+        says="{layer} loses nearly all digits: of operands of {operand:.4g} {left:.3g} is left",
         means="what is left is mostly the rounding error of what was computed before",
         do="compute the difference otherwise, or in a wider type",
         source="IEEE 754",
@@ -146,10 +146,9 @@ def cancellation(run: RunSubject) -> Iterator[RunFinding]:
             layer = subject.inner.by_id[key]
             yield shown(
                 place_of(loop, subject.site(layer), found.iteration),
-                layer=str(subject.site(layer)),
-                iteration=found.iteration,
-                operands=f"{found.operands:.4g}",
-                left=f"{found.left:.3g}",
+                layer=subject.site(layer),
+                operand=found.operands,
+                left=found.left,
             )
 
 
@@ -176,8 +175,8 @@ def _only_compared(subject: LoopSubject, key: int) -> bool:
         "tolerance-below-resolution",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="{layer} asks for a difference below {tolerance}, and the numbers that are compared are about {size}: the "
-        "resolution of {type} there is {resolution}, so only equal numbers are near enough",
+        says="{layer} asks for a difference below {tolerance:.3g}, and the numbers that are compared are about "
+        "{size:.4g}: the resolution of {type} there is {resolution:.3g}, so only equal numbers are near enough",
         means="the test for convergence succeeds by luck or never: where the last bit alternates, as it may on another "
         "machine, the limit alone ends the loop",
         do="let the tolerance be relative to the size of the numbers, or compute in a wider type",
@@ -206,11 +205,11 @@ def tolerance_below_resolution(run: RunSubject) -> Iterator[RunFinding]:
                 continue
             yield shown(
                 place_of(loop, subject.site(layer), activation.iterations - 1),
-                layer=str(subject.site(layer)),
-                tolerance=f"{tolerance:.3g}",
-                size=f"{max(known):.4g}",
+                layer=subject.site(layer),
+                tolerance=tolerance,
+                size=max(known),
                 type="its type" if declared is None else declared.name,
-                resolution=f"{resolution:.3g}",
+                resolution=resolution,
             )
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from stepper.debug.causes.cause import Arithmetic, LinkKind, NonFinite, NonFiniteKind
-from stepper.debug.causes.texts import element_text, how_sentence, operands_text
 from stepper.debug.overview.facts import Birth, RunState
 from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
 from stepper.diagnosis.check.places import moment_address, place_of
 from stepper.diagnosis.check.subject import RunSubject, iterations_around, loops_around
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.ir.model import LayerSite
 
 _OF_INFINITE: Final = frozenset({
     Arithmetic.INF_BY_INF,
@@ -47,7 +47,7 @@ def _comes_of(run: RunSubject, cause: NonFinite, tick: int) -> Birth | None:
         "nan-born",
         SubjectKind.RUN,
         Severity.ERROR,
-        says="NaN is born in {layer}: {reason}; {operands}",
+        says="NaN is born in {layer}: {reason_of_cause}; {operands_of_cause}",
         means="what is computed of it is NaN as well",
         do="look at the operands; keep the divisor from 0, the argument of a logarithm or a root positive, and the "
         "difference of two infinities from arising",
@@ -63,21 +63,7 @@ def nan_born(run: RunSubject) -> Iterator[RunFinding]:
         if key in told or _comes_of(run, birth.cause, birth.tick) is not None:
             continue
         told.add(key)
-        yield shown(place, **_words(birth))
-
-
-def _words(birth: Birth) -> dict[str, Any]:
-    cause = birth.cause
-    iterations = iterations_around(cause.location)
-    where = f" in iteration {', '.join(map(str, iterations))}" if iterations else ""
-    reason = how_sentence(cause) or "of numbers that have none"
-    return {
-        "layer": str(cause.location.operation),
-        "where": where,
-        "reason": reason,
-        "operands": operands_text(cause.operands),
-        "element": element_text(cause.element),
-    }
+        yield shown(place, layer=birth.cause.location.operation, cause=birth.cause)
 
 
 @found_by(
@@ -86,7 +72,7 @@ def _words(birth: Birth) -> dict[str, Any]:
         "inf-born",
         SubjectKind.RUN,
         Severity.ERROR,
-        says="Inf is born in {layer}: {reason}; {operands}{after}",
+        says="Inf is born in {layer}: {reason_of_cause}; {operands_of_cause}{after}",
         means="Inf spreads, and Inf - Inf, Inf / Inf and 0 * Inf are NaN",
         do="keep the argument in range: subtract the maximum before Exp, keep divisors from 0, scale the values",
         source="IEEE 754",
@@ -106,11 +92,13 @@ def inf_born(run: RunSubject) -> Iterator[RunFinding]:
         reaches_output = any(output.infinite or output.nan for output in run.overview.outputs)
         begins_so = birth.cause.arithmetic is Arithmetic.LOG_OF_ZERO and not any(place.iterations)
         severity = Severity.NOTE if later is None and (begins_so or not reaches_output) else Severity.ERROR
-        after = ""
-        if later is not None:
-            words = _words(later)
-            after = f". NaN comes of it in {words['layer']}{words['where']}: {words['reason']}"
-        yield shown(place, severity, after=after, **_words(birth))
+        yield shown(
+            place,
+            severity,
+            layer=birth.cause.location.operation,
+            cause=birth.cause,
+            follows=None if later is None else later.cause,
+        )
 
 
 @found_by(
@@ -119,7 +107,7 @@ def inf_born(run: RunSubject) -> Iterator[RunFinding]:
         "nan-came-in",
         SubjectKind.RUN,
         Severity.ERROR,
-        says="NaN is in {origin} already{where}; {layer} is the first that reads it",
+        says="NaN is in {given} already; {layer} is the first that reads it",
         means="no operation is at fault: the values that the run was given are",
         do="look where the input or the weights come from",
         source="IEEE 754",
@@ -130,10 +118,10 @@ def nan_came_in(run: RunSubject) -> Iterator[RunFinding]:
     for birth in run.overview.births:
         cause = birth.cause
         if cause.kind is NonFiniteKind.NAN and cause.given:
-            words, place = _words(birth), _place(birth)
+            place = _place(birth)
             dirty = next((one for one in cause.operands if one.nan), None)
-            origin = str(dirty.layer) if dirty is not None else "an input"
-            yield shown(place, origin=_first_origin(run, place) or origin, where=words["where"], layer=words["layer"])
+            origin = _first_origin(run, place) or (None if dirty is None else dirty.layer)
+            yield shown(place, origin=origin, layer=cause.location.operation)
             return
     if _born(run, NonFiniteKind.NAN) or run.overview.state is not RunState.FINISHED:
         return
@@ -146,16 +134,14 @@ def nan_came_in(run: RunSubject) -> Iterator[RunFinding]:
             reader = chain.links[-2] if len(chain.links) > 1 else last
             location = reader.location
             iterations = iterations_around(location)
-            where = f" (read in iteration {', '.join(map(str, iterations))})" if iterations else ""
             place = RunPlace(last.location.operation, loops_around(location), iterations, output.name)
-            yield shown(place, origin=str(last.location.operation), where=where, layer=str(location.operation))
+            yield shown(place, origin=last.location.operation, layer=location.operation)
             return
 
 
-def _first_origin(run: RunSubject, place: RunPlace) -> str:
+def _first_origin(run: RunSubject, place: RunPlace) -> LayerSite | None:
     chain = run.chain_of(f"`{place.layer.name}`", place.tick) if place.layer is not None else None
-    origin = None if chain is None or not chain.links else chain.links[-1].location.operation
-    return "" if origin is None else str(origin)
+    return None if chain is None or not chain.links else chain.links[-1].location.operation
 
 
 @found_by(
@@ -164,7 +150,7 @@ def _first_origin(run: RunSubject, place: RunPlace) -> str:
         "integer-overflow",
         SubjectKind.RUN,
         Severity.NOTE,
-        says="{layer} leaves the range of {type} in iteration {iteration}: {exact} becomes {becomes}",
+        says="{layer} leaves the range of {type}: {exact:,} becomes {becomes:,}",
         means="the number wraps around: right for hashes and random numbers, wrong for counts and products",
         do="compute in a wider type, or in f64",
         source="semantics 8.2, 8.3",
@@ -181,9 +167,8 @@ def integer_overflow(run: RunSubject) -> Iterator[RunFinding]:
             declared = layer.outputs[0].element_type
             yield shown(
                 place_of(loop, subject.site(layer), wrap.iteration),
-                layer=str(subject.site(layer)),
+                layer=subject.site(layer),
                 type="" if declared is None else declared.name,
-                iteration=wrap.iteration,
-                exact=f"{wrap.exact:,}",
-                becomes=f"{wrap.becomes:,}",
+                exact=wrap.exact,
+                becomes=wrap.becomes,
             )

@@ -14,6 +14,7 @@ from stepper.diagnosis.check.repetition import repetition
 from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.ir.model import LayerSite
 from stepper.tensors.histories import KeptStatistic, ValueHistory
 
 _LEAST: Final = 3
@@ -48,7 +49,7 @@ def state_repeats(run: RunSubject) -> Iterator[RunFinding]:
             continue
         yield shown(
             place_of(loop, found.value.row.inner, found.since),
-            parameter=str(found.value.row.inner),
+            parameter=found.value.row.inner,
             period=found.period,
             since=found.since,
             limit=loop.activation.iterations,
@@ -76,14 +77,15 @@ def state_is_stuck(run: RunSubject) -> Iterator[RunFinding]:
             history = value.history
             if not value.is_real or history.unchanged_since != 0 or not np.isfinite(history.numbers).all():
                 continue
-            why = _why_stuck(run, loop, value.row)
-            if why is None or not _entered_the_same(history):
+            found = _why_stuck(run, loop, value.row)
+            if found is None or not _entered_the_same(history):
                 continue
             yield shown(
                 place_of(loop, value.row.inner, 0),
-                parameter=str(value.row.inner),
+                parameter=value.row.inner,
                 iterations=loop.activation.iterations,
-                why=why,
+                maker=found[0],
+                zero=found[1],
             )
 
 
@@ -96,8 +98,8 @@ def _entered_the_same(history: ValueHistory) -> bool:
     )
 
 
-def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> str | None:
-    """Return what makes the new state; None where it does not depend on anything that changes."""
+def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> tuple[LayerSite, LayerSite | None] | None:
+    """Return what makes the new state, and what it adds if that is 0; None where it depends on nothing that changes."""
     subject, parameter = loop.subject, row.inner.id
     if subject is None or row.result is None:
         return None
@@ -112,15 +114,14 @@ def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> str | None:
     maker = subject.inner.by_id[source.layer]
     if maker.type in _CHOOSING:
         return None  # that it keeps the old one is meant
-    words = f"{subject.site(maker)} makes it"
     if maker.type in _ADDITIONS:
         for one in subject.inner.sources[maker.id]:
             origin = subject.origin(one)
             added = None if origin is None or origin.layer == parameter else subject.inner.by_id[origin.layer]
             value = None if added is None else run.value(loop, added.name, 0)
             if added is not None and value is not None and value.size and not value.any():
-                return f"{words} by adding {subject.site(added)}, which is 0"
-    return words
+                return subject.site(maker), subject.site(added)
+    return subject.site(maker), None
 
 
 @found_by(
@@ -129,8 +130,8 @@ def _why_stuck(run: RunSubject, loop: RunOfLoop, row: Row) -> str | None:
         "state-grows",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="{parameter} grows by a factor of about {factor} in each iteration: {first} at first, {last} at last; it "
-        "passes 1000 in iteration {passes}",
+        says="{parameter} grows by a factor of about {factor:.3g} in each iteration: {first:.3g} at first, {last:.3g} "
+        "at last; it passes 1000 in iteration {passes}",
         means="a state that grows like this leaves the range of its type sooner or later",
         do="look at the largest eigenvalue of the recurrent weights, and at what should bound the state",
         source="the run itself",
@@ -146,10 +147,10 @@ def state_grows(run: RunSubject) -> Iterator[RunFinding]:
             factor, first, last, passes = found
             yield shown(
                 place_of(loop, value.row.inner, passes),
-                parameter=str(value.row.inner),
-                factor=f"{factor:.3g}",
-                first=f"{first:.3g}",
-                last=f"{last:.3g}",
+                parameter=value.row.inner,
+                factor=factor,
+                first=first,
+                last=last,
                 passes=passes,
             )
 
@@ -186,7 +187,8 @@ def _growth(history: ValueHistory) -> tuple[float, float, float, int] | None:
         "state-vanishes",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="{parameter} shrinks by a factor of about {factor} in each iteration: {first} at first, {last} at last",
+        says="{parameter} shrinks by a factor of about {factor:.3g} in each iteration: {first:.3g} at first, "
+        "{last:.3g} at last",
         means="nothing of what it held is left: what was long ago has no effect, and its gradient none",
         do="look at the largest eigenvalue of the recurrent weights, and at gates that are nearly closed",
         source="the run itself",
@@ -202,10 +204,10 @@ def state_vanishes(run: RunSubject) -> Iterator[RunFinding]:
             factor, first, last = found
             yield shown(
                 place_of(loop, value.row.inner, loop.activation.iterations - 1),
-                parameter=str(value.row.inner),
-                factor=f"{factor:.3g}",
-                first=f"{first:.3g}",
-                last=f"{last:.3g}",
+                parameter=value.row.inner,
+                factor=factor,
+                first=first,
+                last=last,
             )
 
 
