@@ -18,6 +18,7 @@ from stepper.debug.moments.moment import MomentKind
 from stepper.debug.provenance.facts import Influence, QuestionKind
 from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
+from stepper.debug.story.forms import PartRole
 from stepper.diagnosis.findings import Part, Severity
 from stepper.diagnosis.reduce.conditions import FaultKind
 from stepper.diagnosis.rule import Rule
@@ -1000,10 +1001,22 @@ class ExplainAnswer(Lines):
     outputs: list[TensorData] | None
 
 
+class ChainPartData(TypedDict):
+    """An element that an element is made of; of a term of a sum `share` is its part of all magnitudes."""
+
+    name: str
+    output: int
+    index: list[int] | None
+    value: Scalar | None
+    role: PartRole
+    share: float | None
+
+
 class ChainLinkData(TypedDict):
     """A link of the way back: the address of an element, what it is, which operation made it, and of what.
 
-    `line` is that of the layer in the file.
+    `line` is that of the layer in the file. `parts` are the five largest of the `count` elements that a finite one is
+    made of, `rest` is the share of all others in a sum.
     """
 
     address: str
@@ -1011,6 +1024,9 @@ class ChainLinkData(TypedDict):
     operation: str
     reason: str
     line: int
+    parts: list[ChainPartData]
+    count: int
+    rest: float | None
 
 
 class SourceData(TypedDict):

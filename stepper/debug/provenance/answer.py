@@ -90,6 +90,9 @@ class _Answering:
         is_shape = question.kind is QuestionKind.SHAPE
         spot, _ = spot_of(self._frames, self._compiled, question.address, self._differs, is_whole=is_shape)
         value = np.asarray(self._value(spot.seat, spot.slot))
+        other = None if self._differs is None or is_shape else self._differs(spot.seat, spot.slot, value)
+        if other is not None and not other[spot.element]:
+            raise UsageError(f"'{self._address(question.address, spot)}' does not differ from the reference")
         chain, behind = (Chain(()), Chain(())) if is_shape else self._chains(spot)
         levels = np.zeros(value.shape, np.uint8)
         if spot.element is not None:

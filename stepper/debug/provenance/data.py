@@ -17,6 +17,13 @@ def provenance_data(found: Provenance) -> dict[str, Any]:
             "operation": operation_text(link),
             "reason": link_reason(link),
             "line": link.location.operation.line if link.location.operation is not None else 0,
+            "parts": [
+                {"name": part.layer.name, "output": part.output, "value": part.value, "role": part.role}
+                | {"index": None if part.element is None else list(part.element), "share": part.share}
+                for part in link.parts
+            ],
+            "count": link.count,
+            "rest": link.rest,
         }
         for address, link in zip(found.addresses, found.links, strict=True)
     ]

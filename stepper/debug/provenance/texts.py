@@ -144,6 +144,9 @@ def _source(source: SourceTensor) -> str:
 def _constant(source: SourceTensor) -> str:
     if source.shape == () and source.elements and source.elements[0].value is not None:
         return f"{source.name} = {scalar_text(source.elements[0].value)}"
+    if source.count == 1 and source.elements:
+        one = source.elements[0]
+        return f"{source.name}{element_text(one.index)} = {scalar_text(one.value)}"
     size = 1
     for extent in source.shape:
         size *= extent

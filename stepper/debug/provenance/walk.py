@@ -326,7 +326,7 @@ class BackwardSlicer:
         for part in parts:
             slot = operation.inputs[part.input]
             other = self._differs(seat, slot, np.asarray(frame.values[slot]))
-            if frame.program.template[slot] is not None:
+            if other is None and frame.program.template[slot] is not None:
                 continue
             if other is None:
                 is_known = False
@@ -366,8 +366,7 @@ class BackwardSlicer:
                 if output in wanted:
                     inside.give(slot, wanted[output], np.shape(frame.values[slot]))
             strongest = min(_strongest(wanted.values()), Strength.CONTROL)
-            condition = operation.inputs[0]
-            wants.add(condition, np.full(np.shape(self._value(seat, condition)), strongest, np.uint8))
+            self._decides(seat, operation.inputs[0], wants, strongest)
             self._branch(seat, inner, inside, wants, len(frame.program.operations))
             return
         last = activation.iteration
@@ -434,8 +433,7 @@ class BackwardSlicer:
             if slot in inside.slots():
                 given = activation.operation.inputs[index]
                 around.give(given, inside.pop(slot), np.shape(self._value(outer, given)))
-        condition = activation.operation.inputs[0]
-        around.add(condition, np.full(np.shape(self._value(outer, condition)), Strength.CONTROL, np.uint8))
+        self._decides(outer, activation.operation.inputs[0], around, Strength.CONTROL)
 
     def _control_inputs(
         self, seat: Seat, operation: Operation, plan: LoopPlan, around: _Wants, level: Strength
@@ -443,10 +441,16 @@ class BackwardSlicer:
         """Want what says before a loop how often it runs: trip count, condition, the lengths of what is cut."""
         for index in (plan.trip_count, plan.condition):
             if index is not None:
-                slot = operation.inputs[index]
-                around.add(slot, np.full(np.shape(self._value(seat, slot)), level, np.uint8))
+                self._decides(seat, operation.inputs[index], around, level)
         for sliced in plan.sliced:
             around.add_shape(operation.inputs[sliced.input], level)
+
+    def _decides(self, seat: Seat, slot: int, wants: _Wants, level: int) -> None:
+        """Want a value that decides whether something runs; with a reference only where that is another one there."""
+        value = self._value(seat, slot)
+        other = None if self._differs is None else self._differs(seat, slot, np.asarray(value))
+        if other is None or other.any():
+            wants.add(slot, np.full(np.shape(value), level, np.uint8))
 
     def _loop(
         self,
@@ -475,9 +479,10 @@ class BackwardSlicer:
         carried = {merged.parameter: merged for merged in plan.merged}
         decides = plan.condition_result
         if decides is not None and plan.program.template[decides] is not None:  # the same in every iteration
-            frame = self._frames.at((*outer, (index, begin)))[-1]
-            value = frame.values[decides]
-            self._reach(SourceKind.CONSTANT, frame, decides, np.full(np.shape(value), Strength.CONTROL, np.uint8))
+            seat: Seat = (*outer, (index, begin))
+            constant = _Wants()
+            self._decides(seat, decides, constant, Strength.CONTROL)
+            self._constants(self._frames.at(seat)[-1], constant)
             decides = None
         for iteration in range(begin, -1, -1):
             if decides is None and not inside_of:
@@ -486,10 +491,10 @@ class BackwardSlicer:
             asks = decides is not None and (asks_end or iteration < begin)
             if not wants and not asks:
                 continue
-            seat: Seat = (*outer, (index, iteration))
+            seat = (*outer, (index, iteration))
             frame = self._frames.at(seat)[-1]
             if asks and decides is not None:
-                wants.add(decides, np.full(np.shape(frame.values[decides]), Strength.CONTROL, np.uint8))
+                self._decides(seat, decides, wants, Strength.CONTROL)
             last = upto if iteration == begin and upto is not None else len(frame.program.operations)
             self._graph(seat, wants, last)
             self._constants(frame, wants)

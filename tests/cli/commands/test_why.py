@@ -95,3 +95,5 @@ def test_with_a_reference_only_what_differs_is_followed(call: Call, tmp_path: Pa
     assert code == 0, err
     found = {(one["kind"], one["name"]) for one in json.loads(out)["sources"] if one["part"] == "data"}
     assert found == {("input", "rate")}
+    code, out, err = call("why", model, "balance@0[0]", option, inputs, "--reference", recorded, "-q")
+    assert code == 2 and not out and "'balance@0[0]' does not differ from the reference" in err
