@@ -28,7 +28,10 @@ _INT32: Final = np.iinfo(np.int32)
 def narrowed(value: Any) -> Any:
     """Return a runtime value as the plugin holds it: half and double precision as f32, wide integers wrapped to i32."""
     target = _NARROWED.get(value.dtype)
-    return value if target is None else value.astype(target)
+    if target is None:
+        return value
+    with np.errstate(over="ignore"):  # what is too large for f32 is infinite there
+        return value.astype(target)
 
 
 def narrowed_constant(value: Array, rules: Rules) -> Array:

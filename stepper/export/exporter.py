@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from os import PathLike
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.views import ConditionLimit
+from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
@@ -36,6 +38,7 @@ from stepper.export.parting.states import compared_with
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, PAGE_WIDTH, textbook_page
+from stepper.export.views.not_begun import not_begun_figure
 from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import model_figure, rolled_figure
 from stepper.export.views.story import story_figure
@@ -182,7 +185,8 @@ def _picture(model: Model, machine: Callable[[], Machine] | None, request: Figur
         if not request.in_steps or machine is None:
             return Picture(figure, request, loop)
         trace = _trace(machine(), loop, around, replace(request, most_shown=MOST_STEPS))
-        return Picture(figure, request, loop, trace, loop_facts(model, loop.outer, loop.layer, trace.condition_limit))
+        facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
+        return Picture(figure if trace.count else not_begun_figure(trace, facts), request, loop, trace, facts)
     if view is FigureView.PORTS:
         return Picture(ports_figure(model, loop, request.content), request, loop)
     if machine is None:
@@ -339,14 +343,16 @@ def draw(
     detail: str | None = None,
     blocks: BlockStyle | str | None = None,
     hops: int = USUAL_HOPS,
+    diff: str | PathLike[str] | None = None,
     partner: Partner | None = None,
 ) -> Picture:
     """Return a figure of a model (or of a path), or of a run of it where there are inputs; a notebook shows it.
 
     `around` is the address of an operation of which the neighbourhood alone is drawn, `ways` are two between which all
     ways are; with `detail` the whole stands small beside the neighbourhood. `why` is what a story is of: an address, or
-    `end`. `pace` has the SVG play the iterations of a run, each for so many seconds. `partner` computes the operations
-    that it claims. `written("svg")` and the other formats give the content of a file.
+    `end`. `pace` has the SVG play the iterations of a run, each for so many seconds. `diff` is what the run is compared
+    with, as for `--diff`: another model, a recording, an .npz or `openvino`. `partner` computes the operations that it
+    claims. `written("svg")` and the other formats give the content of a file.
     Raise the errors of stepper.errors.
     """
     from stepper.engine.compiler import compile_model, given_away
@@ -362,6 +368,12 @@ def draw(
 
     def machine() -> Machine:
         return Machine(compile_model(model, partner=partner), bind_inputs(model, inputs or {}))
+
+    def beside(run: Machine) -> ReferenceValues:
+        from stepper.compare.references.debugger import debug_reference  # loads what compares
+
+        given = bind_inputs(model, inputs or {})
+        return debug_reference(str(diff), run, given, None, str(model.path), partner, option="diff")
 
     chosen = _of(FigureView, view) if view is not None else None
     content = FigureContent(
@@ -387,6 +399,7 @@ def draw(
         caption=caption,
         warn=warn or unheard,
         zoom=zoom,
+        beside=None if diff is None else beside,
     )
     if depth is None:
         depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None))

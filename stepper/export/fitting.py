@@ -74,11 +74,12 @@ class _Form(NamedTuple):
         return names if self.outside else [*names, "what is outside of the loop"]
 
 
-def _is_for(form: _Form, figure: Figure, request: FigureRequest) -> bool:
-    """True if a form is for such a figure."""
+def _is_for(form: _Form, picture: Picture) -> bool:
+    """True if a form is for such a picture."""
     if form.lists is not None:
-        return figure.arrangement is Arrangement.PORT_MAP
-    return form.outside or (request.view is FigureView.ROLLED and request.zoom is None)
+        return picture.figure.arrangement is Arrangement.PORT_MAP
+    request = picture.request
+    return form.outside or (request.view is FigureView.ROLLED and request.zoom is None and picture.trace is None)
 
 
 _FORMS: Final = (
@@ -131,12 +132,13 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
     Raise UsageError, with the least width, where leaving out is not enough.
     """
     room, whole = room_of(request), make(request.content)
-    if room is None or whole.page is not None or request.in_steps or request.pace is not None:
+    moves = whole.trace is not None and whole.trace.count and (request.in_steps or request.pace is not None)
+    if room is None or whole.page is not None or moves:
         return whole
     narrowest = (math.inf, math.inf)
     for content, told in _contents(request):
         found = whole if content is request.content else make(content)
-        for form in (None, *(one for one in _FORMS if _is_for(one, whole.figure, request))):
+        for form in (None, *(one for one in _FORMS if _is_for(one, whole))):
             figure = found.figure if form is None else narrowed(found.figure, form)
             page, size = _page(figure, arranged(figure), room, request)
             if page is None:

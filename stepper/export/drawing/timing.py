@@ -25,7 +25,7 @@ _NAMES: Final = frozenset({"label", "title", "back", "halo"})
 
 
 class DrawnStep(Struct, frozen=True):
-    """An iteration, or a range [begin, end) of iterations that are not drawn."""
+    """An iteration, or a range [begin, end) of iterations that are not drawn; empty: the run had none."""
 
     begin: int
     end: int
@@ -34,6 +34,8 @@ class DrawnStep(Struct, frozen=True):
     @property
     def name(self) -> str:
         """Such as `iteration 3`, or `iterations 3 to 108`."""
+        if self.end == self.begin:
+            return "no iteration"
         one = self.end == self.begin + 1
         return f"iteration {self.begin}" if one else f"iterations {self.begin} to {self.end - 1}"
 
@@ -41,6 +43,10 @@ class DrawnStep(Struct, frozen=True):
     def label(self) -> str:
         """The name, with a word that it is not drawn where it is not."""
         return self.name + (" (not drawn)" if self.is_gap else "")
+
+
+NOT_BEGUN: Final = DrawnStep(0, 0)
+"""The one step of a run without iterations."""
 
 
 class MadeShapes(Struct, frozen=True):
@@ -77,6 +83,8 @@ class SteppedDrawing(Struct, frozen=True):
 
     def at(self, step: int) -> PageDrawing:
         """Return the page of a step; its title and description say which."""
+        if self.steps == (NOT_BEGUN,):  # the page itself says that nothing ran
+            return self.page
         here = f"{self.steps[step].name} of 0..{self.steps[-1].end - 1}"
         return replace(
             self.page,

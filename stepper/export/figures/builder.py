@@ -325,7 +325,10 @@ def port_roles(layer: Layer | None, body: Body | None) -> dict[int, PortRole]:
     """Return the roles of Parameters and Results of a loop's body that are drawn in a way of their own."""
     if layer is None or body is None or not layer.is_loop:
         return {}
-    found = dict.fromkeys(roles_of(layer).merged_from, PortRole.CARRIED)
+    try:
+        found = dict.fromkeys(roles_of(layer).merged_from, PortRole.CARRIED)
+    except RoleError:
+        return {}
     conditions = [output.result for output in body.outputs if output_role(output).is_condition]
     outputs = {output.result for output in body.outputs if output.output is not None}
     return found | {result: PortRole.CONDITION for result in conditions if result not in outputs}

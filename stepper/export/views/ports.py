@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from stepper.engine.roles import OutputRole, Role, output_role, roles_of
+from stepper.engine.roles import OutputRole, Role, RoleError, output_role, roles_of
+from stepper.errors import ModelError
 from stepper.export.figures.builder import SIDES, declared_text, input_role
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import (
@@ -151,7 +152,11 @@ class _LoopPorts(_Ports):
 
     def __init__(self, loop: LoopPath) -> None:
         super().__init__(loop)
-        self.body, self.roles, self.inner = loop.body, roles_of(loop.layer), labels_of(loop.body.graph)
+        self.body, self.inner = loop.body, labels_of(loop.body.graph)
+        try:
+            self.roles = roles_of(loop.layer)
+        except RoleError as error:
+            raise ModelError(f"{error.line}: {loop.title} has no port map that could be drawn: {error}") from None
 
     def add_inputs(self) -> None:
         """Add every input entry, then the Parameters without a source, and the operations in between."""

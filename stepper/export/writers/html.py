@@ -22,6 +22,7 @@ from stepper.export.figures.figure import Cluster, Figure, FigureNode, Thumbnail
 from stepper.export.figures.legend import legend_of
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.fonts import FAMILY
+from stepper.export.layout.arrangement import arranged
 from stepper.export.options import Theme
 from stepper.export.picture import Picture
 from stepper.export.steps.bodies import BodyLayout
@@ -57,20 +58,58 @@ _BUTTONS: Final = "\n".join(
 
 
 def write(picture: Picture) -> str:
-    """Return the page with the iterations of a run. Raise UsageError for a run of none."""
+    """Return the page with the iterations of a run; one of none has the figure of that alone.
+
+    Raise UsageError where none of those chosen ran.
+    """
     trace, request = picture.trace, picture.request
     assert trace is not None, "a format of FormatSubject.RUN"
+    if not trace.count:
+        figure = picture.figure
+        return _page(picture, figure, _shown(picture, inline_svg(figure, arranged(figure))), "")
     figures = iteration_figures(trace, request.content, picture.loop_facts)
     if not figures:
-        raise UsageError("the loop ran no iteration, so there is none for a slider to show")
+        raise UsageError("none of the iterations that are chosen ran, so there is none for a slider to show")
     layout = BodyLayout(figures)
     body = replace(figures[-1], legend=legend_of(figures[-1]) if request.legend else ())
     run = _run(trace)
-    title = escape(body.title if request.title is None else request.title)
-    caption = f"<figcaption>{escape(request.caption)}</figcaption>\n" if request.caption else ""
-    facts = (*body.facts, *body.legends)
     gaps = "".join(f'<p class="note">{escape(text)}</p>\n' for text in _gaps(trace))
-    page = f"""<!DOCTYPE html>
+    content = f"""<div id="controls" role="group" aria-label="iterations" hidden>
+{_BUTTONS}
+<input id="iteration" type="range" min="0" max="0" value="0" step="1" aria-label="iteration">
+<output id="shown" for="iteration" aria-live="off"></output>
+</div>
+<noscript><p class="note">Without scripts this page shows the whole run, and the body in its last iteration,
+{trace.iterations[-1].number} of 0..{trace.count - 1}.</p></noscript>
+<p id="told" class="note" role="status"></p>
+<p id="aloud" role="status"></p>
+{gaps}{"" if run is None else f"<figure>{chr(10)}{inline_steps(run)}{chr(10)}</figure>{chr(10)}"}"""
+    content += _shown(picture, inline_svg(body, layout.padded()))
+    script = f"""\
+<p class="keys">Keys: left and right arrow, Home, End; space plays. #i=7 in the address opens iteration 7, #embed leaves
+out what stands around the figures.</p>
+<script>
+const DATA = {_data(trace, figures, run, embedded=request.embedded)};
+{_file("html.js")}</script>
+"""
+    page = _page(picture, body, content, script)
+    if len(page) > _LARGE:
+        request.warn(f"the page has {len(figures):,} iterations in {len(page) / 1e6:.1f} MB; --iters chooses fewer")
+    return page
+
+
+def _shown(picture: Picture, drawing: str) -> str:
+    """Return a drawing with the caption of its picture."""
+    caption = picture.request.caption
+    return f"<figure>\n{drawing}\n{f'<figcaption>{escape(caption)}</figcaption>{chr(10)}' if caption else ''}</figure>"
+
+
+def _page(picture: Picture, figure: Figure, content: str, script: str) -> str:
+    """Return the page around its content; `figure` has its title and its facts."""
+    request = picture.request
+    title = escape(figure.title if request.title is None else request.title)
+    facts = (*figure.facts, *figure.legends)
+    return f"""<!DOCTYPE html>
 <html lang="en"{' class="embed"' if request.embedded else ""}>
 <head>
 <meta charset="utf-8">
@@ -83,32 +122,13 @@ def write(picture: Picture) -> str:
 </head>
 <body>
 {f"<h1>{title}</h1>" if title else ""}
-<div id="controls" role="group" aria-label="iterations" hidden>
-{_BUTTONS}
-<input id="iteration" type="range" min="0" max="0" value="0" step="1" aria-label="iteration">
-<output id="shown" for="iteration" aria-live="off"></output>
-</div>
-<noscript><p class="note">Without scripts this page shows the whole run, and the body in its last iteration,
-{trace.iterations[-1].number} of 0..{trace.count - 1}.</p></noscript>
-<p id="told" class="note" role="status"></p>
-<p id="aloud" role="status"></p>
-{gaps}{"" if run is None else f"<figure>{chr(10)}{inline_steps(run)}{chr(10)}</figure>{chr(10)}"}<figure>
-{inline_svg(body, layout.padded())}
-{caption}</figure>
+{content}
 <div class="facts">
 {"".join(f"<p>{escape(fact)}</p>" for fact in facts)}
 </div>
-<p class="keys">Keys: left and right arrow, Home, End; space plays. #i=7 in the address opens iteration 7, #embed leaves
-out what stands around the figures.</p>
-<script>
-const DATA = {_data(trace, figures, run, embedded=request.embedded)};
-{_file("html.js")}</script>
-</body>
+{script}</body>
 </html>
 """
-    if len(page) > _LARGE:
-        request.warn(f"the page has {len(figures):,} iterations in {len(page) / 1e6:.1f} MB; --iters chooses fewer")
-    return page
 
 
 def _file(name: str, **words: str) -> str:

@@ -1,7 +1,12 @@
-"""PNG: the SVG of our own layout as pixels, with the font that comes with the program, the same bytes everywhere."""
+"""PNG: the SVG of our own layout as pixels, with the font that comes with the program, the same bytes everywhere.
+
+Its title and description are in it, as alternative text.
+"""
 
 from __future__ import annotations
 
+import struct
+import zlib
 from typing import Final
 
 from stepper.errors import UsageError
@@ -17,6 +22,9 @@ LARGEST: Final = 32_767
 """Pixels along a side; larger pictures many programs refuse or shrink."""
 _MOST: Final = 200_000_000
 """Pixels in all: 800 MB while the picture is painted."""
+
+_BEHIND_HEADER: Final = 33
+"""Bytes of the signature and of IHDR, which is the first chunk."""
 
 
 def write(picture: Picture) -> bytes:
@@ -37,7 +45,7 @@ def write(picture: Picture) -> bytes:
     import resvg_py
 
     theme = Theme.LIGHT if request.theme is Theme.AUTO else request.theme
-    return resvg_py.svg_to_bytes(
+    pixels: bytes = resvg_py.svg_to_bytes(
         svg_string=svg(drawing, theme),
         zoom=scale * POINTS / drawing.points,
         skip_system_fonts=True,
@@ -45,3 +53,11 @@ def write(picture: Picture) -> bytes:
         font_family="Liberation Sans",
         sans_serif_family="Liberation Sans",
     )
+    said = (_international_text("Title", drawing.title), _international_text("Description", drawing.description))
+    return b"".join((pixels[:_BEHIND_HEADER], *said, pixels[_BEHIND_HEADER:]))
+
+
+def _international_text(keyword: str, text: str) -> bytes:
+    """Return the iTXt chunk of a text, uncompressed; with `Title` and `Description` a PNG says what it shows."""
+    body = b"iTXt" + keyword.encode("latin-1") + bytes(5) + text.replace("\0", "").encode("utf-8", "backslashreplace")
+    return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))

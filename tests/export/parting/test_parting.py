@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stepper
 from stepper.cli import main
 from stepper.compare.references.debugger import debug_reference
 from stepper.engine.compiler import compile_model
@@ -55,8 +56,6 @@ def numpy_values(growth: float) -> list[np.ndarray]:
 
 
 def drawn(path: Path, other: str, view: str, **options: object) -> Figure:
-    import stepper
-
     model: Model = stepper.read_model(path)
     inputs = bind_inputs(model, {"start": START})
 
@@ -144,6 +143,17 @@ def test_two_runs_that_are_the_same_say_so_and_views_without_values_refuse(
     assert "--diff colours the views model, rolled, unrolled" in capsys.readouterr().err
     assert main([*words[:2], "--diff", "nothing.npy", *words[4:]]) == 2
     assert "--diff nothing.npy" in capsys.readouterr().err
+
+
+def test_python_and_the_command_line_draw_the_same(tmp_path: Path) -> None:
+    ours, theirs = net(tmp_path / "a", 2), net(tmp_path / "b", 3)
+    np.savez(tmp_path / "inputs.npz", start=START)
+    words = ["export", str(ours), "--inputs", str(tmp_path / "inputs.npz"), "--diff", str(theirs), "-q"]
+    assert main([*words, "-o", str(tmp_path / "cli.svg")]) == 0
+    made = stepper.draw(ours, {"start": START}, diff=theirs)
+    assert made.written("svg") == (tmp_path / "cli.svg").read_bytes()
+    with pytest.raises(stepper.UsageError, match="a run needs inputs"):
+        stepper.draw(ours, diff=theirs, view="rolled")
 
 
 def test_a_recording_on_other_inputs_is_a_run_to_part_from(

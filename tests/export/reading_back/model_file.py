@@ -110,6 +110,10 @@ class Layer:
             return None
         return next((tail for tail, head in body.back if head == parameter), None)
 
+    def idle_edges(self) -> list[tuple[int, int]]:
+        """The back edges that carry nothing, as (Result, Parameter)."""
+        return [(tail, head) for tail, head in self.bodies[0].back if self.carried_from(head) != tail]
+
     def entry_of(self, parameter: int) -> Entry | None:
         return next((one for one in self.bodies[0].inputs if one.inner == parameter and one.port is not None), None)
 
@@ -144,6 +148,8 @@ class ModelFile:
         shape = tuple(int(word) for word in layer.data.get("shape", "").split(",") if word.strip())
         begin, size = int(layer.data["offset"]), int(layer.data["size"])
         if size != dtype.itemsize * int(np.prod(shape)):
+            return None
+        if begin + size > len(self.weights):
             return None
         return np.frombuffer(self.weights[begin : begin + size], dtype).reshape(shape)
 

@@ -239,9 +239,10 @@ class _Level:
         for tail, head in [] if loop is None or self.body is None else self.body.back:
             ends = self.box_of.get(tail), self.box_of.get(head)
             if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
-                wanted.add(ends)
+                has_effect = loop is not None and loop.carried_from(head) == tail
+                wanted.add(("back" if has_effect else "no-effect", *ends))
         own = re.compile(rf"{re.escape(self.prefix)}n\d+")
-        got = {(one.source, one.target) for one in self.drawing.joins if one.kind == "back" and
+        got = {(one.kind, one.source, one.target) for one in self.drawing.joins if one.kind in ("back", "no-effect") and
                own.fullmatch(one.source) and own.fullmatch(one.target)}  # fmt: skip
         if wanted != got:
             yield f"back edges {sorted(got)}, the file has {sorted(wanted)}"
@@ -276,7 +277,7 @@ def says_cut(lines: str, cut: Cut) -> bool:
         return False
     if cut.stride < 0 and "reversed" not in lines and f"stride {cut.stride}" not in lines:
         return False
-    usual = (0, -1) if cut.stride > 0 else (-1, 0)
+    usual = (0, -1) if cut.stride >= 0 else (-1, 0)
     if (cut.start, cut.end) != usual and not re.search(
         rf"{cut.start} to {cut.end}\b|start {cut.start}, end {cut.end}\b", lines
     ):
@@ -435,14 +436,14 @@ def sentences(model: ModelFile, graph: Graph, layer: Layer) -> list[tuple[str, .
     if layer.type == "TensorIterator":
         ports = dict.fromkeys(one.port for one in layer.bodies[0].inputs if one.cut is not None)
         return [(f"input {' and '.join(map(str, ports))} has slices",)] if ports else [("as its outputs say",)]
-    starts, count = _value(model, graph.source(layer.id, 1)), _value(model, graph.source(layer.id, 0))
+    starts, count = _truth(model, graph.source(layer.id, 1)), _value(model, graph.source(layer.id, 0))
     found: list[tuple[str, ...]] = []
     if starts is None:
         found.append(("starts if", *_origin(graph, layer.id, 1)))
     else:
         found.append(("starts always",) if starts else ("never starts",))
     result = layer.condition
-    goes_on = None if result is None else _value(model, layer.bodies[0].graph.source(result))
+    goes_on = None if result is None else _truth(model, layer.bodies[0].graph.source(result))
     if result is not None and goes_on is None:
         found.append(("goes on while", *_origin(layer.bodies[0].graph, result, 0)))
     elif result is not None:
@@ -459,6 +460,11 @@ def sentences(model: ModelFile, graph: Graph, layer: Layer) -> list[tuple[str, .
 def _origin(graph: Graph, layer: int, index: int) -> tuple[str, ...]:
     source = graph.source(layer, index)
     return () if source is None else (source.name[:20], f"({TYPES.get(source.type, source.type)}")
+
+
+def _truth(model: ModelFile, source: Layer | None) -> int | None:
+    """The value of a Constant that can be a condition."""
+    return None if source is None or source.data.get("element_type") != "boolean" else _value(model, source)
 
 
 def _value(model: ModelFile, source: Layer | None) -> int | None:
@@ -505,6 +511,8 @@ def _entries(layer: Layer) -> dict[tuple[str, str], tuple[str, Cut | None]]:
         tail = layer.carried_from(parameter.id)
         if tail is not None:
             wanted[f"n{tail}", f"next{parameter.id}"] = ("back edge", None)
+    for tail, head in layer.idle_edges():
+        wanted[f"n{tail}", f"next{head}"] = ("back edge: no effect", None)
     return wanted
 
 
@@ -513,7 +521,8 @@ def _port_wires(drawing: Drawing, wanted: dict[tuple[str, str], tuple[str, Cut |
     for source, target in sorted(set(wanted) ^ got):
         yield f"{'no' if (source, target) in wanted else 'a needless'} wire from {source} to {target}"
     for wire in drawing.wires:
-        if wire.title and wire.title.partition(": ")[0] not in _beside(drawing, wire):
+        beside = _beside(drawing, wire)
+        if wire.title and wire.title not in beside and wire.title.partition(": ")[0] not in beside:
             yield f"beside the wire {wire.title!r} stands {_beside(drawing, wire)}"
     joined = _labels(drawing)
     for ends, (role, cut) in wanted.items():

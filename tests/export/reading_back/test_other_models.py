@@ -31,7 +31,7 @@ def inputs_of(path: Path) -> dict[str | int, np.ndarray] | None:
     for beside in (path.with_suffix(".npz"), path.with_name("inputs.npz")):
         if beside.exists():
             with np.load(beside) as arrays:
-                numbered = {int(key[3:]): arrays[key] for key in arrays.files if key[:3] == "in_"}
+                numbered = {int(key[3:]): arrays[key] for key in arrays.files if key[:3] == "in_" and key[3:].isdigit()}
                 return {**numbered} if numbered or beside.name != "inputs.npz" else {**arrays}
     return None
 
@@ -44,10 +44,21 @@ def test_figures_of_other_models(path: Path) -> None:
     except stepper.StepperError as error:
         pytest.skip(str(error))
     one = Case(path, inputs_of(path) or {}, [])
+    try:
+        assert one.file.graph.layers
+    except (KeyError, ValueError):  # no file of OpenVINO's form
+        drawn(model)
+        return
     found = dict(still(one, model))
     if inputs_of(path) is not None:
         found |= dict(runs(one, model))
     assert not {view: faults[:4] for view, faults in found.items() if faults}
+
+
+def drawn(model: Model) -> None:
+    """Draw a model that only the product can read, without a fault but those it names."""
+    with suppress(stepper.StepperError):
+        draw(model, view="model", depth=9).text("svg")
 
 
 def still(one: Case, model: Model) -> Iterator[tuple[str, list[str]]]:
@@ -58,10 +69,14 @@ def still(one: Case, model: Model) -> Iterator[tuple[str, list[str]]]:
     for ids, loop in loop_names(file):
         try:
             rolled = Drawing(draw(model, view="rolled", loop=loop, depth=2).text("svg"))
-            ports = Drawing(draw(model, view="ports", loop=loop).text("svg"))
         except stepper.UsageError:  # two loops have that name
             continue
         yield f"rolled {loop}", [*geometry.faults(rolled), *static_facts.rolled_faults(rolled, file, ids)]
+        try:
+            ports = Drawing(draw(model, view="ports", loop=loop).text("svg"))
+        except stepper.ModelError as error:  # what its entries are cannot be said
+            assert "no port map that could be drawn" in str(error)
+            continue
         yield f"ports {loop}", [*geometry.faults(ports), *static_facts.port_map_faults(ports, file, ids)]
 
 

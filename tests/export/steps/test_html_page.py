@@ -43,6 +43,15 @@ def test_gaps_are_named_and_stops_are_those_drawn(tmp_path: Path) -> None:
     assert page_data(page)["ranges"] == [[0, 2], [110, 110]]
 
 
+def test_a_run_without_iterations_is_the_figure_of_that(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    assert main([*WHILE[:2], "--input", "start=1", "-o", str(file), "--caption", "Nothing to do"]) == 0
+    page = file.read_text(encoding="utf-8")
+    assert "0 iterations, body not run" in page and page.count("first value = last value") == 3
+    assert "<figcaption>Nothing to do</figcaption>" in page and "starts if" in page
+    assert "<script" not in page and 'id="controls"' not in page
+
+
 def long_run(tmp_path: Path, count: int) -> tuple[str, str]:
     net = Graph()
     start = net.parameter("start", "i64", ())

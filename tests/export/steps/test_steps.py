@@ -236,8 +236,23 @@ def test_steps_need_a_run_with_an_iteration(tmp_path: Path, capsys: pytest.Captu
     assert "steps are those of a run" in capsys.readouterr().err
     made = picture(sample("reverse"), lambda: machine("reverse", sample("reverse")), FigureRequest())
     assert made.trace is not None
-    with pytest.raises(UsageError, match="no iteration"):
+    with pytest.raises(UsageError, match="none of the iterations that are chosen"):
         steps_of(replace(made, trace=replace(made.trace, iterations=())))
+
+
+@pytest.mark.parametrize("view", ["unrolled", "rolled"])
+def test_a_run_without_iterations_is_one_step(view: str, tmp_path: Path) -> None:
+    words = ["export", str(SAMPLES / "while_loop" / "model.xml"), "--input", "start=1", "--view", view]
+    assert main([*words, "--frames", str(tmp_path / "frames")]) == 0
+    assert [one.name for one in (tmp_path / "frames").iterdir()] == ["0000.svg"]
+    assert main([*words, "--animate", "-o", str(tmp_path / "plays.svg")]) == 0
+    plays, still = ((tmp_path / name).read_text() for name in ("plays.svg", "frames/0000.svg"))
+    assert visible_texts(plays, 0.1) == visible_texts(still, None)
+    assert "0 iterations, body not run" in still and "first value = last value" in still
+    frames = etree.fromstring(still.encode()).xpath(
+        "//s:g[contains(@class, 'idle')]/s:rect", namespaces={"s": SVG["svg"]}
+    )
+    assert [frame.get("stroke-dasharray") is not None for frame in frames] == [True, True]  # the frame, the legend
 
 
 # --- an SVG that plays -----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pypdfium2 as pdfium  # type: ignore[import-untyped]
 import pytest
 from lxml import etree
 from PIL import Image
+from PIL.PngImagePlugin import PngImageFile
 
 from stepper.errors import UsageError
 from stepper.export.options import Theme
@@ -70,6 +71,10 @@ def test_a_png_has_the_pixels_of_its_scale_and_width() -> None:
         request = FigureRequest(scale=scale)
         size = Image.open(io.BytesIO(Picture(made.figure, request).written("png"))).size
         assert size == pytest.approx((wide * scale, high * scale), abs=1)
+    said = Image.open(io.BytesIO(made.written("png")))
+    assert isinstance(said, PngImageFile)
+    said.load()
+    assert said.text == {"Title": made.figure.title, "Description": made.figure.description}
     narrow = Image.open(io.BytesIO(picture("while_loop", "rolled", width=900).written("png")))
     assert narrow.width <= 900
     with pytest.raises(UsageError, match=r"a PNG has at most 32,767 along a side"):
