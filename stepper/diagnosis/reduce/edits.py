@@ -213,8 +213,11 @@ def bypass(draft: DraftModel, address: LayerAddress, input: int, value_of: Value
     return True
 
 
-def inline(draft: DraftModel, address: LayerAddress, role: str, value_of: ValueOf) -> bool:
-    """Put one iteration of a loop, or a branch of an If, in its place."""
+def inline(draft: DraftModel, address: LayerAddress, role: str, value_of: ValueOf, *, recorded: bool = False) -> bool:
+    """Put one iteration of a loop, or a branch of an If, in its place.
+
+    `recorded`: states are Constants of the values that they had, instead of what they begin with.
+    """
     owner, graph = draft.layer_at(address), draft.graph_at(address.scope)
     if owner is None or graph is None:
         return False
@@ -224,7 +227,8 @@ def inline(draft: DraftModel, address: LayerAddress, role: str, value_of: ValueO
     inner = (*address.scope, (owner.id, role))
     sources: dict[int, Source] = {}
     for parameter in body.graph.of_type("Parameter"):
-        found = _outer_source(owner, body, parameter)
+        is_state = any(edge.to_layer == parameter.id for edge in body.back_edges)
+        found = None if recorded and is_state else _outer_source(owner, body, parameter)
         if found is None:
             value = value_of(LayerAddress(inner, parameter.id), 0)
             if value is None or not _is_plain(value):

@@ -112,12 +112,16 @@ class _OutOfTime(Exception):
 
 
 class _Side:
-    """One model of a pair, as a change meets it: addresses are those of the model that is reduced."""
+    """One model of a pair, as a change meets it: addresses are those of the model that is reduced.
+
+    `done` are the layers that were changed, where a change is to several.
+    """
 
     def __init__(
         self, draft: DraftModel, at: Callable[[LayerAddress], LayerAddress | None], value_of: edits.ValueOf
     ) -> None:
         self.draft, self.at, self.value_of = draft, at, value_of
+        self.done: set[LayerAddress] = set()
 
     def scope(self, scope: Scope) -> Scope | None:
         """Return a scope in this model."""
@@ -191,6 +195,7 @@ class _Reducer:
         if outcome.fault is None:
             return None
         self._fault = fault = outcome.fault
+        runner.start_spare()
         if isinstance(runner.condition, AnyFault):
             runner.condition = _condition_of(fault)
         if outcome.moves:
@@ -254,12 +259,14 @@ class _Reducer:
             at: Callable[[LayerAddress], LayerAddress | None] = _itself
         else:  # what one side alone has is what they differ in
             at = lambda address: address if old.counterpart(address, healthy) else None  # noqa: E731  # the pair is of now
-        if not change(_Side(model, at, self._value)):
+        side = _Side(model, at, self._value)
+        if not change(side):
             return None
         model.graph.prune()
         if healthy is not None:
             twin = healthy.copy()
-            if not change(_Side(twin, lambda address: old.counterpart(address, healthy), self._twin_value)):
+            there = _Side(twin, lambda address: old.counterpart(address, healthy), self._twin_value)
+            if not change(there) or there.done != side.done:
                 return None
             twin.graph.prune()
             if len(twin.inputs) != len(model.inputs):
@@ -275,9 +282,7 @@ class _Reducer:
         """Return a value for the model; that of the healthy twin, where there is one."""
         if self._pair.twin is not None:
             there = self._pair.model.counterpart(address, self._pair.twin)
-            found = None if there is None else self._twin_observed.value(there, output, at_last=self._at_last)
-            if found is not None:
-                return found
+            return None if there is None else self._twin_observed.value(there, output, at_last=self._at_last)
         found = self._observed.value(address, output, at_last=self._at_last)
         return self._declared(address, output) if found is None else found
 
@@ -381,12 +386,21 @@ class _Reducer:
             again = False
             for address, layer in list(self._pair.model.operations()):
                 for body in layer.bodies:
-                    if self._attempt("open loops and Ifs", partial(_inline, address=address, role=body.role)):
-                        self._observe()
-                        again = True
-                        break
+                    again = again or self._opens(address, body.role)
                 if again:
                     break
+
+    def _opens(self, address: LayerAddress, role: str) -> bool:
+        """Put the first iteration in the place of a loop, or else the last one, or a branch in the place of an If."""
+        what = "open loops and Ifs"
+        found = self._attempt(what, partial(_inline, address=address, role=role))
+        if not found and role == "body":
+            self._at_last = True
+            found = self._attempt(what, partial(_inline, address=address, role=role, recorded=True))
+            self._at_last = False
+        if found:
+            self._observe()
+        return found
 
     def _drop_connections(self) -> None:
         for address, layer in list(self._pair.model.operations()):
@@ -470,8 +484,11 @@ def _hoist(side: _Side, address: LayerAddress, input: int) -> bool:
 
 
 def _cut(side: _Side, addresses: list[LayerAddress]) -> bool:
-    found = [one for one in map(side.at, addresses) if one is not None]
-    return sum(edits.cut(side.draft, one, side.value_of) for one in found) > 0
+    for address in addresses:
+        found = side.at(address)
+        if found is not None and edits.cut(side.draft, found, side.value_of):
+            side.done.add(address)
+    return bool(side.done)
 
 
 def _cut_to(side: _Side, address: LayerAddress, number: int) -> bool:
@@ -500,9 +517,9 @@ def _bypass(side: _Side, address: LayerAddress, input: int) -> bool:
     return found is not None and edits.bypass(side.draft, found, input, side.value_of)
 
 
-def _inline(side: _Side, address: LayerAddress, role: str) -> bool:
+def _inline(side: _Side, address: LayerAddress, role: str, *, recorded: bool = False) -> bool:
     found = side.at(address)
-    return found is not None and edits.inline(side.draft, found, role, side.value_of)
+    return found is not None and edits.inline(side.draft, found, role, side.value_of, recorded=recorded)
 
 
 def _drop_output(side: _Side, address: LayerAddress, output: int) -> bool:

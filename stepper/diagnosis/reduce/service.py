@@ -5,6 +5,7 @@ Both run in one process, which is not that of the user: a crash or a hang ends a
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,6 +31,7 @@ from stepper.diagnosis.reduce.conditions import (
 )
 from stepper.diagnosis.reduce.trial_acts import (
     STEPPING,
+    WITH_OPENVINO,
     ObservedFacts,
     ObservedKey,
     ObserveValues,
@@ -41,6 +43,7 @@ from stepper.diagnosis.reduce.trial_acts import (
 from stepper.element_types import Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every
+from stepper.engine.frames import Frame
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
@@ -222,9 +225,10 @@ class _ValueLog:
         self.first: dict[ObservedKey, Array] = {}
         self.last: dict[ObservedKey, Array] = {}
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: Event, stack: Sequence[Frame]) -> None:
         """Take note of what an operation gave, or of what an iteration begins with."""
-        frame, program = event.frame, event.frame.program
+        frame = stack[-1] if event.kind is EventKind.LEFT else event.frame  # into which it gave its outputs
+        program = frame.program
         if event.kind in (EventKind.OPERATION, EventKind.LEFT):
             operation = program.operations[frame.pc - 1]
             for index, slot in enumerate(operation.outputs):
@@ -252,7 +256,7 @@ def _observed(act: ObserveValues, arrays: Arrays) -> tuple[ObservedFacts, Arrays
             max_iterations=act.settings.max_iterations,
         )
         while machine.stack and machine.tick < act.settings.most_moves:
-            log.hear(machine.advance(Every.OPERATION))
+            log.hear(machine.advance(Every.OPERATION), machine.stack)
     others = {key: value for key, value in log.last.items() if value is not log.first[key]}
     keys = [*log.first, *(replace(key, is_last=True) for key in others)]
     return ObservedFacts(tuple(keys)), [*log.first.values(), *others.values()]
@@ -260,4 +264,8 @@ def _observed(act: ObserveValues, arrays: Arrays) -> tuple[ObservedFacts, Arrays
 
 def main() -> None:
     """Serve until the other side is gone."""
+    if WITH_OPENVINO in os.environ and is_installed():  # now, not in the time of a trial
+        import openvino
+
+        assert openvino
     serve(TrialService)

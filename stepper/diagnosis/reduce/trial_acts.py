@@ -71,6 +71,10 @@ class ObservedFacts(Struct, frozen=True):
     keys: tuple[ObservedKey, ...]
 
 
-def trial_worker(memory: int) -> Worker:
+WITH_OPENVINO: Final = "STEPPER_TRIALS_WITH_OPENVINO"
+"""A variable of the process: it loads OpenVINO at once."""
+
+
+def trial_worker(memory: int, *, with_openvino: bool) -> Worker:
     """Return a process for trials that may use so many bytes."""
-    return Worker(PROGRAM, memory=memory)
+    return Worker(PROGRAM, {WITH_OPENVINO: "1"} if with_openvino else {}, memory)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from stepper.diagnosis.reduce.conditions import DisagreesWith, FaultCondition, FaultKind, FoundFault
+from stepper.diagnosis.reduce.conditions import OPENVINO, DisagreesWith, FaultCondition, FaultKind, FoundFault, StopsAt
 from stepper.diagnosis.reduce.draft import DraftModel, LayerAddress
 from stepper.diagnosis.reduce.trial_acts import (
     STEPPING,
@@ -69,7 +69,8 @@ class TrialRunner:
         self.condition, self.settings = condition, settings
         self.trials = 0
         self._limits = Limits(_FIRST)
-        self._worker = trial_worker(MEMORY)
+        with_openvino = _asks_openvino(condition)
+        self._worker, self._spare = (trial_worker(MEMORY, with_openvino=with_openvino) for _ in range(2))
         self._folder = tempfile.TemporaryDirectory(prefix="stepper-reduce-")
         self._numbers = itertools.count()
         self._known: dict[bytes, FoundFault | None] = {}
@@ -77,11 +78,16 @@ class TrialRunner:
     def close(self) -> None:
         """End the process, and delete the folder."""
         self._worker.close()
+        self._spare.close()
         self._folder.cleanup()
 
     def limit(self, seconds: float) -> None:
         """Let each stage of a trial take so long from now on."""
         self._limits = Limits(seconds)
+
+    def start_spare(self) -> None:
+        """Start the process that is to take the place of one that ends."""
+        self._spare.ready()
 
     def fault(self, pair: Pair) -> FoundFault | None:
         """Return the fault of a candidate; None for none, and where it cannot be judged."""
@@ -105,6 +111,9 @@ class TrialRunner:
         try:
             facts, arrays = self._worker.ask_for(TrialFacts, act, inputs, subject="a candidate", limits=self._limits)
         except ENDED as error:
+            # The spare one has loaded what it needs; another is started meanwhile.
+            self._worker, self._spare = self._spare, self._worker
+            self._spare.ready()
             return TrialOutcome(_ended(error.end, self.condition))  # type: ignore[attr-defined]  # each of ENDED has it
         except (StepperError, RuntimeError):
             return TrialOutcome(None)
@@ -152,9 +161,13 @@ def _digest(files: list[IRFiles], inputs: list[Array]) -> bytes:
 
 def _ended(end: ProcessEnd | None, condition: FaultCondition) -> FoundFault | None:
     """Return the fault where OpenVINO ended its process; the end of our own engine's is none."""
-    of_a_model = isinstance(condition, DisagreesWith) and condition.reference != "openvino"
-    if end is None or end.stage == STEPPING or end.kind is EndKind.MEMORY or of_a_model:
+    if end is None or end.stage == STEPPING or end.kind is EndKind.MEMORY or not _asks_openvino(condition):
         return None
     what = f"{end.kind} {end.code} {end.stage}"
     said = str(ProcessEnd(end.kind, "OpenVINO", end.stage, "the model", end.code, end.limit))
     return FoundFault(FaultKind.ENDED, "OpenVINO", what, message=said)
+
+
+def _asks_openvino(condition: FaultCondition) -> bool:
+    is_of_a_model = isinstance(condition, DisagreesWith) and condition.reference != OPENVINO
+    return not is_of_a_model and not isinstance(condition, StopsAt)
