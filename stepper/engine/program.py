@@ -210,6 +210,16 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
         return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
 
     @cached_property
+    def producers(self) -> Mapping[int, tuple[Layer, int]]:
+        """The layer that computes the value of a slot, and at which output; a Result computes none."""
+        by_id = self.graph.by_id
+        found: dict[int, tuple[Layer, int]] = {}
+        for (layer, output), slot in self.slots.items():
+            if by_id[layer].type != "Result":
+                found.setdefault(slot, (by_id[layer], output))
+        return found
+
+    @cached_property
     def layers(self) -> tuple[Layer, ...]:
         """The layers of the operations, in their order."""
         return tuple(operation.layer for operation in self.operations)

@@ -127,12 +127,7 @@ def with_rank_of(source: Array, spot: ValueSpot) -> ValueSpot:
 
 def producer(program: Program, slot: int) -> tuple[Layer, int]:
     """Return the layer that computes the value of a slot, and at which output."""
-    graph = program.graph
-    return next(
-        (graph.by_id[layer], output)
-        for (layer, output), known in program.slots.items()
-        if known == slot and graph.by_id[layer].type != "Result"
-    )
+    return program.producers[slot]
 
 
 def operation_of(program: Program, slot: int) -> Operation | None:

@@ -40,11 +40,14 @@ def _enclosure(frame: Frame, file: str) -> Enclosure:
     return Enclosure(layer_site(layer, file), body_of_frame(frame).role, iteration)
 
 
-def address_at(location: Location, compiled: CompiledModel) -> Address | None:
-    """Return the address of the place of a value, with the iterations of the loops around it; None for no operation."""
+def address_at(location: Location, compiled: CompiledModel, atlas: Atlas | None = None) -> Address | None:
+    """Return the address of the place of a value, with the iterations of the loops around it; None for no operation.
+
+    Whoever asks for many gives the atlas of the model.
+    """
     if location.operation is None:
         return None
-    atlas, program = Atlas(compiled), compiled.main
+    atlas, program = atlas or Atlas(compiled), compiled.main
     levels: list[Level] = []
     for inside in location.path:
         layer = program.graph.by_id[inside.layer.id]

@@ -36,6 +36,7 @@ from stepper.engine.frames import Frame
 from stepper.errors import Paused, UsageError
 from stepper.ir.model import layer_site
 from stepper.query.address_syntax import Address, exact_name
+from stepper.query.atlas import Atlas
 
 MOST_ELEMENTS: Final = 20_000
 """Elements of a source that are listed."""
@@ -191,10 +192,10 @@ class _Answering:
         return chain, behind
 
     def _addresses(self, *chains: Chain) -> tuple[str, ...]:
-        found = []
+        found, atlas = [], Atlas(self._compiled)
         for chain in chains:
             for link in chain.links:
-                address = address_at(link.location, self._compiled)
+                address = address_at(link.location, self._compiled, atlas)
                 index = f"[{','.join(map(str, link.element))}]" if link.element else ""
                 found.append(f"{'' if address is None else address}{index}")
         return tuple(found)
