@@ -51,7 +51,7 @@ class _Worded(dict[str, Any]):
     """Details as sentences have them: some in words of their own, and phrases that are made of several."""
 
     def __getitem__(self, name: str) -> Any:
-        if name in _PHRASES:
+        if name not in self and name in _PHRASES:
             return _PHRASES[name](self)
         value = super().__getitem__(name)
         return _WORDS[name](value) if name in _WORDS else value
