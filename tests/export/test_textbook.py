@@ -210,3 +210,49 @@ def test_torn_edges_cut_strips_and_wires_where_they_are() -> None:
         corners = {(round(x, 3), round(y, 3)) for x, y in edge}
         inside = [(x, y) for x, y in strip.parts[0] if (round(x, 3), round(y, 3)) in corners]
         assert len(inside) >= 2, "teeth of the edge are teeth of the strip"
+
+
+def test_what_grows_has_its_shape_between_the_iterations_and_its_pieces_below() -> None:
+    """The sequence has one number more after each iteration: the sum of the two before."""
+    shown = page("growing_tensor", 300)
+    shapes = [text for text in texts(shown, "plain") if re.fullmatch(r"\[\d+\]", text)]
+    assert shapes[:4] == ["[2]", "[3]", "[4]", "[5]"] and "|sequence|" not in texts(shown)
+    pieces = [int(text) for text in texts(shown, "number") if text.isdigit()][12:24]
+    assert pieces[:2] == [1, 2] and all(c == a + b for a, b, c in zip(pieces, pieces[1:], pieces[2:], strict=False))
+
+
+def test_a_loop_that_does_not_begin_has_its_first_value_straight_past_the_body(tmp_path: Path) -> None:
+    net = Graph()
+    start, count = net.parameter("start", dims=(1, 4)), net.parameter("count", "i64", ())
+    body = net.body()
+    state = body.parameter("state", dims=(1, 4))
+    out = body.result(body.apply("Tanh", state), "state_next")
+    final, pieces = net.loop("never", body, count, True, [carried(start, state, out)], [last(out), joined(out)])
+    net.result(final, "final")
+    net.result(pieces, "pieces")
+    inputs = {"start": np.ones((1, 4), np.float32), "count": np.int64(0)}
+    made = draw(net.read(tmp_path), inputs, view="unrolled", direction="right", width=640)
+    assert made.page is not None
+    shown = texts(made.page)
+    assert "not run" in shown and {"f32[1,4]", "f32[0,4]"} <= set(shown), "output 1 has no row"
+    idle = [one for one in made.page.items if isinstance(one, Rectangle) and one.style == "idle-cell"]
+    cell, lines = idle[0], [one for one in made.page.items if isinstance(one, Outline) and one.style == "lane"]
+    (begin, _y), (end, _same) = lines[0].parts[0]
+    assert begin < cell.x and end > cell.x + cell.width, "the line goes past the body"
+
+
+def test_a_back_edge_that_carries_nothing_is_told_with_the_reason(tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x", dims=(3, 2)), net.body()
+    row = body.parameter("row", dims=(1, 2))
+    out = body.result(body.apply("Tanh", row), "row_next")
+    (found,) = net.tensor_iterator("rows", body, [sliced(x, row)], [joined(out)])
+    net.result(found, "y")
+    path = net.write(tmp_path)
+    text = path.read_text(encoding="utf-8")
+    edge = f'<edge from-layer="{out.layer}" to-layer="{row.layer}"/>'
+    path.write_text(text.replace("<back_edges>\n</back_edges>", f"<back_edges>{edge}</back_edges>"), encoding="utf-8")
+    made = draw(path, {"x": np.ones((3, 2), np.float32)}, view="unrolled", direction="right", width=640)
+    assert made.page is not None
+    told = " ".join(texts(made.page, "aside"))
+    assert "back edge row_next → row has no effect: the Parameter is sliced" in told

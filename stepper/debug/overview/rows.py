@@ -7,6 +7,7 @@ from typing import Final
 
 from stepper.debug.overview.facts import Row, RowKind
 from stepper.engine.program import LoopPlan, Program
+from stepper.ir.growth import growth_of
 from stepper.ir.model import Body, Graph, Layer, LayerSite, layer_site
 
 _VIEWS: Final = frozenset(("Squeeze", "Unsqueeze", "Reshape"))
@@ -133,12 +134,10 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
 
 def appended(program: Program, parameter: int, result: int) -> int | None:
     """Return the slot of the piece where a body gives back its Parameter with a piece joined to it."""
-    index = program.computed_at.get(result)
-    operation = None if index is None else program.operations[index]
-    if operation is None or operation.layer.type != "Concat" or len(operation.inputs) != 2:
-        return None
-    others = [slot for slot in operation.inputs if slot != parameter]
-    return others[0] if len(others) == 1 else None
+    layer = program.graph.results[program.results.index(result)]
+    growth = growth_of(program.graph, layer.id, program.parameter(parameter).id)
+    piece = None if growth is None else growth.piece
+    return None if piece is None else program.slots.get((piece.layer, piece.output))
 
 
 def _joined_along(program: Program, result: int) -> int | None:

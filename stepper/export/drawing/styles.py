@@ -184,6 +184,7 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("of-output", fill="out-edge"),
     _rule("of-carried", fill="back"),
     _rule("cell", fill="body", stroke="edge", stroke_width="1"),
+    _rule("idle-cell", fill="none", stroke="edge", stroke_width="1", stroke_dasharray="2 3"),
     _rule("lane dots tear hair input-wire output-wire", fill="none", stroke_linejoin="round"),
     _rule("lane", stroke="back", stroke_width="1.3"),
     _rule("lane-tip", fill="back"),

@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from stepper.export.figures.figure import NodeKind
-from stepper.export.figures.folding import Accumulator, accumulators, groups_of, shape_groups
+from stepper.export.figures.folding import accumulators, groups_of, shape_groups
 from stepper.export.figures.labels import labels_of, told_apart
 from stepper.export.layout.geometry import LayoutEdge
+from stepper.ir.growth import Growth
 from stepper.ir.model import Body, Graph, Layer, Source
 from stepper.wording import counted, excerpt
 
@@ -125,7 +126,7 @@ class _Group(NamedTuple):
         return counted(count, "operation")
 
 
-def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Accumulator]) -> list[_Group]:
+def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Growth]) -> list[_Group]:
     """Return the groups of shape arithmetic and of hidden operations; a layer is in one of them at most."""
     taken = {layer for entry in collected for layer in entry.layers}
     kept = ("Parameter", "Result", "Constant")
@@ -163,7 +164,7 @@ def _nodes(
     graph: Graph,
     box_of: Mapping[int, int],
     folded: Mapping[int, tuple[int, ...]],
-    collected: Sequence[Accumulator],
+    collected: Sequence[Growth],
     groups: Sequence[_Group],
 ) -> tuple[DrawnNode, ...]:
     several = {entry.parameter: (entry.parameter, *entry.layers[1:]) for entry in collected}

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec import Struct
-
 from stepper.export.layout.ranking import topological_order
+from stepper.ir.growth import Growth, growth_of
 from stepper.ir.model import Graph, Layer
 
 SHAPE_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
@@ -49,33 +48,11 @@ ARITHMETIC: Final = frozenset({
 SIZES_OF_DATA: Final = ("ShapeOf",)
 
 
-class Accumulator(Struct, frozen=True):
-    """A carried value that only grows: a Parameter that one Concat alone reads, and its Result."""
-
-    parameter: int
-    concat: int
-    result: int
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        """The three layers, Parameter first."""
-        return (self.parameter, self.concat, self.result)
-
-
-def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[Accumulator, ...]:
-    """Return the accumulators among back edges given as (Result, Parameter)."""
-    readers = {layer: [reader.id for reader, _ in uses] for layer, uses in graph.readers.items()}
+def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[Growth, ...]:
+    """Return the values that are only collected, among back edges given as (Result, Parameter)."""
     tails = [tail for tail, _ in back_edges]
-    found = []
-    for tail, head in back_edges:
-        source = graph.sources[tail][0]
-        if source is None or tails.count(tail) > 1:
-            continue
-        concat = graph.by_id[source.layer]
-        only_collects = readers.get(head) == [concat.id] and readers[concat.id] == [tail]
-        if concat.type == "Concat" and only_collects:
-            found.append(Accumulator(head, concat.id, tail))
-    return tuple(found)
+    found = (growth_of(graph, tail, head) for tail, head in back_edges if tails.count(tail) == 1)
+    return tuple(one for one in found if one is not None and one.only_collects)
 
 
 def shape_groups(graph: Graph, smallest: int = 2) -> tuple[tuple[int, ...], ...]:

@@ -9,12 +9,13 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.engine.loops import is_backward
-from stepper.engine.roles import output_role, roles_of
+from stepper.engine.roles import Roles, output_role, roles_of
 from stepper.export.figures.builder import SIDES, body_prefix
-from stepper.export.figures.folding import accumulators
 from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.loop_facts import EdgeWithoutEffect, edges_without_effect
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
+from stepper.ir.growth import Growth, growth_of
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
 
@@ -33,13 +34,16 @@ class LaneKind(StrEnum):
 class ValueLane(Struct, frozen=True):
     """A value over the iterations: entering (carried), cut for (sliced) or made by each of them (joined).
 
-    `form` is type and shape of the whole.
+    `form` is type and shape of the whole. `passing` is what came in, or went out, where no iteration ran.
+    `grows`: it is carried and has a piece more after each iteration.
     """
 
     kind: LaneKind
     name: str
     values: Mapping[int, ValueSummary]
     form: str = ""
+    passing: str = ""
+    grows: bool = False
 
     @property
     def is_vector(self) -> bool:
@@ -52,6 +56,7 @@ class Textbook(Struct, frozen=True):
 
     `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.
     `branch` is the If of the body, where there is just one, `sides` has which of its sides ran in each iteration.
+    `without_effect` are back edges that carry nothing.
     """
 
     title: str
@@ -68,67 +73,39 @@ class Textbook(Struct, frozen=True):
     is_backward: bool
     branch: str = ""
     sides: Mapping[int, str] = {}
+    without_effect: tuple[EdgeWithoutEffect, ...] = ()
 
 
 def textbook(trace: LoopTrace) -> Textbook:
     """Return the facts of a traced run; every iteration that may be drawn has to be in the trace."""
-    layer, body, outer = trace.loop.layer, trace.loop.body, trace.loop.outer
-    roles, names, outside = roles_of(layer), labels_of(body.graph), labels_of(outer)
-    back = [(result, parameter) for parameter, result in roles.merged_from.items()]
-    grown = {one.result: one for one in accumulators(body.graph, back)}
-    grows = {one.parameter for one in grown.values()}
+    names = labels_of(trace.loop.body.graph)
+    roles = roles_of(trace.loop.layer)
+    grown = _grown(trace, roles)
+    growing = {one.parameter: one for one in grown.values()}
     carried = [
-        ValueLane(LaneKind.CARRIED, _short(names[entry.parameter]), _values(trace, entry.parameter, 0))
+        ValueLane(
+            LaneKind.CARRIED,
+            _short(names[entry.parameter]),
+            _values(trace, entry.parameter, 0),
+            passing="" if entry.input is None else trace.came.get(entry.input, ""),
+            grows=entry.parameter in growing,
+        )
         for entry in roles.merged
-        if entry.parameter not in grows
+        if entry.parameter not in growing or not growing[entry.parameter].only_collects
     ]
-    sliced, backward = [], []
-    for entry in roles.sliced:
-        assert entry.slicing is not None and entry.input is not None
-        source = outer.sources[layer.id][entry.input]
-        name = f"input {entry.input}" if source is None else _short(outside[source.layer])
-        values = _values(trace, entry.parameter, 0)
-        cut = next((one.slices[entry.parameter] for one in trace.iterations if entry.parameter in one.slices), None)
-        form = "" if cut is None else f"axis {cut.axis}, {cut.extent}"
-        sliced.append(ValueLane(LaneKind.SLICED, name, values, form))
-        backward.append(is_backward(entry.slicing))
-    outputs = []
-    for output in body.outputs:
-        if output.output is None:
-            continue
-        accumulator = grown.get(output.result)
-        name = f"output {output.output}"
-        source = body.graph.sources[output.result][0]
-        if source is None:
-            continue
-        if accumulator is not None:
-            others = [one for one in body.graph.sources[accumulator.concat] if one is not None]
-            added = [one for one in others if one.layer != accumulator.parameter]
-            if len(added) == 1:
-                pieces = _values(trace, added[0].layer, added[0].output)
-                outputs.append(ValueLane(LaneKind.JOINED, name, pieces, _form(trace, output.output)))
-                continue
-        values = _values(trace, source.layer, source.output)
-        if output.slicing is None:
-            outputs.append(ValueLane(LaneKind.LAST, name, values, _form(trace, output.output)))
-        else:
-            outputs.append(ValueLane(LaneKind.JOINED, name, values, _form(trace, output.output)))
-            backward.append(is_backward(output.slicing))
-    invariant = []
-    for entry in roles.invariant:
-        source = None if entry.input is None else outer.sources[layer.id][entry.input]
-        if source is not None and outer.by_id[source.layer].type != "Constant":
-            invariant.append(_short(outside[source.layer]))
+    sliced, sliced_backward = _sliced(trace, roles)
+    outputs, joined_backward = _outputs(trace, grown, names)
     branch, sides = _branch(trace, names)
     starts = next((bool(item.value) for item in trace.controls if item.name == "initial condition"), None)
+    backward = [*sliced_backward, *joined_backward]
     return Textbook(
         title=trace.loop.title,
         count=trace.count,
         operations=trace.operations,
         carried=tuple(sorted(carried, key=lambda lane: lane.is_vector)),
-        sliced=tuple(sliced),
-        outputs=tuple(outputs),
-        invariant=tuple(dict.fromkeys(invariant)),
+        sliced=sliced,
+        outputs=outputs,
+        invariant=_invariant(trace, roles),
         conditions=_conditions(trace),
         starts=starts,
         ended=trace.ended,
@@ -136,7 +113,71 @@ def textbook(trace: LoopTrace) -> Textbook:
         is_backward=bool(backward) and all(backward),
         branch=branch,
         sides=sides,
+        without_effect=edges_without_effect(trace.loop.layer),
     )
+
+
+def _grown(trace: LoopTrace, roles: Roles) -> dict[int, Growth]:
+    """Return what grows by a piece in each iteration, by Result."""
+    graph = trace.loop.body.graph
+    found = (growth_of(graph, result, parameter) for parameter, result in roles.merged_from.items())
+    return {one.result: one for one in found if one is not None and one.piece is not None}
+
+
+def _sliced(trace: LoopTrace, roles: Roles) -> tuple[tuple[ValueLane, ...], list[bool]]:
+    """Return the sliced inputs, and of each whether it goes from the end to the beginning."""
+    layer, outer = trace.loop.layer, trace.loop.outer
+    outside = labels_of(outer)
+    lanes, backward = [], []
+    for entry in roles.sliced:
+        assert entry.slicing is not None and entry.input is not None
+        source = outer.sources[layer.id][entry.input]
+        name = f"input {entry.input}" if source is None else _short(outside[source.layer])
+        cut = next((one.slices[entry.parameter] for one in trace.iterations if entry.parameter in one.slices), None)
+        form = "" if cut is None else f"axis {cut.axis}, {cut.extent}"
+        passing = trace.came.get(entry.input, "")
+        lanes.append(ValueLane(LaneKind.SLICED, name, _values(trace, entry.parameter, 0), form, passing))
+        backward.append(is_backward(entry.slicing))
+    return tuple(lanes), backward
+
+
+def _outputs(
+    trace: LoopTrace, grown: Mapping[int, Growth], names: Mapping[int, str]
+) -> tuple[tuple[ValueLane, ...], list[bool]]:
+    """Return the outputs, what grows as its pieces, and of those that are joined whether it is from the end."""
+    body = trace.loop.body
+    lanes, backward = [], []
+    for entry in body.outputs:
+        source = body.graph.sources[entry.result][0]
+        if entry.output is None or source is None:
+            continue
+        growth = grown.get(entry.result) if entry.slicing is None else None
+        made = source if growth is None or growth.piece is None else growth.piece
+        is_last = entry.slicing is None and growth is None
+        form, passing = _form(trace, entry.output), trace.left.get(entry.output, "")
+        values = _values(trace, made.layer, made.output)
+        kind = LaneKind.LAST if is_last else LaneKind.JOINED
+        lanes.append(ValueLane(kind, f"output {entry.output}", values, form, passing))
+        if entry.slicing is not None:
+            backward.append(is_backward(entry.slicing))
+    given_out = {one.result for one in body.outputs if one.output is not None}
+    for growth in grown.values():  # what grows and does not leave the loop is a strip as well
+        if growth.result not in given_out and growth.piece is not None:
+            pieces = _values(trace, growth.piece.layer, growth.piece.output)
+            lanes.append(ValueLane(LaneKind.JOINED, _short(names[growth.parameter]), pieces, "grows"))
+    return tuple(lanes), backward
+
+
+def _invariant(trace: LoopTrace, roles: Roles) -> tuple[str, ...]:
+    """Return the names of the inputs that are the same in each iteration, without Constants."""
+    layer, outer = trace.loop.layer, trace.loop.outer
+    outside = labels_of(outer)
+    found = []
+    for entry in roles.invariant:
+        source = None if entry.input is None else outer.sources[layer.id][entry.input]
+        if source is not None and outer.by_id[source.layer].type != "Constant":
+            found.append(_short(outside[source.layer]))
+    return tuple(dict.fromkeys(found))
 
 
 def _branch(trace: LoopTrace, names: Mapping[int, str]) -> tuple[str, dict[int, str]]:

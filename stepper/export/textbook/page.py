@@ -22,6 +22,7 @@ from stepper.export.figures.labels import shortened
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.fonts import advance
 from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
+from stepper.ops.operands import shape_text
 
 LARGE: Final = 8.0
 SMALL: Final = 7.0
@@ -40,6 +41,7 @@ _TOOTH: Final = 6.0
 _DEPTH: Final = 2.2
 """Teeth of a torn edge: their height, and how far they reach to both sides."""
 _NARROW_NAME: Final = 11
+_LONGEST_PASSING: Final = 18
 _LEGEND_FORM: Final = LegendForm("aside", SMALL, 11, 4, 12)
 MOST_SHOWN: Final = 12
 """Iterations that are drawn at most."""
@@ -139,6 +141,8 @@ class _PageLayout:
         self.label = max(labels) + 4
         texts = [self._text(lane, k) for lane in book.carried for k in lane.values]
         words = [advance(text, SMALL) for text in texts]
+        if not book.count:
+            words += [advance(_passing(lane), SMALL) + 4 for lane in book.carried]
         self.gap = max([18.0, advance("false", SMALL) + 3, *(word + 7 for word in words)])
         self.begin = self.gap
         cells = [
@@ -182,7 +186,7 @@ class _PageLayout:
             for k in self.plan.last:
                 self.places[k] = at
                 at += pitch
-        self.end = at - self.gap if self.plan.shown else self.gap
+        self.end = at - self.gap if self.plan.shown else self.begin + self.cell + self.gap
 
     @property
     def times(self) -> StepTimes:
@@ -232,12 +236,16 @@ class _PageLayout:
         top = y
         if not self.book.sliced:
             self.tear_top = top - 2
-        rows = len(self.book.carried) + bool(self.book.conditions)
+        has_condition = bool(self.book.conditions) or (not self.book.count and self.book.starts is not None)
+        rows = len(self.book.carried) + has_condition
         bottom = top + max(_PITCH * (rows + 1), 34)
-        self._cells(top, bottom)
+        if self.book.count:
+            self._cells(top, bottom)
+        else:
+            self._idle(top, bottom)
         for index, lane in enumerate(self.book.carried):
             self._carried(lane, top + _PITCH * (index + 1))
-        if self.book.conditions:
+        if has_condition:
             self._condition(top + _PITCH * (len(self.book.carried) + 1))
         self._end_mark(top, bottom)
         y = bottom + 12
@@ -248,6 +256,7 @@ class _PageLayout:
         if self.plan.last:
             self._torn(y - 3)
         self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
+        y = self._without_effect(y)
         y = self._legend(y + 3) if legend else y
         height = max(y, self.width * 9 / 16) if is_slide else y
         self.free = height - y
@@ -317,6 +326,11 @@ class _PageLayout:
             self._words("aside", sum(self.torn) / 2, y + 8, str(begin) if begin == end else f"{begin} to {end}")
         return y + 12
 
+    def _idle(self, top: float, bottom: float) -> None:
+        """Draw the body that has not run: what is carried goes straight past it."""
+        self._box("idle-cell", self.begin, self.begin + self.cell, top, bottom - top, 3)
+        self._words("aside", self.begin + self.cell / 2, bottom - 5, "not run")
+
     def _cells(self, top: float, bottom: float) -> None:
         for k, u in self.places.items():
             side, words = self.book.sides.get(k), self._operations()
@@ -361,6 +375,9 @@ class _PageLayout:
 
     def _carried(self, lane: ValueLane, y: float) -> None:
         self.items.append(TextLine("of-carried", self.margin, y + 2.4, self._name(lane)))
+        if not self.book.count:
+            self._arrow("lane", 0, self.end, y)
+            self._words("plain", self.begin / 2, y - 2.2, _passing(lane))
         for begin, end, k, has_cell in self._spans():
             with self._made_in(k):
                 if has_cell:
@@ -379,6 +396,9 @@ class _PageLayout:
                 verdict = self.book.starts if k == 0 else self.book.conditions.get(k - 1, True)
                 if verdict is not None:
                     self._words("plain", (begin + end) / 2 - 0.8, y - 2.2, str(bool(verdict)).lower())
+        if not self.book.count:
+            self._line("dots", (0, y), (self.begin - 2, y))
+            self._words("plain", self.begin / 2, y - 2.2, str(bool(self.book.starts)).lower())
         if self.plan.shown:
             k, u = self.plan.shown[-1], self.end
             with self._made_in(k):
@@ -400,7 +420,10 @@ class _PageLayout:
         self.items.append(TextLine(f"of-{kind}", self.margin, y + high / 2 - 0.8, self._name(lane)))
         self.items.append(TextLine("aside", self.margin, y + high / 2 + 7, lane.form))
         half = (self.cell + self.gap) / 2
-        if lane.kind is LaneKind.LAST:
+        if not self.book.count:
+            self._box("idle-cell", 0, self.end, y, high)
+            self._words("plain", self.end / 2, y + high / 2 + 2.6, _passing(lane) or "no piece")
+        elif lane.kind is LaneKind.LAST:
             self._last(lane, y, high)
         else:
             for k, u in self.places.items():
@@ -508,6 +531,15 @@ class _PageLayout:
         for side in self.torn:
             self._line("tear", *((self._torn_at(side, y), y) for y in heights))
 
+    def _without_effect(self, y: float) -> float:
+        """Write which back edges carry nothing, and why; return where the next row begins."""
+        room = self.width - 2 * self.margin
+        for edge in self.book.without_effect:
+            for text in (f"back edge {edge.name}", f"has no effect: {edge.reason}"):
+                y += 9
+                self.items.append(TextLine("aside", self.margin, y, _fitting(text, room)))
+        return y + 3 if self.book.without_effect else y
+
     def _legend(self, y: float) -> float:
         """Explain the lines that occur."""
         samples: list[Sample] = []
@@ -521,7 +553,7 @@ class _PageLayout:
             samples.append(Sample(14, partial(_strip_sample, style="output-strip"), "output, piece by piece"))
         if self.plan.last:
             samples.append(Sample(12, _torn_sample, "iterations not drawn"))
-        if any(lane.is_vector for lane in self.book.carried):
+        if any(lane.is_vector and not lane.grows for lane in self.book.carried):
             samples.append(Sample(0, lambda _x, _y: (), "|x|: L2 norm of x"))
         if self.book.branch:
             samples.append(Sample(0, lambda _x, _y: (), f"then, else: side of {self.book.branch} that ran"))
@@ -534,9 +566,11 @@ class _PageLayout:
     def _name(self, lane: ValueLane) -> str:
         """Return the name of a lane, shorter on a narrow page; of carried tensors their norm is drawn."""
         name = lane.name if self.is_wide else shortened(lane.name, _NARROW_NAME)
-        return f"|{name}|" if lane.kind is LaneKind.CARRIED and lane.is_vector else name
+        return f"|{name}|" if lane.kind is LaneKind.CARRIED and lane.is_vector and not lane.grows else name
 
     def _text(self, lane: ValueLane, k: int) -> str:
+        if lane.grows:
+            return shape_text(lane.values[k].shape)
         return value_text(lane.values[k], self._decimals(lane), is_piece=lane.kind is not LaneKind.CARRIED)
 
     def _decimals(self, lane: ValueLane) -> int:
@@ -557,6 +591,11 @@ def _steps(plan: _Plan) -> tuple[DrawnStep, ...]:
     if plan.last:
         drawn.insert(len(plan.first), DrawnStep(plan.first[-1] + 1, plan.last[0], is_gap=True))
     return tuple(drawn)
+
+
+def _passing(lane: ValueLane) -> str:
+    """Return what came in or went out where no iteration ran, short."""
+    return shortened(lane.passing, _LONGEST_PASSING)
 
 
 def _is_broken(value: ValueSummary) -> bool:
