@@ -298,16 +298,16 @@ def rounder(value: Array) -> Iterator[Array]:
             yield np.broadcast_to(wide.reshape(-1)[:1].reshape((1,) * value.ndim), value.shape).astype(dtype)
 
 
-def shrink_everywhere(draft: DraftModel, old: int, new: int) -> bool:
-    """Make every axis of one length shorter, with the small integers that say it."""
-    changed = False
+def shrink_everywhere(draft: DraftModel, old: int, new: int, *, at_end: bool = False) -> bool:
+    """Make every axis of one length shorter, with the small integers that say it; `at_end`: what is last stays."""
+    changed, kept = False, range(old - new, old) if at_end else range(new)
     for _scope, graph in draft.graphs():
         for layer in graph.layers.values():
             if layer.value is not None and layer.value.dtype != STRING_DTYPE:
                 value = layer.value
                 for axis, size in enumerate(value.shape):
                     if size == old:
-                        value = np.take(value, range(new), axis)
+                        value = np.take(value, kept, axis)
                         changed = True
                 if value.dtype in (np.int32, np.int64) and value.ndim < 2 and value.size < 9 and (value == old).any():
                     value = np.where(value == old, value.dtype.type(new), value)
@@ -341,12 +341,14 @@ def _shrink_declared(layer: DraftLayer, old: int, new: int) -> None:
             layer.attributes[name] = ",".join(str(new) if part == str(old) else part for part in parts)
 
 
-def shrink_axis(draft: DraftModel, address: LayerAddress, axis: int, new: int) -> bool:
-    """Make one axis of a Constant or of an input of the model shorter."""
+def shrink_axis(draft: DraftModel, address: LayerAddress, axis: int, new: int, *, at_end: bool = False) -> bool:
+    """Make one axis of a Constant or of an input of the model shorter; `at_end`: what is last stays."""
     layer = draft.layer_at(address)
     if layer is None or layer.value is None or axis >= layer.value.ndim or layer.value.shape[axis] <= new:
         return False
-    put(layer, np.ascontiguousarray(np.take(layer.value, range(new), axis)))
+    size = layer.value.shape[axis]
+    kept = range(size - new, size) if at_end else range(new)
+    put(layer, np.ascontiguousarray(np.take(layer.value, kept, axis)))
     return True
 
 

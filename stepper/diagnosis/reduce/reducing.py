@@ -38,7 +38,7 @@ SECONDS: Final = 300.0
 """Seconds that a reduction may take, unless another number is asked for."""
 
 _MOST_ZEROS: Final = 2**22
-_LEAST_LIMIT: Final = 2.0
+_LEAST_LIMIT: Final = 5.0
 _MOST_PASSES: Final = 8
 
 
@@ -427,10 +427,14 @@ class _Reducer:
                 self._first_of("smaller counts", (partial(_set, address=address, value=one) for one in smaller))
         sizes = {size for _address, value in _values(self._pair.model) for size in value.shape if size > 1}
         for size in sorted(sizes, reverse=True):
-            self._first_of("smaller dims", (partial(_shrink, old=size, new=one) for one in _below(size)))
+            self._first_of(
+                "smaller dims", (partial(_shrink, old=size, new=one, at_end=end) for one, end in _parts(size))
+            )
         for address, value in list(_values(self._pair.model)):
             for axis, size in enumerate(value.shape):
-                shrunk = (partial(_shrink_axis, address=address, axis=axis, new=one) for one in _below(size))
+                shrunk = (
+                    partial(_shrink_axis, address=address, axis=axis, new=one, at_end=end) for one, end in _parts(size)
+                )
                 self._first_of("smaller dims", shrunk)
         if sum(self._kept.values()) > before:
             self._observe()
@@ -547,13 +551,13 @@ def _set(side: _Side, address: LayerAddress, value: Array) -> bool:
     return found is not None and edits.set_value(side.draft, found, value)
 
 
-def _shrink(side: _Side, old: int, new: int) -> bool:
-    return edits.shrink_everywhere(side.draft, old, new)
+def _shrink(side: _Side, old: int, new: int, *, at_end: bool) -> bool:
+    return edits.shrink_everywhere(side.draft, old, new, at_end=at_end)
 
 
-def _shrink_axis(side: _Side, address: LayerAddress, axis: int, new: int) -> bool:
+def _shrink_axis(side: _Side, address: LayerAddress, axis: int, new: int, *, at_end: bool) -> bool:
     found = side.at(address)
-    return found is not None and edits.shrink_axis(side.draft, found, axis, new)
+    return found is not None and edits.shrink_axis(side.draft, found, axis, new, at_end=at_end)
 
 
 def _declare_shapes(side: _Side, observed: ObservedRun) -> bool:
@@ -590,6 +594,13 @@ def _values(draft: DraftModel) -> Iterator[tuple[LayerAddress, Array]]:
 def _below(number: int) -> tuple[int, ...]:
     """Return smaller numbers to try, the smallest first."""
     return tuple(one for one in dict.fromkeys((1, 2, number // 2, number - 1)) if 0 < one < number)
+
+
+def _parts(size: int) -> Iterator[tuple[int, bool]]:
+    """Yield shorter lengths to try for an axis, each with what is first and with what is last."""
+    for length in _below(size):
+        yield length, False
+        yield length, True
 
 
 def _size(pair: Pair) -> tuple[int, ...]:

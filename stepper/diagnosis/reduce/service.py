@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from stepper.compare.run.metrics import measure
 from stepper.debug.causes.cause import NonFinite
+from stepper.debug.causes.texts import sentences
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason
 from stepper.diagnosis.reduce.conditions import (
@@ -154,7 +155,9 @@ def _stopped(model: Model, arrays: Arrays, settings: RunSettings, spec: str) -> 
         if stop.cause.given:
             return None
         what = f"{stop.cause.kind}: {stop.cause.arithmetic}"
-    return FoundFault(FaultKind.STOP, "stepper", what, layer_type, "; ".join(stop.details))
+    return FoundFault(
+        FaultKind.STOP, "stepper", what, layer_type, "" if stop.cause is None else sentences(stop.cause)[0]
+    )
 
 
 def _add_break(debugger: Debugger, spec: str) -> None:
@@ -234,8 +237,16 @@ class _ValueLog:
             for index, slot in enumerate(operation.outputs):
                 self._note(program, operation.layer.id, index, frame.values[slot])
         elif event.kind is EventKind.BEGUN:
-            for parameter, slot in zip(program.graph.parameters, program.parameters, strict=True):
-                self._note(program, parameter.id, 0, frame.values[slot])
+            self.begin(frame)
+
+    def begin(self, frame: Frame) -> None:
+        """Take note of what a frame begins with: its Parameters, and what is made of Constants alone."""
+        program = frame.program
+        for parameter, slot in zip(program.graph.parameters, program.parameters, strict=True):
+            self._note(program, parameter.id, 0, frame.values[slot])
+        for folded in program.folded:
+            for index, slot in enumerate(folded.outputs):
+                self._note(program, folded.layer.id, index, frame.values[slot])
 
     def _note(self, program: Program, layer: int, output: int, value: Any) -> None:
         if value is None or np.asarray(value).nbytes > _LARGEST:
@@ -255,6 +266,7 @@ def _observed(act: ObserveValues, arrays: Arrays) -> tuple[ObservedFacts, Arrays
             bind_inputs(model, dict(enumerate(arrays))),
             max_iterations=act.settings.max_iterations,
         )
+        log.begin(machine.stack[0])
         while machine.stack and machine.tick < act.settings.most_moves:
             log.hear(machine.advance(Every.OPERATION), machine.stack)
     others = {key: value for key, value in log.last.items() if value is not log.first[key]}
