@@ -12,7 +12,7 @@ import pytest
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.figure import EdgeKind, Figure, NodeKind
+from stepper.export.figures.figure import BodyEnds, EdgeKind, Figure, NodeKind
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.options import ValueDetail
@@ -39,21 +39,22 @@ def test_every_back_edge_joins_each_two_neighbours_exactly_once(name: str, itera
     figure = unrolled(name, iterations)
     body = trace(name, iterations).loop.body
     found = Counter(
-        (stage_of(figure, edge.source), stage_of(figure, edge.target), edge.back_edge)
+        (stage_of(figure, edge.source), stage_of(figure, edge.target), edge.body)
         for edge in figure.edges
         if edge.kind is EdgeKind.CARRIED
     )
     wanted = {
-        (before, after, f"{back.from_layer}>{back.to_layer}")
+        (before, after, BodyEnds(back.from_layer, back.to_layer))
         for before, after in pairwise(stages(figure))
         for back in body.back_edges
     }
     assert found == dict.fromkeys(wanted, 1)
     for edge in figure.edges:
         if edge.kind is EdgeKind.CARRIED:
-            tail, head = edge.back_edge.split(">")
-            assert edge.source in (f"{stage_of(figure, edge.source)}.n{tail}", stage_of(figure, edge.source))
-            assert edge.target in (f"{stage_of(figure, edge.target)}.n{head}", stage_of(figure, edge.target))
+            assert edge.body is not None
+            sides = ((edge.source, edge.body.result), (edge.target, edge.body.parameter))
+            for end, layer in sides:
+                assert end in (f"{stage_of(figure, end)}.n{layer}", stage_of(figure, end))
 
 
 @pytest.mark.parametrize("iterations", ITERATIONS)

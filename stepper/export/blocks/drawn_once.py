@@ -104,7 +104,7 @@ class _Once:
             own = self._within(copies, at, block)
             name, label = (own, label) if name else ("", named_with_type(layer, own))
         else:
-            label = label.partition(" #")[0]
+            label = shared_name([copies.level.drawn.node(copy[at]).name for copy in copies.repeats.copies])
         self._changed[unit] = replace(
             first,
             label=shortened(excerpt(label), _LONGEST),

@@ -35,11 +35,15 @@ class FoldingOptions(Struct, frozen=True):
 
 
 class DrawnNode(Struct, frozen=True):
-    """A box: `layers` are the ids that it stands for, the key first; `constants` the Constants folded into it."""
+    """A box: `layers` are the ids that it stands for, the key first; `constants` the Constants folded into it.
+
+    `label` tells it apart from boxes of the same `name`.
+    """
 
     key: int
     kind: NodeKind
     label: str
+    name: str
     layers: tuple[int, ...]
     constants: tuple[int, ...] = ()
 
@@ -175,9 +179,10 @@ def _nodes(
     shown = {key: labels[key] for key in kinds}
     shown.update({entry.parameter: f"{labels[entry.parameter]} +" for entry in collected})
     shown.update({group.layers[-1]: group.label for group in groups})
-    shown = told_apart(shown)
+    apart = told_apart(shown)
     return tuple(
-        DrawnNode(key, kind, shown[key], several.get(key, (key,)), folded.get(key, ())) for key, kind in kinds.items()
+        DrawnNode(key, kind, apart[key], shown[key], several.get(key, (key,)), folded.get(key, ()))
+        for key, kind in kinds.items()
     )
 
 

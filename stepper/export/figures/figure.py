@@ -138,12 +138,27 @@ class Thumbnail(Struct, frozen=True):
         return 1 if self.is_line else 2
 
 
+class IterationPlace(Struct, frozen=True):
+    """The iteration (its frame) that something stands in, and its id within, which all iterations share."""
+
+    stage: str
+    within: str
+
+
+class BodyEnds(Struct, frozen=True):
+    """Result and Parameter of a loop's body that an edge to or from an iteration is of; None: it has none there."""
+
+    result: int | None = None
+    parameter: int | None = None
+
+
 class FigureNode(Struct, frozen=True):
     """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`).
 
     `name` is that of an operation whose label is a formula: `half` of `Divide(·, 2)`.
     `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
     `role` is that of a Parameter or Result that is drawn in a way of its own, `state` that beside another run.
+    `place` is that in an iteration of a run.
     """
 
     id: str
@@ -160,6 +175,7 @@ class FigureNode(Struct, frozen=True):
     computed_by: tuple[str, ...] = ()
     role: PortRole = PortRole.NONE
     state: ValueState = ValueState.NONE
+    place: IterationPlace | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -172,7 +188,7 @@ class FigureNode(Struct, frozen=True):
 class FigureEdge(Struct, frozen=True):
     """From a node to a node (or to a cluster as a whole); `output` tells tensors of one source apart.
 
-    `back_edge` names the back edge that a CARRIED edge stands for; `details` say how a port cuts or joins. `enters` is
+    `body` is what an edge to or from an iteration is of; `details` say how a port cuts or joins. `enters` is
     the input of the frame whose rim it goes through to its target, `leaves` the output of the one around its source;
     -1: none.
     """
@@ -182,7 +198,7 @@ class FigureEdge(Struct, frozen=True):
     kind: EdgeKind
     label: str = ""
     output: int = 0
-    back_edge: str = ""
+    body: BodyEnds | None = None
     details: tuple[str, ...] = ()
     enters: int = -1
     leaves: int = -1
@@ -204,6 +220,7 @@ class Cluster(Struct, frozen=True):
     """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top.
 
     `idle`: a side of an If that did not run. `ports` are those on its rim. `level`: how many frames are around it.
+    `place` is that in an iteration of a run.
     """
 
     id: str
@@ -215,6 +232,7 @@ class Cluster(Struct, frozen=True):
     idle: bool = False
     ports: tuple[FramePort, ...] = ()
     level: int = 0
+    place: IterationPlace | None = None
 
 
 class Figure(Struct, frozen=True, dict=True):

@@ -60,7 +60,7 @@ class _IterationsLayout:
         for edge in figure.edges:
             if edge.kind is EdgeKind.SLICE:
                 self.sliced.setdefault((edge.source, self._stage_of(edge.target)), []).append(edge)
-        self.controls = [edge for edge in figure.edges if edge.kind is EdgeKind.PORT and not edge.back_edge]
+        self.controls = [edge for edge in figure.edges if edge.kind is EdgeKind.PORT and edge.body is None]
         self.controls = [edge for edge in self.controls if edge.target in figure.clusters_by_id]
         self.kinds = self._kinds()
         self.template, self.positions = self._template()
@@ -78,13 +78,13 @@ class _IterationsLayout:
         sizes: dict[str, list[tuple[int, int]]] = {}
         for cluster in self.shown:
             for node in _nodes_within(self.figure, cluster.id):
-                sizes.setdefault(_tail(node.id), []).append(size_of(node))
+                sizes.setdefault(_within(node), []).append(size_of(node))
             for inner in _clusters_within(self.figure, cluster.id):
-                sizes.setdefault(_tail(inner.id), []).append((title_width(inner), 0))
+                sizes.setdefault(_within(inner), []).append((title_width(inner), 0))
         first = self.shown[0]
         least = {f"{first.id}.{tail}": largest(found) for tail, found in sizes.items()}
         drawing = arrange_level(self.figure, first.id, least)
-        return drawing, {_tail(box.node.id): box for box in drawing.boxes}
+        return drawing, {_within(box.node): box for box in drawing.boxes}
 
     def _settle_columns(self) -> None:
         """Place buses of slices on the left, the body beside its title, buses of pieces on the right."""
@@ -112,7 +112,9 @@ class _IterationsLayout:
 
     def _tail_left(self, edge: FigureEdge) -> str:
         """Return the id, as iterations share it, of the box that an edge leaves: itself or in what is left out."""
-        return _tail(edge.source) if edge.source in self.figure.by_id else f"n{edge.back_edge.split('>')[0]}"
+        if edge.source in self.figure.by_id:
+            return _within(self.figure.by_id[edge.source])
+        return "" if edge.body is None else f"n{edge.body.result}"
 
     def _kinds_leaving(self, tail: str) -> list[tuple[EdgeKind, str]]:
         return list(self.kinds.get(tail, ()))
@@ -131,8 +133,10 @@ class _IterationsLayout:
     def _enter_column(self, edge: FigureEdge) -> int:
         if edge in self.controls:
             return self.frame_x + SIDE + BUS_STEP * self.controls.index(edge)
-        tail = _tail(edge.target) if edge.target in self.figure.by_id else f"n{edge.back_edge.split('>')[1]}"
-        return self.enters[tail]
+        if edge.target in self.figure.by_id:
+            return self.enters[_within(self.figure.by_id[edge.target])]
+        assert edge.body is not None, "controls apart, edges into an iteration are of its Parameters"
+        return self.enters[f"n{edge.body.parameter}"]
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
@@ -210,8 +214,8 @@ class _IterationsLayout:
             return ELLIPSIS_HEIGHT
         height = self.template.height + 3
         self.drawing.frames.append(FrameShape(stage, self.frame_x, y, self.frame_width, height))
-        own = {f"{self.shown[0].id}.{_tail(node.id)}": node for node in _nodes_within(self.figure, stage.id)}
-        clusters = {f"{self.shown[0].id}.{_tail(inner.id)}": inner for inner in _clusters_within(self.figure, stage.id)}
+        own = {f"{self.shown[0].id}.{_within(node)}": node for node in _nodes_within(self.figure, stage.id)}
+        clusters = {f"{self.shown[0].id}.{_within(inner)}": inner for inner in _clusters_within(self.figure, stage.id)}
         self.drawing.include(self.template.renamed(own, clusters), self.body_x, y + 2)
         return height
 
@@ -235,7 +239,7 @@ class _IterationsLayout:
         return [*nets, *mine.values()]
 
     def _bottom(self, edge: FigureEdge, y: int) -> int:
-        box = self.positions[_tail(edge.source)]
+        box = self.positions[_within(self.figure.by_id[edge.source])]
         return y + 2 + box.y + box.height - 1
 
     def _edges_from(self, stage: Cluster) -> Iterable[FigureEdge]:
@@ -329,9 +333,9 @@ class _IterationsLayout:
         self.drawing.lines.append(Polyline(net.kind, tuple(parts), tuple(heads), net.title, joins=tuple(joins)))
 
 
-def _tail(id: str) -> str:
-    """Return the part of an id that iterations share: `i3.n12` and `i7.n12` are `n12`."""
-    return id.partition(".")[2]
+def _within(item: FigureNode | Cluster) -> str:
+    """Return the id that a box or a frame has in all iterations; "" outside of them."""
+    return "" if item.place is None else item.place.within
 
 
 def _nodes_within(figure: Figure, cluster: str) -> Iterable[FigureNode]:

@@ -65,5 +65,5 @@ def _edges(story: Story) -> list[FigureEdge]:
         back = edge.back
         kind = EdgeKind.DATA if back is None else EdgeKind.CARRIED
         label = "" if back is None else f"{back.name} {number(story.links[edge.source].value)}"
-        edges.append(FigureEdge(f"n{edge.source}", f"n{edge.target}", kind, label, back_edge=back.name if back else ""))
+        edges.append(FigureEdge(f"n{edge.source}", f"n{edge.target}", kind, label))
     return edges

@@ -13,7 +13,17 @@ from stepper.engine.roles import Role, Roles, roles_of
 from stepper.export.figures.builder import DrawnBox, FigureBuilder, axis_text, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, drawn_graph
-from stepper.export.figures.figure import Arrangement, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.figure import (
+    Arrangement,
+    BodyEnds,
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    IterationPlace,
+    NodeKind,
+)
 from stepper.export.figures.iteration_labels import IterationLabels
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
@@ -157,14 +167,14 @@ class _Unrolled:
 
     def _input_edge(self, id: str, entry: InputMapping, stage: _Stage) -> FigureEdge:
         role = self.roles.role_of(entry)
-        carried = f"{self.roles.merged_from.get(entry.parameter, '')}>{entry.parameter}"
+        ends = BodyEnds(self.roles.merged_from.get(entry.parameter), entry.parameter)
         target = f"{stage.id}.n{entry.parameter}" if stage.trace is not None else stage.id
         if role is Role.SLICED:
             found = stage.trace.slices.get(entry.parameter) if stage.trace is not None else None
             label = stage.named("slice") if found is None else f"[{found.begin}:{found.end}] along axis {found.axis}"
-            return FigureEdge(id, target, EdgeKind.SLICE, label, back_edge=carried)
+            return FigureEdge(id, target, EdgeKind.SLICE, label, body=ends)
         label = "initial value" if role is Role.MERGED else str(role)
-        return FigureEdge(id, target, EdgeKind.PORT, label, back_edge=carried)
+        return FigureEdge(id, target, EdgeKind.PORT, label, body=ends)
 
     def _add_outputs(self) -> None:
         for entry in self.body.outputs:
@@ -187,7 +197,7 @@ class _Unrolled:
 
     def _output_edge(self, stage: _Stage, entry: OutputMapping, id: str, kind: EdgeKind, label: str) -> FigureEdge:
         source = stage.id if stage.trace is None else f"{stage.id}.n{entry.result}"
-        return FigureEdge(source, id, kind, label, back_edge=f"{entry.result}>")
+        return FigureEdge(source, id, kind, label, body=BodyEnds(entry.result))
 
     def _reader(self, output: int) -> str:
         """Return the first reader of an output of the loop, in short."""
@@ -212,7 +222,7 @@ class _Unrolled:
         condition = next((entry.result for entry in self.body.outputs if entry.purpose == "execution_condition"), None)
         if self.trace.by_condition and condition is not None and last.trace is not None:
             source = f"{last.id}.n{condition}"
-        self.parts.edges.append(FigureEdge(source, "end", EdgeKind.ENDS, "ended the loop", back_edge=f"{condition}>"))
+        self.parts.edges.append(FigureEdge(source, "end", EdgeKind.ENDS, "ended the loop", body=BodyEnds(condition)))
 
     # --- iterations ------------------------------------------------------------------------------------------------
 
@@ -226,17 +236,19 @@ class _Unrolled:
         here = highlight is not None and highlight.iteration == stage.begin and highlight.graph is self.body.graph
         self.parts.clusters.append(Cluster(stage.id, NodeKind.ITERATION, f"iteration {stage.begin}", highlighted=here))
         for node in self.template.nodes:
-            moved = replace(node, id=_moved(node.id, stage.id), cluster=_moved(node.cluster, stage.id))
+            place = IterationPlace(stage.id, node.id.removeprefix("*."))
+            moved = replace(node, id=_moved(node.id, stage.id), cluster=_moved(node.cluster, stage.id), place=place)
             box = self.template.drawn.get(node.id)
-            self.parts.nodes.append(self._box(stage.trace, node.id.removeprefix("*."), box, moved))
+            self.parts.nodes.append(self._box(stage.trace, place.within, box, moved))
         for edge in self.template.edges:
             ends = _moved(edge.source, stage.id), _moved(edge.target, stage.id)
             self.parts.edges.append(replace(edge, source=ends[0], target=ends[1]))
         for inner in self.template.clusters:
             ids = _moved(inner.id, stage.id), _moved(inner.parent, stage.id)
             ports = tuple(replace(port, ends=tuple(_moved(end, stage.id) for end in port.ends)) for port in inner.ports)
-            moved_frame = replace(inner, id=ids[0], parent=ids[1], ports=ports)
-            self.parts.clusters.append(self.texts.frame(stage.trace, inner.id.removeprefix("*."), moved_frame))
+            place = IterationPlace(stage.id, inner.id.removeprefix("*."))
+            moved_frame = replace(inner, id=ids[0], parent=ids[1], ports=ports, place=place)
+            self.parts.clusters.append(self.texts.frame(stage.trace, place.within, moved_frame))
 
     def _box(self, trace: IterationTrace, tail: str, box: DrawnBox | None, node: FigureNode) -> FigureNode:
         """Return a box in an iteration; what stands for no layer, such as an end mark, is always the same."""
@@ -264,7 +276,7 @@ def _moved(id: str, stage: str) -> str:
 def _carried(before: _Stage, after: _Stage, edge: DrawnBackEdge) -> FigureEdge:
     source = before.id if before.trace is None else f"{before.id}.n{edge.tail}"
     target = after.id if after.trace is None else f"{after.id}.n{edge.head}"
-    return FigureEdge(source, target, EdgeKind.CARRIED, edge.name, back_edge=f"{edge.result}>{edge.parameter}")
+    return FigureEdge(source, target, EdgeKind.CARRIED, edge.name, body=BodyEnds(edge.result, edge.parameter))
 
 
 def _range(begin: int, end: int) -> str:

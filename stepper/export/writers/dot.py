@@ -208,9 +208,9 @@ def _rows(boxes: list[BoxShape]) -> dict[str, list[list[str]]]:
     """Return the nodes of each iteration by rows, from left to right."""
     found: dict[str, dict[int, list[str]]] = {}
     for box in boxes:
-        iteration, dot, _ = box.node.id.partition(".")
-        if dot:
-            found.setdefault(iteration, {}).setdefault(box.y, []).append(box.node.id)
+        place = box.node.place
+        if place is not None:
+            found.setdefault(place.stage, {}).setdefault(box.y, []).append(box.node.id)
     return {id: list(rows.values()) for id, rows in found.items()}
 
 

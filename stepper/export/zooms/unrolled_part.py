@@ -6,7 +6,16 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.figure import (
+    BodyEnds,
+    Cluster,
+    EdgeKind,
+    Figure,
+    FigureEdge,
+    FigureNode,
+    IterationPlace,
+    NodeKind,
+)
 from stepper.export.zooms.selection import frames_around
 
 
@@ -31,11 +40,12 @@ class _Selection:
 
     def figure(self) -> Figure:
         """Return the figure."""
-        inside = [node for node in self._figure.nodes if node.cluster and self._shared(node.id) in self._tails]
+        inside = [node for node in self._figure.nodes if node.place is not None and node.place.within in self._tails]
         is_bright = not any(node.highlighted for node in inside)
         inside = [
-            replace(node, highlighted=node.highlighted or (is_bright and self._shared(node.id) in self._bright))
+            replace(node, highlighted=node.highlighted or (is_bright and node.place.within in self._bright))
             for node in inside
+            if node.place is not None
         ]
         edges = list(self._edges({node.id for node in inside}))
         touched = {end for edge in edges for end in (edge.source, edge.target)}
@@ -54,20 +64,20 @@ class _Selection:
         """Yield the edges that stay; one to an iteration as a whole is that of the boxes that its back edge names."""
         stages = {stage.id for stage in self._stages}
         for edge in self._figure.edges:
-            result, _, parameter = edge.back_edge.partition(">")
-            goes = self._has(edge.source, kept, result)
+            ends = edge.body or BodyEnds()
+            goes = self._has(edge.source, kept, ends.result)
             if edge.kind is EdgeKind.ENDS and edge.target in self._figure.by_id and not goes:
                 stage = [edge.source, *frames_around(self._figure, edge.source)][-1]
                 yield replace(edge, source=stage)
-            elif edge.kind is EdgeKind.PORT and edge.target in stages and not edge.back_edge:
+            elif edge.kind is EdgeKind.PORT and edge.target in stages and edge.body is None:
                 continue  # trip count and condition are not of the part
-            elif goes and self._has(edge.target, kept, parameter):
+            elif goes and self._has(edge.target, kept, ends.parameter):
                 yield edge
 
-    def _has(self, end: str, kept: Collection[str], layer: str) -> bool:
+    def _has(self, end: str, kept: Collection[str], layer: int | None) -> bool:
         if end in self._figure.by_id:
             return end in kept or not self._figure.by_id[end].cluster
-        return not layer or f"n{layer}" in self._tails
+        return layer is None or f"n{layer}" in self._tails
 
     def _all_marks(self) -> tuple[list[FigureNode], list[FigureEdge]]:
         """Return the marks of cuts, and their edges, for each iteration that is drawn."""
@@ -76,7 +86,12 @@ class _Selection:
         for stage in self._stages:
             if stage.kind is NodeKind.ITERATION:
                 nodes += [
-                    replace(one, id=self._moved(one.id, stage), cluster=self._moved(one.cluster, stage))
+                    replace(
+                        one,
+                        id=self._moved(one.id, stage),
+                        cluster=self._moved(one.cluster, stage),
+                        place=IterationPlace(stage.id, self._tail(one.id)),
+                    )
                     for one in self._marks
                 ]
                 edges += [
@@ -91,7 +106,3 @@ class _Selection:
 
     def _tail(self, id: str) -> str:
         return id.removeprefix(self._prefix)
-
-    @staticmethod
-    def _shared(id: str) -> str:
-        return id.partition(".")[2]

@@ -65,7 +65,7 @@ class _Cut(Struct):
     def sign(self, key: int, label: str, layers: Iterable[int]) -> int:
         """Return one more sign; its key."""
         self.signs[key] = label
-        self.nodes.append(DrawnNode(key, NodeKind.GROUP, label, tuple(layers)[:_STANDING]))
+        self.nodes.append(DrawnNode(key, NodeKind.GROUP, label, label, tuple(layers)[:_STANDING]))
         return key
 
 
