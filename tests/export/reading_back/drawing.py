@@ -193,7 +193,10 @@ class Drawing:
         self.ports: list[Area] = []
         self.free: list[Words] = []
         self.loose: list[str] = []
-        for element in self.root:
+        self._read(self.root)
+
+    def _read(self, group: etree._Element) -> None:
+        for element in group:
             if element.tag == f"{SVG}text":
                 self.free.append(_words(element))
             elif element.get("class") == "square":
@@ -204,6 +207,9 @@ class Drawing:
     def _group(self, group: etree._Element) -> None:
         classes = str(group.get("class", "")).split()
         title = group.findtext(f"{SVG}title") or ""
+        if group.get("id") is None and not classes:  # what came to be in a step
+            self._read(group)
+            return
         if group.get("id") is None:
             if classes and classes[0] in WIRES:
                 self.wires.append(_wire(group, classes, title))
