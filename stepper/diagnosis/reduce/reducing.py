@@ -196,6 +196,8 @@ class _Reducer:
             return None
         self._fault = fault = outcome.fault
         runner.start_spare()
+        if fault.kind is FaultKind.ENDED:
+            runner.limit(2 * _LEAST_LIMIT)
         if isinstance(runner.condition, AnyFault):
             runner.condition = _condition_of(fault)
         if outcome.moves:
@@ -207,8 +209,8 @@ class _Reducer:
         again = runner.tried(self._pair).fault
         if again is None or not fault.is_same(again):
             runner.settings = settings
-        if fault.kind is not FaultKind.ENDED:
-            runner.limit(max(_LEAST_LIMIT, 10 * (time.monotonic() - began)))
+        took = 1.0 if fault.kind is FaultKind.ENDED else time.monotonic() - began  # a hang takes as long as it may
+        runner.limit(max(_LEAST_LIMIT, 10 * took))
         return fault
 
     def _to_a_fixed_point(self) -> bool:

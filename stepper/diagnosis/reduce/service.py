@@ -57,7 +57,7 @@ from stepper.openvino import native_text, runtime
 from stepper.openvino.compiled import CompiledText
 from stepper.openvino.runtime import Runtime, complaint, is_installed
 from stepper.ops.operands import LARGEST_TENSOR
-from stepper.processes.server import Announce, serve
+from stepper.processes.server import Announce, is_out_of_memory, serve
 from stepper.tensors.tolerances import Tolerances
 
 _PLACE: Final = re.compile(r"([\w./-]+\.(?:cpp|hpp|h)):\d+")
@@ -176,6 +176,8 @@ def _beside_openvino(model: Model, arrays: Arrays, expected: Arrays, settings: R
     try:
         given = CompiledText(_runtime(settings.device, settings.precision), native_text.whole(model))(*arrays)
     except (RuntimeError, KernelError) as error:
+        if is_out_of_memory(error):  # the limit is ours
+            raise MemoryError from None
         place = _PLACE.search(str(error))
         what = complaint(error)[:60] if place is None else place[1]
         return FoundFault(FaultKind.REFUSED, "OpenVINO", what, message=complaint(error)), expected, given

@@ -30,7 +30,7 @@ from stepper.processes.worker import Limits
 
 MEMORY: Final = 4 * 2**30
 """Bytes that a trial may use."""
-_FIRST: Final = 120.0
+_FIRST: Final = 60.0
 """Seconds that the whole model may take."""
 
 
