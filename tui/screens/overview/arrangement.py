@@ -71,6 +71,17 @@ class Shown(NamedTuple):
         return 1 + self.has_ending + (self.strip is not None) + self.has_ruler + folds
 
 
+def lines_used(shown: Sequence[Shown], *, is_low: bool) -> int:
+    """Return how many lines cards have as they are arranged."""
+    return sum(1 if one.is_listed else one.fixed + sum(one.heights) + len(one.aired) + (not is_low) for one in shown)
+
+
+def has_rows_of(one: Shown, other: Shown) -> bool:
+    """True if all rows of another arrangement of a card are shown, but for slices."""
+    rows = (line for line in other.lines if other.card.lines[line].rank is not Rank.SLICE)
+    return set(rows) <= set(one.lines)
+
+
 class Wishes(NamedTuple):
     """Choices of the user: cards that are unfolded; by row further lines, the number shown, the scale."""
 

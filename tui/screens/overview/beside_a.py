@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.moments.texts import difference_text
+from stepper.tensors.pictures import Form
 from tui.paint.rows import Row, number
-from tui.pictures.drawing import column
+from tui.pictures.drawing import Strip, column
 from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip, spread_cells
 from tui.screens.overview.cards import LinePart
-from tui.screens.overview.row_pictures import way_of
+from tui.screens.overview.row_pictures import picture_of_a, way_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepper.debug.moments.spread import SpreadCell
     from stepper.element_types import Array
+    from stepper.tensors.histories import ValueHistory
     from tui.paint.pane import Pane
+    from tui.pictures.palette import Palette
     from tui.screens.overview.arrangement import Shown, Wishes
     from tui.screens.overview.cards import Card, Line
     from tui.screens.overview.cursor import Place
+
+
+class AExtent(IntEnum):
+    """Where A is drawn: the strip of differences of the selected row, those of all rows, A's pictures as well."""
+
+    SELECTED = 0
+    STRIPS = 1
+    PICTURES = 2
 
 
 class BesideA:
@@ -43,11 +55,53 @@ class BesideA:
         return (at.card, at.run) in self._runs
 
     def strip(self, shown: Shown, line: Line, at: Place, width: int) -> Row:
-        """Return where a row differs from A on the axis of the run of a place; empty where that is not known."""
-        if self._cells is None or not self.is_beside(at) or line.part is not LinePart.VALUE or at.run not in shown.runs:
+        """Return where a row differs from A on the axis of the run held against it; empty where that is not known."""
+        run = self._run(shown, at)
+        if self._cells is None or run is None or not self._has_strip(shown, line):
             return []
-        axis = shown.axes[shown.runs.index(at.run)]
+        axis = shown.axes[shown.runs.index(run)]
         return site_strip(self._pane, self._cells, shown.card.facts.rows[line.row], axis, width)
+
+    def picture(
+        self, shown: Shown, line: Line, at: Place, height: int, wishes: Wishes, palette: Palette
+    ) -> list[list[Strip]]:
+        """Return the values of a row in A, in the colours and on the axis of those of now; empty where it has none."""
+        run = self._run(shown, at)
+        theirs = self._whole(shown, line)
+        return [] if theirs is None or run is None else picture_of_a(shown, line, theirs, run, height, wishes, palette)
+
+    def lines_more(self, shown: Sequence[Shown], at: Place, extent: AExtent) -> int:
+        """Return how many lines A takes below the rows of cards."""
+        more = 0
+        for one in shown:
+            if one.is_listed or self._run(one, at) is None:
+                continue
+            for place, height in zip(one.lines, one.heights, strict=True):
+                line = one.card.lines[place]
+                if extent is AExtent.SELECTED and (one.place, place) != (at.card, at.line):
+                    continue
+                more += self._has_strip(one, line)
+                if extent is AExtent.PICTURES and self._whole(one, line) is not None:
+                    more += height
+        return more
+
+    def _run(self, shown: Shown, at: Place) -> int | None:
+        """Return the run of a card that is held against A: the cursor's, else the first one shown."""
+        runs = (at.run,) if shown.place == at.card else shown.runs
+        return next((run for run in runs if run in shown.runs and (shown.place, run) in self._runs), None)
+
+    def _has_strip(self, shown: Shown, line: Line) -> bool:
+        if self._cells is None or line.part is not LinePart.VALUE or shown.card.program is not self._cells.program:
+            return False
+        site = shown.card.facts.rows[line.row].producer
+        return site is not None and any(one.layer.id == site.id for one in self._cells.program.operations)
+
+    def _whole(self, shown: Shown, line: Line) -> ValueHistory | None:
+        """Return the values of a row in A over all iterations, where they are drawn."""
+        if not self._theirs or line.form is Form.WORDS or not self._has_strip(shown, line):
+            return None
+        row = shown.card.facts.rows[line.row]
+        return self._theirs.get((row.kind, row.inner.id, row.port))
 
     def value(self, card: Card, line: Line, at: Place, wishes: Wishes) -> Array | None:
         """Return the numbers of A that stand beside those of a place; None where it has none."""

@@ -54,6 +54,8 @@ class Sight(NamedTuple):
     compiled: CompiledModel | None = None
     beside_a: BesideA | None = None
     findings: Sequence[Finding] = ()
+    extent: int = 0
+    """Where A is drawn, an AExtent."""
 
     @property
     def is_running(self) -> bool:
@@ -177,20 +179,28 @@ class Page:
         for line, height in zip(shown.lines, shown.heights, strict=True):
             if line in shown.aired:
                 yield _PageBlock(1, partial(self._air, shown, line), shown.place)
-            strip = self._from_a(shown, line)
-            lines = height + bool(strip)
-            yield _PageBlock(lines, partial(self._line_rows, shown, line, height, strip), shown.place, line)
+            below = self._from_a(shown, line, height)
+            lines = height + len(below)
+            yield _PageBlock(lines, partial(self._line_rows, shown, line, height, below), shown.place, line)
 
-    def _from_a(self, shown: Shown, place: int) -> Row:
-        """Return where the selected row differs from A; empty where there is no A, and of a low terminal."""
-        beside, at = self._sight.beside_a, self._at
-        if beside is None or self._is_low or (shown.place, place) != (at.card, at.line):
+    def _from_a(self, shown: Shown, place: int, height: int) -> list[Row]:
+        """Return what stands of A below a row: its values, and where they differ; nothing on a low terminal."""
+        beside, at, extent = self._sight.beside_a, self._at, self._sight.extent
+        is_on = (shown.place, place) == (at.card, at.line)
+        if beside is None or self._is_low or not (extent or is_on):
             return []
-        strip = beside.strip(shown, shown.card.lines[place], at, self._area)
-        if not strip:
-            return []
+        line, label = shown.card.lines[place], self._share.label
         pad = f"   {_pad(shown)}"
-        return [(pad, ""), (f"{'from A':<{self._share.label - len(pad)}}", "dim"), *strip]
+        found: list[Row] = []
+        if extent > 1:
+            drawn = beside.picture(shown, line, at, height, self._wishes, self._palette)
+            names = ["A", *[""] * (height - 1)]
+            found = [
+                [(pad, ""), (f"{name:<{label - len(pad)}}", "a"), *self._marked(shown, strips, on=is_on)]
+                for name, strips in zip(names, drawn, strict=False)
+            ]
+        strip = beside.strip(shown, line, at, self._area)
+        return [*found, [(pad, ""), (f"{'from A':<{label - len(pad)}}", "dim"), *strip]] if strip else found
 
     def _counted(self, shown: Shown) -> PageLine:
         return PageLine(words.folded(shown.card, shown.folded, len(_pad(shown))), shown.place)
@@ -334,7 +344,7 @@ class Page:
 
     # --- a row ---------------------------------------------------------------------------------------------------
 
-    def _line_rows(self, shown: Shown, place: int, height: int, strip: Row) -> list[PageLine]:
+    def _line_rows(self, shown: Shown, place: int, height: int, below: list[Row]) -> list[PageLine]:
         line = shown.card.lines[place]
         is_on = (shown.place, place) == (self._at.card, self._at.line)
         letters = self._share.label - 4 - len(_pad(shown))
@@ -348,7 +358,7 @@ class Page:
             if y < len(beside):
                 row += [("  ", ""), *beside[y]]
             found.append(PageLine(row, shown.place, place))
-        return [*found, PageLine(strip, shown.place, place)] if strip else found
+        return [*found, *(PageLine(row, shown.place, place) for row in below)]
 
     def _label(self, shown: Shown, line: Line, name: Row, *, is_on: bool, is_first: bool) -> Row:
         width = self._share.label

@@ -22,7 +22,7 @@ from tui.pictures.drawing import SCALES, WAYS, column, first_bad
 from tui.screens.overview import around
 from tui.screens.overview.addresses import address
 from tui.screens.overview.around import has_sequences
-from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, widths
+from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, has_rows_of, lines_used, widths
 from tui.screens.overview.cursor import (
     NOWHERE,
     Place,
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from tui.state import State
     from tui.worker.driver import Driver
 
+_TALL: Final = 50
+"""Lines of the terminal from which on the values of A stand below those of now."""
 _SHARE: Final = 80
 """A picture of a run under way is drawn again after so many times as long as the last one took."""
 
@@ -425,13 +427,22 @@ class OverviewPane(Pane):
         beside_a = self._beside_a()
         more = 0 if is_low or beside_a is None or not beside_a.is_beside(self._at) else 2  # strip, and value of A
         lower = len(found) + len(rule) + (1 if is_low else 2) + more
-        room = height - len(top) - lower - len(outputs) - sum(one.parent is None for one in overview.branches)
-        self._shown = arranged(
-            overview, self._cards, self._at, size, room, self._wishes, self._listed, plain_look=self.look.plain
-        )
+        # Rows are as tall as they were without the body below, which gets what they leave.
+        whole = height if self.screen.maximized is not None else max(height, self.container_size.height)
+        room = whole - len(top) - lower - len(outputs) - sum(one.parent is None for one in overview.branches)
+        self._shown, extent = self._arranged(overview, size, room, beside_a)
         a = [place._replace(iteration=at) for place in self._now for at in self.state.iterations_of_a]
         sight = Sight(
-            overview, self._shown, self._at, self._now, size, a, self._compiled, beside_a, self.state.lists.findings
+            overview,
+            self._shown,
+            self._at,
+            self._now,
+            size,
+            a,
+            self._compiled,
+            beside_a,
+            self.state.lists.findings,
+            extent,
         )
         page = Page(sight, self._wishes, self._pictures, self.palette, width)
         if self._is_at_failure and overview.failure is not None:
@@ -462,6 +473,33 @@ class OverviewPane(Pane):
         if overview is None or overview.state in (RunState.RUNNING, RunState.NOT_RUN) or at.card >= len(cards):
             return None
         return cards[at.card].program
+
+    def _arranged(
+        self, overview: Overview, size: tuple[int, int], room: int, beside_a: BesideA | None
+    ) -> tuple[list[Shown], int]:
+        """Return the cards in so many lines, and where A is drawn: as much of it as no row goes for."""
+
+        def in_lines(lines: int) -> list[Shown]:
+            return arranged(
+                overview, self._cards, self._at, size, lines, self._wishes, self._listed, plain_look=self.look.plain
+            )
+
+        shown = in_lines(room)
+        if beside_a is None or size[1] < LOW:
+            return shown, 0
+        from tui.screens.overview.beside_a import AExtent  # the first picture has no A
+
+        strips = beside_a.lines_more(shown, self._at, AExtent.STRIPS)
+        shares = {
+            AExtent.PICTURES: (room * 3 // 4, room * 5 // 8, room // 2) if size[1] >= _TALL else (),
+            AExtent.STRIPS: (room + 1 - strips,),
+        }
+        for extent, lines in ((extent, lines) for extent, some in shares.items() for lines in some):
+            tried = in_lines(lines)
+            used = lines_used(tried, is_low=False) + beside_a.lines_more(tried, self._at, extent)
+            if used <= room + 1 and all(has_rows_of(one, other) for one, other in zip(tried, shown, strict=True)):
+                return tried, extent
+        return shown, AExtent.SELECTED
 
     def _beside_a(self) -> BesideA | None:
         """Return A beside the run, where there is one."""

@@ -61,6 +61,16 @@ def value_at(card: Card, line: Line, at: Place, wishes: Wishes) -> tuple[ValueHi
     return history, column(history, at.iteration, at.iteration + 1, way_of(wishes, card, line))
 
 
+def picture_of_a(
+    shown: Shown, line: Line, theirs: ValueHistory, run: int, height: int, wishes: Wishes, palette: Palette
+) -> list[list[Strip]]:
+    """Return the values of a row in another run, on the axis and the scale of this one."""
+    card, scale = shown.card, wishes.scales.get(shown.card.key(line))
+    axis = shown.axes[shown.runs.index(run)]
+    drawn = RowPicture(card.histories(line), axis, line.form, line.labels, way_of(wishes, card, line), scale)
+    return drawn.lines(theirs, axis, height, palette)
+
+
 def _said(line: Line, axis: Axis, height: int) -> Drawn:
     came = f"{line.came[: ENTERED + 2]:>{ENTERED}}" if line.came else ""
     entered = axis.entered or 0

@@ -17,7 +17,6 @@ from tui.screens.timeline.tracks import drawn_rows, loop_row, watch_row, watched
 from tui.state import State, TimelineEvent, TimelineEventKind
 from tui.theme import GLYPHS
 
-_WIDEST: Final = 6
 EVENT_MARKS: Final = {
     TimelineEventKind.STOP: (GLYPHS["break-if"], "edit"),
     TimelineEventKind.EDIT: (GLYPHS["edit"], "edit"),
@@ -97,7 +96,7 @@ class TimelineBar(TimeAxisPane):
         if known is None or known > COUNTED:
             # Without a limit, to the next step of a scale that grows slowly, so that slots seldom move.
             known = next(step for step in STEPS if step >= max(seen + 1, 20))
-        return TimeSpan.fitting(0, max(known, seen), width - self.name_width(width) - 8, _WIDEST)
+        return TimeSpan.fitting(0, max(known, seen), width - self.name_width(width) - 8)
 
     def seen(self) -> int:
         """Return the last iteration of which a value is known."""

@@ -1,4 +1,4 @@
-"""A on the overview, by keys: where the selected row differs from A, and now, A and the difference at the cursor."""
+"""A on the overview, by keys: where rows differ from A, and now, A and the difference at the cursor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def with_a_edit(*, is_low: bool) -> None:
             assert "now [0,3] 21.870   A NaN   1 of 8 mended" in at
             assert not any("from A" in line for line in lines)
             return
-        strip = next(line for line in lines if "from A" in line).split("from A")[1]
+        row = next(at for at, line in enumerate(lines) if line.startswith("▌⊞ wkv"))
+        strip = next(line for line in lines[row:] if "from A" in line).split("from A")[1]
         assert strip.split() == ["·"] * 7 + ["✓"] * 4, "the same bits, differs in 7 by a shade, finite from 8 on"
         now, a = (next(line for line in lines if line.split()[:1] == [name]).split() for name in ("now", "A"))
         assert now[1:] == ["10.970", "-0.015", "0.367", "21.870", *now[5:]]
@@ -40,6 +41,26 @@ def with_a_edit(*, is_low: bool) -> None:
 @pytest.mark.parametrize("is_low", [False, True], ids=["120x40", "80x24"])
 def test_the_selected_row_is_held_against_the_original_run(is_low: bool) -> None:
     with_a_edit(is_low=is_low)
+
+
+def test_on_a_large_terminal_every_row_has_its_values_in_a_and_where_they_differ() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("asterisk", "8", "0", "enter")
+        await driven.filled()
+        await driven.press("0")
+        await driven.ran()
+        await driven.filled()
+        lines = driven.text("overview").splitlines()
+        strips = [line.split("from A")[1].split() for line in lines if "from A" in line]
+        same, mended = ["·"], ["✓"]
+        assert strips == [[*same * 7, *mended * 5]] * 2 + [[*same * 7, *mended * 4]] * 2, "back edges, then outputs"
+        begins = [at for at, line in enumerate(lines) if line.split()[:1] == ["A"]]
+        of_a = [[line for line in lines[at:] if "from A" not in line][:8] for at in begins[:4]]
+        assert len(begins) >= 4 and [any("N" in line for line in of) for of in of_a][2:] == [True, True]
+        before = lines[: begins[0]]
+        assert not any(" I " in line or " N " in line for line in before), "now nothing is infinite any more"
+
+    drive("rwkv_overflow", script, lines=("run-to key@7",), size=(200, 60))
 
 
 def test_each_iteration_is_held_against_a_pinned_one() -> None:
