@@ -27,7 +27,7 @@ _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _PATTERN: Final = "dim"
 _LABEL: Final = 8
 """Cells left of a picture over the iterations."""
-_SLOT: Final = 6
+_SLOT: Final = 12
 _TALLEST: Final = 3
 """Lines of an element, where there is room."""
 _BARS_HIGH: Final = 12
@@ -109,7 +109,8 @@ class OverIterations(FactsPane):
             return [[], [(f" {clip(found.problem, width - 2)}", "dim")]]
         values = found.answer if found.done else seen.inquiries.last(ElementSeries)
         if not isinstance(values, ValueHistory) or values.elements != (seen.array.size if seen.is_few else 1):
-            return [[], [(" going through the iterations ..." if not found.done else " no values", "dim")]]
+            told = " its shape changes" if found.done else " going through the iterations ..."
+            return [[], [(told, "dim")]]
         return self._course(values, width)
 
     def _course(self, values: ValueHistory, width: int) -> list[Row]:

@@ -128,6 +128,12 @@ class HeatGrid:
         """True if the cells have their numbers in them."""
         return self._scale is not None and self._scale.wide == _NUMBERED
 
+    def wanted(self, width: int) -> int:
+        """Return the lines of the labels, of all elements as large as they may be, and of the legend."""
+        plane = self._seen.plane
+        wide = max(size for size in (2, 4, _NUMBERED) if size == 2 or size * plane.width <= width - self._label - 1)
+        return 2 + plane.height * min(wide // 2, 3) + _LEGEND
+
     def columns(self, height: int) -> list[Row]:
         """Return the numbers of the cells as columns, for a plane of one row."""
         if self._seen.plane.height != 1 or self._drawn is None or self._scale is None:

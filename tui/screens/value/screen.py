@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 from textual.app import ComposeResult
 
@@ -14,6 +16,9 @@ from tui.screens.value.inspected import Inspected
 from tui.screens.value.selection import Subject, frame_of
 from tui.screens.value.tensor import Companion, TensorPane
 from tui.state import State
+
+_COLUMN: Final = 20
+"""Lines in which the statistics and the element stand below one another."""
 
 
 class ValueScreen(DebugScreen):
@@ -42,6 +47,10 @@ class ValueScreen(DebugScreen):
     ValueScreen.-medium.-few #parts { height: 1fr; min-height: 12; }
     ValueScreen.-few #times { width: 1fr; border-left: none; }
     ValueScreen.-few #over { height: 1fr; display: block; }
+    ValueScreen.-few.-content #parts, ValueScreen.-medium.-few.-content #parts { height: 1fr; }
+    ValueScreen.-medium.-few.-column #facts { width: 60; layout: vertical; }
+    ValueScreen.-medium.-few.-column #facts > * { width: 1fr; }
+    ValueScreen.-medium.-few.-column #element { margin-top: 1; }
     ValueScreen.-short #parts, ValueScreen.-tiny #parts { display: none; }
     ValueScreen.-short #summary, ValueScreen.-tiny #summary { display: block; }
     """
@@ -102,6 +111,11 @@ class ValueScreen(DebugScreen):
         seen = self.inspected
         is_few = seen.is_few and seen.is_numeric() and seen.shown.iteration is not None
         self.set_class(is_few, "-few")
+        wanted, room = self.query_one("#tensor", TensorPane).wanted, self.query_one("#content").size.height
+        is_content = is_few and not seen.is_beside_a and wanted is not None and 2 * wanted <= room
+        self.query_one("#tensor").styles.height = wanted if is_content else None
+        self.set_class(is_content, "-content")
+        self.set_class(is_content and wanted is not None and room - wanted >= _COLUMN, "-column")
         self.query_one(ElementCard).set_class(self.has_class("-medium") and not is_few, "with-series")
 
     def on_unmount(self) -> None:

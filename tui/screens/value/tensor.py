@@ -56,6 +56,14 @@ class TensorPane(Pane):
         return self.stacked[1] if self._has_three else self.heat
 
     @property
+    def wanted(self) -> int | None:
+        """Return the lines that the colours of a small value take; None of another view."""
+        seen = self.inspected
+        if seen.view != "colours" or not seen.is_numeric():
+            return None
+        return 2 + self.heat.wanted(self.size.width)
+
+    @property
     def _has_three(self) -> bool:
         """True if A, now and the difference stand below one another."""
         seen = self.inspected
