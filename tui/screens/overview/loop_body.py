@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual import events
+from textual.geometry import Size
 
 from stepper.engine.program import Program
 from tui.paint.links import LinkedValue
 from tui.paint.pane import Host
+from tui.paint.rows import Row
 from tui.screens.graph.pane import BodyGraph
 from tui.state import State
 
@@ -25,6 +27,7 @@ class LoopBody(BodyGraph, can_focus=False):
     def __init__(self, host: Host, chosen: Callable[[], Program | None], *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self._chosen = chosen
+        self._updated_for: tuple[Program | None, Size] = None, Size(0, 0)
 
     @property
     def _frame(self) -> FrameView | None:
@@ -36,8 +39,15 @@ class LoopBody(BodyGraph, can_focus=False):
     def update(self, state: State) -> None:
         """Another body."""
         program = self._chosen()
+        self._updated_for = program, self.size
         self.title = "body" if program is None or not program.path else f"body of {program.path[-1].name}"
         super().update(state)
+
+    def visible_lines(self, width: int, height: int) -> list[Row]:
+        """Return its lines; the first size may come without an event, before the pane takes any."""
+        if (self._chosen(), self.size) != self._updated_for:
+            self.call_after_refresh(lambda: self.update(self.state))
+        return super().visible_lines(width, height)
 
     def on_click(self, event: events.Click) -> None:
         """Two clicks on a box go to its operation."""
