@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from stepper.debug.causes.cause import Scalar
@@ -20,6 +21,8 @@ from stepper.debug.story.texts import (
     suggestion,
 )
 from tui.paint.rows import Cell, Row, clip, padded, shortened, spark, width_of
+from tui.pictures.drawing import Strip, laid, row_of
+from tui.screens.timeline.time_axis import STEPS
 from tui.theme import GLYPHS
 
 _FIVE: Final = 5
@@ -263,14 +266,14 @@ def _course(story: Story, link: StoryLink, width: int, height: int) -> list[Row]
     if row is None or not any(value is not None for value in values):
         return []
     numbers = [_measured(value) for value in values]
-    slot = max(1, min(4, (width - 7) // max(len(numbers), 1)))
+    slot = max(1, min(8, (width - 7) // max(len(numbers), 1)))
     begin = max(0, len(numbers) - (width - 7) // slot)
     numbers, paths = numbers[begin:], story.iterations[begin:]
     known = [one for one in numbers if one is not None and math.isfinite(one)]
     low, high = min(known, default=0.0), max(known, default=1.0)
     are_verdicts = all(value is None or isinstance(value, bool) for value in values)
     rows: list[Row] = [[(f"{name} over iterations", "title")]]
-    levels = max(2, min(12, height - 3))
+    levels = max(2, min(20, height - 3))
     for level in reversed(range(levels)):
         end = high if level == levels - 1 else low
         label = "" if 0 < level < levels - 1 else str(bool(end)).lower() if are_verdicts else number(end)
@@ -278,17 +281,30 @@ def _course(story: Story, link: StoryLink, width: int, height: int) -> list[Row]
         for value in numbers:
             cells += _column(value, low, high, level, levels, slot, link.limit)
         rows.append(cells)
-    marks: Row = [("       ", "")]
-    for path in paths:
-        text = str(path[-1])[-slot:]
-        marks.append((text.ljust(slot), "now" if path == story.present else "dim"))
-    rows.append(marks)
+    rows.append([("       ", ""), *row_of(laid(_numbered(paths, story.present, slot), len(paths) * slot + 4))])
     if link.limit is not None:
         over = [path for path, one in zip(paths, numbers, strict=True) if one is not None and one > link.limit]
         times = "once" if len(over) == 1 else f"{len(over)} times"
         at = f", at {', '.join(str(path[-1]) for path in over[:4])}" if over else ""
         rows.append([(f"limit {link.limit:.2f} ", "dim"), (f"exceeded {times}", ""), (at, "dim")])
     return rows
+
+
+def _numbered(paths: Sequence[tuple[int, ...]], present: tuple[int, ...], slot: int) -> list[Strip]:
+    """Return the numbers below columns that do not touch one another: that of the present one, the last, round ones."""
+    longest = max((len(str(path[-1])) for path in paths), default=1) + 1
+    step = next((one for one in STEPS if one * slot >= longest), STEPS[-1])
+    order = [k for k, path in enumerate(paths) if path[-1] % step == 0 or path == present or k == len(paths) - 1]
+    order.sort(key=lambda k: (paths[k] != present, k != len(paths) - 1, k))
+    found: list[Strip] = []
+    taken: set[int] = set()
+    for k in order:
+        text, start = str(paths[k][-1]), k * slot
+        cells = range(start, start + len(text))
+        if not taken & {*cells, start - 1, start + len(text)}:
+            taken.update(cells)
+            found.append((start, text, "now" if paths[k] == present else "dim"))
+    return found
 
 
 def _column(
