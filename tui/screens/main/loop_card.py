@@ -32,6 +32,10 @@ _MOST_ENDED: Final = 4
 _HALVES: Final = {"██": "█", "█ ": "▀", " █": "▄", "  ": " "}
 
 
+_WORDS: Final = 26
+"""Columns for the words beside the number."""
+
+
 def digits(text: str) -> list[str]:
     """Return a number three rows high, in half blocks."""
     lines = [
@@ -41,6 +45,12 @@ def digits(text: str) -> list[str]:
     lines.append(" " * len(lines[0]))
     pairs = [(lines[row], lines[row + 1]) for row in (0, 2, 4)]
     return ["".join(_HALVES[a + b] for a, b in zip(upper, lower, strict=True)) for upper, lower in pairs]
+
+
+def _drawn(text: str, width: int) -> list[str]:
+    """Return a number three rows high, large where the words beside it have room."""
+    big = digits(text)
+    return big if len(big[0]) + _WORDS <= width else [text, " " * len(text), " " * len(text)]
 
 
 class _Reason(NamedTuple):
@@ -90,7 +100,7 @@ class LoopCard(LinkPane):
             return _ended_rows(self.state.ending, width)
         running = self.state.running
         if running is not None and running.glance.loop is not None:
-            big = digits("-" if running.glance.iteration is None else str(running.glance.iteration))
+            big = _drawn("-" if running.glance.iteration is None else str(running.glance.iteration), width)
             name = clip(layer_name(running.glance.loop), width - len(big[0]) - 6)
             words: list[Row] = [[("iteration of", "dim")], [(name, "")], self._speed(running)]
             return [*([(f" {line}   ", "accent"), *row] for line, row in zip(big, words, strict=True)), []]
@@ -105,7 +115,7 @@ class LoopCard(LinkPane):
         iteration = self.state.iteration
         trip = loop.trip
         maximum = trip.limit if trip.limit is not None and trip.limit <= COUNTED else None
-        big = digits("-" if iteration is None else str(iteration))
+        big = _drawn("-" if iteration is None else str(iteration), width)
         if trip.total is not None:
             limit = f"  of {trip.total}"
         else:
