@@ -223,9 +223,10 @@ class _Reducer:
             self._hoist()
             self._open_bodies()
             self._drop_connections()
-            self._shorten()
             self._cut_alone()
-            if self._size[0] == before[0]:
+            self._shorten()
+            if self._size[0] == before[0]:  # these take a trial for each tensor
+                self._shorten_each()
                 self._round()
             if self._size == before:
                 self._declare()
@@ -432,6 +433,12 @@ class _Reducer:
             self._first_of(
                 "smaller dims", (partial(_shrink, old=size, new=one, at_end=end) for one, end in _parts(size))
             )
+        if sum(self._kept.values()) > before:
+            self._observe()
+
+    def _shorten_each(self) -> None:
+        """Make single axes of Constants and inputs short."""
+        before = sum(self._kept.values())
         for address, value in list(_values(self._pair.model)):
             for axis, size in enumerate(value.shape):
                 shrunk = (
