@@ -1,4 +1,4 @@
-"""Random loops as numpy code: what the runtime computed for them is recorded (tests/conformance/random_loops.py)."""
+"""Random loops as numpy code: what the runtime computed for them is recorded (tests/conformance/candidates.py)."""
 
 from __future__ import annotations
 

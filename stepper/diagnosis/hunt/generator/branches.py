@@ -11,15 +11,15 @@ import openvino as ov
 import openvino.opset13 as ops
 from openvino.op import if_op
 
-from tests.conformance.random_adaptation import flattened_sum, reshaped, touched
-from tests.conformance.random_liveness import name_of, reachable
-from tests.conformance.random_scopes import BodyScope, body_scope
-from tests.conformance.random_values import ALL_TYPES, DTYPES, INTEGERS, Scope, Value, random_shape
+from stepper.diagnosis.hunt.generator.adaptation import flattened_sum, reshaped, touched
+from stepper.diagnosis.hunt.generator.liveness import name_of, reachable
+from stepper.diagnosis.hunt.generator.scopes import BodyScope, body_scope
+from stepper.diagnosis.hunt.generator.values import ALL_TYPES, DTYPES, INTEGERS, GraphScope, Value, random_shape
 
 OUTPUT_TYPES = ("f32", "f32", "f32", "i32", "i64", "boolean")
 
 
-def branch_condition(scope: Scope) -> Value | None:
+def branch_condition(scope: GraphScope) -> Value | None:
     """A single boolean that the body has computed, or a whole number compared with a constant."""
     known = scope.pick(("boolean",), lambda v: v.size == 1 and v.rooted)
     if known is not None and scope.chance(0.6):
@@ -33,7 +33,7 @@ def branch_condition(scope: Scope) -> Value | None:
     return scope.derive(compare(total.output, threshold.output), (total,), 1)
 
 
-def add_if(scope: Scope) -> list[Value]:
+def add_if(scope: GraphScope) -> list[Value]:
     """An If inside `scope`; its outputs, none where nothing can decide between the branches."""
     condition = branch_condition(scope)
     if condition is None:
@@ -71,7 +71,7 @@ def branch_parameters(branches: Sequence[BodyScope], value: Value) -> list[Value
 
 
 def branch_values(branch: BodyScope, outputs: list[tuple[str, tuple[int, ...]]]) -> list[Value]:
-    """What a branch computes for each output of the If."""
+    """Values that a branch computes for each output of the If."""
     parameters = list(branch.values)
     branch.fill(branch, branch.rng.randint(1, 3))
     for parameter in parameters:

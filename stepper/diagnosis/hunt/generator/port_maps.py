@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import openvino.opset13 as ops
 
-from tests.conformance.random_adaptation import adapted, limit, touched
-from tests.conformance.random_operations import cell, matrix
-from tests.conformance.random_values import (
+from stepper.diagnosis.hunt.generator.adaptation import adapted, limit, touched
+from stepper.diagnosis.hunt.generator.operations import cell, matrix
+from stepper.diagnosis.hunt.generator.values import (
     ALL_TYPES,
     DTYPES,
     LARGEST_BOUND,
     NUMBERS,
     USUAL_BOUND,
-    Scope,
+    GraphScope,
     Value,
     random_shape,
 )
@@ -29,7 +29,7 @@ INPUT_TYPES = ("f32", "f32", "f32", "f32", "f32", "f16", "i32", "i64", "u8", "bo
 
 
 @dataclass(frozen=True)
-class Slicing:
+class SliceChoice:
     """How an axis is cut: attributes of one port map entry."""
 
     axis: int
@@ -49,16 +49,16 @@ class Slicing:
 
 
 @dataclass(frozen=True)
-class SlicedInput:
+class SlicedEntry:
     """A body Parameter that takes one slice in each iteration."""
 
     parameter: Value
     outer: Value
-    slicing: Slicing
+    slicing: SliceChoice
 
     @property
     def feature(self) -> str:
-        """What to note of this input."""
+        """Features of this input."""
         rest = ", slices left over" if self.slicing.left_over else ""
         return f"sliced stride {self.slicing.stride}{rest}"
 
@@ -70,7 +70,7 @@ class SlicedInput:
 
 
 @dataclass(frozen=True)
-class InvariantInput:
+class InvariantEntry:
     """A body Parameter that keeps its value."""
 
     parameter: Value
@@ -78,7 +78,7 @@ class InvariantInput:
 
     @property
     def feature(self) -> str:
-        """What to note of this input."""
+        """Features of this input."""
         return "invariant input"
 
     def connect(self, node: Any) -> None:
@@ -99,7 +99,7 @@ class CarriedState:
 
     @property
     def feature(self) -> str:
-        """What to note of this state."""
+        """Features of this state."""
         return f"carried: {self.role}"
 
     def connect(self, node: Any) -> None:
@@ -108,20 +108,20 @@ class CarriedState:
 
 
 @dataclass
-class PortMap:
-    """What one loop takes in and carries, while its body is being built."""
+class PortMapDraft:
+    """Inputs and states of one loop, while its body is being built."""
 
-    outer: Scope
-    body: Scope
+    outer: GraphScope
+    body: GraphScope
     kind: str
     iterations: int
     runs: bool = True
-    sliced: list[SlicedInput] = field(default_factory=list)
-    invariant: list[InvariantInput] = field(default_factory=list)
+    sliced: list[SlicedEntry] = field(default_factory=list)
+    invariant: list[InvariantEntry] = field(default_factory=list)
     carried: list[CarriedState] = field(default_factory=list)
     iteration: Value | None = None
 
-    def entries(self) -> list[SlicedInput | InvariantInput | CarriedState]:
+    def entries(self) -> list[SlicedEntry | InvariantEntry | CarriedState]:
         """Everything that an input of the loop feeds."""
         return [*self.sliced, *self.invariant, *self.carried]
 
@@ -135,14 +135,14 @@ class PortMap:
         self.outer.features.add(feature)
 
 
-def slicing_along(axis: int, stride: int, left_over: int) -> Slicing:
+def slicing_along(axis: int, stride: int, left_over: int) -> SliceChoice:
     """The slicing of a whole axis in the direction of the stride, but for the last `left_over` elements."""
     if stride > 0:
-        return Slicing(axis, 0, -1 - left_over, stride)
-    return Slicing(axis, -1, left_over, stride)
+        return SliceChoice(axis, 0, -1 - left_over, stride)
+    return SliceChoice(axis, -1, left_over, stride)
 
 
-def slicing_of(port_map: PortMap, axis: int, stride: int) -> tuple[Slicing, int]:
+def slicing_of(port_map: PortMapDraft, axis: int, stride: int) -> tuple[SliceChoice, int]:
     """A slicing with this stride and the axis length that gives it enough slices."""
     rng, part = port_map.outer.rng, abs(stride)
     left_over = rng.choice((0, 0, 0, 1, 2)) * (part if stride < 0 or port_map.kind == "Loop" else 1)
@@ -151,16 +151,16 @@ def slicing_of(port_map: PortMap, axis: int, stride: int) -> tuple[Slicing, int]
     return slicing_along(axis, stride, left_over), extent
 
 
-def add_slice(port_map: PortMap, outer: Value, slicing: Slicing) -> Value:
+def add_slice(port_map: PortMapDraft, outer: Value, slicing: SliceChoice) -> Value:
     """A body Parameter that reads slices of `outer`."""
     shape = list(outer.shape)
     shape[slicing.axis] = slicing.part_size
     parameter = port_map.body.parameter(shape, outer.element_type, outer.bound, outer.coarse)
-    port_map.sliced.append(SlicedInput(parameter, outer, slicing))
+    port_map.sliced.append(SlicedEntry(parameter, outer, slicing))
     return port_map.body.keep(parameter)
 
 
-def add_sliced(port_map: PortMap, element_type: str | None = None) -> Value:
+def add_sliced(port_map: PortMapDraft, element_type: str | None = None) -> Value:
     """A sliced input of random rank, axis and stride, at times read by a second Parameter in another way."""
     rng = port_map.outer.rng
     rank = rng.choice((1, 2, 2, 2, 3, 3, 4))
@@ -176,7 +176,7 @@ def add_sliced(port_map: PortMap, element_type: str | None = None) -> Value:
     return parameter
 
 
-def read_again(port_map: PortMap, outer: Value, slicing: Slicing) -> None:
+def read_again(port_map: PortMapDraft, outer: Value, slicing: SliceChoice) -> None:
     """A second Parameter fed from the same outer value: unsliced, or cut from the other end."""
     extent = outer.shape[slicing.axis]
     if extent % slicing.part_size or port_map.outer.chance(0.3):
@@ -185,17 +185,17 @@ def read_again(port_map: PortMap, outer: Value, slicing: Slicing) -> None:
     add_slice(port_map, outer, slicing_along(slicing.axis, -slicing.stride, slicing.left_over))
 
 
-def add_invariant(port_map: PortMap, outer: Value | None = None) -> None:
+def add_invariant(port_map: PortMapDraft, outer: Value | None = None) -> None:
     """An input that every iteration sees whole."""
     rng = port_map.outer.rng
     if outer is None:
         outer = port_map.outer.obtain(rng.choice(INPUT_TYPES), random_shape(rng, rng.randint(0, 3)))
     parameter = port_map.body.parameter_for(outer)
-    port_map.invariant.append(InvariantInput(parameter, outer))
+    port_map.invariant.append(InvariantEntry(parameter, outer))
     port_map.body.keep(parameter)
 
 
-def add_state(port_map: PortMap, initial: Value, bound: float, role: str) -> CarriedState:
+def add_state(port_map: PortMapDraft, initial: Value, bound: float, role: str) -> CarriedState:
     """A carried state that starts from `initial` and never exceeds `bound`."""
     coarse = initial.coarse or initial.element_type == "f16"
     parameter = port_map.body.parameter(initial.shape, initial.element_type, max(bound, initial.bound), coarse)
@@ -205,13 +205,13 @@ def add_state(port_map: PortMap, initial: Value, bound: float, role: str) -> Car
     return state
 
 
-def fresh_state(port_map: PortMap, element_type: str, shape: tuple[int, ...], role: str) -> CarriedState:
+def fresh_state(port_map: PortMapDraft, element_type: str, shape: tuple[int, ...], role: str) -> CarriedState:
     """A carried state with an initial value from outside."""
     bound = USUAL_BOUND[element_type]
     return add_state(port_map, port_map.outer.obtain(element_type, shape, bound), bound, role)
 
 
-def add_carried(port_map: PortMap) -> None:
+def add_carried(port_map: PortMapDraft) -> None:
     """One or two carried states in a random role."""
     rng = port_map.outer.rng
     element_type = rng.choice(ALL_TYPES if rng.random() < 0.35 else ("f32",))
@@ -227,7 +227,7 @@ def add_carried(port_map: PortMap) -> None:
         fresh_state(port_map, element_type, shape, "free")
 
 
-def add_pair(port_map: PortMap, pair: list[CarriedState], role: str) -> None:
+def add_pair(port_map: PortMapDraft, pair: list[CarriedState], role: str) -> None:
     """Two states fed by one Result, or each by what computing makes of the other."""
     first, second = pair
     if first.parameter.coarse != second.parameter.coarse:
@@ -239,14 +239,14 @@ def add_pair(port_map: PortMap, pair: list[CarriedState], role: str) -> None:
     second.following = touched(port_map.body, first.parameter)
 
 
-def add_sum(port_map: PortMap, element_type: str, shape: tuple[int, ...]) -> None:
+def add_sum(port_map: PortMapDraft, element_type: str, shape: tuple[int, ...]) -> None:
     """A state to which something from the body is added in each iteration."""
     bound = USUAL_BOUND[element_type]
     initial = port_map.outer.obtain(element_type, shape, bound)
     add_state(port_map, initial, bound * (port_map.iterations + 1), "sum")
 
 
-def add_counter(port_map: PortMap, step: int = 1) -> CarriedState:
+def add_counter(port_map: PortMapDraft, step: int = 1) -> CarriedState:
     """A whole number that grows by `step` in each iteration."""
     rng = port_map.outer.rng
     array = np.full(rng.choice(((), (1,))), rng.randint(0, 2), rng.choice((np.int32, np.int64)))
@@ -258,7 +258,7 @@ def add_counter(port_map: PortMap, step: int = 1) -> CarriedState:
     return state
 
 
-def add_recurrent(port_map: PortMap) -> None:
+def add_recurrent(port_map: PortMapDraft) -> None:
     """The states of a recurrent cell over the first value that the body can offer."""
     rng, body = port_map.outer.rng, port_map.body
     kind = rng.choice(("LSTMCell", "GRUCell", "RNNCell"))
@@ -273,7 +273,7 @@ def add_recurrent(port_map: PortMap) -> None:
     port_map.note(kind)
 
 
-def widened(port_map: PortMap, state: CarriedState) -> Value:
+def widened(port_map: PortMapDraft, state: CarriedState) -> Value:
     """The state's Parameter with room for a cell state that grows by at most one in each iteration."""
     old = state.parameter
     bound = old.bound + port_map.iterations
@@ -283,7 +283,7 @@ def widened(port_map: PortMap, state: CarriedState) -> Value:
     return new
 
 
-def add_growing(port_map: PortMap) -> None:
+def add_growing(port_map: PortMapDraft) -> None:
     """A state that gains one row in each iteration; only its reduction is offered to the body."""
     rng, body = port_map.outer.rng, port_map.body
     width = rng.randint(1, 3)
@@ -296,7 +296,7 @@ def add_growing(port_map: PortMap) -> None:
     body.keep(limit(body, body.derive(summary, (parameter,), parameter.bound * 9), LARGEST_BOUND["f32"]))
 
 
-def close(port_map: PortMap) -> None:
+def close(port_map: PortMapDraft) -> None:
     """Choose what every state without one becomes in the next iteration."""
     for state in port_map.carried:
         if state.following is None and state.shared_with is None:
@@ -307,7 +307,7 @@ def close(port_map: PortMap) -> None:
             state.following = state.shared_with.following
 
 
-def following(body: Scope, state: CarriedState, iterations: int, *, from_itself: bool) -> Value:
+def following(body: GraphScope, state: CarriedState, iterations: int, *, from_itself: bool) -> Value:
     """The next value of a state, made from something that the body has computed or from the state alone."""
     parameter = state.parameter
     element_type = parameter.element_type

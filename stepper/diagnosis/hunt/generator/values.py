@@ -67,12 +67,12 @@ class Value:
 
     @property
     def rooted(self) -> bool:
-        """Whether the value depends on a Parameter, so that no compiler folds it."""
+        """True if the value depends on a Parameter, so that no compiler folds it."""
         return bool(self.roots)
 
     @property
     def settled(self) -> bool:
-        """Whether every dimension is known while the model is built."""
+        """True if every dimension is known while the model is built."""
         return -1 not in self.shape
 
 
@@ -95,11 +95,15 @@ def random_shape(rng: random.Random, rank: int, largest: int = 4) -> tuple[int, 
     return tuple(rng.choice((1, 2, 2, 3, 3, largest)) for _ in range(rank))
 
 
-class Scope(ABC):
+class GraphScope(ABC):
     """One graph under construction: the values so far, and the loops and branches around it."""
 
     def __init__(
-        self, rng: random.Random, features: set[str], fill: Callable[[Scope, int], None], path: tuple[str, ...] = ()
+        self,
+        rng: random.Random,
+        features: set[str],
+        fill: Callable[[GraphScope, int], None],
+        path: tuple[str, ...] = (),
     ) -> None:
         """An empty graph below `path`, the kinds of the subgraph operations around it; `fill` adds operations."""
         self.rng = rng

@@ -15,10 +15,10 @@ import openvino.opset4 as ops4
 import openvino.opset8 as ops8
 import openvino.opset13 as ops
 
-from tests.conformance.random_adaptation import adapted, broadcasts_to, converted, limit, tamed
-from tests.conformance.random_values import ARITHMETIC, DTYPES, FLOATS, INTEGERS, NUMBERS, Scope, Value
+from stepper.diagnosis.hunt.generator.adaptation import adapted, broadcasts_to, converted, limit, tamed
+from stepper.diagnosis.hunt.generator.values import ARITHMETIC, DTYPES, FLOATS, INTEGERS, NUMBERS, GraphScope, Value
 
-Operation = Callable[[Scope], None]
+Operation = Callable[[GraphScope], None]
 
 UNARY: tuple[tuple[Any, Sequence[str], Callable[[float], float]], ...] = (
     (ops.tanh, FLOATS, lambda bound: min(bound, 1.0)),
@@ -37,19 +37,19 @@ BINARY: tuple[tuple[Any, Sequence[str], Callable[[float, float], float]], ...] =
 )
 
 
-def unary(scope: Scope) -> None:
+def unary(scope: GraphScope) -> None:
     """Tanh, Sigmoid, ReLU, Abs or Negative."""
     make, types, bound = scope.rng.choice(UNARY)
     if value := scope.pick(types):
         scope.keep(scope.derive(make(value.output), (value,), bound(value.bound)))
 
 
-def scalar(scope: Scope, number: float, element_type: str) -> Any:
+def scalar(scope: GraphScope, number: float, element_type: str) -> Any:
     """A scalar Constant's output."""
     return scope.constant_of(np.array(number, DTYPES[element_type])).output
 
 
-def partner(scope: Scope, value: Value) -> Value:
+def partner(scope: GraphScope, value: Value) -> Value:
     """A second operand whose shape goes with that of `value`: another value or a Constant."""
     fits = [
         v
@@ -65,7 +65,7 @@ def partner(scope: Scope, value: Value) -> Value:
     return scope.constant(shape, value.element_type)
 
 
-def binary(scope: Scope) -> None:
+def binary(scope: GraphScope) -> None:
     """Add, Subtract, Multiply, Maximum or Minimum with numpy broadcasting."""
     make, types, bound = scope.rng.choice(BINARY)
     if (first := scope.pick(types)) is None:
@@ -79,7 +79,7 @@ def binary(scope: Scope) -> None:
     scope.keep(tamed(scope, scope.derive(node, (first, second), bound(first.bound, second.bound))))
 
 
-def divide(scope: Scope) -> None:
+def divide(scope: GraphScope) -> None:
     """Divide by something that stays away from zero."""
     if (value := scope.pick(FLOATS)) is None:
         return
@@ -88,7 +88,7 @@ def divide(scope: Scope) -> None:
     scope.keep(tamed(scope, scope.derive(ops.divide(value.output, distant), (value, other), value.bound / 0.75)))
 
 
-def clamp(scope: Scope) -> None:
+def clamp(scope: GraphScope) -> None:
     """Clamp to a random interval around zero."""
     if value := scope.pick(NUMBERS):
         reach = float(scope.rng.randint(1, 4)) if value.element_type in INTEGERS else scope.rng.choice((0.5, 1.0, 1.75))
@@ -96,21 +96,21 @@ def clamp(scope: Scope) -> None:
         scope.keep(scope.derive(node, (value,), min(value.bound, reach)))
 
 
-def exponential(scope: Scope) -> None:
+def exponential(scope: GraphScope) -> None:
     """Exp of a value that Clamp keeps small."""
     if value := scope.pick(FLOATS):
         node = ops.exp(ops.clamp(value.output, -2.0, 1.25))
         scope.keep(scope.derive(node, (value,), 3.5))
 
 
-def root(scope: Scope) -> None:
+def root(scope: GraphScope) -> None:
     """Sqrt of an absolute value, away from its vertical tangent."""
     if value := scope.pick(FLOATS):
         node = ops.sqrt(ops.add(ops.abs(value.output), scalar(scope, 0.0625, value.element_type)))
         scope.keep(scope.derive(node, (value,), (value.bound + 0.0625) ** 0.5))
 
 
-def power(scope: Scope) -> None:
+def power(scope: GraphScope) -> None:
     """Power of a positive base with a constant exponent."""
     if value := scope.pick(FLOATS):
         base = limit(scope, value, 3.0)
@@ -121,14 +121,14 @@ def power(scope: Scope) -> None:
         scope.keep(tamed(scope, scope.derive(node, (value,), bound)))
 
 
-def floor(scope: Scope) -> None:
+def floor(scope: GraphScope) -> None:
     """Floor of a float that is shifted off whole numbers."""
     if value := scope.pick(FLOATS, lambda v: not v.coarse):
         shifted = ops.add(value.output, scalar(scope, 0.28418, value.element_type))
         scope.keep(scope.derive(ops.floor(shifted), (value,), value.bound + 1))
 
 
-def softmax(scope: Scope) -> None:
+def softmax(scope: GraphScope) -> None:
     """Softmax along any axis, counted from either end; of a Parameter the runtime computes it in place and wrongly."""
     if value := scope.pick(FLOATS, lambda v: v.rank > 0 and v.computed):
         axis = scope.rng.randrange(value.rank)
@@ -137,7 +137,7 @@ def softmax(scope: Scope) -> None:
         scope.keep(scope.derive(node, (value,), 1.0))
 
 
-def cumulative_sum(scope: Scope) -> None:
+def cumulative_sum(scope: GraphScope) -> None:
     """CumSum in all its four modes."""
     if value := scope.pick(("f32", "i32"), lambda v: v.rank > 0):
         axis = scope.rng.randrange(value.rank)
@@ -146,7 +146,7 @@ def cumulative_sum(scope: Scope) -> None:
         scope.keep(tamed(scope, scope.derive(node, (value,), bound, computed=False)))
 
 
-def reduction(scope: Scope) -> None:
+def reduction(scope: GraphScope) -> None:
     """ReduceSum, ReduceMax or ReduceMean over some of the axes."""
     make = scope.rng.choice((ops.reduce_sum, ops.reduce_max, ops.reduce_mean))
     types = FLOATS if make is ops.reduce_mean else NUMBERS
@@ -160,7 +160,7 @@ def reduction(scope: Scope) -> None:
     scope.keep(tamed(scope, scope.derive(node, (value,), bound, computed=count > 1)))
 
 
-def matrix_product(scope: Scope) -> None:
+def matrix_product(scope: GraphScope) -> None:
     """MatMul with a constant matrix, plain or transposed."""
     if (value := scope.pick(("f32", "f32", "f16"), lambda v: v.rank > 0)) is None:
         return
@@ -171,7 +171,7 @@ def matrix_product(scope: Scope) -> None:
     scope.keep(tamed(scope, scope.derive(node, (value,), value.bound * inner)))
 
 
-def inner_product(scope: Scope) -> None:
+def inner_product(scope: GraphScope) -> None:
     """MatMul of a value with its own transpose."""
     if value := scope.pick(("f32",), lambda v: v.rank >= 2):
         flip = scope.chance(0.5)
@@ -180,7 +180,7 @@ def inner_product(scope: Scope) -> None:
         scope.keep(tamed(scope, scope.derive(node, (value,), bound)))
 
 
-def comparison(scope: Scope) -> None:
+def comparison(scope: GraphScope) -> None:
     """Greater, Less or Equal: whole numbers with each other, floats with constants off their grid."""
     value = scope.pick((*INTEGERS, "u8", "f32"), lambda v: not v.coarse)
     if value is None:
@@ -194,7 +194,7 @@ def comparison(scope: Scope) -> None:
     scope.keep(scope.derive(make(value.output, other.output), (value, other), 1))
 
 
-def logic(scope: Scope) -> None:
+def logic(scope: GraphScope) -> None:
     """LogicalNot, or LogicalAnd with another boolean."""
     if (value := scope.pick(("boolean",))) is None:
         return
@@ -205,7 +205,7 @@ def logic(scope: Scope) -> None:
     scope.keep(scope.derive(ops.logical_and(value.output, other.output), (value, other), 1))
 
 
-def select(scope: Scope) -> None:
+def select(scope: GraphScope) -> None:
     """Select between a value and its partner."""
     if (value := scope.pick(ARITHMETIC)) is None:
         return
@@ -219,7 +219,7 @@ def select(scope: Scope) -> None:
     scope.keep(scope.derive(node, (chooser, value, other), max(value.bound, other.bound)))
 
 
-def conversion(scope: Scope) -> None:
+def conversion(scope: GraphScope) -> None:
     """Convert to another element type."""
     targets = ("f32", "f32", "i32", "i64", "u8", "boolean", "f16")
     if value := scope.pick(("f32", "i32", "i64", "u8", "boolean", "f16")):
@@ -227,13 +227,13 @@ def conversion(scope: Scope) -> None:
         scope.keep(converted(scope, value, target))
 
 
-def matrix(scope: Scope, shape: tuple[int, int]) -> Value:
+def matrix(scope: GraphScope, shape: tuple[int, int]) -> Value:
     """An f32 value of this shape: one of the scope's, brought to that shape, or a Constant."""
     value = scope.pick(("f32",), lambda v: not v.coarse)
     return scope.constant(shape, "f32") if value is None else adapted(scope, value, "f32", shape)
 
 
-def cell(scope: Scope, data: Value, states: Sequence[Value], kind: str) -> list[Value]:
+def cell(scope: GraphScope, data: Value, states: Sequence[Value], kind: str) -> list[Value]:
     """The next states that an LSTMCell, GRUCell or RNNCell with constant weights gives."""
     hidden = states[0].shape[1]
     gates = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}[kind]
@@ -257,7 +257,7 @@ def cell(scope: Scope, data: Value, states: Sequence[Value], kind: str) -> list[
     return [scope.keep(scope.derive(node, parents, bound, output=k)) for k, bound in enumerate(bounds)]
 
 
-def recurrent_cell(scope: Scope) -> None:
+def recurrent_cell(scope: GraphScope) -> None:
     """A recurrent cell over values of the scope."""
     batch, features, hidden = scope.rng.randint(1, 2), scope.rng.randint(1, 3), scope.rng.randint(1, 3)
     kind = scope.rng.choice(("LSTMCell", "GRUCell", "RNNCell"))

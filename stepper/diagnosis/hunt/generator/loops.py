@@ -32,10 +32,10 @@ import numpy as np
 import openvino as ov
 import openvino.opset13 as ops
 
-from tests.conformance.random_bodies import fill
-from tests.conformance.random_loop_nodes import add_loop, add_tensor_iterator
-from tests.conformance.random_scopes import ModelScope
-from tests.conformance.random_values import Value
+from stepper.diagnosis.hunt.generator.bodies import fill
+from stepper.diagnosis.hunt.generator.loop_nodes import add_loop, add_tensor_iterator
+from stepper.diagnosis.hunt.generator.scopes import ModelScope
+from stepper.diagnosis.hunt.generator.values import Value
 
 SUBGRAPHS = ("TensorIterator", "Loop", "If")
 

@@ -1,4 +1,4 @@
-"""What ends a Loop: its trip count, its initial condition and the condition that the body computes."""
+"""Ends of a Loop: its trip count, its initial condition and the condition that the body computes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 import openvino.opset13 as ops
 
-from tests.conformance.random_adaptation import flattened_sum, limit
-from tests.conformance.random_port_maps import CarriedState, PortMap, add_counter, add_slice, add_state, slicing_along
-from tests.conformance.random_scopes import ModelScope
-from tests.conformance.random_values import DTYPES, INTEGERS, Scope, Value
+from stepper.diagnosis.hunt.generator.adaptation import flattened_sum, limit
+from stepper.diagnosis.hunt.generator.port_maps import (
+    CarriedState,
+    PortMapDraft,
+    add_counter,
+    add_slice,
+    add_state,
+    slicing_along,
+)
+from stepper.diagnosis.hunt.generator.scopes import ModelScope
+from stepper.diagnosis.hunt.generator.values import DTYPES, INTEGERS, GraphScope, Value
 
 STOPS = (*("never",) * 4, *("iteration", "counter", "total") * 2, "flags", "carried condition", "once")
 BOUNDED_STOPS = ("iteration", "counter")
 
 
 @dataclass
-class Control:
+class LoopControl:
     """The two control inputs of a Loop and how its body decides to go on."""
 
     trip: Value
@@ -27,7 +34,7 @@ class Control:
     flag: Value | None = None
 
 
-def trip_array(port_map: PortMap, number: int) -> np.ndarray:
+def trip_array(port_map: PortMapDraft, number: int) -> np.ndarray:
     """A trip count in one of the four forms that it may have."""
     rng = port_map.outer.rng
     array = np.full(rng.choice(((), (1,))), number, rng.choice((np.int32, np.int64)))
@@ -35,7 +42,7 @@ def trip_array(port_map: PortMap, number: int) -> np.ndarray:
     return array
 
 
-def computed_trip(port_map: PortMap) -> Value | None:
+def computed_trip(port_map: PortMapDraft) -> Value | None:
     """In a body: between one and `iterations`, out of a whole number that the body knows."""
     outer = port_map.outer
     source = outer.pick(INTEGERS, lambda v: not v.coarse)
@@ -47,7 +54,7 @@ def computed_trip(port_map: PortMap) -> Value | None:
     return outer.derive(ops.add(within, ops.constant(np.array(1, DTYPES[source.element_type]))), (source,), 4)
 
 
-def measured_trip(port_map: PortMap) -> Value:
+def measured_trip(port_map: PortMapDraft) -> Value:
     """The length of an axis that the loop then goes along: ShapeOf, Gather."""
     outer = port_map.outer
     length = outer.rng.randint(1, 3)
@@ -59,7 +66,7 @@ def measured_trip(port_map: PortMap) -> Value:
     return outer.derive(ops.gather(shape, ops.constant(index), ops.constant(np.array(0))), (data,), port_map.iterations)
 
 
-def choose_trip(port_map: PortMap, stop: str) -> Value:
+def choose_trip(port_map: PortMapDraft, stop: str) -> Value:
     """The trip count: exact, beyond the stop, unlimited, computed or measured."""
     outer = port_map.outer
     if not port_map.runs:
@@ -76,7 +83,7 @@ def choose_trip(port_map: PortMap, stop: str) -> Value:
     return outer.exactly(trip_array(port_map, port_map.iterations))
 
 
-def choose_condition(port_map: PortMap, stop: str) -> Value:
+def choose_condition(port_map: PortMapDraft, stop: str) -> Value:
     """The initial condition, true unless the loop is not to run."""
     outer = port_map.outer
     array = np.full(outer.rng.choice(((), (1,))), stop != "condition false", np.bool_)
@@ -85,12 +92,12 @@ def choose_condition(port_map: PortMap, stop: str) -> Value:
     return value
 
 
-def plan(port_map: PortMap) -> Control:
+def plan(port_map: PortMapDraft) -> LoopControl:
     """Choose how the Loop ends and add the inputs that its body needs for that."""
     rng, outer = port_map.outer.rng, port_map.outer
     stop = rng.choice(STOPS) if port_map.runs else rng.choice(("trip 0", "condition false"))
     port_map.note(f"stop: {stop}")
-    control = Control(choose_trip(port_map, stop), choose_condition(port_map, stop), stop)
+    control = LoopControl(choose_trip(port_map, stop), choose_condition(port_map, stop), stop)
     if stop == "iteration" or outer.chance(0.6):
         port_map.iteration = add_iteration(port_map)
     if stop == "counter":
@@ -104,14 +111,14 @@ def plan(port_map: PortMap) -> Control:
     return control
 
 
-def add_iteration(port_map: PortMap) -> Value:
+def add_iteration(port_map: PortMapDraft) -> Value:
     """The Parameter that counts iterations, in one of its four forms."""
     rng, body = port_map.outer.rng, port_map.body
     shape, element_type = rng.choice(((), (1,))), rng.choice(INTEGERS)
     return body.keep(body.parameter(shape, element_type, port_map.iterations))
 
 
-def add_total(port_map: PortMap) -> CarriedState:
+def add_total(port_map: PortMapDraft) -> CarriedState:
     """A running total of whole numbers from a sliced input, which stops the Loop when it grows large."""
     outer, body = port_map.outer, port_map.body
     width = outer.rng.randint(1, 3)
@@ -123,19 +130,19 @@ def add_total(port_map: PortMap) -> CarriedState:
     return state
 
 
-def add_flags(port_map: PortMap) -> Value:
+def add_flags(port_map: PortMapDraft) -> Value:
     """A sliced boolean input, one flag for each iteration: whether to go on."""
     outer = port_map.outer
     flags = np.array([outer.rng.random() < 0.85 for _ in range(port_map.iterations)])
     return add_slice(port_map, outer.exactly(flags), slicing_along(0, 1, 0))
 
 
-def scalar(body: Scope, number: int, like: Value) -> Value:
+def scalar(body: GraphScope, number: int, like: Value) -> Value:
     """A scalar Constant of the element type of `like`."""
     return body.constant_of(np.array(number, DTYPES[like.element_type]))
 
 
-def body_condition(port_map: PortMap, control: Control) -> Value:
+def body_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
     """The value in the body that decides whether another iteration follows."""
     rng, body = port_map.outer.rng, port_map.body
     if control.stop == "iteration":
@@ -156,8 +163,8 @@ def body_condition(port_map: PortMap, control: Control) -> Value:
     return body.constant_of(np.full(rng.choice(((), (1,))), control.stop != "once"))
 
 
-def counter_condition(port_map: PortMap, control: Control) -> Value:
-    """Whether the counter is still below what it reaches in the last planned iteration."""
+def counter_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
+    """True if the counter is still below what it reaches in the last planned iteration."""
     state = control.watched
     assert state is not None and state.following is not None
     highest = scalar(port_map.body, int(state.parameter.bound), state.parameter)
@@ -166,8 +173,8 @@ def counter_condition(port_map: PortMap, control: Control) -> Value:
     return port_map.body.derive(node, (state.following,), 1)
 
 
-def total_condition(port_map: PortMap, control: Control) -> Value:
-    """Whether the largest running total is still small; seen at the start or at the end of the iteration."""
+def total_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
+    """True if the largest running total is still small; seen at the start or at the end of the iteration."""
     rng, body = port_map.outer.rng, port_map.body
     state = control.watched
     assert state is not None and state.following is not None
@@ -177,7 +184,7 @@ def total_condition(port_map: PortMap, control: Control) -> Value:
     return body.derive(ops.less_equal(largest.output, ceiling.output), (largest,), 1)
 
 
-def carried_condition(port_map: PortMap, control: Control) -> Value:
+def carried_condition(port_map: PortMapDraft, control: LoopControl) -> Value:
     """A condition that is carried: it stays true while a whole number of the body allows it."""
     body, state = port_map.body, control.watched
     assert state is not None

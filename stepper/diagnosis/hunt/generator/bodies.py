@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import openvino.opset13 as ops
 
-import tests.conformance.random_movements as move
-import tests.conformance.random_operations as compute
-from tests.conformance.random_adaptation import converted, flattened_sum, settled, tamed
-from tests.conformance.random_branches import add_if
-from tests.conformance.random_loop_nodes import add_loop, add_tensor_iterator
-from tests.conformance.random_operations import Operation
-from tests.conformance.random_values import Scope, Value
+import stepper.diagnosis.hunt.generator.movements as move
+import stepper.diagnosis.hunt.generator.operations as compute
+from stepper.diagnosis.hunt.generator.adaptation import converted, flattened_sum, settled, tamed
+from stepper.diagnosis.hunt.generator.branches import add_if
+from stepper.diagnosis.hunt.generator.loop_nodes import add_loop, add_tensor_iterator
+from stepper.diagnosis.hunt.generator.operations import Operation
+from stepper.diagnosis.hunt.generator.values import GraphScope, Value
 
-Subgraph = Callable[[Scope], list[Value]]
+Subgraph = Callable[[GraphScope], list[Value]]
 
 DEEPEST = 3
 """Subgraph operations inside each other, at most."""
@@ -57,7 +57,7 @@ WEIGHTS: tuple[tuple[int, Operation], ...] = (
 )
 
 
-def fill(scope: Scope, steps: int) -> None:
+def fill(scope: GraphScope, steps: int) -> None:
     """Add operations that offer about `steps` new values to the scope."""
     weights, operations = zip(*WEIGHTS, strict=True)
     for _ in range(steps):
@@ -68,7 +68,7 @@ def fill(scope: Scope, steps: int) -> None:
             scope.rng.choices(operations, weights)[0](scope)
 
 
-def subgraph_operations(scope: Scope) -> list[Subgraph]:
+def subgraph_operations(scope: GraphScope) -> list[Subgraph]:
     """The subgraph operations that may stand here: the runtime refuses a TensorIterator in a TensorIterator."""
     allowed: list[Subgraph] = [add_if, add_loop]
     if "TensorIterator" not in scope.path:
@@ -76,14 +76,14 @@ def subgraph_operations(scope: Scope) -> list[Subgraph]:
     return allowed
 
 
-def add_subgraph(scope: Scope) -> None:
+def add_subgraph(scope: GraphScope) -> None:
     """An If or a loop inside a body; all its outputs go into one value of known shape."""
     add = scope.rng.choice(subgraph_operations(scope))
     if values := [settled(scope, value) for value in add(scope)]:
         scope.keep(joined(scope, values))
 
 
-def joined(scope: Scope, values: list[Value]) -> Value:
+def joined(scope: GraphScope, values: list[Value]) -> Value:
     """One of the values with the sums of the others added: the runtime mends loops whose outputs are unused badly."""
     total, *others = [tamed(scope, converted(scope, value, "f32")) for value in values]
     for other in others:

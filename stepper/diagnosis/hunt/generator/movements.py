@@ -10,11 +10,11 @@ import openvino.opset1 as ops1
 import openvino.opset7 as ops7
 import openvino.opset13 as ops
 
-from tests.conformance.random_adaptation import broadcasts_to
-from tests.conformance.random_values import ALL_TYPES, ARITHMETIC, INTEGERS, LARGEST_SIZE, Scope, Value
+from stepper.diagnosis.hunt.generator.adaptation import broadcasts_to
+from stepper.diagnosis.hunt.generator.values import ALL_TYPES, ARITHMETIC, INTEGERS, LARGEST_SIZE, GraphScope, Value
 
 
-def moved(scope: Scope, node: object, *parents: Value, output: int = 0) -> None:
+def moved(scope: GraphScope, node: object, *parents: Value, output: int = 0) -> None:
     """Offer the result of a node that only moves its parents' elements."""
     bound = max(parent.bound for parent in parents)
     scope.keep(scope.derive(node, parents, bound, computed=False, output=output))
@@ -25,7 +25,7 @@ def integers(*numbers: int) -> object:
     return ops.constant(np.array(numbers, np.int64))
 
 
-def concat(scope: Scope) -> None:
+def concat(scope: GraphScope) -> None:
     """Concat of two values, or of a value and a Constant, along any axis."""
     if (first := scope.pick(ALL_TYPES, lambda v: v.rank > 0 and v.size <= LARGEST_SIZE // 2)) is None:
         return
@@ -44,7 +44,7 @@ def concat(scope: Scope) -> None:
     moved(scope, ops.concat([first.output, second.output], written), first, second)
 
 
-def slice_range(scope: Scope) -> None:
+def slice_range(scope: GraphScope) -> None:
     """Slice along one axis, forwards or backwards."""
     if (value := scope.pick(ALL_TYPES, lambda v: v.rank > 0)) is None:
         return
@@ -59,7 +59,7 @@ def slice_range(scope: Scope) -> None:
     moved(scope, ops.slice(value.output, integers(start), integers(stop), integers(step), integers(written)), value)
 
 
-def strided_slice(scope: Scope) -> None:
+def strided_slice(scope: GraphScope) -> None:
     """StridedSlice with begin and end masks, sometimes dropping or adding an axis."""
     if (value := scope.pick(ARITHMETIC, lambda v: v.rank > 0)) is None:
         return
@@ -77,14 +77,14 @@ def strided_slice(scope: Scope) -> None:
     moved(scope, node, value)
 
 
-def transpose(scope: Scope) -> None:
+def transpose(scope: GraphScope) -> None:
     """Transpose by a random order."""
     if value := scope.pick(ALL_TYPES, lambda v: v.rank >= 2):
         order = scope.rng.sample(range(value.rank), value.rank)
         moved(scope, ops.transpose(value.output, integers(*order)), value)
 
 
-def reshape(scope: Scope) -> None:
+def reshape(scope: GraphScope) -> None:
     """Reshape: flattened, axes merged, or the first axis kept by a zero."""
     if (value := scope.pick(ALL_TYPES, lambda v: v.rank > 0)) is None:
         return
@@ -95,21 +95,21 @@ def reshape(scope: Scope) -> None:
     moved(scope, ops.reshape(value.output, integers(*pattern), 0 in pattern), value)
 
 
-def squeeze(scope: Scope) -> None:
+def squeeze(scope: GraphScope) -> None:
     """Squeeze one axis of length 1, or all of them."""
     if value := scope.pick(ALL_TYPES, lambda v: 1 in v.shape):
         axis = scope.rng.choice([axis for axis, size in enumerate(value.shape) if size == 1])
         moved(scope, ops1.squeeze(value.output, integers(axis - (value.rank if scope.chance(0.3) else 0))), value)
 
 
-def unsqueeze(scope: Scope) -> None:
+def unsqueeze(scope: GraphScope) -> None:
     """Unsqueeze at any place."""
     if value := scope.pick(ALL_TYPES, lambda v: v.rank <= 3):
         axis = scope.rng.randint(0, value.rank)
         moved(scope, ops1.unsqueeze(value.output, integers(-1 if scope.chance(0.2) else axis)), value)
 
 
-def gather(scope: Scope) -> None:
+def gather(scope: GraphScope) -> None:
     """Gather with constant indices of rank 0 to 2."""
     if (value := scope.pick(ALL_TYPES, lambda v: v.rank > 0)) is None:
         return
@@ -121,7 +121,7 @@ def gather(scope: Scope) -> None:
     moved(scope, make(value.output, indices, ops.constant(np.array(axis, np.int64))), value)
 
 
-def gather_computed(scope: Scope) -> None:
+def gather_computed(scope: GraphScope) -> None:
     """Gather whose indices are computed, kept inside the axis."""
     value = scope.pick(ALL_TYPES, lambda v: v.rank > 0)
     indices = scope.pick(INTEGERS, lambda v: v.rank <= 1 and not v.coarse)
@@ -133,7 +133,7 @@ def gather_computed(scope: Scope) -> None:
     scope.keep(scope.derive(node, (value, indices), value.bound, computed=False))
 
 
-def broadcast(scope: Scope) -> None:
+def broadcast(scope: GraphScope) -> None:
     """Broadcast to a constant shape, or to the shape of another value."""
     if (value := scope.pick(ALL_TYPES, lambda v: v.size <= LARGEST_SIZE // 4)) is None:
         return
@@ -147,14 +147,14 @@ def broadcast(scope: Scope) -> None:
     moved(scope, ops.broadcast(value.output, integers(*target), broadcast_spec=mode), value)
 
 
-def shape_of(scope: Scope) -> None:
+def shape_of(scope: GraphScope) -> None:
     """ShapeOf as whole numbers to compute with."""
     if value := scope.pick(ALL_TYPES, lambda v: v.rank > 0):
         node = ops.shape_of(value.output, scope.rng.choice(("i32", "i64")))
         scope.keep(replace(scope.derive(node, (value,), max(value.shape), computed=False), roots=frozenset()))
 
 
-def split(scope: Scope) -> None:
+def split(scope: GraphScope) -> None:
     """Split into equal parts, of which two stay in use."""
     if value := scope.pick(ALL_TYPES, lambda v: any(size > 1 for size in v.shape)):
         axis = scope.rng.choice([axis for axis, size in enumerate(value.shape) if size > 1])
@@ -164,7 +164,7 @@ def split(scope: Scope) -> None:
             moved(scope, node, value, output=output)
 
 
-def variadic_split(scope: Scope) -> None:
+def variadic_split(scope: GraphScope) -> None:
     """VariadicSplit into two unequal parts, the second as long as what is left."""
     if value := scope.pick(ARITHMETIC, lambda v: any(size > 1 for size in v.shape)):
         axis = scope.rng.choice([axis for axis, size in enumerate(value.shape) if size > 1])

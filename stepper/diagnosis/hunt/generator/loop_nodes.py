@@ -8,15 +8,22 @@ from typing import Any
 import openvino as ov
 from openvino.op import loop, tensor_iterator
 
-from tests.conformance.random_control import Control, body_condition, plan
-from tests.conformance.random_liveness import name_of, prune
-from tests.conformance.random_outputs import BodyResults, choose_outputs
-from tests.conformance.random_port_maps import PortMap, add_carried, add_growing, add_invariant, add_sliced, close
-from tests.conformance.random_scopes import body_scope
-from tests.conformance.random_values import Scope, Value
+from stepper.diagnosis.hunt.generator.control import LoopControl, body_condition, plan
+from stepper.diagnosis.hunt.generator.liveness import name_of, prune
+from stepper.diagnosis.hunt.generator.outputs import BodyResults, choose_outputs
+from stepper.diagnosis.hunt.generator.port_maps import (
+    PortMapDraft,
+    add_carried,
+    add_growing,
+    add_invariant,
+    add_sliced,
+    close,
+)
+from stepper.diagnosis.hunt.generator.scopes import body_scope
+from stepper.diagnosis.hunt.generator.values import GraphScope, Value
 
 
-def add_tensor_iterator(scope: Scope) -> list[Value]:
+def add_tensor_iterator(scope: GraphScope) -> list[Value]:
     """A TensorIterator inside `scope`; its outputs."""
     port_map = new_port_map(scope, "TensorIterator")
     for _ in range(scope.rng.choice((1, 1, 2) if scope.path else (1, 1, 2, 2, 3))):
@@ -33,7 +40,7 @@ def add_tensor_iterator(scope: Scope) -> list[Value]:
     return connected(node, port_map, chosen, ())
 
 
-def add_loop(scope: Scope) -> list[Value]:
+def add_loop(scope: GraphScope) -> list[Value]:
     """A Loop inside `scope`; its outputs."""
     port_map = new_port_map(scope, "Loop")
     port_map.runs = bool(scope.path) or not scope.chance(0.1)
@@ -54,7 +61,7 @@ def add_loop(scope: Scope) -> list[Value]:
     return loop_node(port_map, chosen, control, result)
 
 
-def loop_node(port_map: PortMap, chosen: BodyResults, control: Control, condition: Any) -> list[Value]:
+def loop_node(port_map: PortMapDraft, chosen: BodyResults, control: LoopControl, condition: Any) -> list[Value]:
     """The Loop over a finished body; its outputs."""
     body = body_model(port_map, chosen)
     names = [parameter.get_name() for parameter in body.get_parameters()]
@@ -68,19 +75,19 @@ def loop_node(port_map: PortMap, chosen: BodyResults, control: Control, conditio
     return connected(node, port_map, chosen, (control.trip, control.condition))
 
 
-def foldable(port_map: PortMap, control: tuple[Value, ...]) -> bool:
-    """Whether all inputs of a loop inside a body are constant, so that the runtime would fold it."""
+def foldable(port_map: PortMapDraft, control: tuple[Value, ...]) -> bool:
+    """True if all inputs of a loop inside a body are constant, so that the runtime would fold it."""
     taken_in = [*control, *(entry.outer for entry in port_map.entries())]
     return bool(port_map.outer.path) and not any(value.rooted for value in taken_in)
 
 
-def new_port_map(scope: Scope, kind: str) -> PortMap:
+def new_port_map(scope: GraphScope, kind: str) -> PortMapDraft:
     """The empty port map of a loop inside `scope`."""
     iterations = scope.rng.choice((1, 2, 2, 3, 3) if scope.path else (1, 2, 3, 3, 4, 4, 5, 6))
-    return PortMap(scope, body_scope(scope, kind), kind, iterations)
+    return PortMapDraft(scope, body_scope(scope, kind), kind, iterations)
 
 
-def add_inputs(port_map: PortMap) -> None:
+def add_inputs(port_map: PortMapDraft) -> None:
     """Invariant inputs and carried states."""
     rng, nested = port_map.outer.rng, bool(port_map.outer.path)
     for _ in range(rng.choice((0, 0, 1) if nested else (0, 1, 1, 2))):
@@ -90,7 +97,7 @@ def add_inputs(port_map: PortMap) -> None:
         add_carried(port_map)
 
 
-def fill_body(port_map: PortMap) -> None:
+def fill_body(port_map: PortMapDraft) -> None:
     """Operations of the body, then what every back edge carries."""
     body, rng = port_map.body, port_map.outer.rng
     if not body.values:
@@ -99,7 +106,7 @@ def fill_body(port_map: PortMap) -> None:
     close(port_map)
 
 
-def condition_result(chosen: BodyResults, control: Control, value: Value) -> Any:
+def condition_result(chosen: BodyResults, control: LoopControl, value: Value) -> Any:
     """The Result that the Loop reads as its condition, at times one that a back edge carries as well."""
     port_map, rng = chosen.port_map, chosen.port_map.outer.rng
     carried = [state.result for state in port_map.carried if state.following is value]
@@ -110,7 +117,7 @@ def condition_result(chosen: BodyResults, control: Control, value: Value) -> Any
     return result
 
 
-def body_model(port_map: PortMap, chosen: BodyResults) -> ov.Model:
+def body_model(port_map: PortMapDraft, chosen: BodyResults) -> ov.Model:
     """The body with its Parameters and Results in random order.
 
     The one that counts iterations comes first where an unchanging input is constant: the runtime moves such constants
@@ -124,7 +131,7 @@ def body_model(port_map: PortMap, chosen: BodyResults) -> ov.Model:
     return ov.Model(chosen.results, [value.output.get_node() for value in values], "body")
 
 
-def connected(node: Any, port_map: PortMap, chosen: BodyResults, control: tuple[Value, ...]) -> list[Value]:
+def connected(node: Any, port_map: PortMapDraft, chosen: BodyResults, control: tuple[Value, ...]) -> list[Value]:
     """The node's inputs and outputs, each group in random order; the outputs as values of the outer graph."""
     rng = port_map.outer.rng
     entries = port_map.entries()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tests.conformance.random_adaptation import touched
-from tests.conformance.random_outputs import BodyResults
-from tests.conformance.random_port_maps import CarriedState
-from tests.conformance.random_values import Value
+from stepper.diagnosis.hunt.generator.adaptation import touched
+from stepper.diagnosis.hunt.generator.outputs import BodyResults
+from stepper.diagnosis.hunt.generator.port_maps import CarriedState
+from stepper.diagnosis.hunt.generator.values import Value
 
 
 def name_of(parameter: Value) -> str:

@@ -8,10 +8,18 @@ from collections.abc import Sequence
 import numpy as np
 import openvino.opset13 as ops
 
-from tests.conformance.random_values import DTYPES, FLOATS, INTEGERS, LARGEST_BOUND, USUAL_BOUND, Scope, Value
+from stepper.diagnosis.hunt.generator.values import (
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    LARGEST_BOUND,
+    USUAL_BOUND,
+    GraphScope,
+    Value,
+)
 
 
-def limit(scope: Scope, value: Value, bound: float) -> Value:
+def limit(scope: GraphScope, value: Value, bound: float) -> Value:
     """The value itself, or squeezed so that no element exceeds the bound."""
     if value.bound <= bound:
         return value
@@ -28,12 +36,12 @@ def limit(scope: Scope, value: Value, bound: float) -> Value:
     return scope.derive(ops.clamp(value.output, lowest, highest), (value,), bound)
 
 
-def tamed(scope: Scope, value: Value) -> Value:
+def tamed(scope: GraphScope, value: Value) -> Value:
     """The value within the bound that its type may have inside a body."""
     return limit(scope, value, LARGEST_BOUND[value.element_type])
 
 
-def touched(scope: Scope, value: Value) -> Value:
+def touched(scope: GraphScope, value: Value) -> Value:
     """The value after at least one computing operation, so that it never shares a Parameter's memory."""
     if value.computed:
         return value
@@ -51,7 +59,7 @@ def touched(scope: Scope, value: Value) -> Value:
     return scope.derive(ops.logical_not(output), (value,), 1)
 
 
-def floored(scope: Scope, value: Value) -> Value:
+def floored(scope: GraphScope, value: Value) -> Value:
     """A float value rounded down after a shift that keeps it off whole numbers, as i32."""
     shift = scope.constant_of(np.array(0.31837 + 0.0625 * scope.rng.randint(0, 4), DTYPES[value.element_type]))
     shifted = scope.derive(ops.add(value.output, shift.output), (value,), value.bound + 1)
@@ -59,7 +67,7 @@ def floored(scope: Scope, value: Value) -> Value:
     return scope.derive(ops.convert(whole.output, "i32"), (whole,), whole.bound)
 
 
-def converted(scope: Scope, value: Value, element_type: str) -> Value:
+def converted(scope: GraphScope, value: Value, element_type: str) -> Value:
     """The value as another element type, by conversions on which every runtime agrees."""
     if value.element_type == element_type:
         return value
@@ -76,7 +84,7 @@ def converted(scope: Scope, value: Value, element_type: str) -> Value:
     return scope.derive(ops.convert(value.output, element_type), (value,), value.bound, computed=False)
 
 
-def flattened_sum(scope: Scope, value: Value, keep: Sequence[int] = ()) -> Value:
+def flattened_sum(scope: GraphScope, value: Value, keep: Sequence[int] = ()) -> Value:
     """The value reduced over every axis but `keep`."""
     axes = [axis for axis in range(value.rank) if axis not in keep]
     if not axes:
@@ -88,7 +96,7 @@ def flattened_sum(scope: Scope, value: Value, keep: Sequence[int] = ()) -> Value
     return tamed(scope, scope.derive(node, (value,), bound, computed=count != 1 or not value.settled))
 
 
-def settled(scope: Scope, value: Value) -> Value:
+def settled(scope: GraphScope, value: Value) -> Value:
     """The value with every axis of unknown length reduced away."""
     if value.settled:
         return value
@@ -98,19 +106,19 @@ def settled(scope: Scope, value: Value) -> Value:
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether numpy's rules stretch `shape` to exactly `target`."""
+    """True if numpy's rules stretch `shape` to exactly `target`."""
     if len(shape) > len(target):
         return False
     return all(a in (1, b) for a, b in zip(reversed(shape), reversed(target), strict=False))
 
 
-def reshaped(scope: Scope, value: Value, shape: Sequence[int]) -> Value:
+def reshaped(scope: GraphScope, value: Value, shape: Sequence[int]) -> Value:
     """The same elements in another shape of the same size."""
     pattern = ops.constant(np.array(list(shape), np.int64))
     return scope.derive(ops.reshape(value.output, pattern, False), (value,), value.bound, computed=False)
 
 
-def stretched(scope: Scope, value: Value, shape: tuple[int, ...]) -> Value:
+def stretched(scope: GraphScope, value: Value, shape: tuple[int, ...]) -> Value:
     """The value spread over a larger shape by arithmetic with a constant."""
     other = scope.constant(shape, value.element_type)
     if value.element_type == "u8":
@@ -120,7 +128,7 @@ def stretched(scope: Scope, value: Value, shape: tuple[int, ...]) -> Value:
     return tamed(scope, scope.derive(node, (value,), value.bound + other.bound))
 
 
-def shaped(scope: Scope, value: Value, shape: tuple[int, ...]) -> Value:
+def shaped(scope: GraphScope, value: Value, shape: tuple[int, ...]) -> Value:
     """The value brought to the wanted shape: reshaped, stretched, or summed up and stretched."""
     if value.shape == shape:
         return value
@@ -134,7 +142,9 @@ def shaped(scope: Scope, value: Value, shape: tuple[int, ...]) -> Value:
     return stretched(scope, value, shape) if value.shape != shape else value
 
 
-def adapted(scope: Scope, value: Value, element_type: str, shape: tuple[int, ...], bound: float | None = None) -> Value:
+def adapted(
+    scope: GraphScope, value: Value, element_type: str, shape: tuple[int, ...], bound: float | None = None
+) -> Value:
     """The value as the wanted element type and shape, within the bound."""
     if value.element_type == "boolean" != element_type:
         value = converted(scope, value, element_type)

@@ -7,9 +7,9 @@ from typing import Any
 
 import openvino.opset13 as ops
 
-from tests.conformance.random_adaptation import reshaped, touched
-from tests.conformance.random_port_maps import CarriedState, PortMap, Slicing, slicing_along
-from tests.conformance.random_values import ALL_TYPES, Value
+from stepper.diagnosis.hunt.generator.adaptation import reshaped, touched
+from stepper.diagnosis.hunt.generator.port_maps import CarriedState, PortMapDraft, SliceChoice, slicing_along
+from stepper.diagnosis.hunt.generator.values import ALL_TYPES, Value
 
 LONGEST_PART = 3
 """Length of the longest part that a TensorIterator concatenates."""
@@ -21,7 +21,7 @@ class MappedOutput:
 
     result: Any
     value: Value
-    slicing: Slicing | None
+    slicing: SliceChoice | None
 
     def connect(self, node: Any) -> None:
         """Make this an output of the loop's node."""
@@ -37,7 +37,7 @@ class MappedOutput:
 class BodyResults:
     """The Results of one body while they are being chosen; those of the back edges come first."""
 
-    port_map: PortMap
+    port_map: PortMapDraft
     results: list[Any] = field(default_factory=list)
     outputs: list[MappedOutput] = field(default_factory=list)
     unmapped: list[Any] = field(default_factory=list)
@@ -59,7 +59,7 @@ class BodyResults:
         self.results.append(ops.result(value.output))
         return self.results[-1]
 
-    def expose(self, result: Any, value: Value, slicing: Slicing | None = None) -> None:
+    def expose(self, result: Any, value: Value, slicing: SliceChoice | None = None) -> None:
         """Make the Result an output of the loop."""
         if any(output.result is result for output in self.outputs):
             self.port_map.note("one Result feeds several outputs")
@@ -88,7 +88,7 @@ class BodyResults:
         return result, value
 
 
-def random_concatenation(port_map: PortMap, value: Value) -> Slicing | None:
+def random_concatenation(port_map: PortMapDraft, value: Value) -> SliceChoice | None:
     """Along which axis, in which order, the value can be concatenated as it is."""
     rng = port_map.outer.rng
     longest = LONGEST_PART if port_map.kind == "TensorIterator" else 1
@@ -130,7 +130,7 @@ def expose_state(chosen: BodyResults, state: CarriedState) -> None:
             chosen.expose(state.result, value, slicing)
 
 
-def fresh_value(port_map: PortMap) -> Value:
+def fresh_value(port_map: PortMapDraft) -> Value:
     """A value of the body that no Parameter's memory backs."""
     body = port_map.body
     value = body.pick(ALL_TYPES, lambda v: v.rooted and v.computed) if body.chance(0.8) else None

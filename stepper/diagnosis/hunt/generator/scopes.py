@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import openvino.opset13 as ops
 
-from tests.conformance.random_adaptation import adapted, touched
-from tests.conformance.random_values import ALL_TYPES, FLOATS, USUAL_BOUND, Scope, Value, random_array
+from stepper.diagnosis.hunt.generator.adaptation import adapted, touched
+from stepper.diagnosis.hunt.generator.values import ALL_TYPES, FLOATS, USUAL_BOUND, GraphScope, Value, random_array
 
 
-class BodyScope(Scope):
+class BodyScope(GraphScope):
     """The body of a loop or the branch of an If."""
 
     def obtain(self, element_type: str, shape: tuple[int, ...], bound: float | None = None) -> Value:
@@ -27,10 +27,10 @@ class BodyScope(Scope):
         return self.constant_of(array)
 
 
-class ModelScope(Scope):
+class ModelScope(GraphScope):
     """The model itself: its Parameters in order, each with its array."""
 
-    def __init__(self, rng: random.Random, features: set[str], fill: Callable[[Scope, int], None]) -> None:
+    def __init__(self, rng: random.Random, features: set[str], fill: Callable[[GraphScope, int], None]) -> None:
         """A model without Parameters yet."""
         super().__init__(rng, features, fill)
         self.parameters: list[Value] = []
@@ -74,6 +74,6 @@ class ModelScope(Scope):
         return value
 
 
-def body_scope(outer: Scope, kind: str) -> BodyScope:
+def body_scope(outer: GraphScope, kind: str) -> BodyScope:
     """The scope of a body of `kind` inside `outer`."""
     return BodyScope(outer.rng, outer.features, outer.fill, (*outer.path, kind))

@@ -1,0 +1,1 @@
+"""Random loops against OpenVINO: `hunting.hunt` begins it. Known faults of the runtime are in `faults`."""
