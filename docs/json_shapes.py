@@ -20,6 +20,7 @@ from stepper.debug.results import FoundMoment
 from stepper.debug.stop import Mark, Reason, SearchedRange
 from stepper.debug.story.forms import PartRole
 from stepper.diagnosis.findings import Part, Severity
+from stepper.diagnosis.hunt.hunting import FaultCount
 from stepper.diagnosis.reduce.conditions import FaultKind
 from stepper.diagnosis.rule import Rule
 from stepper.engine.loops import EndReason
@@ -492,6 +493,23 @@ class ReduceAnswer(AnyAnswer):
     model: str
     fault: ReducedFaultData | None
     reduced: ReducedData | None
+
+
+# --- hunt -----------------------------------------------------------------------------------------------------------
+
+
+class HuntAnswer(AnyAnswer):
+    """`stepper hunt`: of all seeds that the folder has; the faults in the order of their ids."""
+
+    folder: str
+    profile: Literal["loops", "port-maps", "operations", "quantised"]
+    seeds: int
+    agree: int
+    not_built: int
+    undecided: int
+    faults: list[FaultCount]
+    is_interrupted: bool
+    seconds: Real
 
 
 # --- export ---------------------------------------------------------------------------------------------------------
@@ -1419,6 +1437,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "why": (ModelWhyAnswer, ModelUsesAnswer),
     "compare": (CompareAnswer,),
     "passes": (PassesAnswer,),
+    "hunt": (HuntAnswer,),
     "reduce": (ReduceAnswer,),
     "export": (ExportAnswer,),
     "figures": (FiguresAnswer, FigureListAnswer),

@@ -34,6 +34,7 @@ from stepper.compare.report.explanations import (
 )
 from stepper.compare.report.text import SHORT_ORIGINS
 from stepper.compare.run.rounding import STABLE, SUMS
+from stepper.diagnosis.hunt.faults import FAULTS
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import SubjectKind
 from stepper.files.kinds import FORMATS
@@ -304,6 +305,12 @@ def runtime_explanations() -> Lines:
     yield from table(("explanation", "trial", "what it means where the runtime then agrees"), rows)
 
 
+def runtime_faults() -> Lines:
+    """Return the catalogue of a hunt: known faults of the runtime."""
+    rows = ((code(one.id), cell(one.what), cell(one.where), one.versions) for one in FAULTS)
+    yield from table(("fault", "what is wrong", "where", "seen in"), rows)
+
+
 # --- rule books and operations --------------------------------------------------------------------------------------
 
 
@@ -452,6 +459,7 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "rounding-allowances": rounding_allowances,
     "mismatch-origins": mismatch_origins,
     "runtime-explanations": runtime_explanations,
+    "runtime-faults": runtime_faults,
     "departures": operation_departures,
     "lint-rules": lambda: rule_table(lambda scope: not scope.is_of_runs),
     "check-rules": lambda: rule_table(lambda scope: scope is SubjectKind.RUN),

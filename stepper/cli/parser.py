@@ -149,6 +149,31 @@ def _add_reduce(command: Parser) -> None:
     command.add_flag("-q", "--quiet", help="no progress on stderr")
 
 
+def _add_hunt(command: Parser) -> None:
+    command.description = (
+        "Build random models with loops, run them here and in OpenVINO, and name each disagreement: it is made small, "
+        "known faults of the runtime are recognised, and each fault is counted once, with its smallest case in DIR "
+        "(exit code 1; 0 where all agree). The same seed is the same model. Ctrl+C loses nothing: the same command "
+        "goes on."
+    )
+    command.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder for the record and the cases")
+    command.add_argument("--seed", type=arguments.count, default=0, metavar="N", help="the first seed (0)")
+    command.add_argument("--count", type=arguments.positive, metavar="N", help="how many seeds (100; with --time all)")
+    command.add_argument("--time", type=_duration, metavar="SECONDS", help="how long to begin new seeds, such as 60s")
+    command.add_argument(
+        "--profile",
+        choices=("loops", "port-maps", "operations", "quantised"),
+        default="loops",
+        help="what varies: all of a loop (default), slices and port maps, operations and types, quantised values",
+    )
+    arguments.add_json(command)
+    command.add_flag("-q", "--quiet", help="no progress on stderr")
+
+
+def _duration(text: str) -> float:
+    return arguments.seconds(text.removesuffix("s"))
+
+
 def _add_debug(debug: Parser) -> None:
     debug.description = (
         "Carry out commands on a run of the model, from a file or as they are typed; `help` among them lists them all. "
@@ -522,6 +547,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "export": ("draw a model or a run: figures and tables for documents", _add_export),
     "figures": ("write all figures that a file lists, or check that they are current", _add_figures),
     "reduce": ("make a model with a fault small, and write what shows and reports it", _add_reduce),
+    "hunt": ("run random loops here and in OpenVINO, and name and make small what differs", _add_hunt),
     "passes": ("name the first pass of OpenVINO that changes what a model computes", _add_passes),
     "tui": ("the debugger on the whole terminal; also: stepper MODEL", add_application),
     "completion": ("the script with which bash, zsh or fish completes the command line", _add_completion),

@@ -92,6 +92,8 @@ CASES = [
     ("run model.xml --max-iterations many", 2, "--max-iterations: 'many' is not a positive integer"),
     ("run model.xml --memory much", 2, "--memory: 'much' is not a size; write for example 512MB or 2GB"),
     ("compare model.xml --rtol -1", 2, "--rtol: '-1' is not a tolerance; write for example 1e-4"),
+    ("hunt", 2, "-o/--output is missing"),
+    ("hunt -o cases --profile all", 2, "--profile"),
     ("reduce model.xml", 2, "-o/--output is missing"),
     ("reduce model.xml -o small --error --break nan", 2, "one fault at a time: --break, --error or --differs"),
     ("passes model.xml --rtol x", 2, "--rtol: 'x' is not a tolerance; write for example 1e-4"),

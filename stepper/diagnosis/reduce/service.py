@@ -178,8 +178,8 @@ def _beside_openvino(model: Model, arrays: Arrays, expected: Arrays, settings: R
     except (RuntimeError, KernelError) as error:
         if is_out_of_memory(error):  # the limit is ours
             raise MemoryError from None
-        place = _PLACE.search(str(error))
-        what = complaint(error)[:60] if place is None else place[1]
+        places = _PLACE.findall(str(error))  # from the outside inwards: the first are the same for every refusal
+        what = places[-1] if places else complaint(error)[:60]
         return FoundFault(FaultKind.REFUSED, "OpenVINO", what, message=complaint(error)), expected, given
     return _difference(expected, given, "OpenVINO", Tolerances(exact=False)), expected, given
 

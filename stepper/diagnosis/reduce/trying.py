@@ -114,7 +114,7 @@ class TrialRunner:
             # The spare one has loaded what it needs; another is started meanwhile.
             self._worker, self._spare = self._spare, self._worker
             self._spare.ready()
-            return TrialOutcome(_ended(error.end, self.condition))  # type: ignore[attr-defined]  # each of ENDED has it
+            return TrialOutcome(ended_fault(error.end, self.condition))  # type: ignore[attr-defined]  # each of ENDED has it
         except (StepperError, RuntimeError):
             return TrialOutcome(None)
         finally:
@@ -159,7 +159,7 @@ def _digest(files: list[IRFiles], inputs: list[Array]) -> bytes:
     return digest.digest()
 
 
-def _ended(end: ProcessEnd | None, condition: FaultCondition) -> FoundFault | None:
+def ended_fault(end: ProcessEnd | None, condition: FaultCondition) -> FoundFault | None:
     """Return the fault where OpenVINO ended its process; the end of our own engine's is none."""
     if end is None or end.stage == STEPPING or end.kind is EndKind.MEMORY or not _asks_openvino(condition):
         return None

@@ -1,1 +1,1 @@
-"""Random models with loops, built from a seed by the means of OpenVINO. Nothing but the process of the hunt imports it."""
+"""Random models with loops, built from a seed by the means of OpenVINO, which only the hunt's process imports."""

@@ -43,7 +43,7 @@ def tamed(scope: GraphScope, value: Value) -> Value:
 
 def touched(scope: GraphScope, value: Value) -> Value:
     """The value after at least one computing operation, so that it never shares a Parameter's memory."""
-    if value.computed:
+    if value.computed or scope.is_free(scope.freedom.in_place):
         return value
     output, rng = value.output, scope.rng
     if value.element_type in FLOATS:

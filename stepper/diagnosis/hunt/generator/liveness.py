@@ -47,6 +47,9 @@ def reachable(results: Iterable[Any]) -> set[str]:
 def prune(chosen: BodyResults, more: list[Value], kept: list[Any]) -> None:
     """Drop dead inputs, states and Results, but not the Results `kept` nor what the values `more` need."""
     port_map = chosen.port_map
+    if port_map.outer.is_free(port_map.outer.freedom.idle):
+        port_map.note("idle inputs")
+        return
     while idle := idle_parameters(chosen, more, kept):
         value = touched(port_map.body, idle[0])
         chosen.expose_alone(value, concatenate=not port_map.runs or port_map.outer.chance(0.5))

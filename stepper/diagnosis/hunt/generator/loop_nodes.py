@@ -126,7 +126,8 @@ def body_model(port_map: PortMapDraft, chosen: BodyResults) -> ov.Model:
     values = port_map.parameters()
     port_map.outer.rng.shuffle(values)
     port_map.outer.rng.shuffle(chosen.results)
-    if any(not entry.outer.rooted for entry in port_map.invariant):
+    free = port_map.outer.is_free(port_map.outer.freedom.order)
+    if not free and any(not entry.outer.rooted for entry in port_map.invariant):
         values.sort(key=lambda value: value is not port_map.iteration)
     return ov.Model(chosen.results, [value.output.get_node() for value in values], "body")
 

@@ -33,6 +33,7 @@ import openvino as ov
 import openvino.opset13 as ops
 
 from stepper.diagnosis.hunt.generator.bodies import fill
+from stepper.diagnosis.hunt.generator.freedom import CAREFUL, Freedom
 from stepper.diagnosis.hunt.generator.loop_nodes import add_loop, add_tensor_iterator
 from stepper.diagnosis.hunt.generator.scopes import ModelScope
 from stepper.diagnosis.hunt.generator.values import Value
@@ -51,14 +52,20 @@ class RandomLoop:
     kinds: tuple[str, ...]
 
 
-def build(seed: int) -> RandomLoop:
+def build(seed: int, freedom: Freedom = CAREFUL) -> RandomLoop:
     """The model of this seed."""
     rng = random.Random(seed)
-    scope = ModelScope(rng, set(), fill)
+    scope = ModelScope(rng, set(), fill, freedom)
     outputs: list[Value] = []
     for _ in range(2 if rng.random() < 0.15 else 1):
         add = add_loop if rng.random() < 0.58 else add_tensor_iterator
         outputs += [scope.keep(value) for value in add(scope)]
+    return random_model(seed, scope, outputs)
+
+
+def random_model(seed: int, scope: ModelScope, outputs: list[Value]) -> RandomLoop:
+    """The model around what was chosen, at times of dynamic shape."""
+    rng = scope.rng
     model = assembled(scope, outputs, f"random_loop_{seed}")
     if rng.random() < 0.2:
         make_dynamic(scope, model)

@@ -130,7 +130,7 @@ def floor(scope: GraphScope) -> None:
 
 def softmax(scope: GraphScope) -> None:
     """Softmax along any axis, counted from either end; of a Parameter the runtime computes it in place and wrongly."""
-    if value := scope.pick(FLOATS, lambda v: v.rank > 0 and v.computed):
+    if value := scope.pick(FLOATS, lambda v: v.rank > 0 and (v.computed or scope.is_free(scope.freedom.in_place))):
         axis = scope.rng.randrange(value.rank)
         backwards = scope.chance(0.5)
         node = ops8.softmax(value.output, axis - value.rank) if backwards else ops1.softmax(value.output, axis)

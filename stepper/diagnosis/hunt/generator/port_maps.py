@@ -36,11 +36,12 @@ class SliceChoice:
     start: int
     end: int
     stride: int
+    part: int = 0
 
     @property
     def part_size(self) -> int:
-        """Length of one slice."""
-        return abs(self.stride)
+        """Length of one slice, that of the stride unless it was chosen."""
+        return self.part or abs(self.stride)
 
     @property
     def left_over(self) -> int:
@@ -148,6 +149,10 @@ def slicing_of(port_map: PortMapDraft, axis: int, stride: int) -> tuple[SliceCho
     left_over = rng.choice((0, 0, 0, 1, 2)) * (part if stride < 0 or port_map.kind == "Loop" else 1)
     unused = rng.choice((0, 0, 1)) if port_map.kind == "Loop" else 0
     extent = (port_map.iterations + unused) * part + left_over
+    if part > 1 and port_map.outer.is_free(port_map.outer.freedom.slices):
+        size = rng.randint(1, part + 1)
+        port_map.note("parts unlike the stride")
+        return replace(slicing_along(axis, stride, left_over), part=size), extent - part + size
     return slicing_along(axis, stride, left_over), extent
 
 

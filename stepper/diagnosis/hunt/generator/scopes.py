@@ -9,6 +9,7 @@ import numpy as np
 import openvino.opset13 as ops
 
 from stepper.diagnosis.hunt.generator.adaptation import adapted, touched
+from stepper.diagnosis.hunt.generator.freedom import CAREFUL, Freedom
 from stepper.diagnosis.hunt.generator.values import ALL_TYPES, FLOATS, USUAL_BOUND, GraphScope, Value, random_array
 
 
@@ -30,9 +31,15 @@ class BodyScope(GraphScope):
 class ModelScope(GraphScope):
     """The model itself: its Parameters in order, each with its array."""
 
-    def __init__(self, rng: random.Random, features: set[str], fill: Callable[[GraphScope, int], None]) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        features: set[str],
+        fill: Callable[[GraphScope, int], None],
+        freedom: Freedom = CAREFUL,
+    ) -> None:
         """A model without Parameters yet."""
-        super().__init__(rng, features, fill)
+        super().__init__(rng, features, fill, freedom=freedom)
         self.parameters: list[Value] = []
         self.arrays: list[np.ndarray] = []
         self.exact: list[Value] = []
@@ -76,4 +83,4 @@ class ModelScope(GraphScope):
 
 def body_scope(outer: GraphScope, kind: str) -> BodyScope:
     """The scope of a body of `kind` inside `outer`."""
-    return BodyScope(outer.rng, outer.features, outer.fill, (*outer.path, kind))
+    return BodyScope(outer.rng, outer.features, outer.fill, (*outer.path, kind), outer.freedom)

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import openvino.opset13 as ops
 
+from stepper.diagnosis.hunt.generator.freedom import CAREFUL, Freedom
+
 FLOATS = ("f32", "f16")
 INTEGERS = ("i32", "i64")
 NUMBERS = (*FLOATS, *INTEGERS)
@@ -104,12 +106,15 @@ class GraphScope(ABC):
         features: set[str],
         fill: Callable[[GraphScope, int], None],
         path: tuple[str, ...] = (),
+        freedom: Freedom = CAREFUL,
     ) -> None:
         """An empty graph below `path`, the kinds of the subgraph operations around it; `fill` adds operations."""
         self.rng = rng
         self.features = features
         self.fill = fill
         self.path = path
+        self.freedom = freedom
+        self.constants: list[Value] = []
         self.values: list[Value] = []
         self.unused: list[Value] = []
 
@@ -124,6 +129,10 @@ class GraphScope(ABC):
     def chance(self, probability: float) -> bool:
         """True with the given probability."""
         return self.rng.random() < probability
+
+    def is_free(self, probability: float) -> bool:
+        """True with the given probability of a freedom; nothing is drawn where there is none."""
+        return probability > 0 and self.rng.random() < probability
 
     def keep(self, value: Value) -> Value:
         """Offer a value to the operations that follow, if its shape allows that."""
@@ -156,10 +165,16 @@ class GraphScope(ABC):
     def constant(self, shape: Sequence[int], element_type: str, bound: float | None = None) -> Value:
         """A Constant of random elements; a lone 0 or 1 is avoided, so that no arithmetic with it is optimised away."""
         limit = USUAL_BOUND[element_type] if bound is None else bound
+        if self.is_free(self.freedom.shared):
+            same = [v for v in self.constants if (v.element_type, v.shape) == (element_type, tuple(shape))]
+            if same := [v for v in same if v.bound <= limit]:
+                return self.rng.choice(same)
         array = random_array(self.rng, shape, element_type, limit)
         if array.size == 1 and element_type != "boolean" and array.item() in (0, 1):
             array = np.full_like(array, limit)
-        return self.constant_of(array)
+        value = self.constant_of(array)
+        self.constants.append(value)
+        return value
 
     def parameter(self, shape: Sequence[int], element_type: str, bound: float, coarse: bool = False) -> Value:
         """A new Parameter of this graph; a dimension of -1 stays dynamic."""

@@ -1,0 +1,121 @@
+"""Known faults of the runtime: each with its pass or kernel, and the signature by which it is recognised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
+
+
+class FaultSignature(Struct, frozen=True):
+    """Features of a reduced model by which a fault is recognised; an empty one is not asked for.
+
+    `kinds` are those of the disagreement, `what` is in its place in OpenVINO's sources, `rules` are names of lint
+    rules one of which speaks of the model, `types` operations that it has, all of them; `changed_by` is in the name of
+    the first pass that changes what it computes.
+    """
+
+    kinds: tuple[FaultKind, ...] = ()
+    what: str = ""
+    rules: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    changed_by: str = ""
+
+    def fits(self, fault: FoundFault, rules: Iterable[str], types: Iterable[str], changed_by: str) -> bool:
+        """True if a reduced model has all these features."""
+        return (
+            (not self.kinds or fault.kind in self.kinds)
+            and self.what in fault.what
+            and (not self.rules or bool({*self.rules} & {*rules}))
+            and {*self.types} <= {*types}
+            and self.changed_by in changed_by
+        )
+
+
+class RuntimeFault(Struct, frozen=True):
+    """A fault of the runtime: what is wrong, since which version it is known, and where it is."""
+
+    id: str
+    what: str
+    versions: str
+    where: str
+    signature: FaultSignature
+
+
+_VALUES: Final = (FaultKind.VALUES, FaultKind.SHAPES)
+
+FAULTS: Final = (
+    RuntimeFault(
+        "sliced-inputs-unread",
+        "a TensorIterator none of whose slices is read: the inputs are left out, and the count of iterations with them",
+        "2026.4.1",
+        "the pass EliminateLoopInputsOutputs",
+        FaultSignature(_VALUES, rules=("sliced-inputs-unread",)),
+    ),
+    RuntimeFault(
+        "square-constant-shared",
+        "two MatMuls share a square Constant, one of them transposed: the second has the weights of the first",
+        "2026.4.1",
+        "the weights cache of the CPU plugin's FullyConnected",
+        FaultSignature((FaultKind.VALUES,), rules=("square-constant-shared",)),
+    ),
+    RuntimeFault(
+        "aliased-back-edges",
+        "a Result passes a Parameter on as it is, and a back edge carries it to another: it gets the new value",
+        "2026.4.1",
+        "the back edges of the CPU plugin's TensorIterator node, which share memory",
+        FaultSignature(_VALUES, rules=("aliased-back-edges",)),
+    ),
+    RuntimeFault(
+        "dangling-results",
+        "a loop has an output that nothing reads: removing it mixes up the outputs, or the count of iterations",
+        "2026.4.1",
+        "the pass RemoveMultiSubGraphOpDanglingParamsResults",
+        FaultSignature(_VALUES, changed_by="RemoveMultiSubGraphOpDanglingParamsResults"),
+    ),
+    RuntimeFault(
+        "dimension-out-of-range",
+        "compiling a loop asks the shape of a value for a dimension that it has not",
+        "2026.4.1",
+        "src/core/src/shape_util.cpp, while the CPU plugin compiles the loop",
+        FaultSignature((FaultKind.REFUSED,), what="shape_util.cpp"),
+    ),
+    RuntimeFault(
+        "static-memory-undefined",
+        "a loop or an If has a value whose shape is not known when its memory is made",
+        "2026.4.1",
+        "src/plugins/intel_cpu/src/cpu_memory.cpp, StaticMemory",
+        FaultSignature((FaultKind.REFUSED,), what="intel_cpu/src/cpu_memory.cpp"),
+    ),
+    RuntimeFault(
+        "snippet-layout-rank",
+        "a group of operations is tokenized though the layout of one has more axes than its tensor",
+        "2026.4.1",
+        "the snippets of the CPU plugin (src/common/snippets)",
+        FaultSignature((FaultKind.REFUSED,), what="snippets/src/utils/utils.cpp"),
+    ),
+    RuntimeFault(
+        "fused-data-size",
+        "an operation is fused into a product with data of another size than it has channels",
+        "2026.4.1",
+        "src/plugins/intel_cpu/src/dnnl_postops_composer.cpp",
+        FaultSignature((FaultKind.REFUSED,), what="dnnl_postops_composer.cpp"),
+    ),
+    RuntimeFault(
+        "folded-body-mismatch",
+        "a loop is folded while the model compiles, with a body whose Parameter has another shape than its piece",
+        "2026.4.1",
+        "src/core/src/model.cpp, Model::evaluate",
+        FaultSignature((FaultKind.REFUSED,), what="src/core/src/model.cpp"),
+    ),
+)
+"""The catalogue. The first whose signature fits is the name of a disagreement."""
+
+
+def recognised(fault: FoundFault, rules: Iterable[str], types: Iterable[str], changed_by: str) -> RuntimeFault | None:
+    """Return the known fault that a reduced model shows; None for a new one."""
+    rules, types = tuple(rules), tuple(types)
+    return next((known for known in FAULTS if known.signature.fits(fault, rules, types, changed_by)), None)

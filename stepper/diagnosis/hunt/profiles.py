@@ -1,0 +1,55 @@
+"""Profiles of a hunt, and the acts of its process: building the model of a seed, and trying it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from stepper.diagnosis.reduce.trial_acts import ObserveValues, TryModel
+from stepper.processes.worker import Worker, WorkerProgram
+
+PROGRAM: Final = WorkerProgram("the hunt", "stepper.diagnosis.hunt.service")
+BUILDING: Final = "building"
+"""The stage in which a random model is made."""
+
+
+class Profile(StrEnum):
+    """Part of the ground that random models cover."""
+
+    LOOPS = "loops"
+    PORT_MAPS = "port-maps"
+    OPERATIONS = "operations"
+    QUANTISED = "quantised"
+
+
+PROFILES: Final = {
+    Profile.LOOPS: "bodies, conditions, trip counts, nesting, If",
+    Profile.PORT_MAPS: "axis, stride, part_size, start and end, order, no iteration, many inputs and outputs",
+    Profile.OPERATIONS: "an operation in a body, on every element type",
+    Profile.QUANTISED: "FakeQuantize and products with weights of 8 and 4 bits in a body",
+}
+"""The profiles in one line each."""
+
+
+class BuildModel(Struct, frozen=True, tag=True):
+    """Build the model of a seed, and write it to a file; the arrays of the answer are its inputs."""
+
+    profile: Profile
+    seed: int
+    path: str
+
+
+HuntAct = TryModel | ObserveValues | BuildModel
+
+
+class BuiltModel(Struct, frozen=True):
+    """A random model: what it shows, in words; empty where nothing could be built."""
+
+    description: str
+
+
+def hunt_worker(memory: int) -> Worker:
+    """Return a process for a hunt that may use so many bytes."""
+    return Worker(PROGRAM, memory=memory)

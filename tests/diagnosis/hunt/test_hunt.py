@@ -1,0 +1,69 @@
+"""A hunt goes on where it ended, knows the faults of the runtime, and builds the same models each time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stepper.cli import main
+from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
+
+pytest.importorskip("openvino")
+
+
+def test_seeds_are_tried_once_and_a_line_that_a_kill_cut_off_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["hunt", "-o", str(tmp_path), "--profile", "quantised", "--seed", "1", "--count", "2", "--json"]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["seeds"], found["agree"], found["faults"]) == (2, 2, [])
+    lines = (tmp_path / "hunt.jsonl").read_bytes()
+    (tmp_path / "hunt.jsonl").write_bytes(lines + b'{"seed":')
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["agree"] == 2
+    assert (tmp_path / "hunt.jsonl").read_bytes() == lines
+
+
+def test_faults_are_recognised_by_what_a_model_shows(tmp_path: Path) -> None:
+    import openvino
+
+    from stepper.diagnosis.hunt.faults import recognised
+    from stepper.diagnosis.lint.linting import lint
+    from tests.conformance.runtime_faults import shared_square, unused_slices
+
+    fault = FoundFault(FaultKind.VALUES, "OpenVINO", "numbers")
+    for model, name in ((shared_square(), "square-constant-shared"), (unused_slices(), "sliced-inputs-unread")):
+        openvino.serialize(model, str(tmp_path / "m.xml"), str(tmp_path / "m.bin"))
+        known = recognised(fault, {finding.rule for finding in lint(tmp_path / "m.xml")}, (), "")
+        assert known is not None and known.id == name
+    assert recognised(fault, (), ("Add",), "") is None
+
+
+def test_a_folder_with_another_hunt_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "hunt.jsonl").write_text('{"profile":"quantised","openvino":"2020.1"}\n')
+    assert main(["hunt", "-o", str(tmp_path), "--count", "1"]) == 2
+    assert "has a hunt of another kind (profile quantised, OpenVINO 2020.1)" in capsys.readouterr().err
+
+
+def test_a_seed_always_gives_the_same_model_in_each_profile(tmp_path: Path) -> None:
+    import openvino
+
+    from stepper.diagnosis.hunt.generator import loops, single
+    from stepper.diagnosis.hunt.generator.freedom import FREE, PORT_MAPS
+
+    for build in (
+        lambda seed: loops.build(seed, FREE),
+        lambda seed: loops.build(seed, PORT_MAPS),
+        single.build_operation,
+        single.build_quantised,
+    ):
+        texts = []
+        for _ in range(2):
+            built = build(7)
+            openvino.serialize(built.model, str(tmp_path / "m.xml"), str(tmp_path / "m.bin"))
+            texts.append((tmp_path / "m.xml").read_bytes() + (tmp_path / "m.bin").read_bytes())
+            texts[-1] += b"".join(one.tobytes() for one in built.inputs)
+        assert texts[0] == texts[1]
