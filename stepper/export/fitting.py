@@ -58,7 +58,7 @@ class _Form(NamedTuple):
     """Room for texts: pixels of a line, letters of a label, and whether operations have their own names.
 
     `outside`: what is around the frame of a rolled body is drawn. `lists` is how the lists of a port map stand (None:
-    it is none).
+    it is none). `legend`: lines and boxes are explained.
     """
 
     line: int
@@ -66,12 +66,17 @@ class _Form(NamedTuple):
     names: bool = True
     lists: Arrangement | None = None
     outside: bool = True
+    legend: bool = True
 
     @property
     def left_out(self) -> list[str]:
         """The parts that are not drawn, in words."""
         names = [] if self.names else ["names of operations"]
-        return names if self.outside else [*names, "what is outside of the loop"]
+        outside = [] if self.outside else ["what is outside of the loop"]
+        return [*names, *outside, *([] if self.legend else ["the legend"])]
+
+
+_INSIDE: Final = ("bodies deeper than {} inside of their operations", "bodies inside of their operations")
 
 
 def _is_for(form: _Form, picture: Picture) -> bool:
@@ -96,6 +101,8 @@ _FORMS: Final = (
     _Form(130, 24, outside=False),
     _Form(90, 16, False, outside=False),
     _Form(70, 13, False, outside=False),
+    _Form(58, 12, False, outside=False),
+    _Form(255, 28, legend=False),
 )
 
 
@@ -161,11 +168,17 @@ def _contents(request: FigureRequest) -> Iterator[tuple[FigureContent, tuple[str
     yield content, ()
     if request.zoom is not None:
         return
-    for depth in reversed(range(content.depth)):
-        inside = "bodies" if not depth else f"bodies deeper than {depth}"
-        yield replace(content, depth=depth), (f"{inside} inside of their operations",)
+    joined = "boxes for operations that one other alone reads"
+    for depth in reversed(range(content.depth + 1)):
+        told = () if depth == content.depth else (_INSIDE[depth == 0].format(depth),)
+        if told:
+            yield replace(content, depth=depth), told
+        if not content.carried:
+            yield replace(content, depth=depth, expressions=True), (*told, joined)
     if not content.carried:
         yield replace(content, depth=0, carried=True), ("operations, but for what goes in, is carried and comes out",)
+    if request.view is FigureView.ROLLED:
+        yield replace(content, cell=True), ("boxes of operations, Parameters and Results, but for one of each role",)
 
 
 def _page(
@@ -179,8 +192,12 @@ def _page(
     if unit is None:
         return None, needed
     if room.height is not None:
-        form = PageForm(heading, room.width / unit, (room.width / unit, room.height / unit))
-        made = composed(figure, layout, form)
+        for size in (unit, room.least):  # where letters are larger the facts may take more lines
+            unit = size
+            form = PageForm(heading, room.width / unit, (room.width / unit, room.height / unit))
+            made = composed(figure, layout, form)
+            if made.height <= room.height / unit * 1.001:
+                break
     return replace(made, points=unit * POINTS), needed
 
 
@@ -224,8 +241,9 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
     if form.lists is not None:  # they have no box for the operations in between
         nodes = tuple(node for node in nodes if node.kind is not NodeKind.GROUP)
     kind = form.lists or figure.arrangement
-    made = replace(figure, nodes=nodes, clusters=clusters, edges=edges, arrangement=kind)
-    return replace(made, legend=legend_of(made)) if figure.legend else made
+    facts = tuple(" ".join(shortened(word, 3 * form.label) for word in fact.split()) for fact in figure.facts)
+    made = replace(figure, nodes=nodes, clusters=clusters, edges=edges, arrangement=kind, facts=facts)
+    return replace(made, legend=legend_of(made) if figure.legend and form.legend else ())
 
 
 def _narrow_node(node: FigureNode, form: _Form) -> FigureNode:

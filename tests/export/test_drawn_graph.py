@@ -29,7 +29,8 @@ for name in NAMES:
 def foldings(graph: Graph) -> list[FoldingOptions]:
     hidden = frozenset(layer.id for layer in graph.layers if layer.id % 3)
     everything = frozenset(layer.id for layer in graph.layers)
-    return [FoldingOptions(), EVERYTHING_DRAWN, FoldingOptions(hidden=hidden), FoldingOptions(hidden=everything)]
+    options = [FoldingOptions(), EVERYTHING_DRAWN, FoldingOptions(hidden=hidden), FoldingOptions(hidden=everything)]
+    return [*options, FoldingOptions(expressions=True)]
 
 
 @pytest.mark.parametrize(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])

@@ -61,13 +61,13 @@ def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None)
     room = None if most is None else max(drawn_width, min(int(most) - 2 * MARGIN, _TEXTS))
     titles = [heading] if room is None and heading else wrapped(heading, room or 0, size, bold=True)
     lines = figure.below if slide is None else (*figure.notes, *figure.legends)
-    under = "" if slide is None else " · ".join(figure.facts)
+    under = [] if slide is None else wrapped(" · ".join(figure.facts), (most or slide[0]) - 2 * MARGIN, SMALL_SIZE)
     if room is not None:
         lines = tuple(part for line in lines for part in wrapped(line, room, SMALL_SIZE))
     texts = (*(advance(line, size, bold=True) for line in titles), *(advance(line, SMALL_SIZE) for line in lines))
     legend_room = min(legend_width(samples), _LEGEND if room is None else room)
     inner = round(max(drawn_width, *texts, legend_room))
-    above = MARGIN + (_HEADING * len(titles) if titles else 0) + (_BELOW if under else 0)
+    above = MARGIN + (_HEADING * len(titles) if titles else 0) + _BELOW * len(under)
     dx, dy, wide = float(MARGIN), 0.0, float(inner + 2 * MARGIN)
     if slide is not None:
         inside = drawn_width if drawn_width > legend_room else inner
@@ -84,7 +84,7 @@ def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None)
     items: tuple[Shape, ...] = (
         Rectangle("page", 0, 0, wide, height),
         *(TextLine(style, MARGIN, MARGIN + 10 + _HEADING * at, line) for at, line in enumerate(titles)),
-        *((TextLine("small", MARGIN, above - 8, under),) if under else ()),
+        *(TextLine("small", MARGIN, above - 8 - _BELOW * at, line) for at, line in enumerate(reversed(under))),
         *shapes_of(layout, dx, above + dy),
         *(TextLine("small", dx, below + _BELOW * index, line) for index, line in enumerate(lines)),
         *legend,

@@ -31,13 +31,16 @@ class FigureContent(Struct, frozen=True):
     carry. What is not shown is drawn as a group that says how many operations it stands for. `elsewhere` says what is
     not computed here; such boxes have a mark. Constants that are drawn inline or as boxes are read from `model`. Of
     `blocks` that repeat each is drawn, or one (None: one in a large figure). `limits` are those that conditions imply,
-    by id() of the graph and by the loop's id in it; `differences` are those from another run.
+    by id() of the graph and by the loop's id in it; `differences` are those from another run. `expressions`: what one
+    operation alone reads is in the box of that; `cell`: a rolled body is one box between what goes in and comes out.
     """
 
     depth: int = 1
     only: tuple[Pattern, ...] = ()
     hide: tuple[Pattern, ...] = ()
     carried: bool = False
+    expressions: bool = False
+    cell: bool = False
     values: ValueDetail = ValueDetail.NONE
     highlight: Highlight | None = None
     constants: ConstantStyle = ConstantStyle.INLINE
@@ -59,6 +62,7 @@ class FigureContent(Struct, frozen=True):
             constants=self.constants is not ConstantStyle.BOX,
             accumulators=self.fold_accumulators and not hidden,
             hidden=hidden,
+            expressions=self.expressions,
         )
 
     def _shows(self, layer: Layer) -> bool:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from stepper.export.figures.figure import NodeKind
-from stepper.export.figures.folding import accumulators, groups_of, shape_groups
+from stepper.export.figures.folding import accumulators, expressions, groups_of, shape_groups
 from stepper.export.figures.labels import labels_of, told_apart
 from stepper.export.layout.geometry import LayoutEdge
 from stepper.ir.growth import Growth
@@ -24,7 +24,8 @@ class FoldingOptions(Struct, frozen=True):
     """Layers without boxes of their own: Constants (folded into their readers), shape arithmetic, accumulators.
 
     `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
-    `unfolded` are layers of shape arithmetic whose groups are not folded.
+    `unfolded` are layers of shape arithmetic whose groups are not folded. `expressions`: what one operation alone
+    reads is in the box of that.
     """
 
     constants: bool = True
@@ -32,6 +33,7 @@ class FoldingOptions(Struct, frozen=True):
     accumulators: bool = True
     hidden: frozenset[int] = frozenset()
     unfolded: frozenset[int] = frozenset()
+    expressions: bool = False
 
 
 class DrawnNode(Struct, frozen=True):
@@ -121,12 +123,15 @@ class _Group(NamedTuple):
 
     kind: NodeKind
     layers: tuple[int, ...]
+    last: str = ""
 
     @property
     def label(self) -> str:
         count = len(self.layers)
         if self.kind is NodeKind.SHAPES:
             return f"shapes ×{count}"
+        if self.last:
+            return f"{self.last} +{count - 1}"
         return counted(count, "operation")
 
 
@@ -139,6 +144,10 @@ def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Growth]) 
     if folding.shapes and not hidden:
         taken |= folding.unfolded
         groups += [_Group(NodeKind.SHAPES, layers) for layers in shape_groups(graph) if taken.isdisjoint(layers)]
+    if folding.expressions:
+        taken |= {layer for group in groups for layer in group.layers}
+        found = expressions(graph, taken)
+        groups += [_Group(NodeKind.GROUP, layers, graph.by_id[layers[-1]].type) for layers in found]
     return groups
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from stepper.export.layout.ranking import topological_order
 from stepper.ir.growth import Growth, growth_of
 from stepper.ir.model import Graph, Layer
+from stepper.query.short_names import NO_OPERATIONS
 
 SHAPE_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
     "BatchToSpace": (1, 2, 3),
@@ -58,6 +59,24 @@ def accumulators(graph: Graph, back_edges: Sequence[tuple[int, int]]) -> tuple[G
 def shape_groups(graph: Graph, smallest: int = 2) -> tuple[tuple[int, ...], ...]:
     """Return the groups of shape arithmetic: it begins at ShapeOf, and only shape inputs and its own kind read it."""
     return tuple(group for group in groups_of(graph, _shape_layers(graph, _in_order(graph))) if len(group) >= smallest)
+
+
+def expressions(graph: Graph, taken: Set[int]) -> tuple[tuple[int, ...], ...]:
+    """Return the groups of two and more operations of which all but the last are read by one of the group alone.
+
+    Layers with bodies and those that are `taken` are in none.
+    """
+    apart = {layer.id for layer in graph.layers if layer.type in NO_OPERATIONS or layer.bodies or layer.id in taken}
+    end: dict[int, int] = {}
+    for key in reversed(_in_order(graph)):
+        readers = {reader.id for reader, _ in graph.readers.get(key, ())}
+        reader = next(iter(readers)) if len(readers) == 1 else key
+        end[key] = end[reader] if key not in apart and reader != key and reader not in apart else key
+    found: dict[int, list[int]] = {}
+    for key in _in_order(graph):
+        if key not in apart:
+            found.setdefault(end[key], []).append(key)
+    return tuple(tuple(layers) for layers in found.values() if len(layers) > 1)
 
 
 def groups_of(graph: Graph, members: set[int]) -> tuple[tuple[int, ...], ...]:

@@ -11,6 +11,7 @@ from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath, loops_of
 from stepper.export.options import BlockStyle
+from stepper.export.views.cell import cell_figure
 from stepper.ir.model import Model
 from stepper.wording import counted, excerpt
 
@@ -31,6 +32,8 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
 
 def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     """Return the body of one loop, its back edges leading from the end of an iteration to the beginning of the next."""
+    if content.cell:
+        return cell_figure(model, loop, content)
     parts = FigureBuilder(content)
     parts.add_bodies(loop.layer, loop.outer, "", "", content.depth)
     facts = loop_facts(model, loop.outer, loop.layer, content.limit_of(loop.outer, loop.layer))

@@ -1,0 +1,139 @@
+"""A rolled body as one box, the cell, between what goes in and what comes out: a box for each role, on any page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from stepper.engine.roles import output_role, roles_of
+from stepper.export.figures.builder import SIDES, kind_of, loop_label, reader_name
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind, PortRole
+from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.loop_facts import loop_facts
+from stepper.export.figures.loop_paths import LoopPath
+from stepper.ir.model import Body, Graph, Model, Source
+from stepper.query.short_names import NO_OPERATIONS
+from stepper.wording import counted, excerpt
+
+_MOST_NAMES: Final = 4
+"""Names that a box has at most."""
+_MOST_TYPES: Final = 3
+_LONGEST: Final = 20
+
+
+def cell_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
+    """Return the body of a loop, or the sides of an If, as one box each."""
+    layer = loop.layer
+    facts = loop_facts(model, loop.outer, layer, content.limit_of(loop.outer, layer))
+    id = f"c{layer.id}"
+    label = f"{loop_label(layer)}, one iteration" if layer.is_loop else loop_label(layer)
+    frame = Cluster(id, kind_of(layer), label)
+    made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), facts=facts)
+    made = _with_cell(made, loop, id) if layer.is_loop else _with_sides(made, loop, id)
+    count = sum(len(body.graph.layers) for body in layer.bodies)
+    description = (
+        f"The body of {loop.title} as one box of {counted(count, 'layer')}, between what goes in and what comes out. "
+        f"{'; '.join(facts)}."
+    )
+    return replace(made, description=description)
+
+
+def _with_cell(figure: Figure, loop: LoopPath, frame: str) -> Figure:
+    """Return the figure with the cell of a loop and its roles."""
+    body, roles = loop.body, roles_of(loop.layer)
+    names = labels_of(body.graph)
+    carried = [names[parameter] for parameter in roles.merged_from]
+    inputs = _told(
+        {
+            "sliced": [names[entry.parameter] for entry in roles.sliced],
+            "the same each time": [names[entry.parameter] for entry in roles.invariant],
+            "iteration number": [names[parameter] for parameter in roles.current_iteration],
+        }
+    )
+    cell = _cell(body.graph, "cell", frame)
+    nodes, edges = [cell], []
+    if inputs:
+        nodes.append(FigureNode("inputs", NodeKind.PARAMETER, "inputs", inputs, cluster=frame))
+        edges.append(FigureEdge("inputs", cell.id, EdgeKind.DATA))
+    if carried:
+        now = FigureNode("carried", NodeKind.PARAMETER, "carried", (_listed(carried),), cluster=frame)
+        nodes += [replace(now, role=PortRole.CARRIED), FigureNode("next", NodeKind.RESULT, "next", cluster=frame)]
+        edges += [FigureEdge("carried", cell.id, EdgeKind.DATA), FigureEdge(cell.id, "next", EdgeKind.DATA)]
+        edges.append(FigureEdge("next", "carried", EdgeKind.BACK, counted(len(carried), "carried value")))
+    outputs = _outputs(loop)
+    if outputs:
+        nodes.append(FigureNode("outputs", NodeKind.RESULT, "outputs", outputs, cluster=frame))
+        edges.append(FigureEdge(cell.id, "outputs", EdgeKind.DATA))
+    if _can_end(body):
+        goes_on = FigureNode("condition", NodeKind.RESULT, "goes on?", cluster=frame, role=PortRole.CONDITION)
+        nodes += [goes_on, FigureNode("end", NodeKind.END, "false: ends", cluster=frame)]
+        edges += [FigureEdge(cell.id, "condition", EdgeKind.DATA), FigureEdge("condition", "end", EdgeKind.ENDS)]
+    return replace(figure, nodes=tuple(nodes), edges=tuple(edges))
+
+
+def _can_end(body: Body) -> bool:
+    """True if the body has a condition that is no Constant."""
+    result = next((entry.result for entry in body.outputs if output_role(entry).is_condition), None)
+    source = None if result is None else body.graph.sources[result][0]
+    return source is not None and body.graph.by_id[source.layer].type != "Constant"
+
+
+def _with_sides(figure: Figure, loop: LoopPath, frame: str) -> Figure:
+    """Return the figure with a cell for each side of an If."""
+    sides = [(f"{frame}.{SIDES[body.role]}", body) for body in loop.layer.bodies]
+    frames = [Cluster(id, NodeKind.SIDE, SIDES[body.role], frame, level=1) for id, body in sides]
+    cells = [_side(loop, body, id) for id, body in sides]
+    return replace(figure, clusters=(*figure.clusters, *frames), nodes=tuple(cells))
+
+
+def _side(loop: LoopPath, body: Body, frame: str) -> FigureNode:
+    names = labels_of(body.graph)
+    told = _told(
+        {
+            "reads": [names[entry.parameter] for entry in body.inputs],
+            "gives": [f"output {entry.output}" for entry in body.outputs if entry.output is not None],
+        }
+    )
+    cell = _cell(body.graph, f"{frame}.cell", frame)
+    return replace(cell, lines=(*cell.lines, *told))
+
+
+def _cell(graph: Graph, id: str, frame: str) -> FigureNode:
+    """Return the box of all operations of a graph, with the types that are there most often."""
+    types = Counter(layer.type for layer in graph.layers if layer.type not in NO_OPERATIONS)
+    count = types.total()
+    often = [
+        f"{excerpt(type)}×{number}" if number > 1 else excerpt(type) for type, number in types.most_common(_MOST_TYPES)
+    ]
+    rest = count - sum(number for _, number in types.most_common(_MOST_TYPES))
+    lines = (", ".join([*often, *([f"{rest} more"] if rest else [])]),) if count > 1 else ()
+    return FigureNode(id, NodeKind.GROUP, counted(count, "operation"), lines, cluster=frame)
+
+
+def _outputs(loop: LoopPath) -> tuple[str, ...]:
+    """Return the outputs of a loop by role, each with the first that reads it."""
+    found: dict[str, list[str]] = {}
+    for entry in loop.body.outputs:
+        if entry.output is None:
+            continue
+        wanted = Source(loop.layer.id, entry.output)
+        reader = next((one for one in loop.outer.layers if wanted in loop.outer.sources[one.id]), None)
+        named = "" if reader is None else f"→{shortened(reader_name(loop.outer, reader), _LONGEST)}"
+        role = "pieces" if output_role(entry).is_concatenated else "last value"
+        found.setdefault(role, []).append(f"{entry.output}{named}")
+    return _told(found)
+
+
+def _told(groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the groups that have members in a line; none where all are empty."""
+    text = "; ".join(f"{word}: {_listed(members)}" for word, members in groups.items() if members)
+    return (text,) if text else ()
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [shortened(excerpt(name), _LONGEST) for name in names[:_MOST_NAMES]]
+    return ", ".join([*shown, *([f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else [])])
