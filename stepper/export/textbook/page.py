@@ -329,7 +329,8 @@ class _PageLayout:
     def _idle(self, top: float, bottom: float) -> None:
         """Draw the body that has not run: what is carried goes straight past it."""
         self._box("idle-cell", self.begin, self.begin + self.cell, top, bottom - top, 3)
-        self._words("aside", self.begin + self.cell / 2, bottom - 5, "not run")
+        base = bottom - 5 if self.is_wide else bottom + 9  # a narrow box has no room for the words
+        self._words("aside", self.begin + self.cell / 2, base, "not run")
 
     def _cells(self, top: float, bottom: float) -> None:
         for k, u in self.places.items():
