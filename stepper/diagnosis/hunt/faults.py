@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
 from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
+
+
+class ShownFacts(Struct, frozen=True):
+    """Features of a reduced model: names of the lint rules that speak of it, types of its operations, the first pass
+    that changes what it computes (empty: none), and if a body reads a Constant through Reshape, Squeeze or Unsqueeze.
+    """
+
+    rules: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+    changed_by: str = ""
+    views_a_constant: bool = False
 
 
 class FaultSignature(Struct, frozen=True):
@@ -23,15 +33,17 @@ class FaultSignature(Struct, frozen=True):
     rules: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     changed_by: str = ""
+    views_a_constant: bool = False
 
-    def fits(self, fault: FoundFault, rules: Iterable[str], types: Iterable[str], changed_by: str) -> bool:
+    def fits(self, fault: FoundFault, shown: ShownFacts) -> bool:
         """True if a reduced model has all these features."""
         return (
             (not self.kinds or fault.kind in self.kinds)
             and self.what in fault.what
-            and (not self.rules or bool({*self.rules} & {*rules}))
-            and {*self.types} <= {*types}
-            and self.changed_by in changed_by
+            and (not self.rules or bool({*self.rules} & shown.rules))
+            and shown.types.issuperset(self.types)
+            and self.changed_by in shown.changed_by
+            and (not self.views_a_constant or shown.views_a_constant)
         )
 
 
@@ -68,6 +80,13 @@ FAULTS: Final = (
         "2026.4.1",
         "the back edges of the CPU plugin's TensorIterator node, which share memory",
         FaultSignature(_VALUES, rules=("aliased-back-edges",)),
+    ),
+    RuntimeFault(
+        "abs-sunk-into-a-shared-constant",
+        "Abs of a Concat in which one Constant stands twice, such as Abs(Concat(Concat(c, c), c)): wrong numbers",
+        "2026.4.1",
+        "the pass AbsSinking",
+        FaultSignature(_VALUES, changed_by="AbsSinking"),
     ),
     RuntimeFault(
         "dangling-results",
@@ -111,11 +130,18 @@ FAULTS: Final = (
         "src/core/src/model.cpp, Model::evaluate",
         FaultSignature((FaultKind.REFUSED,), what="src/core/src/model.cpp"),
     ),
+    RuntimeFault(
+        "constant-overwritten",
+        "a body reads a Constant through Reshape, Squeeze or Unsqueeze, and what is computed of it is written over the "
+        "Constant: the second iteration computes with the result of the first",
+        "2026.4.1",
+        "operations in place in the CPU plugin: the memory of the Constant is shared with that of the result",
+        FaultSignature((FaultKind.VALUES,), views_a_constant=True),
+    ),
 )
 """The catalogue. The first whose signature fits is the name of a disagreement."""
 
 
-def recognised(fault: FoundFault, rules: Iterable[str], types: Iterable[str], changed_by: str) -> RuntimeFault | None:
+def recognised(fault: FoundFault, shown: ShownFacts) -> RuntimeFault | None:
     """Return the known fault that a reduced model shows; None for a new one."""
-    rules, types = tuple(rules), tuple(types)
-    return next((known for known in FAULTS if known.signature.fits(fault, rules, types, changed_by)), None)
+    return next((known for known in FAULTS if known.signature.fits(fault, shown)), None)

@@ -19,12 +19,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from stepper.diagnosis.hunt.faults import RuntimeFault, recognised
+from stepper.diagnosis.hunt.faults import RuntimeFault, ShownFacts, recognised
 from stepper.diagnosis.hunt.journal import Journal, SeedOutcome, SeedRecord
 from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.reduce.case import case_targets, responsible_pass, write_case
 from stepper.diagnosis.reduce.conditions import AnyFault, DisagreesWith, EndsInError, FaultKind, FoundFault
+from stepper.diagnosis.reduce.draft import DraftModel
 from stepper.diagnosis.reduce.listing import fault_text
 from stepper.diagnosis.reduce.reducing import Reduction, reduce_model
 from stepper.diagnosis.reduce.trial_acts import RunSettings, TrialFacts, TryModel
@@ -45,6 +46,7 @@ _TRIAL: Final = 30.0
 _ITERATIONS: Final = 1000
 _CASES: Final = "cases"
 _RULES: Final = "openvino"
+_VIEWS: Final = ("Reshape", "Squeeze", "Unsqueeze")
 
 
 class HuntProgress(Struct, frozen=True):
@@ -276,7 +278,8 @@ class _Hunter:
         rules = {finding.rule for finding in lint(path)}
         changed_by = None if reduction is None else responsible_pass(reduction, path)
         name = "" if changed_by is None else changed_by.name
-        known = recognised(fault, rules, types, name)
+        views = reduction is not None and _views_a_constant(reduction.model)
+        known = recognised(fault, ShownFacts(frozenset(rules), frozenset(types), name, views))
         where = known.where if known is not None else f"the pass {name}" if name else ""
         if reduction is not None:
             path.unlink()
@@ -291,6 +294,16 @@ class _Hunter:
             known.what if known is not None else fault_text(fault),
             where or (fault.what if fault.kind is FaultKind.REFUSED else ""),
         )
+
+
+def _views_a_constant(model: DraftModel) -> bool:
+    """True if a body reads a Constant through an operation that moves nothing."""
+    for scope, graph in model.graphs():
+        for layer in graph.layers.values() if scope else ():
+            source = layer.sources[0] if layer.type in _VIEWS else None
+            if source is not None and graph.layers[source.layer].type == "Constant":
+                return True
+    return False
 
 
 def _is_undefined(path: Path) -> bool:

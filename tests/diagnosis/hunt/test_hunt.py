@@ -30,16 +30,17 @@ def test_seeds_are_tried_once_and_a_line_that_a_kill_cut_off_is_left_out(
 def test_faults_are_recognised_by_what_a_model_shows(tmp_path: Path) -> None:
     import openvino
 
-    from stepper.diagnosis.hunt.faults import recognised
+    from stepper.diagnosis.hunt.faults import ShownFacts, recognised
     from stepper.diagnosis.lint.linting import lint
     from tests.conformance.runtime_faults import shared_square, unused_slices
 
     fault = FoundFault(FaultKind.VALUES, "OpenVINO", "numbers")
     for model, name in ((shared_square(), "square-constant-shared"), (unused_slices(), "sliced-inputs-unread")):
         openvino.serialize(model, str(tmp_path / "m.xml"), str(tmp_path / "m.bin"))
-        known = recognised(fault, {finding.rule for finding in lint(tmp_path / "m.xml")}, (), "")
+        rules = frozenset(finding.rule for finding in lint(tmp_path / "m.xml"))
+        known = recognised(fault, ShownFacts(rules))
         assert known is not None and known.id == name
-    assert recognised(fault, (), ("Add",), "") is None
+    assert recognised(fault, ShownFacts(types=frozenset({"Add"}))) is None
 
 
 def test_a_folder_with_another_hunt_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
