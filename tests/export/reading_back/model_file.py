@@ -111,8 +111,10 @@ class Layer:
         return next((tail for tail, head in body.back if head == parameter), None)
 
     def idle_edges(self) -> list[tuple[int, int]]:
-        """The back edges that carry nothing, as (Result, Parameter)."""
-        return [(tail, head) for tail, head in self.bodies[0].back if self.carried_from(head) != tail]
+        """The back edges that carry nothing, as (Result, Parameter), where the body has both."""
+        body = self.bodies[0]
+        found = [(tail, head) for tail, head in body.back if {tail, head} <= set(body.graph.layers)]
+        return [(tail, head) for tail, head in found if self.carried_from(head) != tail]
 
     def entry_of(self, parameter: int) -> Entry | None:
         return next((one for one in self.bodies[0].inputs if one.inner == parameter and one.port is not None), None)
