@@ -18,6 +18,8 @@ from tui.screens.overview.words import limit_of
 LOW: Final = 28
 """Lines of the terminal below which everything folds."""
 _MOST_CARDS: Final = 8
+_SMALL: Final = 16
+"""Elements of a picture that A beside it does not reduce."""
 _STEPS: Final = tuple(digit * 10**power for power in range(1, 9) for digit in (2, 5, 10))
 
 
@@ -76,10 +78,15 @@ def lines_used(shown: Sequence[Shown], *, is_low: bool) -> int:
     return sum(1 if one.is_listed else one.fixed + sum(one.heights) + len(one.aired) + (not is_low) for one in shown)
 
 
-def has_rows_of(one: Shown, other: Shown) -> bool:
-    """True if all rows of another arrangement of a card are shown, but for slices."""
-    rows = (line for line in other.lines if other.card.lines[line].rank is not Rank.SLICE)
-    return set(rows) <= set(one.lines)
+def is_as_whole(one: Shown, other: Shown) -> bool:
+    """True if all rows of another arrangement of a card are shown, but for slices, and no small picture is reduced."""
+    lines, heights = other.card.lines, dict(zip(one.lines, one.heights, strict=True))
+    for place, height in zip(other.lines, other.heights, strict=True):
+        size = max((known.elements for known in other.card.histories(lines[place])), default=0)
+        least = min(height, -(-size // 2)) if lines[place].form is Form.PICTURE and size <= _SMALL else 1
+        if heights.get(place, 0 if lines[place].rank is not Rank.SLICE else least) < least:
+            return False
+    return True
 
 
 class Wishes(NamedTuple):

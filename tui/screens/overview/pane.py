@@ -22,7 +22,7 @@ from tui.pictures.drawing import SCALES, WAYS, column, first_bad
 from tui.screens.overview import around
 from tui.screens.overview.addresses import address
 from tui.screens.overview.around import has_sequences
-from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, has_rows_of, lines_used, widths
+from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, is_as_whole, lines_used, widths
 from tui.screens.overview.cursor import (
     NOWHERE,
     Place,
@@ -477,7 +477,7 @@ class OverviewPane(Pane):
     def _arranged(
         self, overview: Overview, size: tuple[int, int], room: int, beside_a: BesideA | None
     ) -> tuple[list[Shown], int]:
-        """Return the cards in so many lines, and where A is drawn: as much of it as no row goes for."""
+        """Return the cards in so many lines, and where A is drawn: as far as that costs no row or small picture."""
 
         def in_lines(lines: int) -> list[Shown]:
             return arranged(
@@ -497,7 +497,7 @@ class OverviewPane(Pane):
         for extent, lines in ((extent, lines) for extent, some in shares.items() for lines in some):
             tried = in_lines(lines)
             used = lines_used(tried, is_low=False) + beside_a.lines_more(tried, self._at, extent)
-            if used <= room + 1 and all(has_rows_of(one, other) for one, other in zip(tried, shown, strict=True)):
+            if used <= room + 1 and all(is_as_whole(one, other) for one, other in zip(tried, shown, strict=True)):
                 return tried, extent
         return shown, AExtent.SELECTED
 
