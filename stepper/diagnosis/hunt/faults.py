@@ -96,6 +96,20 @@ FAULTS: Final = (
         FaultSignature(_VALUES, changed_by="RemoveMultiSubGraphOpDanglingParamsResults"),
     ),
     RuntimeFault(
+        "product-reshaped-to-a-scalar",
+        "a body reshapes a MatMul of one element to a scalar: OpenVINO crashes (SIGSEGV) while it compiles",
+        "2026.4.1",
+        "the compilation of the body by the CPU plugin",
+        FaultSignature((FaultKind.ENDED,), what="compiling", types=("MatMul", "Reshape")),
+    ),
+    RuntimeFault(
+        "parts-beside-the-axis",
+        "a TensorIterator whose parts do not fill the axis, or overlap, is refused",
+        "2026.4.1",
+        "src/plugins/intel_cpu/src/nodes/tensoriterator.cpp",
+        FaultSignature((FaultKind.REFUSED,), what="intel_cpu/src/nodes/tensoriterator.cpp"),
+    ),
+    RuntimeFault(
         "dimension-out-of-range",
         "compiling a loop asks the shape of a value for a dimension that it has not",
         "2026.4.1",
