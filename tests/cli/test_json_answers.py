@@ -298,11 +298,12 @@ def failing(folder: Path) -> Path:
     return net.write(folder)
 
 
-@pytest.mark.parametrize("name", [name for name in ANSWERS if name not in ("help", "export", "passes")])
+@pytest.mark.parametrize("name", [name for name in ANSWERS if name not in ("help", "export", "passes", "hunt")])
 def test_a_file_that_is_not_there_is_an_error_object(call: Call, name: str, tmp_path: Path) -> None:
-    more = {"print": ["x"], "find": ["nan"], "why": ["x"], "compare": ["--with", tmp_path / "other.xml"]}.get(name, [])
+    more = {"print": ["x"], "find": ["nan"], "why": ["x"], "compare": ["--with", tmp_path / "other.xml"]}
+    more |= {"reduce": ["-o", tmp_path / "small"]}
     file = ["--file"] if name == "figures" else []
-    code, out, err = call(name, *file, tmp_path / "nowhere.xml", *more, "--json")
+    code, out, err = call(name, *file, tmp_path / "nowhere.xml", *more.get(name, []), "--json")
     error = checked("error", out)["error"]
     assert error["exit_code"] == code != 0
     assert error["message"] in err and str(tmp_path / "nowhere.xml") in error["message"]

@@ -88,7 +88,7 @@ THREADS = (
            "@1  f32[1,2] [[0.5370496, 0.6043678]] @2  f32[1,2] [[0.6842432, 0.7634224]]", 0),
     Thread(11, ((OPENVINO, 1273),), "The same output for every input.",
            _one(models.unread_input, x=ROWS), CHECK,
-           "Parameter 'row' gets a slice in each iteration, and nothing in the body reads it", 0),
+           "Parameter 'row' gets a slice in each iteration, and nothing in the body reads it"),
     Thread(12, ((OPENVINO, 297),), "On a device of f16 the outputs are far off, without a cause.",
            _one(models.squares, x=ROWS * 1000), ("check model.xml --inputs inputs.npz --with none --as f16",),
            "iteration 1: in f16 Multiply 'squares' leaves the range: element [0, 0] is 90000"),

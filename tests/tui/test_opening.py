@@ -176,6 +176,7 @@ def test_a_run_that_fails_says_why_and_enter_leads_to_the_place(tmp_path: Path) 
     async def script(driven: Driven) -> None:
         pane = await until_run(driven)
         assert pane.overview is not None and pane.overview.state is RunState.FAILED
+        await driven.filled()
         shown = driven.text("overview")
         assert "ended by an error: Reshape cut failed in iteration 1 of walk" in shown
         assert "a tensor of shape [4] cannot take the shape [2]" in shown
