@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-import stepper.diagnosis.check.comparing
 import stepper.diagnosis.check.rules
 import stepper.diagnosis.lint.rules
 import stepper.diagnosis.precision.rules  # noqa: F401  # each of its modules adds its own

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Final
-
-from msgspec.structs import replace
 
 from stepper.cli.comparing import compared
 from stepper.cli.debuggers import debugger_of
@@ -15,17 +12,19 @@ from stepper.cli.findings import asked_rules, exit_code, finding_data, report, w
 from stepper.cli.options.protected import protected_files
 from stepper.cli.printing import Progress
 from stepper.cli.values import print_json
+from stepper.compare.run.comparison import RunComparison
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.diagnosis.check.checking import check_run, ranked
-from stepper.diagnosis.check.comparing import DIFFERS, REFUSED, comparison_finding, departure_finding
+from stepper.diagnosis.check.comparing import compared_finding
+from stepper.diagnosis.check.rules.comparison import DIFFERS
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.precision.checking import check_precision
 from stepper.diagnosis.precision.marks import marked_files, write_marked
 from stepper.diagnosis.precision.narrowing import Narrowing
 from stepper.engine.rules import Rules
-from stepper.errors import StepperError, UsageError
+from stepper.errors import UsageError
 from stepper.files.kinds import is_model_path
 from stepper.files.output import OutputFile
 from stepper.openvino.partner import NUMPY, OPENVINO
@@ -74,23 +73,14 @@ def _of_the_run(options: argparse.Namespace) -> Iterator[Finding]:
     reference = _reference(options, checked.overview)
     if reference is None:
         return
-    asked = argparse.Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
-    if options.reference is None:
-        asked.timeout = options.timeout or _SECONDS
-    try:
-        comparison = compared(asked)
-        found = comparison_finding(comparison, reference)
-        if found is not None and found.rule == DIFFERS.name and reference == OPENVINO:
-            asked.rules = Rules.OPENVINO
-            with suppress(StepperError):  # of a model that may not run so
-                if not compared(asked).differs:
-                    found = departure_finding(comparison, reference)
-    except StepperError:
-        if options.reference is not None:
-            raise
-        found = None  # nobody asked for it
-    if found is not None and found.rule == REFUSED.name and options.reference is None:
-        found = replace(found, severity=Severity.NOTE)
+
+    def compare(rules: Rules | None) -> RunComparison:
+        asked = argparse.Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
+        asked.rules = rules or options.rules
+        asked.timeout = options.timeout or (_SECONDS if options.reference is None else None)
+        return compared(asked)
+
+    found = compared_finding(compare, reference, was_asked=options.reference is not None)
     if found is not None:
         yield found
 

@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+
 from msgspec.structs import replace
 
 from stepper.compare.report.verdict import ComparisonVerdict
 from stepper.compare.run.comparison import RunComparison
 from stepper.compare.run.observations import SideFailure
 from stepper.diagnosis.check.places import moment_address
+from stepper.diagnosis.check.rules.comparison import DEPARTS, DIFFERS, REFUSED
 from stepper.diagnosis.findings import FilePart, Finding, Severity
-from stepper.diagnosis.rule import Rule, SubjectKind, add
+from stepper.engine.rules import Rules
+from stepper.errors import StepperError
 from stepper.ir.model import layer_site
-
-DIFFERS = Rule(
-    "D501",
-    "differs-from-reference",
-    SubjectKind.RUN,
-    Severity.ERROR,
-    says="the run parts from {reference}: {reason}",
-    means="the model does not compute what the reference does",
-    do="look at both sides there: stepper compare {model} --with {reference}",
-    source="the reference",
-)
-add(DIFFERS)
-REFUSED = Rule(
-    "D502",
-    "reference-stops",
-    SubjectKind.RUN,
-    Severity.WARNING,
-    says="{reference} stops: {reason}",
-    means="the model runs here and not there",
-    do="look at what the message names; stepper lint tells what OpenVINO refuses",
-    source="the reference",
-)
-add(REFUSED)
+from stepper.openvino.partner import OPENVINO
 
 
-_DEPARTS = Rule(
-    "D503",
-    "runtime-departs",
-    SubjectKind.RUN,
-    Severity.NOTE,
-    says="the run parts from {reference}: {reason}",
-    means="OpenVINO computes this otherwise than the specification says; with --rules openvino both agree",
-    do="write the model so that both mean the same; stepper lint names what is known",
-    source="semantics 11",
-)
-add(_DEPARTS)
+def compared_finding(
+    compare: Callable[[Rules | None], RunComparison], reference: str, *, was_asked: bool
+) -> Finding | None:
+    """Return where a run parts from a reference, by its name; None where it does not.
 
-
-def departure_finding(compared: RunComparison, reference: str) -> Finding | None:
-    """Return the same of a run that agrees with the reference under its own rule book."""
+    `compare` runs both, under a rule book (None: as the user asks). What OpenVINO alone computes otherwise, so that
+    both agree under its rules, is a departure. Where nobody `was_asked` for it, what stops the reference is a note, and
+    a comparison that fails is none; else raises what `compare` does.
+    """
+    try:
+        compared = compare(None)
+    except StepperError:
+        if was_asked:
+            raise
+        return None
     found = comparison_finding(compared, reference)
-    return None if found is None else replace(found, rule=_DEPARTS.name, severity=_DEPARTS.severity)
+    if found is None:
+        return None
+    if found.rule == REFUSED.name:
+        return found if was_asked else replace(found, severity=Severity.NOTE)
+    if reference == OPENVINO:
+        with suppress(StepperError):  # of a model that may not run so
+            if not compare(Rules.OPENVINO).differs:
+                return replace(found, rule=DEPARTS.name, severity=DEPARTS.severity)
+    return found
 
 
 def comparison_finding(compared: RunComparison, reference: str) -> Finding | None:

@@ -149,6 +149,11 @@ class _Hunt:
         self._results: queue.Queue[tuple[SeedRecord, Reduction | None] | BaseException | None] = queue.Queue()
         self._stopped, self._guard = threading.Event(), threading.Lock()
         self._began = time.monotonic()
+        self._differing = 0
+        self._faults: set[str] = set()
+        self._least: dict[str, int] = {}
+        for record in journal.records.values():
+            self._count(record)
 
     def run(self, seed: int, count: int | None, seconds: float | None, workers: int) -> HuntReport:
         seeds = self._seeds(seed, count, None if seconds is None else self._began + seconds)
@@ -184,16 +189,24 @@ class _Hunt:
 
     def _keep(self, record: SeedRecord, reduction: Reduction | None) -> None:
         """Add a seed, and write its case where it is the smallest of its fault."""
-        same = [one for one in self._journal.records.values() if one.fault == record.fault and one.operations]
-        if reduction is not None and all(record.operations < one.operations for one in same):
+        if reduction is not None and record.operations < self._least.get(record.fault, record.operations + 1):
             folder = self._journal.folder / _CASES / record.fault
             targets = case_targets(folder, ProtectedFiles(), "-o")
             write_case(reduction, targets, title=f"seed {record.seed} of {self._profile}", finds_pass=False)
         self._journal.add(record)
+        self._count(record)
         if self._progress is not None:
-            differing = [one.fault for one in self._journal.records.values() if one.outcome is SeedOutcome.DIFFERS]
             seconds = time.monotonic() - self._began
-            self._progress(HuntProgress(len(self._journal.records), len(differing), len({*differing}), seconds))
+            self._progress(HuntProgress(len(self._journal.records), self._differing, len(self._faults), seconds))
+
+    def _count(self, record: SeedRecord) -> None:
+        """Take note of a disagreement, and of the size of its smallest case."""
+        if record.outcome is not SeedOutcome.DIFFERS:
+            return
+        self._differing += 1
+        self._faults.add(record.fault)
+        if record.operations:
+            self._least[record.fault] = min(record.operations, self._least.get(record.fault, record.operations))
 
     def _work(self, seeds: Iterator[int]) -> None:
         worker = hunt_worker(MEMORY)

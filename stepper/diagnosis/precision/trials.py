@@ -55,6 +55,7 @@ class Trials:
         self.compiled = self._start.compiled
         self._deadline = time.monotonic() + seconds
         self._moves = 0
+        self._outcomes: dict[frozenset[LayerKey], Outcome] = {}
 
     @property
     def in_time(self) -> bool:
@@ -109,9 +110,15 @@ class Trials:
 
     def run(self, kept: Collection[LayerKey]) -> Outcome:
         """Return what comes of a run with these left in f32."""
+        key = frozenset(kept)
+        if key not in self._outcomes:
+            self._outcomes[key] = self._run(key)
+        return self._outcomes[key]
+
+    def _run(self, kept: frozenset[LayerKey]) -> Outcome:
         assert self.plain is not None
         self.runs += 1
-        machine = self.narrowed(frozenset(kept))
+        machine = self.narrowed(kept)
         try:
             machine.advance(Every.END, until=2 * self._moves + _MOVES)
         except StepperError as error:

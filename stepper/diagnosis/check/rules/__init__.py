@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from stepper.diagnosis.check.rules import dependence, endings, losses, numbers, states
+from stepper.diagnosis.check.rules import comparison, dependence, endings, losses, numbers, states
 
-__all__ = ["dependence", "endings", "losses", "numbers", "states"]
+__all__ = ["comparison", "dependence", "endings", "losses", "numbers", "states"]
