@@ -229,14 +229,21 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
             first_infinite=bad[1],
         )
 
-    def rms(self, iteration: int) -> float | None:
-        """Return the value of one iteration as one number, a single element as itself; None where it is not known."""
-        part = self.over(iteration, iteration + 1, KeptStatistic.RMS)
-        if part is None:
+    def number(self, iteration: int) -> float | None:
+        """Return the value of one iteration as the one number that fits its type; None where it is not known.
+
+        A single element as itself; of floats the rms, of booleans the share that is true, of whole numbers the last,
+        where only buckets of them are kept the largest magnitude of the last bucket.
+        """
+        is_real = self.type != "boolean" and self.type[:1] not in ("i", "u")
+        part = self.over(iteration, iteration + 1, KeptStatistic.RMS if is_real else KeptStatistic.LARGEST)
+        if part is None or not part.size:
             return None
         wide = part.astype(np.float64)
+        if len(wide) == 1 or (not is_real and self.type != "boolean"):
+            return float(wide[-1])
         with np.errstate(all="ignore"):
-            return float(wide[0] if len(wide) == 1 else np.sqrt(np.square(wide).mean()))
+            return float(np.sqrt(np.square(wide).mean()) if is_real else wide.mean())
 
     def over(self, first: int, last: int, statistic: KeptStatistic = KeptStatistic.LARGEST) -> Array | None:
         """Return the numbers for the iterations [first, last): by element the strongest of the columns in it.

@@ -193,6 +193,12 @@ def number_of(value: Any, statistic: str = "rms") -> float | None:
         return quiet_number_of(value, statistic)
 
 
+def statistic_name(statistic: str, type: str) -> str:
+    """Return the name of what `number_of` computes of several elements of an element type ("f32", "boolean", ...)."""
+    kind = "b" if type == "boolean" else "i" if type[:1] in ("i", "u") else "f"
+    return _FITTING[kind] if statistic == FITTING else statistic
+
+
 def quiet_number_of(value: Any, statistic: str) -> float | None:
     """Return the same where numpy was told already to keep quiet, which takes longer than many a number."""
     array = np.asarray(value)

@@ -51,7 +51,7 @@ def test_values_of_several_sizes_are_three_numbers_each() -> None:
     assert history is not None and history.shape_changes == 1 and not history.is_whole
     assert history.numbers[KeptStatistic.LARGEST, :, 0].tolist() == [-4.0, 2.0]
     assert history.numbers[KeptStatistic.RMS, :, 0].tolist() == pytest.approx([math.sqrt(12.5), math.sqrt(3)])
-    assert history.rms(1) == pytest.approx(math.sqrt(3))
+    assert history.number(1) == pytest.approx(math.sqrt(3))
 
 
 def test_the_first_iterations_with_nan_and_inf_are_told() -> None:

@@ -17,7 +17,7 @@ from textual import events
 
 from tui.paint.columns import TableColumn, cells_of, headings
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, overlaid, width_of
+from tui.paint.rows import Row, overlaid, width_of, wrapped
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
@@ -74,15 +74,19 @@ class ListPane(Pane, Generic[Item]):
 
     def count(self, width: int) -> int:
         """Return the entries, and what stands below them."""
-        return max(len(self.entries()), 1) + len(self.footnotes(width))
+        return (len(self.entries()) or len(self._told(width))) + len(self.footnotes(width))
+
+    def _told(self, width: int) -> list[Row]:
+        return [[("  ", ""), (part, "dim")] for part in wrapped(self.when_empty, max(width - 4, 20)) or [""]]
 
     def row(self, index: int, width: int) -> Row:
         """Return one of them."""
         entries = self.entries()
-        if index >= max(len(entries), 1):
-            return self.footnotes(width)[index - max(len(entries), 1)]
+        before = len(entries) or len(self._told(width))
+        if index >= before:
+            return self.footnotes(width)[index - before]
         if not entries:
-            return [("  ", ""), (self.when_empty, "dim")]
+            return self._told(width)[index]
         if index != self.cursor:
             return [(" ", ""), *self.entry(entries[index], width)]
         row: Row = [(GLYPHS["focus"], "accent"), *self.entry(entries[index], width)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Final
 from weakref import ref
@@ -10,6 +11,7 @@ from stepper.debug.overview.facts import Row as LoopRow
 from stepper.debug.overview.facts import RowKind
 from stepper.engine.partners import mark_of
 from stepper.query import short_names
+from stepper.tensors.statistics import statistic_name
 from tui.paint.rows import clip, printable
 
 if TYPE_CHECKING:
@@ -43,6 +45,12 @@ def marked_name(program: Program, index: int, room: int) -> str:
     """Return the short name of an operation in so many cells, with the mark of who else computes it at its end."""
     mark = partner_mark(program, index)
     return clip(operation_names(program)[index], room - len(mark)) + mark
+
+
+def statistic_word(statistic: str, program: Program, index: int) -> str:
+    """Return the word for the number that stands for an operation's value."""
+    port = program.operations[index].layer.outputs[0]
+    return "value" if math.prod(port.dims) == 1 else statistic_name(statistic, str(port.element_type or ""))
 
 
 def layer_name(layer: Layer | LayerSite) -> str:

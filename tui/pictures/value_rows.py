@@ -43,9 +43,9 @@ class ValueRow(NamedTuple):
         return "" if now is None else self.at(now) or self.at(now - 1)
 
     def at(self, iteration: int | None) -> str:
-        """Return the value of an iteration in a few cells: a number (of tensors the rms), a label, T or F."""
+        """Return the value of an iteration in a few cells: a number (of tensors that which fits), a label, T or F."""
         values = self.values
-        found = None if values is None or iteration is None else values.rms(iteration)
+        found = None if values is None or iteration is None else values.number(iteration)
         if values is None or found is None:
             return ""
         if self.labels and values.elements == 1:

@@ -89,6 +89,8 @@ class DebugScreen(Guarded, Screen[None]):
     DebugScreen.-small > #too-small { display: block; }
     DebugScreen.-maximized-view { hatch: none; layout: vertical; }
     DebugScreen.-maximized-view Pane.-maximized { height: 1fr !important; max-height: 100% !important; }
+    DebugScreen.-short Grid, DebugScreen.-short #more, DebugScreen.-short TimelineChart { margin-top: 0; }
+    DebugScreen.-short PortMap, DebugScreen.-short GivenInputs, DebugScreen.-short InputsTable { margin-top: 0; }
     DebugScreen.-low #answer { display: none; }
     DebugScreen.-low #picks { margin-bottom: 2; }
     DebugScreen.-ascii #picks { border-top: ascii $primary; }

@@ -11,7 +11,7 @@ from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen
 from tui.screens.main.cards import AnswerCard
 
-_LEAST: Final = 30
+_LEAST: Final = 22
 """Rows of the screen from which on there is room for more than the list."""
 
 

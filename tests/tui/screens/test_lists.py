@@ -196,7 +196,22 @@ def test_a_low_screen_has_the_list_alone() -> None:
             await driven.press(key)
             assert not any(pane.display for pane in driven.app.screen.query(".more"))
 
-    drive("for_loop", script, size=(80, 24), lines=("watch 1",))
+    drive("for_loop", script, size=(80, 20), lines=("watch 1",))
+
+
+def test_at_80x24_a_list_tells_more_of_its_row() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("M")
+        told = " ".join(driven.text("detail").split())
+        assert "Inf is born in Exp 'exp_key': exp(89.2) > f32 maximum exp(88.72)" in told
+        assert "do keep the argument in range" in told
+        await driven.press("q", "enter", "w", "enter")
+        assert driven.text("summary").splitlines()[0].startswith(" min ")
+        assert "over iterations" in driven.text("over") and "▀▀▀" in driven.text("over")
+        assert "iterations" not in driven.text("summary")  # they have a picture of their own
+
+    drive("rwkv_overflow", script, size=(80, 24), runs=True)
 
 
 # --- events ---------------------------------------------------------------------------------------------------------

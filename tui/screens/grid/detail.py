@@ -16,7 +16,7 @@ from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.ops.operands import form_text
 from stepper.tensors.statistics import statistics
-from tui.paint.names import carried_name, layer_name, marked_name, operation_names
+from tui.paint.names import carried_name, layer_name, marked_name, operation_names, statistic_word
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number, spread, width_of
 from tui.screens.grid.columns import difference_at, is_beyond
@@ -74,7 +74,8 @@ class GridDetail(Pane, can_focus=False):
             return self._ordinary_row(array, cell, cells) if found is None else self._odd_row(found, frame, width)
         if known is None:
             return [("   not computed yet, or jumped over", "dim")]
-        row: Row = [("   ", ""), (f"{cells.statistic} ", "dim"), (number(known), "" if math.isfinite(known) else "bad")]
+        word = statistic_word(cells.statistic, cells.program, cell.operation)
+        row: Row = [("   ", ""), (f"{word} ", "dim"), (number(known), "" if math.isfinite(known) else "bad")]
         return [*row, *self._before(cell, cells)]
 
     def _odd_row(self, found: NonFiniteOutput, frame: FrameView, width: int) -> Row:
@@ -104,7 +105,7 @@ class GridDetail(Pane, can_focus=False):
         row: Row = [("   ", "")]
         shown = cells.number(cell)
         if shown is not None:
-            row += [(f"{cells.statistic if array.size > 1 else 'value'} ", "dim"), (number(shown), "")]
+            row += [(f"{statistic_word(cells.statistic, cells.program, cell.operation)} ", "dim"), (number(shown), "")]
         if found.size > 1 and found.min is not None and found.max is not None:
             row += [("   from ", "dim"), (number(found.min), ""), (" to ", "dim"), (number(found.max), "")]
         return [*row, *self._before(cell, cells)]
@@ -213,7 +214,8 @@ class GridHistory(Pane, can_focus=False):
             self.title = ""
             return []
         self.title = f"{marked_name(frame.program, cell.operation, max(width - 17, 10))} over iterations"
-        return [*super().heading(width), [(f" {'iteration':>10}{cells.statistic:>8}{'change':>8}", "dim")]]
+        word = statistic_word(cells.statistic, frame.program, cell.operation)
+        return [*super().heading(width), [(f" {'iteration':>10}{word:>8}{'change':>8}", "dim")]]
 
     def rows(self, width: int) -> list[Row]:
         """Return one line an iteration: those that the grid shows, around the cell where they are too many."""

@@ -56,7 +56,7 @@ class EventList(ListPane[LogEntry]):
             TableColumn("", _GLYPH, lambda one, _width: [(f"  {_GLYPHS[one.kind][0]} ", _GLYPHS[one.kind][1])]),
             TableColumn("event", _WORD, _word),
             TableColumn("place", _place_width, _place),
-            TableColumn("what", None, _what),
+            TableColumn("what", None, _what if _command_width(self.size.width) else _what_or_command),
             TableColumn("command", _command_width, _command),
             TableColumn("", 1, lambda _one, _width: []),
         )
@@ -85,6 +85,10 @@ def _word(item: LogEntry, width: int) -> Row:
 def _what(item: LogEntry, width: int) -> Row:
     text = item.text if item.breakpoint is None else f"breakpoint {item.breakpoint}: {item.text}"
     return written(clip_end(printable(text), width - 1), width, "dim" if item.kind is LogKind.MOVED else "")
+
+
+def _what_or_command(item: LogEntry, width: int) -> Row:
+    return _what(item, width) if item.text or item.breakpoint is not None else _command(item, width - 1)
 
 
 def _place(item: LogEntry, width: int) -> Row:

@@ -97,7 +97,9 @@ class FindingDetail(Pane):
         """Return a word at the left, the sentence at the right."""
         chosen = self._list.chosen
         if chosen is None:
-            return []
+            return [
+                [(f"  {part}", "dim")] for line in self._list.help_text.splitlines() for part in wrapped(line, width)
+            ]
         rule = rules()[chosen.rule]
         where = f"{chosen.spot.file}, line {chosen.spot.line}" if chosen.spot.line else chosen.spot.file
         texts = (

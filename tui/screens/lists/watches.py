@@ -84,7 +84,7 @@ class WatchList(ListPane[WatchView]):
         track, now = self._track(item), self.state.iteration
         reading = self._earlier(item)
         values = None if track is None or track.step > 1 else track.values
-        known = None if values is None or now is None else values.rms(now - 1)
+        known = None if values is None or now is None else values.number(now - 1)
         if known is None or values is None or (reading is not None and reading.iteration == (now or 0) - 1):
             return reading_text(reading, room)
         return clip(number(known) + (" rms" if values.elements > 1 else ""), room)

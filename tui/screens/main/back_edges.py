@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
+import numpy as np
+
 from stepper.debug.inspection.views import BackEdgeView
 from stepper.debug.iterations.statistics import RowValues
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
-from stepper.tensors.statistics import number_of
+from stepper.tensors.statistics import FITTING, number_of
 from tui.paint.links import linked, value_destination
 from tui.paint.names import carried_name
 from tui.paint.pane import Host
@@ -132,20 +134,25 @@ class BackEdges(PicturePane):
             values=None if row is None or row.values is None else row.values.before(made),
             labels=self.state.labels_of(self.state.loop_program, layer),
             beside=(
-                [(number(self._number(entered, row)), "")],
+                [(self._text(entered, row), "")],
                 [(f"{GLYPHS['change']}{change}" if change else "", "dim")],
             ),
             made=made,
         )
+
+    def _text(self, entered: Array | None, row: RowValues | None) -> str:
+        if entered is not None and entered.size == 1 and entered.dtype == np.bool_:
+            return GLYPHS["true" if entered.item() else "false"]
+        return number(self._number(entered, row))
 
     def _number(self, entered: Array | None, row: RowValues | None) -> float | None:
         """Return what entered as one number; of a large tensor that of the worker."""
         if entered is None:
             return None
         if entered.size <= _MOST_AT_ONCE:
-            return number_of(entered)
+            return number_of(entered, FITTING)
         values, iteration = None if row is None else row.values, self.state.iteration
-        return None if values is None or not iteration else values.rms(iteration - 1)
+        return None if values is None or not iteration else values.number(iteration - 1)
 
     def _mark(self, edge: BackEdgeView, row: RowValues | None) -> str:
         for word in ("NaN", "Inf", "shape changed", "type changed", "unchanged"):

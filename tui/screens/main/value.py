@@ -16,7 +16,7 @@ from stepper.plain_values import storable
 from stepper.tensors.pictures import scale_of, shades
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.tensors.surveys import largest_of
-from tui.paint.names import operation_names, partner_mark
+from tui.paint.names import operation_names, partner_mark, statistic_word
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number, padded, printable, spark, width_of
 from tui.screens.value.profile import LEAST, profile
@@ -118,7 +118,8 @@ def history_rows(state: State, width: int, lines: int) -> list[Row]:
     known = [one for one in numbers[begin:] if one is not None]
     if len(known) < 2:
         return []
-    title = f" {history.statistic} in iterations {last + 1 - len(known)} to {last}"
+    word = statistic_word(history.statistic, frame.program, cursor)
+    title = f" {word} in iterations {last + 1 - len(known)} to {last}"
     wide = max(1, min((width - 10) // len(known), 6))
     columns = profile(known, wide, 1, lines - 2)
     bars = "".join(bar * (wide - 1) + " " if wide > 1 else bar for bar in spark(known))
@@ -131,13 +132,15 @@ def statistics_row(found: Statistics, width: int) -> Row:
         shown: Row = [(f" {found.size} element{'s' * (found.size != 1)}", "dim")]
     elif found.type == "boolean":
         return [(" true ", "dim"), (f"{found.size - found.zeros:,}", ""), (f" of {found.size:,}", "dim")]
+    elif found.size == 1 and not found.nan and not found.infinite:
+        return [(" one element", "dim")]
     else:
         whole = " of all: min " if math.prod(found.shape[:-1]) > 1 else " min "
         shown = [(whole, "dim"), (number(found.min), ""), ("  max ", "dim"), (number(found.max), "")]
         if found.argmax is not None and found.size > 1:
             place = np.unravel_index(found.argmax, found.shape or (1,))
             shown += [(f" at [{','.join(str(int(at)) for at in place)}]", "dim")]
-    odd = () if found.type[0] in "iu" else (("nan", found.nan), ("inf", found.infinite))
+    odd = () if found.type[0] in "iu" else (("NaN", found.nan), ("Inf", found.infinite))
     for word, count in odd:
         shown += [(f"  {word} ", "dim"), (str(count), "bad" if count else "dim")]
     mean: Row = [("  mean ", "dim"), (number(found.mean), "")]

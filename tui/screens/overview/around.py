@@ -10,7 +10,7 @@ from stepper.debug.overview.facts import BranchFacts, ModelPortFacts, Overview, 
 from tui.paint.links import LinkText
 from tui.paint.names import layer_name
 from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
-from tui.screens.overview.cards import Card, LinePart
+from tui.screens.overview.cards import MOST_CARDS, Card, LinePart
 from tui.screens.overview.cursor import UNCHANGED_FROM
 from tui.screens.overview.links import moment_link, row_link
 from tui.screens.overview.words import failed_at
@@ -30,7 +30,8 @@ def before(overview: Overview, letters: Letters, room: int, *, short: bool) -> R
     row: Row = [(" before  ", "dim")]
     loops = sum(one.parent is None for one in overview.loops)
     count = sum(overview.operations.values()) - loops
-    into: Row = [_FLOW, (f"{count or 'no'} {_plural('operation', count)}", "")]
+    listed = f", {len(overview.loops)} loops" if len(overview.loops) > MOST_CARDS else ""
+    into: Row = [_FLOW, (f"{count or 'no'} {_plural('operation', count)}{listed}", "")]
     for place, port in enumerate(overview.inputs):
         more = len(overview.inputs) - place
         rest: Row = [(f"{_BETWEEN[0]}{more} more {_plural('input', more)}", "dim")]

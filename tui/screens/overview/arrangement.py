@@ -11,13 +11,12 @@ from stepper.tensors.pictures import Form, ScaleKind
 from tui.pictures.axis import ENTERED, Axis, nested, plain
 from tui.pictures.drawing import first_bad, form_on, height_wanted
 from tui.pictures.heights import Want, heights
-from tui.screens.overview.cards import Card, LinePart, Rank, RowKey
+from tui.screens.overview.cards import MOST_CARDS, Card, LinePart, Rank, RowKey
 from tui.screens.overview.cursor import Place, on_row
 from tui.screens.overview.words import limit_of
 
 LOW: Final = 28
 """Lines of the terminal below which everything folds."""
-_MOST_CARDS: Final = 8
 _SMALL: Final = 16
 """Elements of a picture that A beside it does not reduce."""
 _STEPS: Final = tuple(digit * 10**power for power in range(1, 9) for digit in (2, 5, 10))
@@ -170,7 +169,7 @@ def arranged(
     the least important first. More than a few cards are a list, those with NaN or Inf first.
     """
     limits, share = _CardLimits(size, room, wishes, plain_look), widths(size[0])
-    if len(cards) > _MOST_CARDS:
+    if len(cards) > MOST_CARDS:
         run = min(at.run, max(len(cards[at.card].runs) - 1, 0))
         chosen = [_alone(overview, cards[at.card], at.card, run, share, is_low=limits.is_low)]
         limits = limits._replace(room=max(room * 2 // 3, 8))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from stepper.tensors.histories import ValueHistory
     from stepper.tensors.pictures import Form
 
+MOST_CARDS: Final = 8
+"""Loops from which on the others are a list."""
 GROUPS: Final = {
     RowKind.BACK_EDGE: "back edges",
     RowKind.CONCATENATED: "outputs",

@@ -276,9 +276,7 @@ def _series_row(seen: Inspected, width: int, palette: Palette) -> Row:
 
 
 class SummaryLines(FactsPane):
-    """All of that in three lines, where there is no room for more."""
-
-    DEFAULT_CSS = "SummaryLines { height: 3; }"
+    """All of that in two or three lines, where there is no room for more."""
 
     def rows(self, width: int) -> list[Row]:
         """Statistics; the element; the element over iterations."""
@@ -290,12 +288,14 @@ class SummaryLines(FactsPane):
         return [
             [(" looking through the elements ...", "dim")] if found is None else _short_statistics(found, width),
             _short_element(seen, element, width),
-            _series_row(seen, width, self.palette),
+            *([_series_row(seen, width, self.palette)] if self.has_class("with-series") else []),
         ]
 
 
 def _short_statistics(found: Survey, width: int) -> Row:
     numbers = found.statistics
+    if numbers.size == 1 and not numbers.nan and not numbers.infinite:
+        return [(" one element", "dim")]
     row: Row = []
     for word, value in (("min", numbers.min), ("max", numbers.max), ("mean", numbers.mean), ("std", numbers.std)):
         row += [(f" {word} ", "dim"), (f"{number(value)} ", "")]

@@ -17,6 +17,8 @@ from tui.screens.value.selection import Subject, frame_of
 from tui.screens.value.tensor import Companion, TensorPane
 from tui.state import State
 
+_BELOW: Final = 7
+"""Lines for the iterations and the summary below a small value, where there is little room."""
 _COLUMN: Final = 20
 """Lines in which the statistics and the element stand below one another."""
 
@@ -31,6 +33,7 @@ class ValueScreen(DebugScreen):
     ValueScreen #facts { width: 48; }
     ValueScreen #element { margin-top: 1; }
     ValueScreen #summary { border-top: solid $foreground 14%; height: 4; display: none; }
+    ValueScreen.-content #summary { height: 3; }
     ValueScreen.-ascii #parts, ValueScreen.-ascii #summary { border-top: ascii $foreground 14%; }
     ValueScreen.-huge #times { width: 52; }
     ValueScreen.-huge #facts { width: 60; }
@@ -53,6 +56,8 @@ class ValueScreen(DebugScreen):
     ValueScreen.-medium.-few.-column #element { margin-top: 1; }
     ValueScreen.-short #parts, ValueScreen.-tiny #parts { display: none; }
     ValueScreen.-short #summary, ValueScreen.-tiny #summary { display: block; }
+    ValueScreen.-short.-content #parts, ValueScreen.-tiny.-content #parts { display: block; min-height: 0; }
+    ValueScreen.-short #facts, ValueScreen.-tiny #facts { display: none; }
     """
     view_name = "value"
 
@@ -112,10 +117,13 @@ class ValueScreen(DebugScreen):
         is_few = seen.is_few and seen.is_numeric() and seen.shown.iteration is not None
         self.set_class(is_few, "-few")
         wanted, room = self.query_one("#tensor", TensorPane).wanted, self.query_one("#content").size.height
-        is_content = is_few and not seen.is_beside_a and wanted is not None and 2 * wanted <= room
+        is_short = self.has_class("-short") or self.has_class("-tiny")
+        is_roomy = wanted is not None and (wanted + _BELOW <= room if is_short else 2 * wanted <= room)
+        is_content = is_few and not seen.is_beside_a and is_roomy
         self.query_one("#tensor").styles.height = wanted if is_content else None
         self.set_class(is_content, "-content")
         self.set_class(is_content and wanted is not None and room - wanted >= _COLUMN, "-column")
+        self.query_one(SummaryLines).set_class(not is_content, "with-series")
         self.query_one(ElementCard).set_class(self.has_class("-medium") and not is_few, "with-series")
 
     def on_unmount(self) -> None:

@@ -59,7 +59,7 @@ def test_the_row_of_the_cell_stands_beside_or_below(size: tuple[int, int], *, be
         await driven.filled()
         assert (driven.app.screen.has_class("-beside"), driven.app.screen.has_class("-below")) == (beside, below)
         lines = driven.text("history").splitlines()
-        assert "year over iterations" in lines[0] and lines[1].split() == ["iteration", "auto", "change"]
+        assert "year over iterations" in lines[0] and lines[1].split() == ["iteration", "value", "change"]
         shown = [line.strip("▸ ").split() for line in lines[2:12]]
         assert [words[:2] for words in shown] == [[str(k), str(k + 1)] for k in range(10)]
         assert {words[2] for words in shown[1:]} == {"+1"} and len(shown[9][3]) > len(shown[2][3])
