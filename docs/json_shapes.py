@@ -1020,7 +1020,10 @@ class ExplainAnswer(Lines):
 
 
 class ChainPartData(TypedDict):
-    """An element that an element is made of; of a term of a sum `share` is its part of all magnitudes."""
+    """An element that an element is made of; of a term of a sum `share` is its part of all magnitudes.
+
+    Of a factor of a product `share` is its part of all logarithms. `is_shape`: it is an extent, `index` has the axis.
+    """
 
     name: str
     output: int
@@ -1028,19 +1031,23 @@ class ChainPartData(TypedDict):
     value: Scalar | None
     role: PartRole
     share: float | None
+    is_shape: bool
 
 
 class ChainLinkData(TypedDict):
     """A link of the way back: the address of an element, what it is, which operation made it, and of what.
 
     `line` is that of the layer in the file. `parts` are the five largest of the `count` elements that a finite one is
-    made of, `rest` is the share of all others in a sum.
+    made of, `rest` is the share of all others in a sum or product. `is_shape`: the value is an extent. `decides`: it is
+    no part of the link before, but the condition of this If, or what ended this loop.
     """
 
     address: str
     value: Scalar | None
     operation: str
     reason: str
+    is_shape: bool
+    decides: str | None
     line: int
     parts: list[ChainPartData]
     count: int
@@ -1057,6 +1064,16 @@ class SourceData(TypedDict):
     name: str
     index: list[int]
     value: Scalar | None
+    part: Influence
+
+
+class SourceExtentData(TypedDict):
+    """An extent of a tensor that the answer depends on: the `value` of its shape along an `axis`."""
+
+    kind: Literal["input", "constant", "edit", "variable"]
+    name: str
+    axis: int
+    value: int
     part: Influence
 
 
@@ -1107,6 +1124,7 @@ class ProvenanceData(TypedDict):
     value: Scalar | None
     chain: list[ChainLinkData]
     sources: list[SourceData]
+    extents: list[SourceExtentData]
     tensors: list[SourceTensorData]
     iterations: int | None
     ended: EndReason | None

@@ -496,7 +496,7 @@ def _add_why(command: Parser) -> None:
     arguments.add_model(command)
     questions = (
         "an element (`h@7[0,3]`, an output's `NAME[0,3]`), or 'shape of ADDR', 'condition', 'end of LOOP', "
-        "'11 iterations'"
+        "'11 iterations', 'where does x[3] go'"
     )
     command.add_argument("address", metavar="ADDRESS", help=questions)
     arguments.add_inputs(command)

@@ -255,8 +255,11 @@ def _why(session: Session, text: str) -> Answer:
         return _why_ended(session, loop.strip())
     from stepper.debug.causes.why import NoValueYet  # a session begins without any
     from stepper.debug.provenance.data import provenance_data
+    from stepper.debug.provenance.question import forward_address
     from stepper.debug.provenance.texts import why_lines
 
+    if forward_address(text):
+        return _uses_of_element(session, text)
     try:
         found = session.debugger.why(required(text, "a value"))
     except NoValueYet:

@@ -314,7 +314,8 @@ class Debugger:
     def uses(self, address: str | Address) -> Uses:
         """Return where an element goes: operations and iterations that it reaches, outputs of the model, conditions.
 
-        Without an index it is where all elements go. The present stays. A pause ends it early. UsageError.
+        It may be asked as `where does x[3] go`. Without an index it is where all elements go. The present stays. A
+        pause ends it early. UsageError.
         """
         from stepper.debug.provenance.forward import uses
 
@@ -333,7 +334,7 @@ class Debugger:
     ) -> Story:
         """Return why a value is what it is, across iterations, or (`ends`) why the loop of that name ended.
 
-        The address may be any question of `why` but for a shape. Without an index it is the first element that is NaN,
+        The address may be any question of `why`. Without an index it is the first element that is NaN,
         else infinite, else the first; without the name of a loop the one that runs here, else the last that ended.
         `tick` is when the address is meant, by default now. At most so many `links` are looked for; of those with a key
         in `wider` so many operands more than usual are followed.

@@ -12,6 +12,7 @@ from stepper.cli.values import print_json
 from stepper.debug.debugger import Debugger
 from stepper.debug.provenance.data import provenance_data
 from stepper.debug.provenance.forward_texts import uses_data, uses_lines
+from stepper.debug.provenance.question import forward_address
 from stepper.debug.provenance.texts import why_lines
 from stepper.errors import StepperError
 
@@ -24,7 +25,8 @@ def execute(options: argparse.Namespace) -> int:
         with signals.while_busy():
             _run(debugger)
         with signals.while_busy():
-            lines, data = _uses(debugger, options.address) if options.uses else _why(debugger, options.address)
+            is_forward = options.uses or forward_address(options.address)
+            lines, data = (_uses if is_forward else _why)(debugger, options.address)
     if options.json:
         print_json({"model": options.model} | data)
         return 0

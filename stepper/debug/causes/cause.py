@@ -171,7 +171,8 @@ class LinkKind(StrEnum):
 class LinkPart(Struct, frozen=True):
     """An element of an input of an operation that an element of its output is made of: `role` says how.
 
-    Of a term of a sum or product `amount` is the term, `share` its part of all magnitudes together (None: no meaning).
+    Of a term of a sum `amount` is the term, `share` its part of all magnitudes together; of a factor of a product its
+    part of all logarithms (None: no meaning). `is_shape`: it is an extent, and `element` says along which axis.
     """
 
     input: int
@@ -182,6 +183,7 @@ class LinkPart(Struct, frozen=True):
     role: PartRole
     amount: float | None = None
     share: float | None = None
+    is_shape: bool = False
 
 
 class Link(Struct, frozen=True):
@@ -192,7 +194,8 @@ class Link(Struct, frozen=True):
     a NaN or Inf is born in it, and `formula` the same in numbers. `follows` is the operand that the next link is.
     `through`, of a back edge: it came the same way through these iterations (first and last), whose links are left out.
     `parts` are the (at most five) largest of the `count` elements that a finite one is made of, in the `form`;
-    `rest` is the share of all others.
+    `rest` is the share of all others. `is_shape`: the value is an extent, `element` says along which axis. `decides`:
+    it is the condition of this If, or what ended this loop, which gave what the link before is.
     """
 
     location: Location
@@ -211,6 +214,8 @@ class Link(Struct, frozen=True):
     parts: tuple[LinkPart, ...] = ()
     count: int = 0
     rest: float | None = None
+    is_shape: bool = False
+    decides: LayerSite | None = None
 
 
 class Chain(Struct, frozen=True):

@@ -305,7 +305,7 @@ def moment_text(location: Location) -> str:
 def value_text(link: Link) -> str:
     """Return whose output a link is of, and which element."""
     port = "" if link.location.output is None else f":{link.location.output}"
-    return f"{link.location.operation}{port}{element_text(link.element)}"
+    return f"{link.location.operation}{port}{'.shape' if link.is_shape else ''}{element_text(link.element)}"
 
 
 def link_words(link: Link) -> str:

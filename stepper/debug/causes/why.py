@@ -27,11 +27,20 @@ from stepper.debug.causes.cause import (
     Location,
     NonFinite,
 )
-from stepper.debug.causes.crossings import ValueSpot, into_body, operation_of, out_of_body, producer, with_rank_of
+from stepper.debug.causes.crossings import (
+    ValueSpot,
+    condition_of,
+    held,
+    into_body,
+    operation_of,
+    out_of_body,
+    producer,
+    with_rank_of,
+)
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.nan_origins import first_element, is_non_finite, nan_origin, operands_of, scalar_of
-from stepper.debug.story.making import Factor, MadeOf, Making, making
+from stepper.debug.story.making import Factor, MadeOf, Making, making, shape_making
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
@@ -144,6 +153,7 @@ class _BackwardWalk:
         self._differs = differs
         self._finite = False
         self._last: ValueSpot | None = None
+        self._decides: Layer | None = None
 
     def chain(self, spot: ValueSpot, *, is_finite_followed: bool = False) -> Chain:
         """Return all links from a spot to where it begins; what is finite is followed where that is asked for."""
@@ -159,10 +169,14 @@ class _BackwardWalk:
 
     def _walked(self, spot: ValueSpot, laps: _Laps) -> Chain:
         following: ValueSpot | None = spot
+        decides: Layer | None = None
         edges = 0
         while following is not None:
             here = self._last = following
             link, following = self._link(here)
+            if decides is not None:
+                link = replace(link, decides=layer_site(decides, self._file))
+            decides = self._decides
             if not self._goes_on(here):
                 following = None
             edges += link.kind is LinkKind.BACK_EDGE
@@ -215,7 +229,7 @@ class _BackwardWalk:
 
     def _is_bad(self, spot: ValueSpot) -> bool:
         """True if the element is NaN or infinite."""
-        value = np.asarray(self.frames.at(spot.seat)[-1].values[spot.slot])
+        value = held(self.frames.at(spot.seat)[-1], spot)
         return spot.element is not None and value.dtype in FLOATING and not bool(np.isfinite(value[spot.element]))
 
     def _goes_on(self, spot: ValueSpot) -> bool:
@@ -230,14 +244,15 @@ class _BackwardWalk:
         if value is None:
             raise _NotKept
         layer, output = producer(program, spot.slot)
-        array = np.asarray(value)
+        array, self._decides = held(frame, spot), None
         link = Link(
             location=location_of(frames, self._file, layer, output if len(layer.outputs) > 1 else None),
-            type=element_types.name_of(array.dtype),
-            shape=tuple(array.shape),
+            type=element_types.name_of(np.asarray(value).dtype),
+            shape=tuple(np.shape(value)),
             element=spot.element,
             value=None if spot.element is None else scalar_of(array[spot.element]),
             kind=LinkKind.CONSTANT,
+            is_shape=spot.is_shape,
         )
         contents = [edit for edit in self._edits if isinstance(edit, ValueEdit | ConstantEdit)]
         if any(edit.program is program and edit.slot == spot.slot and edit.value is value for edit in contents):
@@ -249,7 +264,15 @@ class _BackwardWalk:
             return self._computed(spot, link, frame, operation)
         if spot.slot in program.parameters:
             return self._into(spot, link, frame)
-        return link, None
+        return link, self._chosen_by(spot)
+
+    def _chosen_by(self, spot: ValueSpot) -> ValueSpot | None:
+        """Return, of a constant in a branch, the condition for which that branch ran; None where it is the same."""
+        found = condition_of(self.frames, spot.seat) if self._finite else None
+        if found is None or (self._differs is not None and not self._is_different(found[0])):
+            return None
+        self._decides = found[1].layer
+        return found[0]
 
     def _computed(
         self, spot: ValueSpot, link: Link, frame: Frame, operation: Operation
@@ -275,7 +298,8 @@ class _BackwardWalk:
         assert spot.element is not None
         values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
         results = [frame.values[slot] for slot in operation.outputs]
-        found = making(operation, values, results, operation.outputs.index(spot.slot), spot.element)
+        makes = shape_making if spot.is_shape else making
+        found = makes(operation, values, results, operation.outputs.index(spot.slot), spot.element)
         chosen = self._chosen(spot, found, frame, operation)
         shares = found.weights
         parts = tuple(
@@ -288,7 +312,7 @@ class _BackwardWalk:
         link = replace(
             link,
             kind=link.kind if link.kind is LinkKind.BORN else LinkKind.STATE if is_state else LinkKind.COMPUTED,
-            operands=link.operands or operands_of(frame, operation, self._file),
+            operands=() if spot.is_shape else link.operands or operands_of(frame, operation, self._file),
             form=found.form,
             parts=parts,
             count=found.total,
@@ -297,7 +321,7 @@ class _BackwardWalk:
         )
         if chosen is None:
             return link, None
-        return link, ValueSpot(spot.seat, operation.inputs[chosen.input], chosen.element)
+        return link, ValueSpot(spot.seat, operation.inputs[chosen.input], chosen.element, chosen.is_shape)
 
     def _chosen(self, spot: ValueSpot, found: Making, frame: Frame, operation: Operation) -> Factor | None:
         """Return what is followed of a finite element: what decides or is largest, constants last, indices after data.
@@ -311,14 +335,18 @@ class _BackwardWalk:
                     continue
                 slot = operation.inputs[factor.input]
                 is_constant = frame.program.template[slot] is not None
-                is_same = self._differs is not None and not self._is_different(spot, slot, factor.element)
+                is_same = self._differs is not None and not self._is_different(
+                    ValueSpot(spot.seat, slot, factor.element, factor.is_shape)
+                )
                 factors.append(((is_same, is_constant, not part.is_value), k, factor))
         return min(factors, key=lambda one: (one[0], one[1]))[2] if factors else None
 
-    def _is_different(self, spot: ValueSpot, slot: int, element: Element) -> bool:
+    def _is_different(self, spot: ValueSpot) -> bool:
         assert self._differs is not None
-        found = self._differs(spot.seat, slot, np.asarray(self.frames.at(spot.seat)[-1].values[slot]))
-        return found is not None and bool(found[element])
+        found = self._differs(spot.seat, spot.slot, np.asarray(self.frames.at(spot.seat)[-1].values[spot.slot]))
+        if found is None:
+            return False
+        return bool(found.all()) if spot.is_shape else bool(found[spot.element])
 
     @staticmethod
     def _named(frame: Frame, operation: Operation, index: int) -> tuple[Layer, int]:
@@ -330,7 +358,17 @@ class _BackwardWalk:
         layer, output = self._named(frame, operation, part.factor.input)
         value = None if part.factor.element is None else scalar_of(part.factor.value)
         site = layer_site(layer, self._file)
-        return LinkPart(part.factor.input, site, output, part.factor.element, value, part.role, part.amount, share)
+        return LinkPart(
+            part.factor.input,
+            site,
+            output,
+            part.factor.element,
+            value,
+            part.role,
+            part.amount,
+            share,
+            part.factor.is_shape,
+        )
 
     # --- into and out of a body ----------------------------------------------------------------------------------
 
@@ -347,7 +385,7 @@ class _BackwardWalk:
         frame = self.frames.at(following.seat)[-1]
         if frame.values[following.slot] is None:
             raise _NotKept
-        source = np.asarray(frame.values[following.slot])
+        source = held(frame, following)
         following = with_rank_of(source, following)
         element = following.element
         if spot.element is None or not self._goes_on(spot):
@@ -360,6 +398,8 @@ class _BackwardWalk:
     def _out_of(self, spot: ValueSpot, link: Link, operation: Operation) -> tuple[Link, ValueSpot | None]:
         """Of an output of a loop or If: the Result of the iteration, or of the branch, that gave it."""
         way = out_of_body(self.frames, spot, operation)
+        if way.decides:
+            self._decides = operation.layer
         return replace(link, kind=way.kind, line=way.line), way.following
 
 

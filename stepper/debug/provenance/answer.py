@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Chain, LinkKind
-from stepper.debug.causes.crossings import ValueSpot
-from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
+from stepper.debug.causes.crossings import ValueSpot, end_of_loop, held
+from stepper.debug.causes.earlier_frames import EarlierFrames
 from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.causes.why import FARTHEST, chain_behind, chain_of
@@ -29,7 +29,7 @@ from stepper.debug.provenance.question import WhyQuestion, question_of
 from stepper.debug.provenance.references import differs_from
 from stepper.debug.provenance.trials import Tester, TrialMoment
 from stepper.debug.provenance.walk import BackwardSlicer, ReachedTensor, SourceKind, Strength, Trail
-from stepper.debug.story.places import EndedLoop, decided_by, ended_loop, spot_of
+from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
@@ -89,28 +89,24 @@ class _Answering:
             return self._of_end(ended_loop(self._frames, self._compiled, question.loop, question.iterations))
         assert question.address is not None
         is_shape = question.kind is QuestionKind.SHAPE
-        spot, _ = spot_of(self._frames, self._compiled, question.address, self._differs, is_whole=is_shape)
-        value = np.asarray(self._value(spot.seat, spot.slot))
+        spot, _ = spot_of(self._frames, self._compiled, question.address, self._differs, of_shape=is_shape)
+        value = np.asarray(self._frames.at(spot.seat)[-1].values[spot.slot])
         other = None if self._differs is None or is_shape else self._differs(spot.seat, spot.slot, value)
         if other is not None and not other[spot.element]:
             raise UsageError(f"'{self._address(question.address, spot)}' does not differ from the reference")
-        chain, behind = (Chain(()), Chain(())) if is_shape else self._chains(spot)
-        levels = np.zeros(value.shape, np.uint8)
-        if spot.element is not None:
-            levels[spot.element] = Strength.DATA
-        trail = self._trail(spot.seat, spot.slot, levels, is_shape=is_shape)
+        chain, behind = self._chains(spot) if spot.element is not None else (Chain(()), Chain(()))
+        trail = self._trail(spot, value, is_whole=not question.address.index)
         element = None if is_shape else spot.element
         is_bad = not is_shape and value.dtype in FLOATING and not np.isfinite(value[spot.element])
         if is_bad:
             _keep_data(trail)
 
         def read(frame: Frame) -> Array | None:
-            found = frame.values[spot.slot]
-            if found is None:
+            if frame.values[spot.slot] is None:
                 return None
-            array = np.asarray(found)
-            if is_shape:
-                return np.array(array.shape, np.int64)
+            array = held(frame, spot)
+            if is_shape and not (question.address is not None and question.address.index):
+                return array
             assert spot.element is not None
             is_inside = len(spot.element) == array.ndim and all(map(int.__lt__, spot.element, array.shape))
             return np.asarray(array[spot.element]) if is_inside else None
@@ -135,7 +131,8 @@ class _Answering:
     def _address(self, asked: Address, spot: ValueSpot) -> Address:
         iterations = next((number for _, number in reversed(spot.seat) if number is not None), None)
         named = asked.iterations if isinstance(asked.iterations, int) and asked.iterations >= 0 else iterations
-        index = () if self._question.kind is QuestionKind.SHAPE else spot.element or ()
+        is_whole_shape = self._question.kind is QuestionKind.SHAPE and not asked.index
+        index = () if is_whole_shape else spot.element or ()
         if self._question.output:
             asked = replace(asked, levels=(), operation=exact_name(self._question.output))
         return replace(asked, iterations=named, index=index)
@@ -144,19 +141,17 @@ class _Answering:
         activation = ended.activation
         assert activation.ended is not None, "it has ended"
         count = activation.iteration + 1
-        decided = decided_by(ended)
+        spot = end_of_loop(self._frames, ended.outer, ended.seat, activation)
         chain = behind = Chain(())
         value: Any = None
-        if decided is not None:
-            held = self._value(*decided)
-            if held is not None and np.size(held):
-                spot = ValueSpot(*decided, (0,) * np.ndim(held))
-                chain, behind = self._chains(spot)
-                value = scalar_of(np.asarray(held)[spot.element])
+        if spot is not None:
+            chain, behind = self._chains(spot)
+            value = scalar_of(held(self._frames.at(spot.seat)[-1], spot)[spot.element])
         trail = BackwardSlicer(self._timeline, self._frames, self._differs).end_of(ended.outer, ended.seat, activation)
         index = self._frames.at(ended.outer)[-1].program.operations.index(activation.operation)
         for one in trail.reached.values():  # all that matters does so for whether an iteration ran
             one.levels = np.where(one.levels > 0, np.uint8(Strength.DATA), np.uint8(0))
+            one.axes = np.where(one.axes > 0, np.uint8(Strength.DATA), np.uint8(0))
 
         def read(frame: Frame) -> Array | None:
             return None if frame.activation is None else np.array(frame.activation.iteration)
@@ -181,9 +176,6 @@ class _Answering:
 
     # --- the way back ---------------------------------------------------------------------------------------------
 
-    def _value(self, seat: Seat, slot: int) -> Any:
-        return self._frames.at(seat)[-1].values[slot]
-
     def _chains(self, spot: ValueSpot) -> tuple[Chain, Chain]:
         chain = chain_of(self._frames, self._timeline, spot, self._differs)
         behind = Chain(())
@@ -197,12 +189,20 @@ class _Answering:
             for link in chain.links:
                 address = address_at(link.location, self._compiled, atlas)
                 index = f"[{','.join(map(str, link.element))}]" if link.element else ""
-                found.append(f"{'' if address is None else address}{index}")
+                of_shape = "shape of " if link.is_shape else ""
+                found.append(f"{of_shape}{'' if address is None else address}{index}")
         return tuple(found)
 
-    def _trail(self, seat: Seat, slot: int, levels: Array, *, is_shape: bool) -> Trail:
+    def _trail(self, spot: ValueSpot, value: Array, *, is_whole: bool) -> Trail:
         slicer = BackwardSlicer(self._timeline, self._frames, self._differs)
-        return slicer.trail(seat, slot, None if is_shape else levels, shape=is_shape)
+        levels = np.zeros(value.ndim if spot.is_shape else value.shape, np.uint8)
+        if spot.is_shape and is_whole:
+            levels[...] = Strength.DATA
+        elif spot.element is not None:
+            levels[spot.element] = Strength.DATA
+        if spot.is_shape:
+            return slicer.trail(spot.seat, spot.slot, None, levels)
+        return slicer.trail(spot.seat, spot.slot, levels)
 
     def _try(self, trail: Trail, moment: TrialMoment, expected: Array | None, *, is_fault: bool) -> TrialCounts:
         """Try the elements of inputs that the rules left, and drop from the trail what does not matter."""
@@ -248,7 +248,9 @@ class _Answering:
         }
 
     def _sources(self, trail: Trail) -> tuple[SourceTensor, ...]:
-        found = [self._source(reached) for reached in trail.reached.values() if reached.levels.any()]
+        found = [
+            self._source(reached) for reached in trail.reached.values() if reached.levels.any() or reached.axes.any()
+        ]
         order = list(_KINDS.values())
         return tuple(
             sorted(found, key=lambda one: (order.index(one.kind), -_rank(one), one.layer.line, one.name, one.output))
@@ -274,15 +276,21 @@ class _Answering:
             shape=tuple(value.shape),
             counts=counts,
             elements=elements,
+            axes=tuple(
+                SourceElement((axis,), value.shape[axis], _PARTS[Strength(int(reached.axes[axis]))])
+                for axis in np.flatnonzero(reached.axes).tolist()
+            ),
         )
 
 
 def _rank(source: SourceTensor) -> int:
     order = list(_PARTS.values())
-    return len(order) - min(order.index(part) for part, _ in source.counts)
+    parts = [*(part for part, _ in source.counts), *(one.part for one in source.axes)]
+    return len(order) - min(map(order.index, parts))
 
 
 def _keep_data(trail: Trail) -> None:
     """Leave of what was reached what a NaN or Inf is made of: not what says where from, or whether something ran."""
     for one in trail.reached.values():
         one.levels = np.where(one.levels == Strength.DATA, one.levels, np.uint8(0))
+        one.axes = np.zeros_like(one.axes)

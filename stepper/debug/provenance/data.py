@@ -16,10 +16,13 @@ def provenance_data(found: Provenance) -> dict[str, Any]:
             "value": link.value,
             "operation": operation_text(link),
             "reason": link_reason(link),
+            "is_shape": link.is_shape,
+            "decides": None if link.decides is None else str(link.decides),
             "line": link.location.operation.line if link.location.operation is not None else 0,
             "parts": [
                 {"name": part.layer.name, "output": part.output, "value": part.value, "role": part.role}
                 | {"index": None if part.element is None else list(part.element), "share": part.share}
+                | {"is_shape": part.is_shape}
                 for part in link.parts
             ],
             "count": link.count,
@@ -40,6 +43,11 @@ def provenance_data(found: Provenance) -> dict[str, Any]:
             | {"part": element.part}
             for one in found.sources
             for element in one.elements
+        ],
+        "extents": [
+            {"kind": one.kind, "name": one.name, "axis": axis.index[0], "value": axis.value, "part": axis.part}
+            for one in found.sources
+            for axis in one.axes
         ],
         "tensors": [
             {"kind": one.kind, "name": one.name, "type": one.type, "shape": list(one.shape)}

@@ -39,7 +39,7 @@ class SourceTensor(Struct, frozen=True):
     """A tensor at which the way back ends: an input, a constant, a value that was edited, or a variable.
 
     `counts` says how many of its elements matter, by how they do; `elements` are these, all of them unless that are
-    too many. `shape_matters`: its shape does.
+    too many. `axes` are the extents of its shape that matter: the index of each is the axis.
     """
 
     kind: str
@@ -50,6 +50,7 @@ class SourceTensor(Struct, frozen=True):
     shape: tuple[int, ...]
     counts: tuple[tuple[Influence, int], ...]
     elements: tuple[SourceElement, ...]
+    axes: tuple[SourceElement, ...] = ()
 
     @property
     def count(self) -> int:

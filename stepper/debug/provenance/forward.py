@@ -14,6 +14,7 @@ import numpy as np
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.provenance.facts import Decision, ElementUse, OutputUse, Uses
+from stepper.debug.provenance.question import forward_address
 from stepper.debug.provenance.rules import changes_of, same_values
 from stepper.debug.story.places import spot_of
 from stepper.debug.timeline import Timeline
@@ -38,9 +39,11 @@ _Masks = dict[int, Array]
 def uses(timeline: Timeline, address: str | Address) -> Uses:
     """Return where the element at an address goes; without an index where all elements go. The present stays.
 
+    The address may be said as the question `where does x[3] go`.
+
     Raise UsageError for what has no value.
     """
-    asked = address_given(address)
+    asked = address_given((forward_address(address) or address) if isinstance(address, str) else address)
     with closing(EarlierFrames(timeline, wants_all=True)) as frames:
         spot, _ = spot_of(frames, timeline.machine.compiled, asked)
         value = np.asarray(frames.at(spot.seat)[-1].values[spot.slot])

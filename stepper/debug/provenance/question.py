@@ -5,6 +5,9 @@ shape of h@7                    why it has this shape
 condition   condition of LOOP@3 why the condition of a loop is what it is
 end   end of LOOP               why a loop ended
 11 iterations   11 iterations of LOOP   why it ran so often
+where does x[3] go              the other way round: what an element reaches
+
+Each may begin with `why`.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from stepper.query.address_resolution import MAIN, layer_address, resolve
 from stepper.query.address_syntax import Address, Level, Name, NameKind, parse_address
 
 _SHAPE: Final = re.compile(r"(?:the |this )?shape of (?P<of>.+)|shape\((?P<called>.+)\)")
+_BARE_SHAPE: Final = re.compile(r"(?:the |this )?shape\??")
+_FORWARD: Final = re.compile(r"where (?:does|do) (?P<of>.+) go\??")
 _CONDITION: Final = re.compile(r"(?:the )?condition(?: of (?P<loop>[^@]+))?(?:@(?P<at>-?\d{1,18}))?")
 _END: Final = re.compile(r"(?:the )?end(?:(?: of)? (?P<loop>.+))?")
 _ITERATIONS: Final = re.compile(r"(?P<count>\d{1,18}) iterations?(?: of (?P<loop>.+))?")
@@ -65,7 +70,9 @@ def question_of(text: str | Address, compiled: CompiledModel, *, in_main: bool =
 def _question(text: str | Address, compiled: CompiledModel) -> WhyQuestion:
     if isinstance(text, Address):
         return WhyQuestion(QuestionKind.VALUE, text)
-    said = " ".join(text_of("address", text, "a str or an Address").split())
+    said = _said(text_of("address", text, "a str or an Address"))
+    if _BARE_SHAPE.fullmatch(said) and said not in _names(compiled):
+        raise UsageError("say of which value: 'shape of NAME', 'shape of NAME@7'")
     if found := _SHAPE.fullmatch(said):
         return WhyQuestion(QuestionKind.SHAPE, parse_address(found["of"] or found["called"]))
     if found := _ITERATIONS.fullmatch(said):
@@ -76,6 +83,16 @@ def _question(text: str | Address, compiled: CompiledModel) -> WhyQuestion:
         if found := _CONDITION.fullmatch(said):
             return WhyQuestion(QuestionKind.VALUE, _condition(compiled, found["loop"] or "", found["at"]))
     return WhyQuestion(QuestionKind.VALUE, parse_address(said))
+
+
+def forward_address(text: str) -> str:
+    """Return the address of what is asked about by `where does ADDR go`; empty for any other text."""
+    found = _FORWARD.fullmatch(_said(text))
+    return "" if found is None else found["of"]
+
+
+def _said(text: str) -> str:
+    return " ".join(text.split()).removeprefix("why ")
 
 
 def _names(compiled: CompiledModel) -> set[str]:

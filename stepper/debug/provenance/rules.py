@@ -609,24 +609,6 @@ def same_values(a: Array, b: Array) -> bool:
     return bool(equal.all()) or (a.dtype in FLOATING and bool((equal | ((a != a) & (b != b))).all()))
 
 
-# --- shapes ---------------------------------------------------------------------------------------------------------
-
-_OF_VALUES: Final = {
-    **dict.fromkeys(("NonZero", "Unique", "NonMaxSuppression", "MulticlassNms", "MatrixNms", "NMSRotated"), None),
-    "Range": None,
-    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Broadcast", "Tile", "Transpose", "TopK", "OneHot"), (1,)),
-    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2"), (1,)),
-    **dict.fromkeys(("VariadicSplit", "Interpolate", "Pad", "Slice", "StridedSlice"), (1, 2, 3, 4)),
-}
-"""Inputs whose values settle the shape of an output (None: all)."""
-
-
-def shape_inputs(operation: Operation, values: Sequence[Value | None]) -> tuple[int, ...]:
-    """Return the inputs whose elements settle the shape of the outputs, beside the shapes of all inputs."""
-    wanted = _OF_VALUES.get(operation.layer.type, ()) if operation.kind is OpKind.KERNEL else None
-    return tuple(k for k, value in enumerate(values) if value is not None and (wanted is None or k in wanted))
-
-
 # --- the rules ------------------------------------------------------------------------------------------------------
 
 Rule = Callable[[_OperationRun], list[Dependence] | None]

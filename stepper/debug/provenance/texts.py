@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from stepper.debug.causes.cause import Link, LinkKind, LinkPart
@@ -11,6 +12,8 @@ from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.ops.operands import shape_text
 
 _MOST_ELEMENTS: Final = 8
+_MOST_LINKS: Final = 80
+_LAST_LINKS: Final = 20
 _MOST_CONSTANTS: Final = 6
 _MOST_SOURCES: Final = 24
 _FORMS: Final = {
@@ -28,11 +31,12 @@ _FORMS: Final = {
 def why_lines(found: Provenance) -> list[str]:
     """Return the answer in lines: the way back, then all that it depends on, then how that was found."""
     lines = [_title(found)]
-    lines += [f" {link_line(link)}" for link in found.chain.links]
+    lines += _which_axis(found)
+    lines += _link_lines(found.chain.links, " ")
     lines += [f" {found.chain.stopped}"] if found.chain.stopped else []
     if found.behind.links:
         lines.append(" made of")
-        lines += [f"  {link_line(link)}" for link in found.behind.links]
+        lines += _link_lines(found.behind.links, "  ")
     return [*lines, *source_lines(found), *_how(found)]
 
 
@@ -44,6 +48,25 @@ def _title(found: Provenance) -> str:
         return f"why the shape {shape_text(found.shape)} of {found.address}"
     value = "" if found.value is None else f" = {scalar_text(found.value)}"
     return f"why {found.address}{value}"
+
+
+def _which_axis(found: Provenance) -> list[str]:
+    """Return the axis that is followed of a shape that has several."""
+    links = found.chain.links
+    if found.asked is not QuestionKind.SHAPE or len(found.shape) < 2 or not links or not links[0].element:
+        return []
+    return [f" axis {links[0].element[0]}; 'shape of ADDR[AXIS]' follows another"]
+
+
+def _link_lines(links: Sequence[Link], indent: str) -> list[str]:
+    """Return the links of a chain; of many the first and the last."""
+    lines = [f"{indent}{link_line(link)}" for link in links[:_MOST_LINKS]]
+    if len(links) > _MOST_LINKS:
+        last = [f"{indent}{link_line(link)}" for link in links[-_LAST_LINKS:]]
+        between = len(links) - _MOST_LINKS
+        gap = f"{indent}... {between} links between; JSON has all"
+        return [*lines[:-_LAST_LINKS], gap, *last]
+    return lines
 
 
 def link_line(link: Link) -> str:
@@ -60,6 +83,9 @@ def operation_text(link: Link) -> str:
 
 def link_reason(link: Link) -> str:
     """Return why a link is what it is: how it was born, what it is made of, or how it came in."""
+    if link.decides is not None:
+        made = _made(link) or link_words(link)
+        return f"control: decides {link.decides}{f'; {made}' if made else ''}"
     said = link_words(link)
     made = _made(link) if link.kind in (LinkKind.COMPUTED, LinkKind.STATE) and not said else ""
     return said or made or _followed(link)
@@ -82,14 +108,16 @@ def _made(link: Link) -> str:
     rest = "" if link.rest is None else f", the other {others:,} {_percent(link.rest)}"
     if link.rest is None and others > 0:
         rest = f", and {others:,} more"
-    return f"{_FORMS[link.form]} {parts}{rest}" if parts else ""
+    word = "of" if link.is_shape and link.form is LinkForm.MOVE else _FORMS[link.form]
+    return f"{word} {parts}{rest}" if parts else ""
 
 
 def _part(part: LinkPart) -> str:
     port = f":{part.output}" if part.output else ""
     value = "" if part.value is None else f" = {scalar_text(part.value)}"
     share = "" if part.share is None else f" ({_percent(part.share)})"
-    return f"{part.layer.name}{port}{element_text(part.element)}{value}{share}"
+    shape = ".shape" if part.is_shape else ""
+    return f"{part.layer.name}{port}{shape}{element_text(part.element)}{value}{share}"
 
 
 def _percent(share: float) -> str:
@@ -107,7 +135,7 @@ def source_lines(found: Provenance) -> list[str]:
         (Influence.INDEX, "by index"),
         (Influence.CONTROL, "by whether and how often something runs"),
     ):
-        sources = [one for one in found.sources if one.counts and one.counts[0][0] is part]
+        sources = [one for one in found.sources if _first_part(one) is part]
         others = [one for one in sources if one.kind != "constant"]
         constants = [one for one in sources if one.kind == "constant"]
         if not sources:
@@ -124,6 +152,16 @@ def source_lines(found: Provenance) -> list[str]:
     return lines or ["depends on no element of an input, constant or edit"]
 
 
+def _first_part(source: SourceTensor) -> Influence:
+    """Return the strongest way in which a source matters, by an element or an extent."""
+    parts = [*(part for part, _ in source.counts), *(one.part for one in source.axes)]
+    return min(parts, key=list(Influence).index)
+
+
+def _extents(source: SourceTensor) -> str:
+    return ", ".join(f"shape{element_text(one.index)} = {one.value}" for one in source.axes)
+
+
 def _source(source: SourceTensor) -> str:
     size = 1
     for extent in source.shape:
@@ -138,10 +176,13 @@ def _source(source: SourceTensor) -> str:
     others = [f"{count} by {part}" for part, count in source.counts[1:]]
     beside = f" ({', '.join(others)})" if others else ""
     tensor = f"{source.kind} {source.name} {source.type}{shape_text(source.shape)}"
-    return f"{tensor}: {whole or f'{count}{shown}{more}'}{beside}"
+    elements = f"{whole or f'{count}{shown}{more}'}{beside}" if source.elements else ""
+    return f"{tensor}: {', '.join(filter(None, [_extents(source), elements]))}"
 
 
 def _constant(source: SourceTensor) -> str:
+    if not source.elements:
+        return f"{source.name}.{_extents(source)}"
     if source.shape == () and source.elements and source.elements[0].value is not None:
         return f"{source.name} = {scalar_text(source.elements[0].value)}"
     if source.count == 1 and source.elements:

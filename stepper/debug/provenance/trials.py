@@ -24,6 +24,7 @@ from stepper.errors import Paused, StepperError
 MOST_COST: Final = 1_500_000
 """Moves of the machine, in all trials together, one with large tensors counting for several."""
 _BYTES_OF_A_MOVE: Final = 20_000
+_MOST_COMPARED: Final = 4
 
 _ALONE: Final = 0.75
 """Part of all moves for which elements are tried one by one."""
@@ -55,6 +56,7 @@ class Tester:
         self._spent = 0
         self._each = size // _BYTES_OF_A_MOVE
         self._base: Array | None = None
+        self._compared = _compared_with(compiled)
 
     def begin(self, expected: Array | None) -> str:
         """Run once as it was. Return why elements cannot be tried; empty where they can."""
@@ -99,7 +101,7 @@ class Tester:
 
     def _matters(self, index: int, group: Array) -> bool:
         value = np.asarray(self._inputs[index])
-        return any(self._differs(index, one.reshape(value.shape)) for one in trial_values(value, group))
+        return any(self._differs(index, one.reshape(value.shape)) for one in trial_values(value, group, self._compared))
 
     def _differs(self, index: int, changed: Array) -> bool:
         try:
@@ -149,8 +151,29 @@ class Tester:
         return False
 
 
-def trial_values(value: Array, places: Array) -> list[Array]:
-    """Return a tensor with the elements at these (flat) places changed in several ways, unevenly among them."""
+def _fits(number: int, dtype: np.dtype[Any]) -> bool:
+    limits = np.iinfo(dtype)
+    return int(limits.min) <= number <= int(limits.max)
+
+
+def _compared_with(compiled: CompiledModel) -> tuple[int, ...]:
+    """Return the whole numbers of which the model asks whether something is one: the ends of sequences, say."""
+    found: dict[int, None] = {}
+    for program in compiled.programs:
+        for operation in program.operations:
+            if operation.layer.type in ("Equal", "NotEqual"):
+                values = (program.template[slot] for slot in operation.inputs)
+                for value in map(np.asarray, (one for one in values if one is not None)):
+                    if value.size == 1 and value.dtype.kind in "iu":
+                        found[int(value.reshape(()))] = None
+    return tuple(found)[:_MOST_COMPARED]
+
+
+def trial_values(value: Array, places: Array, compared: Sequence[int] = ()) -> list[Array]:
+    """Return a tensor with the elements at these (flat) places changed in several ways, unevenly among them.
+
+    `compared` are numbers that a whole number is tried as, too.
+    """
     flat = np.array(value).reshape(-1)
     old: Any = flat[places]
     if flat.dtype == bool:
@@ -174,6 +197,7 @@ def trial_values(value: Array, places: Array) -> list[Array]:
     elif flat.dtype.kind in "iu":
         with np.errstate(all="ignore"):
             changed = [(old + 1).astype(flat.dtype), (old - 1).astype(flat.dtype)]
+            changed += [np.full_like(old, one) for one in compared if _fits(one, flat.dtype)]
     else:
         return [flat]
     results = []

@@ -18,12 +18,14 @@ from stepper.debug.branches.edits import ConditionEdit, ConstantEdit, TripCountE
 from stepper.debug.causes.crossings import producer
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.why import Differs
-from stepper.debug.provenance.rules import Dependence, Method, dependences, shape_inputs
+from stepper.debug.provenance.rules import Dependence, Method, dependences
+from stepper.debug.provenance.shapes import shape_parts
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import in_axis_order
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program
+from stepper.engine.scans import Scan
 from stepper.errors import Paused
 from stepper.ir.model import Layer
 from stepper.ops.operands import normalize_axis
@@ -56,7 +58,7 @@ class SourceKind(IntEnum):
 
 
 class ReachedTensor(Struct, eq=False):
-    """A tensor at which the way back ends; `levels` says which of its elements matter, and how."""
+    """A tensor at which the way back ends; `levels` says how which of its elements matter, `axes` which extents."""
 
     kind: SourceKind
     program: Program
@@ -64,6 +66,7 @@ class ReachedTensor(Struct, eq=False):
     output: int
     value: Array
     levels: Levels
+    axes: Levels
     slot: int = -1
 
 
@@ -88,35 +91,43 @@ class Trail(Struct, eq=False):
     stopped: str = ""
 
 
+_Found = tuple[Levels | None, Levels | None]
+"""What is wanted of a slot: of its elements, and of its extents."""
+
+
 class _Wants:
-    """Levels of what is wanted of the slots of a frame; and of which the shape matters."""
+    """Levels of what is wanted of the slots of a frame, by element; and of their extents, by axis."""
 
     def __init__(self) -> None:
         self.levels: dict[int, Levels] = {}
-        self.shapes: dict[int, Strength] = {}
+        self.shapes: dict[int, Levels] = {}
 
     def add(self, slot: int, levels: Levels) -> None:
         known = self.levels.get(slot)
         self.levels[slot] = levels if known is None else np.maximum(known, levels)
 
-    def add_shape(self, slot: int, level: Strength) -> None:
-        self.shapes[slot] = max(level, self.shapes.get(slot, Strength.NONE))
+    def add_shape(self, slot: int, axes: Levels) -> None:
+        known = self.shapes.get(slot)
+        if axes.any():
+            self.shapes[slot] = axes if known is None else np.maximum(known, axes)
 
     def slots(self) -> set[int]:
         return set(self.levels) | set(self.shapes)
 
-    def pop(self, slot: int) -> tuple[Levels | None, Strength]:
-        return self.levels.pop(slot, None), self.shapes.pop(slot, Strength.NONE)
+    def pop(self, slot: int) -> _Found:
+        return self.levels.pop(slot, None), self.shapes.pop(slot, None)
 
-    def give(self, slot: int, found: tuple[Levels | None, Strength], shape: tuple[int, ...]) -> None:
+    def give(self, slot: int, found: _Found, shape: tuple[int, ...]) -> None:
         """Want of a slot, which holds a tensor of this shape, what was wanted of one of as many elements."""
         levels, of_shape = found
         if levels is not None and levels.size == int(np.prod(shape)):
             self.add(slot, levels.reshape(shape))
         elif levels is not None:
             self.add(slot, np.full(shape, levels.max(initial=0), np.uint8))
-        if of_shape:
+        if of_shape is not None and of_shape.size == len(shape):
             self.add_shape(slot, of_shape)
+        elif of_shape is not None:
+            self.add_shape(slot, np.full(len(shape), of_shape.max(initial=0), np.uint8))
 
     def __bool__(self) -> bool:
         return bool(self.levels or self.shapes)
@@ -133,13 +144,13 @@ class BackwardSlicer:
         self._trail = Trail()
         self._spent = 0
 
-    def trail(self, seat: Seat, slot: int, levels: Levels | None, *, shape: bool = False) -> Trail:
-        """Return what the wanted elements of a value depend on; `shape`: what its shape depends on."""
+    def trail(self, seat: Seat, slot: int, levels: Levels | None, axes: Levels | None = None) -> Trail:
+        """Return what the wanted elements of a value depend on, and its extents along the wanted axes."""
         wants = _Wants()
         if levels is not None:
             wants.add(slot, levels)
-        if shape:
-            wants.add_shape(slot, Strength.DATA)
+        if axes is not None:
+            wants.add_shape(slot, axes)
         try:
             self._back(seat, wants)
         except Paused:
@@ -197,7 +208,7 @@ class BackwardSlicer:
             indices.discard(index)
             operation = program.operations[index]
             found = [(slot, *wants.pop(slot)) for slot in operation.outputs]
-            if index >= upto or not any(levels is not None or shape for _, levels, shape in found):
+            if index >= upto or not any(levels is not None or axes is not None for _, levels, axes in found):
                 continue
             before = wants.slots()
             if operation.plans:
@@ -215,32 +226,34 @@ class BackwardSlicer:
     def _end_at_edits(self, frame: Frame, wants: _Wants) -> None:
         for edit in self._edits:
             if edit.program is frame.program and frame.values[edit.slot] is edit.value and edit.slot in wants.slots():
-                self._reach(SourceKind.EDIT, frame, edit.slot, wants.pop(edit.slot)[0])
+                self._reach(SourceKind.EDIT, frame, edit.slot, wants.pop(edit.slot))
 
     def _ends(self, seat: Seat, wants: _Wants) -> None:
         """Note the inputs of the model that were reached."""
         frame = self._frames.at(seat)[-1]
         self._constants(frame, wants)
-        for slot in sorted(wants.levels):
-            self._reach(SourceKind.INPUT, frame, slot, wants.levels[slot])
+        for slot in sorted(wants.slots()):
+            self._reach(SourceKind.INPUT, frame, slot, wants.pop(slot))
 
     def _constants(self, frame: Frame, wants: _Wants) -> None:
         """Note the constants that were reached, and want no more of them."""
         template = frame.program.template
         for slot in [slot for slot in wants.slots() if template[slot] is not None]:
-            self._reach(SourceKind.CONSTANT, frame, slot, wants.pop(slot)[0])
+            self._reach(SourceKind.CONSTANT, frame, slot, wants.pop(slot))
 
-    def _reach(self, kind: SourceKind, frame: Frame, slot: int, levels: Levels | None) -> None:
-        if levels is None or not levels.any():
+    def _reach(self, kind: SourceKind, frame: Frame, slot: int, found: _Found) -> None:
+        value = np.asarray(frame.values[slot])
+        levels = np.zeros(value.shape, np.uint8) if found[0] is None else found[0]
+        axes = np.zeros(value.ndim, np.uint8) if found[1] is None else found[1]
+        if not levels.any() and not axes.any():
             return
         key = (kind, id(frame.program), slot)
         known = self._trail.reached.get(key)
         if known is not None:
-            known.levels = np.maximum(known.levels, levels)
+            known.levels, known.axes = np.maximum(known.levels, levels), np.maximum(known.axes, axes)
             return
         layer, output = producer(frame.program, slot)
-        value = np.asarray(frame.values[slot])
-        self._trail.reached[key] = ReachedTensor(kind, frame.program, layer, output, value, levels, slot)
+        self._trail.reached[key] = ReachedTensor(kind, frame.program, layer, output, value, levels, axes, slot)
 
     # --- an operation ---------------------------------------------------------------------------------------------
 
@@ -249,7 +262,7 @@ class BackwardSlicer:
         seat: Seat,
         frame: Frame,
         operation: Operation,
-        found: Iterable[tuple[int, Levels | None, Strength]],
+        found: Iterable[tuple[int, Levels | None, Levels | None]],
         wants: _Wants,
     ) -> None:
         self._trail.steps += 1
@@ -258,10 +271,12 @@ class BackwardSlicer:
             self._trail.stopped = "what it was computed of was not kept by the run"
             return
         for slot, levels, of_shape in found:
-            if of_shape:
-                self._shape(frame, operation, of_shape, wants)
+            if of_shape is not None:
+                self._shape(frame, operation, slot, of_shape, wants)
             if levels is None or not levels.any():
                 continue
+            if operation.layer.type == "ShapeOf" and self._differs is None:
+                wants.add_shape(operation.inputs[0], levels)
             for level in (Strength.DATA, Strength.INDEX, Strength.CONTROL):
                 mask = levels == level
                 if mask.any():
@@ -269,7 +284,7 @@ class BackwardSlicer:
         if operation.kind is OpKind.STATEFUL and operation.state_key:
             results = [(slot, levels) for slot, levels, _ in found if levels is not None]
             for slot, levels in results:
-                self._reach(SourceKind.VARIABLE, frame, slot, levels)
+                self._reach(SourceKind.VARIABLE, frame, slot, (levels, None))
 
     def _elements(
         self, seat: Seat, frame: Frame, operation: Operation, slot: int, mask: Array, level: Strength, wants: _Wants
@@ -316,8 +331,6 @@ class BackwardSlicer:
         for part in parts:
             own = min(level, Strength.INDEX) if part.is_index else level
             wants.add(operation.inputs[part.input], part.mask.astype(np.uint8) * np.uint8(own))
-        if operation.layer.type == "ShapeOf":
-            wants.add_shape(operation.inputs[0], level)
 
     def _differing(self, seat: Seat, frame: Frame, operation: Operation, parts: list[Dependence]) -> list[Dependence]:
         """Return the parts that differ from the reference; all where none does: the difference is born here."""
@@ -335,14 +348,22 @@ class BackwardSlicer:
                 found.append(part._replace(mask=both))
         return found if found or not is_known else parts
 
-    def _shape(self, frame: Frame, operation: Operation, level: Strength, wants: _Wants) -> None:
-        values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
-        for index in shape_inputs(operation, values):
-            shape = np.asarray(values[index]).shape
-            wants.add(operation.inputs[index], np.full(shape, level, np.uint8))
-        for slot in operation.inputs:
-            if slot >= 0:
-                wants.add_shape(slot, level)
+    def _shape(self, frame: Frame, operation: Operation, slot: int, axes: Levels, wants: _Wants) -> None:
+        """Follow extents of an output to those of the inputs, and to elements that say them."""
+        values = [frame.values[one] if one >= 0 else None for one in operation.inputs]
+        output, shape = operation.outputs.index(slot), np.shape(frame.values[slot])
+        for axis in np.flatnonzero(axes).tolist():
+            level = Strength(int(axes[axis]))
+            found = shape_parts(operation, values, output, shape, axis)
+            for part in found.parts:
+                own = min(level, Strength.INDEX) if part.is_index else level
+                value = np.asarray(values[part.input])
+                levels = np.zeros(value.ndim if part.is_shape else value.shape, np.uint8)
+                levels[part.element] = own
+                add = wants.add_shape if part.is_shape else wants.add
+                add(operation.inputs[part.input], levels)
+            use = RuleUse(operation.layer.type, Method.RULE if found.has_rule else Method.WHOLE)
+            self._trail.rules[use] = self._trail.rules.get(use, 0) + 1
 
     # --- into a body ----------------------------------------------------------------------------------------------
 
@@ -351,7 +372,7 @@ class BackwardSlicer:
         seat: Seat,
         index: int,
         operation: Operation,
-        found: list[tuple[int, Levels | None, Strength]],
+        found: list[tuple[int, Levels | None, Levels | None]],
         wants: _Wants,
     ) -> None:
         """Follow outputs of a loop or If into it and out again."""
@@ -388,16 +409,17 @@ class BackwardSlicer:
     def _into_scans(
         activation: Activation,
         plan: LoopPlan,
-        wanted: dict[int, tuple[Levels | None, Strength]],
+        wanted: dict[int, _Found],
         inside_of: dict[int, _Wants],
     ) -> bool:
         """Want of each iteration what is wanted of its pieces. Return True if the number of all pieces matters, too."""
         asks_end = False
         for place, entry in enumerate(plan.concatenated):
-            levels, of_shape = wanted.get(entry.output, (None, Strength.NONE))
-            if of_shape:
-                asks_end = True
-                inside_of.setdefault(0, _Wants()).add_shape(entry.result, of_shape)
+            levels, of_shape = wanted.get(entry.output, (None, None))
+            if of_shape is not None:
+                asks_end = asks_end or bool(of_shape[normalize_axis(entry.slicing.axis, of_shape.size)])
+                for iteration in _pieces_apart(activation.scans[place]):
+                    inside_of.setdefault(iteration, _Wants()).add_shape(entry.result, of_shape)
             if levels is not None:
                 asks_end = asks_end or entry.slicing.stride < 0
                 for iteration, piece in _pieces(activation, place, plan, levels):
@@ -412,7 +434,7 @@ class BackwardSlicer:
         seat: Seat,
         operation: Operation,
         plan: LoopPlan,
-        wanted: dict[int, tuple[Levels | None, Strength]],
+        wanted: dict[int, _Found],
         wants: _Wants,
     ) -> None:
         """Follow last values of a loop that ran no iteration to what they began with."""
@@ -443,7 +465,11 @@ class BackwardSlicer:
             if index is not None:
                 self._decides(seat, operation.inputs[index], around, level)
         for sliced in plan.sliced:
-            around.add_shape(operation.inputs[sliced.input], level)
+            slot = operation.inputs[sliced.input]
+            axes = np.zeros(np.ndim(self._value(seat, slot)), np.uint8)
+            axes[normalize_axis(sliced.slicing.axis, axes.size)] = level
+            if self._differs is None:
+                around.add_shape(slot, axes)
 
     def _decides(self, seat: Seat, slot: int, wants: _Wants, level: int) -> None:
         """Want a value that decides whether something runs; with a reference only where that is another one there."""
@@ -536,7 +562,7 @@ class BackwardSlicer:
         plan: LoopPlan,
         activation: Activation,
         slot: int,
-        found: tuple[Levels | None, Strength],
+        found: _Found,
         around: _Wants,
         iteration: int,
     ) -> None:
@@ -550,16 +576,28 @@ class BackwardSlicer:
                     whole = np.zeros(np.shape(self._value(outer, given)), np.uint8)
                     whole[(slice(None),) * taken.walk.axis + (slice(begin, end),)] = levels
                     around.add(given, whole)
-                if of_shape:
-                    around.add_shape(given, of_shape)
+                if of_shape is not None:  # as many as the port map takes
+                    others = of_shape.copy()
+                    others[taken.walk.axis] = Strength.NONE
+                    around.add_shape(given, others)
         for invariant in plan.invariant:
             if invariant.parameter == slot:
                 given = operation.inputs[invariant.input]
                 around.give(given, found, np.shape(self._value(outer, given)))
 
 
-def _strongest(found: Iterable[tuple[Levels | None, Strength]]) -> Strength:
-    return Strength(max(max(int(levels.max(initial=0)) if levels is not None else 0, shape) for levels, shape in found))
+def _strongest(found: Iterable[_Found]) -> Strength:
+    return Strength(max(int(one.max(initial=0)) for both in found for one in both if one is not None))
+
+
+def _pieces_apart(scan: Scan) -> Iterable[int]:
+    """Return the iterations whose pieces have a shape of their own; of those that have the same the first."""
+    shapes = [scan.piece(iteration).shape for iteration in range(scan.length)]
+    return (
+        [k for k, shape in enumerate(shapes) if shape not in shapes[:k]]
+        if len(set(shapes)) < 64
+        else range(len(shapes))
+    )
 
 
 def _at_fault(frame: Frame, operation: Operation, parts: list[Dependence]) -> list[Dependence]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, LinkKind
-from stepper.debug.causes.crossings import ValueSpot, operation_of, producer
+from stepper.debug.causes.crossings import ValueSpot, end_of_loop, held, operation_of, producer
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.nan_origins import scalar_of
@@ -37,10 +37,10 @@ from stepper.debug.story.facts import (
 )
 from stepper.debug.story.folding import folded
 from stepper.debug.story.forms import LinkForm
-from stepper.debug.story.histories import ElementHistories, Path, path_of
+from stepper.debug.story.histories import ElementHistories, HistoryWish, Path, path_of
 from stepper.debug.story.linking import CausalGraph
 from stepper.debug.story.making import Factor, MadeOf, Making
-from stepper.debug.story.places import EndedLoop, decided_by, ended_loop, spot_of
+from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
 from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.shares import shares_by_iteration
 from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
@@ -110,9 +110,11 @@ class _Builder:
         asked = question_of(question.address, self._compiled, in_main=len(self._timeline.machine.stack) < 2)
         if asked.kind is QuestionKind.END:
             return self._of_end(ended_loop(self._frames, self._compiled, asked.loop, asked.iterations))
-        if asked.kind is QuestionKind.SHAPE or asked.address is None:
-            raise UsageError(f"'{question.address}' has no story; stepper why and the why of stepper debug answer it")
-        spot, target = spot_of(self._frames, self._compiled, asked.address)
+        assert asked.address is not None, "it is about a value"
+        of_shape = asked.kind is QuestionKind.SHAPE
+        spot, target = spot_of(self._frames, self._compiled, asked.address, of_shape=of_shape)
+        if spot.element is None:
+            raise UsageError(f"'{target.named.name}' is a scalar: it has no axis whose extent has a story")
         return self._told(self._sliced(spot), self._address(spot, target), self._short(spot, target), None)
 
     def _sliced(self, spot: ValueSpot) -> CausalSlice:
@@ -129,9 +131,9 @@ class _Builder:
             most = condition_limit(self._frames.at(ended.seat)[-1])
             if most is not None and (end.limit is None or most.iterations < end.limit):
                 end = replace(end, limit=most.iterations)
-        decided = decided_by(ended)
-        value = None if decided is None else self._frames.at(decided[0])[-1].values[decided[1]]
-        if decided is None or value is None or not np.size(value):
+        is_by_slices = activation.ended is EndReason.SLICES
+        decided = None if is_by_slices else end_of_loop(self._frames, ended.outer, ended.seat, activation)
+        if decided is None:
             empty: tuple[()] = ()
             return Story(
                 address=layer.name,
@@ -146,7 +148,7 @@ class _Builder:
                 end=end,
                 question=self._question,
             )
-        found = self._sliced(ValueSpot(*decided, (0,) * np.ndim(value)))
+        found = self._sliced(decided)
         unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
         return self._told(found, layer.name, layer.name, replace(end, unasked=unasked))
 
@@ -173,14 +175,15 @@ class _Builder:
         if target.named is not target.layer:
             full = replace(full, operation=exact_name(target.named.name), port=None)
         short = Address((), full.operation, full.port, iterations, index)
+        of_shape = "shape of " if spot.is_shape else ""
         if len(numbers) < 2 and self._is_clear(short, target):
-            return str(short)
+            return f"{of_shape}{short}"
         levels, outer = [], iter(numbers[:-1])
         sides = {layer.name for layer in target.program.path if layer.is_loop}
         for level in full.levels:
             is_loop = level.name.text in sides or level.name.text.isdigit()
             levels.append(replace(level, iterations=next(outer, None)) if is_loop else level)
-        return str(Address(tuple(levels), full.operation, full.port, iterations, index))
+        return f"{of_shape}{Address(tuple(levels), full.operation, full.port, iterations, index)}"
 
     def _short(self, spot: ValueSpot, target: Target) -> str:
         """Return the same as it is called in lists."""
@@ -188,6 +191,7 @@ class _Builder:
         port = f":{target.output}" if len(named.outputs) > 1 else ""
         at = ">".join(str(iteration) for _, iteration in spot.seat if iteration is not None)
         name = self._name(target.program, named)
+        name = f"{name}.shape" if spot.is_shape else name
         return f"{name}{port}{f'@{at}' if at else ''}{element_text(spot.element)}"
 
     def _is_clear(self, address: Address, target: Target) -> bool:
@@ -273,12 +277,12 @@ class _Builder:
         frame = self._frames.at(first.spot.seat[: depth + 1])[-1]
         assert frame.activation is not None
         self._entered = frame.activation.entered
-        wanted = {(id(link.program), link.spot.slot, link.spot.element): link for link in shown}
-        histories.record(
-            [(one.program, one.spot.slot, one.spot.element) for one in wanted.values() if one.spot.element is not None],
-            frame.activation.entered,
-            paths,
-        )
+        wanted = [
+            HistoryWish(link.program, link.spot.slot, link.spot.element, link.spot.is_shape)
+            for link in shown
+            if link.spot.element is not None
+        ]
+        histories.record({one.key: one for one in wanted}.values(), frame.activation.entered, paths)
         return histories
 
     def _rows(
@@ -299,13 +303,16 @@ class _Builder:
                 hidden = max(0, places.get(link.spot.slot, -1) - places.get(before.spot.slot, -1) - 1)
             rows.append(
                 StoryRow(
-                    name=self._name(link.program, link.layer),
+                    name=self._called(link),
                     layer=layer_site(link.layer, self._file),
                     output=link.output if len(link.layer.outputs) > 1 else None,
                     element=element,
                     depth=_depth(link.program),
                     hidden=hidden,
-                    history=() if element is None else histories.of(link.program, link.spot.slot, element),
+                    is_shape=link.spot.is_shape,
+                    history=()
+                    if element is None
+                    else histories.of(HistoryWish(link.program, link.spot.slot, element, link.spot.is_shape)),
                 )
             )
             before = link
@@ -348,6 +355,7 @@ class _Builder:
             readers=self._readers(link),
             finite_beside=link.finite_beside,
             tick=link.tick,
+            is_shape=link.spot.is_shape,
         )
 
     def _operand(self, link: CausalLink, frame: Frame, part: MadeOf, made_by: int | None) -> StoryOperand:
@@ -364,27 +372,34 @@ class _Builder:
     def _factor(self, link: CausalLink, frame: Frame, factor: Factor) -> StoryFactor:
         operation = operation_of(link.program, link.spot.slot)
         assert operation is not None, "it has operands"
-        return self._made(frame.program, operation.inputs[factor.input], factor.element, factor.value)
+        spot = ValueSpot((), operation.inputs[factor.input], factor.element, factor.is_shape)
+        return self._made(frame.program, spot, factor.value)
 
-    def _made(self, program: Program, slot: int, element: Element | None, value: Any) -> StoryFactor:
-        layer, output = producer(program, slot)
+    def _called(self, link: CausalLink) -> str:
+        """Return the name of a row: that of the operation, or of its shape."""
+        name = self._name(link.program, link.layer)
+        return f"{name}.shape" if link.spot.is_shape else name
+
+    def _made(self, program: Program, spot: ValueSpot, value: Any) -> StoryFactor:
+        layer, output = producer(program, spot.slot)
         several = output if len(layer.outputs) > 1 else None
+        name = self._name(program, layer)
         return StoryFactor(
-            self._name(program, layer),
+            f"{name}.shape" if spot.is_shape else name,
             layer_site(layer, self._file),
             several,
-            element,
+            spot.element,
             None if value is None else scalar_of(value),
+            spot.is_shape,
         )
 
     def _entry(self, way: Way) -> Entry:
         factor = None
         if way.outside is not None:
             frame = self._frames.at(way.outside.seat)[-1]
-            value = frame.values[way.outside.slot]
             element = way.outside.element
-            single = None if value is None or element is None else np.asarray(value)[element]
-            factor = self._made(frame.program, way.outside.slot, element, single)
+            is_there = frame.values[way.outside.slot] is not None and element is not None
+            factor = self._made(frame.program, way.outside, held(frame, way.outside)[element] if is_there else None)
         return Entry(way.kind, self._name(way.program, way.layer), layer_site(way.layer, self._file), way.line, factor)
 
     def _name(self, program: Program, layer: Layer) -> str:
@@ -447,7 +462,7 @@ def _split(shown: list[CausalLink]) -> set[tuple[int, ...]]:
 
 def _row_key(link: CausalLink, split: set[tuple[int, ...]]) -> _RowKey:
     place = _place(link)
-    key = (*place, link.output)
+    key = (*place, link.output, int(link.spot.is_shape))
     return key, link.spot.element if place in split else None
 
 

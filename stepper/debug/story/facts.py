@@ -31,13 +31,17 @@ class LinkRole(StrEnum):
 
 
 class StoryFactor(Struct, frozen=True):
-    """An element of an operation's output (element None: the whole tensor), and its value; `name` is the short name."""
+    """An element of an operation's output (element None: the whole tensor), and its value; `name` is the short name.
+
+    `is_shape`: it is an extent of that output, and `element` says along which axis.
+    """
 
     name: str
     layer: LayerSite
     output: int | None
     element: Element | None
     value: Scalar | None
+    is_shape: bool = False
 
 
 class StoryOperand(Struct, frozen=True):
@@ -119,6 +123,7 @@ class StoryLink(Struct, frozen=True):
     first: Scalar | None = None
     tick: int = 0
     before: Scalar | None = None
+    is_shape: bool = False
 
     @property
     def is_bad(self) -> bool:
@@ -159,6 +164,7 @@ class StoryRow(Struct, frozen=True):
     depth: int
     hidden: int = 0
     history: tuple[Scalar | None, ...] = ()
+    is_shape: bool = False
 
 
 class StoryColumn(Struct, frozen=True):

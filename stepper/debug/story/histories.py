@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,20 @@ SECONDS: Final = 0.5
 """For how long iterations are computed anew."""
 
 Path = tuple[int, ...]
-Wanted = tuple[Program, int, Element]
+
+
+class HistoryWish(NamedTuple):
+    """An element of what a slot of a program holds; `is_shape`: of its shape, by axis."""
+
+    program: Program
+    slot: int
+    element: Element
+    is_shape: bool = False
+
+    @property
+    def key(self) -> tuple[int, int, Element, bool]:
+        """Return what tells it from others."""
+        return id(self.program), self.slot, self.element, self.is_shape
 
 
 def path_of(frames: Iterable[Frame]) -> Path:
@@ -42,18 +55,18 @@ class ElementHistories:
         self._scout = copy.copy(timeline)
         self._scout.machine = timeline.machine.twin()
         self.iterations: list[Path] = []
-        self._values: dict[tuple[int, int, Element], dict[Path, Scalar | None]] = {}
+        self._values: dict[tuple[int, int, Element, bool], dict[Path, Scalar | None]] = {}
         self._ticks: dict[Path, int] = {}
 
-    def record(self, wanted: Iterable[Wanted], entered: int, paths: list[Path]) -> None:
+    def record(self, wanted: Iterable[HistoryWish], entered: int, paths: list[Path]) -> None:
         """Read elements in the run of the loop that was entered at a tick, around the iterations of `paths`.
 
         A pause, an error of the run or a lack of time ends it early.
         """
-        programs: dict[int, list[tuple[int, Element]]] = {}
-        for program, slot, element in wanted:
-            programs.setdefault(id(program), []).append((slot, element))
-            self._values[id(program), slot, element] = {}
+        programs: dict[int, list[HistoryWish]] = {}
+        for one in wanted:
+            programs.setdefault(id(one.program), []).append(one)
+            self._values[one.key] = {}
         deepest = max((len(path) for path in paths), default=0)
         self._owner.followers = (*self._owner.followers, self._scout.machine)
         try:
@@ -73,7 +86,7 @@ class ElementHistories:
         if begin and depth is not None:
             before_iteration(self._scout, depth, begin)
 
-    def _read(self, programs: dict[int, list[tuple[int, Element]]], deepest: int, last: Path) -> None:
+    def _read(self, programs: dict[int, list[HistoryWish]], deepest: int, last: Path) -> None:
         machine, started = self._scout.machine, perf_counter()
         outermost = next((k for k, frame in enumerate(machine.stack) if path_of([frame])), len(machine.stack))
 
@@ -87,18 +100,18 @@ class ElementHistories:
             if len(path) == deepest:
                 self.iterations.append(path)
             self._ticks[path] = event.tick
-            for slot, element in programs.get(id(frame.program), ()):
-                self._values[id(frame.program), slot, element][path] = _element(frame.values[slot], element)
+            for one in programs.get(id(frame.program), ()):
+                self._values[one.key][path] = _element(frame.values[one.slot], one)
             return path > last and (
                 len(self.iterations) >= MOST_SHOWN or perf_counter() - started > SECONDS or machine.pause_requested
             )
 
         self._scout.forward(Every.ITERATION, see)
 
-    def of(self, program: Program, slot: int, element: Element) -> tuple[Scalar | None, ...]:
+    def of(self, wanted: HistoryWish) -> tuple[Scalar | None, ...]:
         """Return an element in all iterations, None where it is not known."""
-        known = self._values.get((id(program), slot, element), {})
-        depth = sum(layer.is_loop for layer in program.path)
+        known = self._values.get(wanted.key, {})
+        depth = sum(layer.is_loop for layer in wanted.program.path)
         return tuple(known.get(path[:depth]) for path in self.iterations)
 
     def closed_at(self, path: Path) -> int:
@@ -106,10 +119,11 @@ class ElementHistories:
         return self._ticks.get(path, 0)
 
 
-def _element(value: Any, element: Element) -> Scalar | None:
+def _element(value: Any, wanted: HistoryWish) -> Scalar | None:
     if value is None:
         return None
-    array = np.asarray(value)
+    element = wanted.element
+    array = np.array(np.shape(value), np.int64) if wanted.is_shape else np.asarray(value)
     if array.ndim != len(element) or any(at >= size for at, size in zip(element, array.shape, strict=True)):
         return None
     return scalar_of(array[element])

@@ -15,6 +15,7 @@ import numpy as np
 from stepper.debug.causes.cause import Element
 from stepper.debug.causes.nan_origins import LARGEST_TRIED
 from stepper.debug.provenance.rules import MOVED_INPUTS, Method, dependences, moved_labels
+from stepper.debug.provenance.shapes import ExtentPart, shape_parts
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.element_types import FLOATING, Array
 from stepper.engine.program import Operation, OpKind, Value
@@ -26,11 +27,15 @@ MOST_PARTS: Final = 8
 
 
 class Factor(NamedTuple):
-    """An element of an input: its number, which element (None: the whole tensor), and what it is."""
+    """An element of an input: its number, which element (None: the whole tensor), and what it is.
+
+    `is_shape`: it is an extent, and `element` says along which axis.
+    """
 
     input: int
     element: Element | None
     value: Any
+    is_shape: bool = False
 
 
 class MadeOf(NamedTuple):
@@ -114,6 +119,40 @@ def making(
     return _whole(asked)
 
 
+def shape_making(
+    operation: Operation, values: Sequence[Value], results: Sequence[Value], output: int, element: Element
+) -> Making:
+    """Return what the extent of an output along an axis is made of: extents of inputs, or elements that say it."""
+    arrays = tuple(None if value is None else np.asarray(value) for value in values)
+    found = shape_parts(operation, arrays, output, np.shape(results[output]), element[0])
+
+    def made(part: ExtentPart, role: PartRole) -> MadeOf:
+        value = arrays[part.input]
+        assert value is not None, "it is connected"
+        said: Any = value.shape[part.element[0]] if part.is_shape else value[part.element]
+        return MadeOf(Factor(part.input, part.element, said, part.is_shape), role, float(said))
+
+    own = PartRole.TERM if found.is_sum else PartRole.FACTOR if found.is_product else PartRole.ARGUMENT
+    parts = [made(part, PartRole.INDEX if part.is_index else own) for part in found.parts]
+    if found.is_sum:
+        parts.sort(key=lambda part: -_magnitude(part.factor.value))
+    counted = [part for part in parts if part.is_value]
+    form = LinkForm.SUM if found.is_sum else LinkForm.PRODUCT if found.is_product else LinkForm.FUNCTION
+    form = LinkForm.MOVE if len(counted) == 1 else form
+    total = sum(abs(part.amount or 0.0) for part in counted)
+    weights = tuple(abs(part.amount or 0.0) / total for part in parts[:MOST_PARTS]) if found.is_sum and total else ()
+    return Making(form, tuple(parts[:MOST_PARTS]), len(parts), weights)
+
+
+def _of_shape(asked: _Asked) -> Making:
+    """Of ShapeOf: the extent of its input."""
+    value = asked.values[0]
+    assert value is not None
+    return Making(
+        LinkForm.MOVE, (MadeOf(Factor(0, asked.element, value.shape[asked.element[0]], True), PartRole.ARGUMENT),), 1
+    )
+
+
 def _by_elements(asked: _Asked) -> Making | None:
     """Return the elements that matter, as the rules of provenance find them; None where these are whole tensors."""
     mask = np.zeros(asked.result.shape, bool)
@@ -182,7 +221,19 @@ def _product(asked: _Asked) -> Making:
     zeros = [one for one in factors if one.value == 0]
     is_decided = bool(zeros) and bool(np.isfinite([float(one.value) for one in factors]).all())
     found = [MadeOf(one, PartRole.DECIDES if is_decided and one.value == 0 else PartRole.FACTOR) for one in factors]
-    return Making(LinkForm.PRODUCT, _largest_first(found), len(found))
+    return _multiplied(_largest_first(found), len(found))
+
+
+def _multiplied(parts: tuple[MadeOf, ...], total: int, sizes: Array | None = None) -> Making:
+    """Return a product, each factor weighed by its part of all logarithms together, where none of them is 0.
+
+    `sizes` are all factors, where the parts are the largest of more.
+    """
+    with np.errstate(all="ignore"):
+        own = np.abs(np.log2(np.abs(np.array([float(part.factor.value) for part in parts]))))
+        everything = own.sum() if sizes is None else np.abs(np.log2(np.abs(sizes))).sum()
+    is_known = bool(np.isfinite(everything)) and everything > 0
+    return Making(LinkForm.PRODUCT, parts, total, tuple((own / everything).tolist()) if is_known else ())
 
 
 def _largest_first(parts: list[MadeOf]) -> tuple[MadeOf, ...]:
@@ -324,6 +375,18 @@ def _reduced_sum(asked: _Asked, of: Callable[[Array], Array], *, mean: bool = Fa
     return _summed(amounts, lambda k: (Factor(0, found.at(k), found.elements[k]), None))
 
 
+def _reduced_product(asked: _Asked) -> Making:
+    """Of all factors those that move the product most; one that is 0 decides it."""
+    found = _reduced(asked)
+    sizes = np.asarray(found.elements, np.float64)
+    zeros = np.flatnonzero(sizes == 0)
+    with np.errstate(all="ignore"):
+        order = zeros if zeros.size else np.argsort(-np.abs(np.log2(np.abs(sizes))), kind="stable")
+    role = PartRole.DECIDES if zeros.size else PartRole.FACTOR
+    parts = [MadeOf(Factor(0, found.at(int(k)), found.elements[k]), role) for k in order[:MOST_PARTS]]
+    return _multiplied(tuple(parts), int(sizes.size), sizes)
+
+
 def _cumulated(asked: _Asked) -> Making:
     data, axes = asked.values[0], asked.values[1]
     assert data is not None and axes is not None
@@ -425,19 +488,36 @@ def _moved(asked: _Asked) -> Making | None:
 
 def _index_of(asked: _Asked, index: int, source: int, element: Element) -> Factor:
     """Return the element of an index input that says where the element came from or went to; else the whole."""
-    value, kind = asked.values[index], asked.operation.layer.type
+    value = asked.values[index]
     assert value is not None
-    if value.size == 1 or value.ndim != 1 or index != 1:
-        return asked.factor(index)
-    axis_of = asked.values[2 if kind == "Gather" else 3] if kind in ("Gather", "ScatterUpdate") else None
-    if axis_of is None:
-        return asked.factor(index)
-    data = asked.values[0]
+    at = _index_at(asked, value, source, element) if index == 1 and value.size > 1 else None
+    is_inside = at is not None and len(at) == value.ndim and all(map(int.__lt__, at, value.shape))
+    return asked.factor(index, at if is_inside else None)
+
+
+def _index_at(asked: _Asked, indices: Array, source: int, element: Element) -> Element | None:
+    """Return the place in the indices for an element of the output, which came from `element` of an input."""
+    kind, data = asked.operation.layer.type, asked.values[0]
     assert data is not None
-    axis = normalize_axis(int(np.ravel(axis_of)[0]), data.ndim)
-    if kind == "Gather":
-        return asked.factor(index, (asked.element[axis],))
-    return asked.factor(index, (element[axis],)) if source == 2 else asked.factor(index)
+    if kind == "Gather" and asked.values[2] is not None:
+        axis = normalize_axis(int(np.ravel(asked.values[2])[0]), data.ndim)
+        batch = int(asked.attribute("batch_dims", "0"))
+        batch += indices.ndim if batch < 0 else 0
+        return (*asked.element[:batch], *asked.element[axis : axis + indices.ndim - batch])
+    if kind == "GatherElements":
+        return asked.element
+    if kind == "GatherND":
+        return (*asked.element[: indices.ndim - 1], 0)
+    if source != 2:  # of what is scattered into, no index says where it came from
+        return None
+    if kind == "ScatterElementsUpdate":
+        return element
+    if kind == "ScatterNDUpdate":
+        return (*element[: indices.ndim - 1], 0)
+    if kind == "ScatterUpdate" and asked.values[3] is not None:
+        axis = normalize_axis(int(np.ravel(asked.values[3])[0]), data.ndim)
+        return element[axis : axis + indices.ndim]
+    return None
 
 
 # --- the rules ------------------------------------------------------------------------------------------------------
@@ -468,6 +548,8 @@ _RULES: Final[dict[str, Rule]] = {
     "ReduceSum": partial(_reduced_sum, of=np.positive),
     "ReduceMean": partial(_reduced_sum, of=np.positive, mean=True),
     "ReduceL1": partial(_reduced_sum, of=np.abs),
+    "ReduceProd": _reduced_product,
+    "ShapeOf": _of_shape,
     "ReduceMax": partial(_extreme, largest=True),
     "ReduceMin": partial(_extreme, largest=False),
     "ReduceLogicalAnd": partial(_all_or_any, deciding=False),

@@ -7,17 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
+from stepper.debug.causes.cause import Element
 from stepper.debug.causes.crossings import ValueSpot
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.nan_origins import first_element
 from stepper.debug.causes.why import Differs, NoValueYet, element_asked
 from stepper.debug.iterations.slots import is_current, read_only, why_absent
 from stepper.debug.scopes import enclosing_loop, innermost_loop
+from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import EndReason
-from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
+from stepper.engine.program import BranchPlan, CompiledModel, Program
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
+from stepper.ops.operands import shape_text
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, Iterations, address_given, numpy_index
 
@@ -36,12 +38,12 @@ def spot_of(
     address: Address,
     differs: Differs | None = None,
     *,
-    is_whole: bool = False,
+    of_shape: bool = False,
 ) -> tuple[ValueSpot, Target]:
     """Return the element that an address means; without an index the first that is NaN, else infinite, else the first.
 
-    `differs` says where a value differs from a reference: then the first that does comes before these. `is_whole`: no
-    element is asked for.
+    `differs` says where a value differs from a reference: then the first that does comes before these. `of_shape`:
+    its shape is asked for, and the index is an axis; without one it is the first along which there are several.
 
     Iterations that are not named are those of the present, or the last of a loop that has ended. Raise NoValueYet for
     what the run has not come to, UsageError for what does not exist.
@@ -57,8 +59,8 @@ def spot_of(
     if frame.values[target.slot] is None:
         raise NoValueYet(f"'{target.named.name}' is no longer kept")
     value = read_only(frame.values[target.slot])
-    if is_whole:
-        return ValueSpot(seat, target.slot, None), target
+    if of_shape:
+        return ValueSpot(seat, target.slot, _axis_asked(value, address), is_shape=True), target
     if not value.size:
         raise UsageError(f"'{target.named.name}' has no elements here")
     element = None
@@ -69,6 +71,17 @@ def spot_of(
         places = np.arange(value.size).reshape(value.shape)[numpy_index(address.index)]
         element = tuple(int(at) for at in np.unravel_index(int(np.ravel(places)[0]), value.shape))
     return ValueSpot(seat, target.slot, element), target
+
+
+def _axis_asked(value: Array, address: Address) -> Element | None:
+    """Return the axis that an address names, or the one that says most; None of a scalar."""
+    rank = value.ndim
+    if address.index:
+        index = numpy_index(address.index)
+        if len(index) != 1 or not isinstance(index[0], int) or not -rank <= index[0] < rank:
+            raise UsageError(f"'{address}': the shape {shape_text(value.shape)} has the axes 0 to {rank - 1}")
+        return (index[0] % rank,)
+    return (next((axis for axis, size in enumerate(value.shape) if size != 1), 0),) if rank else None
 
 
 def ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str, iterations: int | None = None) -> EndedLoop:
@@ -199,18 +212,3 @@ def _iteration(wanted: Iterations | None, now: int | None, told: str) -> int:
     if not 0 <= number <= last:
         raise NoValueYet(f"'{told}': iterations 0 to {last} have run here")
     return number
-
-
-def decided_by(ended: EndedLoop) -> tuple[Seat, int] | None:
-    """Return the seat and the slot of what ended a loop: its condition or trip count; None: it had no further slice."""
-    plan, reason = ended.activation.plan, ended.activation.ended
-    if not isinstance(plan, LoopPlan):
-        return None
-    if reason is EndReason.CONDITION:
-        if ended.seat is None or plan.condition_result is None:
-            return None
-        return ended.seat, plan.condition_result
-    index = plan.condition if reason is EndReason.INITIAL_CONDITION else plan.trip_count
-    return (
-        None if index is None or reason is EndReason.SLICES else (ended.outer, ended.activation.operation.inputs[index])
-    )

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Location
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, is_bad
-from stepper.debug.story.histories import ElementHistories, Path
+from stepper.debug.story.histories import ElementHistories, HistoryWish, Path
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel, Program
 
@@ -27,21 +27,21 @@ def previewed(timeline: Timeline, story: Story) -> Story:
     histories = ElementHistories(timeline)
     paths = [column.path for column in story.columns if column.path]
     wanted = [
-        (program, slot, link.element)
+        None if link.element is None else HistoryWish(program, slot, link.element, link.is_shape)
         for program, slot, link in zip(programs, slots, story.links, strict=True)
-        if link.element is not None and program.path
     ]
-    if paths and wanted:
-        histories.record(wanted, story.entered, paths)
+    inside = [one for one in wanted if one is not None and one.program.path]
+    if paths and inside:
+        histories.record(inside, story.entered, paths)
     links = []
-    for program, slot, link in zip(programs, slots, story.links, strict=True):
-        values = () if link.element is None else histories.of(program, slot, link.element)
+    for one, link in zip(wanted, story.links, strict=True):
+        values = () if one is None else histories.of(one)
         links.append(_told(link, dict(zip(histories.iterations, values, strict=True)), story.columns[link.column].path))
     rows = list(story.rows)
     for program, slot, link in zip(programs, slots, story.links, strict=True):
         row = rows[link.row]
         if row.element is not None:
-            rows[link.row] = replace(row, history=histories.of(program, slot, row.element))
+            rows[link.row] = replace(row, history=histories.of(HistoryWish(program, slot, row.element, row.is_shape)))
     return replace(story, rows=tuple(rows), links=tuple(links), iterations=tuple(histories.iterations), is_preview=True)
 
 

@@ -19,6 +19,7 @@ from stepper.debug.causes.cause import Arithmetic, Element, LinkKind
 from stepper.debug.causes.crossings import (
     Crossing,
     ValueSpot,
+    held,
     into_body,
     operation_of,
     out_of_body,
@@ -28,7 +29,7 @@ from stepper.debug.causes.crossings import (
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.nan_origins import nan_origin
 from stepper.debug.story.forms import LinkForm, PartRole
-from stepper.debug.story.making import MadeOf, Making, making
+from stepper.debug.story.making import MadeOf, Making, making, shape_making
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING
 from stepper.engine.frames import Frame
@@ -105,7 +106,10 @@ class CausalLink(Struct, eq=False):
     def key(self) -> str:
         """Return a text that is the same for the same element of the same operation in the same iteration."""
         iterations = ">".join("" if iteration is None else str(iteration) for _, iteration in self.spot.seat)
-        return f"{self.program.name}:{self.layer.id}:{self.output}@{iterations}{list(self.spot.element or ())}"
+        of_shape = ".shape" if self.spot.is_shape else ""
+        return (
+            f"{self.program.name}:{self.layer.id}:{self.output}{of_shape}@{iterations}{list(self.spot.element or ())}"
+        )
 
 
 class CausalSlice(Struct, eq=False):
@@ -199,7 +203,7 @@ class Slicer:
         frame = self._frame(spot.seat)
         layer, output = producer(frame.program, spot.slot)
         array = np.asarray(frame.values[spot.slot])
-        value = None if spot.element is None else array[spot.element]
+        value = None if spot.element is None else held(frame, spot)[spot.element]
         is_bad = _is_bad(value)
         link = CausalLink(
             spot=spot,
@@ -351,7 +355,7 @@ class Slicer:
     def _passed_on(self, spot: ValueSpot, frame: Frame, operation: Operation) -> ValueSpot | None:
         """Return the spot of an element that an operation which writes into a tensor left as it was; None otherwise."""
         kind = operation.layer.type
-        if spot.element is None or not kind.startswith(("Scatter", "SliceScatter")):
+        if spot.element is None or spot.is_shape or not kind.startswith(("Scatter", "SliceScatter")):
             return None
         found = self._making_of(spot, frame, operation)
         if found.form is not LinkForm.MOVE or not found.parts or found.parts[0].factor.input:
@@ -359,14 +363,15 @@ class Slicer:
         return ValueSpot(spot.seat, operation.inputs[0], found.parts[0].factor.element)
 
     def _fitted(self, spot: ValueSpot) -> ValueSpot:
-        source = self._frame(spot.seat).values[spot.slot]
-        if source is None:
+        frame = self._frame(spot.seat)
+        if frame.values[spot.slot] is None:
             raise _Gone
-        return with_rank_of(np.asarray(source), spot)
+        return with_rank_of(held(frame, spot), spot)
 
     def _value(self, spot: ValueSpot) -> Any:
-        value = self._frame(spot.seat).values[spot.slot]
-        return None if value is None or spot.element is None else np.asarray(value)[spot.element]
+        frame = self._frame(spot.seat)
+        is_there = frame.values[spot.slot] is not None and spot.element is not None
+        return held(frame, spot)[spot.element] if is_there else None
 
     def _is_bad(self, spot: ValueSpot) -> bool:
         return _is_bad(self._value(spot))
@@ -380,7 +385,7 @@ class Slicer:
             raise _Gone
         results = [frame.values[slot] for slot in operation.outputs]
         output = operation.outputs.index(spot.slot)
-        return making(operation, values, results, output, spot.element)
+        return (shape_making if spot.is_shape else making)(operation, values, results, output, spot.element)
 
     def _make(self, link: CausalLink, frame: Frame) -> None:
         operation = operation_of(frame.program, link.spot.slot)
@@ -408,7 +413,7 @@ class Slicer:
         shares = [self._share(link, part, len(parts)) for part in parts]
         for part, (weight, share) in zip(parts, shares, strict=True):
             factor = link.making.parts[part].factor
-            spot = ValueSpot(link.spot.seat, operation.inputs[factor.input], factor.element)
+            spot = ValueSpot(link.spot.seat, operation.inputs[factor.input], factor.element, factor.is_shape)
             source = self._source(spot)
             if source.kind is LinkKind.CONSTANT and not link.is_bad:
                 continue  # there is nothing behind it

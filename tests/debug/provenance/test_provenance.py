@@ -18,7 +18,7 @@ from stepper.debug.provenance.texts import why_lines
 from stepper.errors import StepperError, UsageError
 from tests.cli.conftest import ROOT
 from tests.debug.oracle import debugger
-from tests.models import Graph, carried, joined, last, sliced
+from tests.models import Graph, Side, carried, joined, last, sliced
 
 Elements = set[tuple[str, tuple[int, ...]]]
 TARGETS = {
@@ -176,3 +176,71 @@ def test_why_it_ran_so_often_and_why_this_shape() -> None:
     start = next(one for one in run.why("highest").sources if one.name == "start")
     assert start.counts == ((Influence.DATA, 1),)
     assert run.why("condition@3").value is True
+
+
+def test_a_constant_of_a_branch_leads_on_to_the_condition_and_its_inputs(tmp_path: Path) -> None:
+    net = Graph()
+    tokens = net.parameter("tokens", "i64", dims=(4,))
+    body, then, otherwise = net.body(), net.body(), net.body()
+    token = body.parameter("token", "i64", dims=(1,))
+    goes_on = body.apply("NotEqual", token, body.constant([7], np.int64), type="boolean", name="goes_on")
+    sides = [
+        Side(side, [], [side.result(side.constant([value], np.bool_, f"is_{value}"))])
+        for side, value in ((then, True), (otherwise, False))
+    ]
+    (keep,) = body.branch("choice", goes_on, *sides)
+    seen = body.apply("Add", token, token, name="seen")
+    outputs = net.loop("read", body, 4, True, [sliced(tokens, token)], [joined(body.result(seen))], body.result(keep))
+    net.result(outputs[0], "twice")
+    run = debugger(net, tmp_path, np.array([3, 5, 7, 9], np.int64))
+    run.last()
+    ended = run.why("why 3 iterations of read")
+    links = {link.location.operation.name: link for link in ended.chain.links if link.location.operation is not None}
+    assert [link.location.operation and link.location.operation.name for link in ended.chain.links] == [
+        "choice", "is_False", "goes_on", "token", "tokens"
+    ]  # fmt: skip
+    assert links["goes_on"].decides is not None and links["goes_on"].decides.name == "choice"
+    assert links["tokens"].element == (2,) and named(ended) == {("tokens", (0,)), ("tokens", (1,)), ("tokens", (2,))}
+    assert "control: decides If 'choice'" in "\n".join(why_lines(ended))
+
+
+def extents(found: Provenance) -> set[tuple[str, int]]:
+    return {(one.name, axis.index[0]) for one in found.sources if one.kind == "input" for axis in one.axes}
+
+
+def test_shapes_lead_to_extents_of_inputs_and_to_what_says_them(tmp_path: Path) -> None:
+    """Truth: with another extent of that input, or another number, the shape is another one."""
+    path, inputs = sample("growing_tensor")
+    model = stepper.read_model(path)
+    run = Debugger(model, inputs)
+    run.last()
+    shape = run.why("shape of sequence")
+    longer = {**inputs, "start": np.concatenate([inputs["start"], inputs["start"]])}
+    assert stepper.run(model, longer)["sequence"].shape != shape.shape
+    assert extents(shape) == {("start", 0)} and named(shape) == {("count", ())}
+    assert shape.chain.links[-1].is_shape and shape.chain.links[-1].value == inputs["start"].shape[0]
+    assert "sum of sequence.shape[0] = 13 (92.9 %), sum.shape[0] = 1 (7.14 %)" in "\n".join(why_lines(shape))
+    story = run.story("shape of sequence@5")
+    assert {row.name for row in story.rows} >= {"sequence_next.shape"} and all(link.is_shape for link in story.links)
+    assert next(row for row in story.rows if row.name == "sequence_next.shape").history[:4] == (3, 4, 5, 6)
+
+    path, inputs = sample("rwkv_overflow")
+    run = Debugger(stepper.read_model(path), inputs)
+    run.last()
+    ended = run.why("12 iterations")
+    assert ended.chain.links[-1].location.operation is not None
+    assert ended.chain.links[-1].location.operation.name == "embedded" and extents(ended) == {("embedded", 0)}
+    assert "input embedded f32[12,8]: shape[0] = 12" in "\n".join(why_lines(ended))
+
+    path, inputs = sample("reverse")
+    run = Debugger(stepper.read_model(path), inputs)
+    run.last()
+    assert extents(run.why("end")) == {("rewards", 1)}
+    of_pieces = run.why("shape of returns[1]")
+    assert [link.decides is not None for link in of_pieces.chain.links] == [False, True]
+    assert extents(of_pieces) == {("rewards", 1)}
+    with pytest.raises(UsageError, match="has the axes 0 to 2"):
+        run.why("shape of returns[3]")
+    with pytest.raises(UsageError, match="say of which value"):
+        run.why("why this shape")
+    assert run.uses("where does rewards[0,7,0] go").outputs

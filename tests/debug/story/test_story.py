@@ -257,6 +257,7 @@ def test_a_loop_that_its_trip_count_ended_leads_to_where_that_comes_from() -> No
     assert [(story.rows[link.row].layer.type, link.value) for link in story.links] == [
         ("Gather", rows),
         ("ShapeOf", rows),
+        ("Parameter", rows),
     ]
     assert story_lines(story)[1] == "trip count reached: it allows 12 iterations, for length is 12"
 
