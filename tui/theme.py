@@ -78,6 +78,7 @@ GLYPHS: Final = {
     "scan": "⊞",
     "fold": "▸",
     "unfold": "▾",
+    "part": "·",  # of a box that is open as long as the cursor is in it
     "true": "T",
     "false": "F",
     "free": "·",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.export.figures.drawn_graph import EVERYTHING_DRAWN, FoldingOptions, drawn_graph
+from stepper.export.figures.drawn_graph import EVERYTHING_DRAWN, WHOLE_EXPRESSIONS, FoldingOptions, drawn_graph
 from stepper.export.figures.figure import NodeKind
 from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.layout.layered import lay_out
@@ -30,7 +30,7 @@ def foldings(graph: Graph) -> list[FoldingOptions]:
     hidden = frozenset(layer.id for layer in graph.layers if layer.id % 3)
     everything = frozenset(layer.id for layer in graph.layers)
     options = [FoldingOptions(), EVERYTHING_DRAWN, FoldingOptions(hidden=hidden), FoldingOptions(hidden=everything)]
-    return [*options, FoldingOptions(expressions=True)]
+    return [*options, FoldingOptions(expressions=3), FoldingOptions(expressions=WHOLE_EXPRESSIONS)]
 
 
 @pytest.mark.parametrize(("graph", "body"), [case[1:] for case in GRAPHS], ids=[case[0] for case in GRAPHS])

@@ -109,6 +109,8 @@ def clip(name: str, width: int) -> str:
     """A long name loses its middle: the number at its end tells it from its siblings."""
     if cell_len(name) <= width:
         return name
+    if 4 < width < 8 and name[-1].isdigit():
+        return f"{name[: width - 3]}…{name[-2:]}"
     if width < 8:
         return name[: max(width - 1, 0)] + ("…" if width > 0 else "")
     return f"{name[: width - 5]}…{name[-4:]}"

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.engine.partners import Elsewhere
 from stepper.errors import UsageError
-from stepper.export.figures.drawn_graph import FoldingOptions
+from stepper.export.figures.drawn_graph import WHOLE_EXPRESSIONS, FoldingOptions
 from stepper.export.options import BlockStyle, ConstantStyle, ValueDetail
 from stepper.export.parting.run_differences import RunDifferences
 from stepper.ir.model import Graph, Layer, Model
@@ -62,7 +62,7 @@ class FigureContent(Struct, frozen=True):
             constants=self.constants is not ConstantStyle.BOX,
             accumulators=self.fold_accumulators and not hidden,
             hidden=hidden,
-            expressions=self.expressions,
+            expressions=WHOLE_EXPRESSIONS if self.expressions else 0,
         )
 
     def _shows(self, layer: Layer) -> bool:

@@ -5,6 +5,7 @@ Boxes are known by a layer's id (`DrawnNode.key`): their own, or that of the lay
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -24,8 +25,8 @@ class FoldingOptions(Struct, frozen=True):
     """Layers without boxes of their own: Constants (folded into their readers), shape arithmetic, accumulators.
 
     `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
-    `unfolded` are layers of shape arithmetic whose groups are not folded. `expressions`: what one operation alone
-    reads is in the box of that.
+    `unfolded` are layers whose groups are not folded. `expressions`: what one operation alone reads is in the box of
+    that, up to so many operations in each (0: none).
     """
 
     constants: bool = True
@@ -33,7 +34,7 @@ class FoldingOptions(Struct, frozen=True):
     accumulators: bool = True
     hidden: frozenset[int] = frozenset()
     unfolded: frozenset[int] = frozenset()
-    expressions: bool = False
+    expressions: int = 0
 
 
 class DrawnNode(Struct, frozen=True):
@@ -89,6 +90,8 @@ class DrawnGraph(Struct, frozen=True, dict=True):
 
 
 USUAL: Final = FoldingOptions()
+WHOLE_EXPRESSIONS: Final = sys.maxsize
+"""Operations of an expression in one box, where none is too many."""
 EVERYTHING_DRAWN: Final = FoldingOptions(constants=False, shapes=False, accumulators=False)
 
 
@@ -142,12 +145,13 @@ def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Growth]) 
     hidden = {key for key in folding.hidden - taken if graph.by_id[key].type not in kept}
     groups = [_Group(NodeKind.GROUP, layers) for layers in groups_of(graph, hidden)]
     if folding.shapes and not hidden:
-        taken |= folding.unfolded
-        groups += [_Group(NodeKind.SHAPES, layers) for layers in shape_groups(graph) if taken.isdisjoint(layers)]
+        apart = taken | folding.unfolded
+        groups += [_Group(NodeKind.SHAPES, layers) for layers in shape_groups(graph) if apart.isdisjoint(layers)]
     if folding.expressions:
         taken |= {layer for group in groups for layer in group.layers}
-        found = expressions(graph, taken)
-        groups += [_Group(NodeKind.GROUP, layers, graph.by_id[layers[-1]].type) for layers in found]
+        found = expressions(graph, taken, folding.expressions)
+        named = [_Group(NodeKind.GROUP, layers, graph.by_id[layers[-1]].type) for layers in found]
+        groups += [group for group in named if folding.unfolded.isdisjoint(group.layers)]
     return groups
 
 

@@ -61,21 +61,38 @@ def shape_groups(graph: Graph, smallest: int = 2) -> tuple[tuple[int, ...], ...]
     return tuple(group for group in groups_of(graph, _shape_layers(graph, _in_order(graph))) if len(group) >= smallest)
 
 
-def expressions(graph: Graph, taken: Set[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the groups of two and more operations of which all but the last are read by one of the group alone.
+def expressions(graph: Graph, taken: Set[int], most: int) -> tuple[tuple[int, ...], ...]:
+    """Return the groups of two to `most` operations of which all but the last are read by one of the group alone.
 
-    Layers with bodies and those that are `taken` are in none.
+    Layers with bodies and those that are `taken` are in none. A larger expression is in as few groups as possible.
     """
     apart = {layer.id for layer in graph.layers if layer.type in NO_OPERATIONS or layer.bodies or layer.id in taken}
-    end: dict[int, int] = {}
-    for key in reversed(_in_order(graph)):
+    inside: dict[int, list[int]] = {}  # by operation those that it alone reads
+    ends: set[int] = set()
+    sizes: dict[int, int] = {}
+    order = [key for key in _in_order(graph) if key not in apart]
+    for key in order:
+        read = inside.get(key, [])
+        sizes[key] = 1 + sum(sizes[one] for one in read)
+        for one in sorted(read, key=lambda one: -sizes[one]):  # without the largest there is room for most others
+            if sizes[key] <= most:
+                break
+            ends.add(one)
+            sizes[key] -= sizes[one]
         readers = {reader.id for reader, _ in graph.readers.get(key, ())}
         reader = next(iter(readers)) if len(readers) == 1 else key
-        end[key] = end[reader] if key not in apart and reader != key and reader not in apart else key
+        if reader == key or reader in apart:
+            ends.add(key)
+        else:
+            inside.setdefault(reader, []).append(key)
+    end: dict[int, int] = {}
+    for key in reversed(order):
+        end.setdefault(key, key)
+        for one in inside.get(key, ()):
+            end[one] = one if one in ends else end[key]
     found: dict[int, list[int]] = {}
-    for key in _in_order(graph):
-        if key not in apart:
-            found.setdefault(end[key], []).append(key)
+    for key in order:
+        found.setdefault(end[key], []).append(key)
     return tuple(tuple(layers) for layers in found.values() if len(layers) > 1)
 
 

@@ -100,6 +100,7 @@ class Indices:
     """The operations of each box of a drawing, by their indices; of a sign the nearest behind it first."""
 
     def __init__(self, program: Program, drawing: Drawing) -> None:
+        self._program = program
         self._at = {operation.layer.id: index for index, operation in enumerate(program.operations)}
         self._drawing = drawing
         self._known: dict[int, tuple[int, ...]] = {}
@@ -118,6 +119,15 @@ class Indices:
         if key in self._drawing.signs:
             return found[0] if found else None
         return max(found, default=None)
+
+    def reader(self, key: int, source: int) -> int | None:
+        """Return the operation of a box that is the first to read another; None where none does."""
+        read = set(self._drawing.graph.node(source).layers)
+        for index in sorted(self.of(key)):
+            sources = self._program.graph.sources[self._program.operations[index].layer.id]
+            if not read.isdisjoint(one.layer for one in sources if one is not None):
+                return index
+        return None
 
 
 def centred(text: str, room: int) -> str:
@@ -325,7 +335,7 @@ class Painter:
         if key in drawing.sides:
             return self._opened_cells(key, box, row, tone, corners)
         if box.height == 1:
-            pair = "()" if port else "{}" if is_lit else "  " if drawing.dots else "[]"
+            pair = "()" if port else "{}" if is_lit else f"{drawing.mark_of(key)} " if drawing.dots else "[]"
             text = f"{pair[0]}{centred(label, inner)}{pair[1]}"
         elif row == 0 or row == box.height - 1:
             # Of a box that is cut by the edge of the pane, what is left says its name.

@@ -10,7 +10,7 @@ from tui.paint.pane import Host
 from tui.paint.rows import cell_len, clip
 from tui.screens.graph.drawing import Drawing
 from tui.screens.graph.drawings import BodyDrawings, is_large
-from tui.screens.graph.fitting import Fitting, fits, map_width
+from tui.screens.graph.fitting import Fitting, fits, is_folded, map_width
 from tui.screens.graph.levels import LEVELS, MAP, NAMES, Manner
 from tui.screens.graph.neighbourhood import REACHES, usual_reach
 
@@ -55,7 +55,10 @@ class DrawingChoice:
         near = program.layers[-1].id if layer is None and program.layers else layer
         if is_large(program) and self.level != MAP and near is not None:
             return self._drawings.near(program, near, self.reach, width - map_width(width))
-        drawing = self._drawings.whole(program, self.fitting(program))
+        how = self.fitting(program)
+        drawing = self._drawings.whole(program, how)
+        if drawing is not None and drawing.manner.expressions and layer is not None:
+            return self._drawings.entered(program, drawing, layer, how)
         is_cut = drawing is not None and not drawing.manner.parts > 1 and drawing.width + drawing.gutter > width
         if self.level is None and is_cut and near is not None:
             return self._drawings.near(program, near, self.reach, width)
@@ -111,7 +114,10 @@ class DrawingChoice:
             return self._whereabouts(len(program.layers), name, room)
         level = LEVELS[MAP if self.is_map else drawing.manner.level].name
         part = "" if self.is_map or fits(drawing, *self.room) else " · a part"
-        return f"{len(drawing.graph.nodes)} ops · {level}{part}"
+        nodes = drawing.graph.nodes
+        count = sum(len(node.layers) if is_folded(node) else 1 for node in nodes)
+        folded = f" in {len(nodes)}" if count > len(nodes) else ""
+        return f"{count} ops{folded} · {level}{part}"
 
     def _whereabouts(self, count: int, name: str, room: int) -> str:
         """Return which part of the body is drawn; less of that where there is less room."""

@@ -23,6 +23,7 @@ from tui.paint.rows import cell_len, clip
 from tui.screens.graph.labels import body_of, label_in, type_of
 from tui.screens.graph.levels import LEVELS, LINES, SHORT, VALUE_WIDTH, Detail, Manner
 from tui.screens.graph.lines import WireColumns, order_of
+from tui.theme import GLYPHS
 
 LANE: Final = 4
 """Cells between two lanes of the gutter."""
@@ -31,7 +32,7 @@ MOST_KEPT: Final = 24
 _FAR: Final = 10**6
 _LETTERS_IN_LINES: Final = 16
 """Letters of names from which on the columns of wires stand apart."""
-_LEAST_LETTERS: Final = 9
+_LEAST_LETTERS: Final = 7
 _LEAST_VALUE: Final = 6
 NO_SIGNS: Final[Mapping[int, str]] = MappingProxyType({})
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
@@ -126,6 +127,10 @@ class Drawing(Struct, eq=False):
             links = (UP if y > y0 else 0) | (DOWN if y < y1 else 0)
             self.along[y + self.margin].append(Crossed(x0, links, owner))
 
+    def mark_of(self, key: int) -> str:
+        """Return the mark of an operation that is folded with others when the cursor is elsewhere; else a blank."""
+        return GLYPHS["part"] if key in self.manner.entered else " "
+
     def keys_at(self, y: int) -> tuple[int, ...]:
         """Whose boxes and wires are in a row, and to whom arrows point."""
         found = self.keys.get(y)
@@ -198,8 +203,13 @@ class Side(Struct, frozen=True, eq=False):
 
 def draw(program: Program, manner: Manner) -> Drawing:
     """Lay a program's graph out; takes about a tenth of a second for a thousand operations."""
-    folding = FoldingOptions(unfolded=manner.unfolded)
-    return drawn(program, drawn_graph(program.graph, body_of(program), folding), manner)
+    return drawn(program, graph_of(program, manner), manner)
+
+
+def graph_of(program: Program, manner: Manner) -> DrawnGraph:
+    """Return the boxes and edges of a program's graph, folded as they are drawn in a manner."""
+    folding = FoldingOptions(unfolded=manner.unfolded | manner.entered, expressions=manner.expressions)
+    return drawn_graph(program.graph, body_of(program), folding)
 
 
 def drawn(
@@ -247,9 +257,11 @@ def _in_lines(program: Program, graph: DrawnGraph, manner: Manner) -> Drawing:
     columns = WireColumns(order_of(graph, last), graph)
     room = _FAR if manner.room is None else manner.room
     step = 2 if room - 2 * columns.count - 2 >= _LETTERS_IN_LINES else 1
-    letters = max(min(LEVELS[LINES].letters, room - step * columns.count - 2), _LEAST_LETTERS)
-    labels = {node.key: label_in(program, node, letters, signed=True) for node in graph.nodes}
-    layout = columns.layout({key: (cell_len(label) + 2, 1) for key, label in labels.items()}, step)
+    labels = {}
+    for node in graph.nodes:
+        letters = min(LEVELS[LINES].letters, room - step * columns.ends[node.key] - 2)
+        labels[node.key] = label_in(program, node, max(letters, _LEAST_LETTERS), signed=True)
+    layout = columns.layout({key: (cell_len(label) + 2, 1) for key, label in labels.items()}, step, room)
     drawing = Drawing(graph, layout, labels, {}, manner, 0, layout.width, layout.height, 0)
     beside = min(room - layout.width - 2, VALUE_WIDTH) if manner.room is not None else 0
     if beside >= _LEAST_VALUE:
@@ -337,7 +349,10 @@ class Drawings:
     def get(self, program: Program, *how: Hashable) -> Drawing | None:
         """Return a drawing that was made before of this program in this manner."""
         found = self._kept.get((id(program), *how))
-        return None if found is None else found[1]
+        if found is None:
+            return None
+        self._kept.move_to_end((id(program), *how))
+        return found[1]
 
     def put(self, drawing: Drawing, program: Program, *how: Hashable) -> None:
         """Keep a drawing."""

@@ -11,7 +11,7 @@ from stepper.debug.debugger import Debugger
 from stepper.engine.program import Program
 from tui.paint.pane import Host
 from tui.screens.graph.drawing import Drawing, Drawings
-from tui.screens.graph.fitting import Fitting, fitted
+from tui.screens.graph.fitting import Fitting, entered, fitted
 from tui.screens.graph.levels import Manner
 from tui.screens.graph.neighbourhood import MOST_WHOLE, REACHES, Surroundings
 
@@ -70,6 +70,15 @@ class BodyDrawings:
                 self._news()
 
             self._host.driver.ask(LayOut(program, how), keep)
+        return known
+
+    def entered(self, program: Program, drawing: Drawing, layer: int, how: Fitting) -> Drawing:
+        """Return a drawing of a body with the box that a layer is in opened in place, if it is one that is folded."""
+        known = self._kept.get(program, "entered", layer, how)
+        if known is None:
+            known = entered(program, drawing, layer, how.height)
+            for one in known.manner.entered or {layer}:
+                self._kept.put(known, program, "entered", one, how)
         return known
 
     def kept(self, program: Program, how: Fitting) -> Drawing | None:

@@ -7,12 +7,14 @@ from itertools import product
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.engine.program import Program
-from stepper.export.figures.drawn_graph import DrawnGraph, FoldingOptions, drawn_graph
+from stepper.export.figures.drawn_graph import WHOLE_EXPRESSIONS, DrawnGraph, DrawnNode
+from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.ranking import rank_nodes
-from tui.screens.graph.drawing import LANE, Drawing, drawn
-from tui.screens.graph.labels import body_of
+from tui.screens.graph.drawing import LANE, Drawing, draw, drawn, graph_of
+from tui.screens.graph.labels import label_of_folded
 from tui.screens.graph.levels import BOXES, LEVELS, LINES, MAP, NAMES, SHORT, TYPES, VALUES, Manner
 
 MAP_ROOM: Final = (30, 8, 16)
@@ -27,6 +29,8 @@ _MOST_LOST: Final = 5
 """Rows that may stay empty at the end of a part."""
 _TALLER: Final = 1.2
 """How many times as tall a graph may become for values in its boxes."""
+_MOST_FOLDED: Final = (2, 3, 4, 6, 9)
+"""Operations of an expression in one box: the first with which all of a graph is seen."""
 _MOST_LANES: Final = 4
 """The part of the width that the lanes of back edges may take, as a divisor."""
 
@@ -71,10 +75,12 @@ def fits(drawing: Drawing, width: int, height: int) -> bool:
 
 def fitted(program: Program, how: Fitting) -> Drawing:
     """Return the graph of a program as it fits."""
-    graph = drawn_graph(program.graph, body_of(program), FoldingOptions(unfolded=how.unfolded))
+    graph = graph_of(program, Manner(SHORT, unfolded=how.unfolded))
     if how.level is not None:
         return _scrolled(program, graph, how, (how.level,) if how.level > MAP else (SHORT,))
     whole = next((one for one in _candidates(program, graph, how) if fits(one, how.width, how.height)), None)
+    if whole is None and not _opens(program, graph, how):
+        whole = next((one for one in _folded(program, how) if fits(one, how.width, how.height)), None)
     if whole is not None:
         return whole
     if how.width < _ROOMY[0] or how.height < _ROOMY[1]:
@@ -106,6 +112,39 @@ def _candidates(program: Program, graph: DrawnGraph, how: Fitting) -> Iterator[D
     if not _opens(program, graph, how):
         for parts in range(-(-len(graph.nodes) // how.height), _MOST_PARTS + 1):
             yield drawn(program, graph, Manner(LINES, part_width(how.width, parts), False, how.unfolded, parts=parts))
+
+
+def _folded(program: Program, how: Fitting) -> Iterator[Drawing]:
+    """Yield drawings in lines with more and more operations in one: first such with room for opening any of them."""
+    least = graph_of(program, Manner(LINES, unfolded=how.unfolded, expressions=WHOLE_EXPRESSIONS))
+    if len(least.nodes) > how.height * _MOST_PARTS:
+        return
+    for opens, most in product((True, False), _MOST_FOLDED):
+        manner = Manner(LINES, lanes=False, unfolded=how.unfolded, expressions=most)
+        graph = graph_of(program, manner)
+        largest = max((len(node.layers) for node in graph.nodes if is_folded(node)), default=1)
+        rows = len(graph.nodes) + (largest - 1 if opens else 0)
+        for parts in range(-(-rows // how.height), _MOST_PARTS + 1):
+            yield drawn(program, graph, replace(manner, room=part_width(how.width, parts), parts=parts))
+
+
+def is_folded(node: DrawnNode) -> bool:
+    """True if operations of an expression are in a box, and not shape arithmetic."""
+    return node.kind is NodeKind.GROUP
+
+
+def entered(program: Program, drawing: Drawing, layer: int, height: int) -> Drawing:
+    """Return a drawing with a line for each operation of the box that a layer is in; else with its name on that box."""
+    node = drawing.graph.node(drawing.graph.box_of[layer])
+    manner = drawing.manner
+    if not manner.expressions or not is_folded(node):
+        return drawing
+    opened = draw(program, replace(manner, entered=frozenset(node.layers)))
+    width = max(manner.room or 0, 1) * manner.parts + BETWEEN * (manner.parts - 1)
+    if fits(opened, width, height):
+        return opened
+    name = label_of_folded(program, node, layer, drawing.layout.boxes[node.key].width - 2)
+    return replace(drawing, labels=drawing.labels | {node.key: name})
 
 
 def _scrolled(program: Program, graph: DrawnGraph, how: Fitting, levels: tuple[int, ...]) -> Drawing:

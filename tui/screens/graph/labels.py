@@ -14,7 +14,7 @@ from tui.paint.rows import cell_len, clip, printable, shape_of
 from tui.theme import GLYPHS
 
 _COUNTED: Final = (NodeKind.ACCUMULATOR, NodeKind.SHAPES, NodeKind.GROUP)
-_LEAST: Final = 13
+_LEAST: Final = 9
 """Letters that a box with several operations has at least."""
 
 
@@ -40,13 +40,28 @@ def label_in(program: Program, node: DrawnNode, letters: int, *, signed: bool) -
         ends = {end for edge in edges for end in (edge.from_layer, edge.to_layer)}
         mark = GLYPHS["back"] if node.key in ends else ""
     room = letters - (2 if mark else 0)
-    if node.kind in _COUNTED:
-        label = clip(label, max(room, _LEAST if room >= 9 else 9))
-    elif cell_len(label) > room:
-        label = clip(label.rpartition("/")[2] or label, room)
+    if node.kind is NodeKind.GROUP:
+        label = label_of_folded(program, node, node.key, room)
+    elif node.kind in _COUNTED:
+        label = label if cell_len(label) <= room else clip(printable(node.name), max(room, _LEAST))
+    else:
+        label = _clipped(label, room)
     if mark:
         return f"{mark} {label}" if node.kind is NodeKind.PARAMETER else f"{label} {mark}"
     return label
+
+
+def label_of_folded(program: Program, node: DrawnNode, layer: int, room: int = 10**6) -> str:
+    """Return the text of a box with several operations: the name of one of them, and how many more there are."""
+    index = program.computed_at.get(program.slots[layer, 0]) if (layer, 0) in program.slots else None
+    name = node.label if index is None else operation_names(program)[index]
+    count = f" +{len(node.layers) - 1}"
+    return _clipped(printable(name), max(room - len(count), 4)) + count
+
+
+def _clipped(name: str, room: int) -> str:
+    """Return a name in so many letters: first without what is around it, then without its middle."""
+    return name if cell_len(name) <= room else clip(name.rpartition("/")[2] or name, room)
 
 
 def _label(program: Program, node: DrawnNode) -> str:
@@ -58,6 +73,8 @@ def _label(program: Program, node: DrawnNode) -> str:
     label = node.label
     if node.kind is NodeKind.ACCUMULATOR:
         return label
+    if node.kind is NodeKind.GROUP:
+        return label_of_folded(program, node, node.key)
     if node.kind in (NodeKind.OPERATION, NodeKind.LOOP, NodeKind.BRANCH) and (node.key, 0) in program.slots:
         index = program.computed_at.get(program.slots[node.key, 0])
         label = label if index is None else operation_names(program)[index] + partner_mark(program, index)

@@ -37,7 +37,9 @@ class Manner(Struct, frozen=True):
 
     `lanes`: back edges are drawn in a gutter at the right; else ports have signs. `unfolded` are layers whose groups of
     shape arithmetic are open; `opened` are loops and Ifs drawn with their bodies inside, as (id of program, layer).
-    `parts`: the drawing goes on beside itself, in so many parts, as a text in columns does.
+    `parts`: the drawing goes on beside itself, in so many parts, as a text in columns does. `expressions`: what one
+    operation alone reads is in the box of that, up to so many in a box (0: none); `entered` are the layers of the box
+    that the cursor is in, each of which has its own.
     """
 
     level: int
@@ -46,3 +48,5 @@ class Manner(Struct, frozen=True):
     unfolded: frozenset[int] = frozenset()
     opened: frozenset[tuple[int, int]] = frozenset()
     parts: int = 1
+    expressions: int = 0
+    entered: frozenset[int] = frozenset()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 from stepper.export.figures.drawn_graph import DrawnGraph
 from stepper.export.figures.figure import NodeKind
@@ -99,10 +100,26 @@ class WireColumns:
             self._free_from.append(0)
         return found
 
-    def layout(self, sizes: Mapping[int, tuple[int, int]], step: int) -> LayeredLayout[int]:
-        """Return the layout with so many cells a column: dots are drawn by who draws the boxes."""
-        begin = self.count * step
-        boxes = {key: Box(begin, row, sizes[key][0], 1) for row, key in enumerate(self._order)}
+    @cached_property
+    def ends(self) -> dict[int, int]:
+        """By box the first column of its row from which on there is no wire."""
+        last = [self.dots[key] for key in self._order]
+        for output, column in self.columns.items():
+            for row in range(self._row[output[0]], max(self._readers[output]) + 1):
+                last[row] = max(last[row], column)
+        return {key: last[row] + 1 for row, key in enumerate(self._order)}
+
+    def layout(self, sizes: Mapping[int, tuple[int, int]], step: int, room: int) -> LayeredLayout[int]:
+        """Return the layout with so many cells a column: dots are drawn by who draws the boxes.
+
+        All boxes begin behind the last column; those that would not end in the room begin further left, behind the last
+        wire of their row.
+        """
+        begin, least = self.count * step, {key: end * step for key, end in self.ends.items()}
+        boxes = {
+            key: Box(max(min(begin, room - sizes[key][0]), least[key]), row, sizes[key][0], 1)
+            for row, key in enumerate(self._order)
+        }
         wires: dict[Output, Wire[int]] = {}
         for output, column in self.columns.items():
             wire = wires[output] = Wire(*output)
@@ -110,7 +127,7 @@ class WireColumns:
             wire.segments.append(Segment(x, first, x, max(readers)))
             dots = ((row, self.dots[self._order[row]] * step) for row in (first, *sorted(readers)))
             wire.segments += [Segment(min(x, dot), row, max(x, dot), row) for row, dot in dots if dot != x]
-        width = begin + max((size for size, _ in sizes.values()), default=0)
+        width = max((box.x + box.width for box in boxes.values()), default=0)
         return LayeredLayout(boxes, wires, tuple((key,) for key in self._order), width, len(self._order))
 
     def passing(self) -> dict[int, set[int]]:

@@ -26,6 +26,7 @@ from tui.screens.graph.cells import Indices, Painter, Rows, Scene
 from tui.screens.graph.choice import DrawingChoice
 from tui.screens.graph.drawing import BoxPlace, Drawing, bodies_of
 from tui.screens.graph.drawings import BodyDrawings, is_large
+from tui.screens.graph.fitting import is_folded
 from tui.screens.graph.glyph_map import GlyphMap
 from tui.screens.graph.levels import MAP
 from tui.screens.graph.places import holds, moved, side_of
@@ -52,11 +53,12 @@ class BodyGraph(Pane):
     help_text: ClassVar[str] = (
         "The body: each box an operation, each wire a tensor; Constants, shape arithmetic and outputs that only\n"
         "grow are folded. Dashed lines at the right are the back edges, where there is room; else ↺ is at their ends.\n"
-        "Boxes are as large as they fit; + and - change that, down to lines (an operation a row, its wires left of it\n"
-        "with a dot at their ends) and a map of glyphs. Beside a graph that does not fit there is its map: a\n"
-        "click goes there. Arrows go along wires, Shift with arrows and a drag scroll.\n"
-        "What you select is shown with the way to it from the inputs, in thick lines; v shows only what it reads,\n"
-        "what reads it, and its cycle of back edges. Space opens a loop, an If or shape arithmetic in place.\n"
+        "Boxes are as large as they fit; + and - change that, down to lines (an operation a row, its wires left of\n"
+        "it with a dot at their ends) and a map of glyphs. Where even lines do not fit, what one operation alone\n"
+        "reads is on its line (Add +2: two more); with the cursor there all have lines, marked with ·. Beside a\n"
+        "graph that does not fit there is its map: a click goes there. Arrows go along wires, Shift with arrows and a\n"
+        "drag scroll. What you select is shown with the way to it from the inputs, in thick lines; v shows only what\n"
+        "it reads, what reads it, and its cycle of back edges. Space opens loops, Ifs and shape arithmetic in place.\n"
         "Of more than 1,000 operations those near the selected one are drawn, with … where a wire goes on and ↺ where\n"
         "a back edge does; - goes further away, + nearer. ov stands beside what OpenVINO computes."
     )
@@ -285,11 +287,14 @@ class BodyGraph(Pane):
         """True if a box can be selected: all that are inside of open ones, else those with an operation."""
         return bool(place.path) or (self._indices is not None and self._indices.chosen(place.key) is not None)
 
-    def _select(self, place: BoxPlace) -> None:
-        """Select a box; with one inside of another that one's operation is selected in the other panes."""
+    def _select(self, place: BoxPlace, index: int | None = None) -> None:
+        """Select a box; with one inside of another that one's operation is selected in the other panes.
+
+        `index` is the operation of the box, if not the one that gives its value.
+        """
         assert self._indices is not None
         key = place.path[0][0] if place.path else place.key
-        index = self._indices.chosen(key)
+        index = self._indices.chosen(key) if index is None else index
         self._inside, self._cursor = (place, key) if place.path else (None, key)
         if index is not None:
             self.post_line(f"select {index}")
@@ -297,11 +302,16 @@ class BodyGraph(Pane):
 
     def follow_wire(self, direction: str) -> None:
         """Select the next box along a wire, or beside this one."""
-        if self._drawing is None or self._cursor is None:
+        if self._drawing is None or self._indices is None or self._cursor is None:
             return
         here = self._inside if self._inside is not None else BoxPlace((), self._cursor)
         there = moved(self._drawing, here, direction, self._can_stop)
-        if there is not None:
+        if there is None:
+            return
+        is_on_way = direction == "down" and not here.path and not there.path
+        if is_on_way and is_folded(self._drawing.graph.node(there.key)):
+            self._select(there, self._indices.reader(there.key, here.key))
+        else:
             self._select(there)
 
     def fold(self) -> None:

@@ -94,3 +94,5 @@ class Viewport:
         else:
             self.top = max(0, min(self.top, below)) if below > 0 else below // 2
         self.left = max(0, min(self.left, spare)) if spare > 0 else spare // 2
+        if drawing.manner.expressions:  # what opens and closes with the cursor moves nothing above it
+            self.top, self.left = max(self.top, 0), max(self.left, 0)

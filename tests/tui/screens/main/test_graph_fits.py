@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.engine.program import Program
-from stepper.export.figures.drawn_graph import drawn_graph
 from tests.debug.debugged import SAMPLES
 from tests.export.drawings import faults
 from tests.models import Graph, carried, joined, last
 from tests.tui.driven import DECODER, Driven, drive
-from tui.screens.graph.drawing import Drawing
+from tui.screens.graph.drawing import Drawing, graph_of
 from tui.screens.graph.fitting import Fitting, fits, fitted, map_width, part_starts, part_width
-from tui.screens.graph.labels import body_of
 from tui.screens.graph.levels import BOXES, LEVELS, LINES, MAP, NAMES, SHORT, TYPES
 from tui.screens.graph.pane import BodyGraph
 from tui.theme import Look
@@ -52,7 +50,7 @@ def random_body(seed: int, operations: int) -> Program:
 
 def check(drawing: Drawing, program: Program, width: int) -> None:
     """Boxes lie apart and whole in the width, each edge of the graph arrives at its box."""
-    graph = drawn_graph(program.graph, body_of(program))
+    graph = graph_of(program, drawing.manner)
     sizes = {key: (1, box.height) for key, box in drawing.layout.boxes.items()}
     if drawing.manner.level != LINES:  # these are read back from what is painted: test_graph_lines.py
         assert faults(drawing.layout, list(graph.edges), sizes) == []
@@ -101,7 +99,7 @@ def test_more_room_never_gives_less_detail_to_a_graph_that_is_seen_whole() -> No
 
 def test_a_map_is_beside_a_graph_that_does_not_fit_and_has_room() -> None:
     program = program_of("date_normaliser", 1)
-    drawing = fitted(program, Fitting(45, 20))
+    drawing = fitted(program, Fitting(45, 20, SHORT))
     assert not fits(drawing, 45, 20) and drawing.width + drawing.gutter + map_width(45) <= 45
 
 
@@ -119,7 +117,7 @@ def test_a_graph_goes_on_beside_itself_where_that_shows_all_of_it() -> None:
 # --- on the screen -------------------------------------------------------------------------------------------------
 
 
-def graph_of(driven: Driven) -> BodyGraph:
+def pane_of(driven: Driven) -> BodyGraph:
     pane = driven.pane("graph")
     assert isinstance(pane, BodyGraph)
     return pane
@@ -127,18 +125,18 @@ def graph_of(driven: Driven) -> BodyGraph:
 
 def test_boxes_become_larger_and_smaller_down_to_the_map_and_follow_the_size_again() -> None:
     async def script(driven: Driven) -> None:
-        pane = graph_of(driven)
+        pane = pane_of(driven)
         pane.focus()
         await driven.settle()
         usual = driven.text("graph")
-        assert "60 ops · short names · a part" in usual and "[Softmax]" in usual
-        await driven.press("minus")
-        assert "60 ops · lines · a part" in driven.text("graph")
+        assert "60 ops in 39 · lines" in usual and "·Softmax" in usual
         await driven.press("minus")
         whole = driven.text("graph")
         assert "60 ops · map" in whole and "▸" in whole and "Softmax" in whole
-        await driven.press("minus", "plus", "plus")
+        await driven.press("minus", "plus")
         assert driven.text("graph") == usual and pane.choice.level is None
+        await driven.press("plus")
+        assert "60 ops · short names · a part" in driven.text("graph") and "[Softmax]" in driven.text("graph")
         await driven.press("plus", "plus")
         assert "│ Softmax │" in driven.text("graph") and pane.choice.level == BOXES
         await driven.press(*["plus"] * 5)
@@ -152,6 +150,7 @@ def test_boxes_become_larger_and_smaller_down_to_the_map_and_follow_the_size_aga
 def test_what_is_selected_is_shown_with_its_way_and_alone() -> None:
     async def script(driven: Driven) -> None:
         driven.pane("graph").focus()
+        await driven.press("plus")
         assert "┃" not in _without_map(driven)
         await driven.press("down", "down")
         shown = _without_map(driven)
@@ -159,7 +158,7 @@ def test_what_is_selected_is_shown_with_its_way_and_alone() -> None:
         assert "[atts +]" in shown and "[Squeeze_1]" in shown, "what is not on the way has thin lines"
         await driven.press("v")
         shown = driven.text("graph")
-        assert "its inputs, readers, cycle" in shown and "bmm/MatMul" in shown and "atts +" in shown
+        assert "its inputs, readers, cycle" in shown and "bmm/…tMul" in shown and "atts +" in shown
         assert "toks" not in shown
         await driven.press("v", "escape")
         assert "{" not in _without_map(driven)
@@ -200,8 +199,9 @@ def test_a_branch_opens_with_both_sides_and_the_values_of_the_one_that_runs() ->
 
 def test_the_graph_scrolls_by_keys_wheel_drag_and_its_map() -> None:
     async def script(driven: Driven) -> None:
-        pane = graph_of(driven)
+        pane = pane_of(driven)
         pane.focus()
+        await driven.press("plus")
         top = pane.view.top
         await driven.press("shift+down")
         assert pane.view.top == top + 3
@@ -227,7 +227,7 @@ def test_the_graph_scrolls_by_keys_wheel_drag_and_its_map() -> None:
 def test_alone_on_the_screen_the_whole_body_is_seen_and_answers_in_all_its_parts() -> None:
     async def script(driven: Driven) -> None:
         driven.pane("graph").focus()
-        assert "a part" in driven.text("graph")
+        assert "60 ops in 39 · lines" in driven.text("graph")
         await driven.press("z")
         rows = driven.text("graph").splitlines()
         assert "60 ops · short names" in rows[0] and "a part" not in rows[0]
@@ -256,7 +256,7 @@ def test_no_box_of_a_body_is_cut_at_the_sides_of_the_pane(size: tuple[int, int])
     async def script(driven: Driven) -> None:
         if size[0] < 100:
             await driven.press("shift+tab")
-        pane = graph_of(driven)
+        pane = pane_of(driven)
         for _ in range(6):
             await driven.press("n")
             drawing, room = pane._drawing, pane.view.room.width
@@ -270,8 +270,10 @@ def test_no_box_of_a_body_is_cut_at_the_sides_of_the_pane(size: tuple[int, int])
 def test_without_symbols_map_and_way_are_told_in_ascii() -> None:
     async def script(driven: Driven) -> None:
         driven.pane("graph").focus()
-        await driven.press("down")
+        await driven.press("plus", "down")
         assert driven.text("graph").isascii() and "{Softmax}" in driven.text("graph")
+        await driven.press("minus")
+        assert driven.text("graph").isascii() and ".Softmax" in driven.text("graph").replace("{", ".")
         await driven.press("minus")
         assert driven.text("graph").isascii() and "?" not in driven.text("graph")
 
@@ -309,7 +311,7 @@ def test_levels_are_named_and_ordered() -> None:
 
 def test_arrows_lead_into_an_open_box_from_side_to_side_and_out_again() -> None:
     async def script(driven: Driven) -> None:
-        pane = graph_of(driven)
+        pane = pane_of(driven)
         pane.focus()
         await driven.type("select 2")
         pane.focus()
