@@ -25,6 +25,8 @@ from stepper.query.short_names import last_part
 from stepper.wording import counted, excerpt
 
 _ENDLESS: Final = 2**62
+_LEAST_SHARE: Final = 0.0005
+"""Shares that are written."""
 _SIGNS: Final = {
     "Equal": "=",
     "NotEqual": "≠",
@@ -75,7 +77,9 @@ def short_number(value: Scalar | None) -> str:
 
 def percent(share: float) -> str:
     """Return a share: a whole number, of what is below one in a hundred a decimal."""
-    return f"{share:.0%}" if abs(share) >= 0.01 or share == 0 else f"{share:.1%}"
+    if abs(share) < _LEAST_SHARE:
+        return "0%"
+    return f"{share:.0%}" if abs(share) >= 0.01 else f"{share:.1%}"
 
 
 def factor_text(factor: StoryFactor) -> str:
@@ -344,8 +348,8 @@ def end_word(end: StoryEnd) -> str:
     return "the condition is false" if is_condition else "trip count"
 
 
-def extent(story: Story) -> str:
-    """Return how much a story has: `11 links, 2 of 12 iterations, 2 back edges`."""
+def extent(story: Story, room: int | None = None) -> str:
+    """Return how much a story has: `11 links, 2 of 12 iterations, 2 back edges`; as much as fits into the room."""
     if not story.links:
         return ""
     links = sum(link.times for link in story.links)
@@ -361,6 +365,8 @@ def extent(story: Story) -> str:
         parts.append(f"{len(story.passed)} only passed it on")
     if story.pending:
         parts.append(f"{story.pending} more not looked at")
+    while room is not None and parts and len(", ".join(parts)) > room:
+        parts.pop()
     return ", ".join(parts)
 
 
@@ -478,10 +484,11 @@ def _sources(story: Story) -> tuple[str, str] | None:
     shares = story.shares
     if len(shares) > 1:
         head, *rest = shares
-        told = ", ".join(f"{percent(share)} from {iteration_text(path)}" for path, share in rest[:4])
+        shown = [(path, share) for path, share in rest if abs(share) >= _LEAST_SHARE][:4]
+        told = ", ".join(f"{percent(share)} from {iteration_text(path)}" for path, share in shown)
         left = 1 - sum(share for _, share in shares)
-        beside = f"; {percent(left)} from what is left out" if abs(left) >= 0.0005 else ""
-        return f"{percent(head[1])} new in iteration {iteration_text(head[0])}", f", {told}{beside}"
+        beside = f"; {percent(left)} from what is left out" if abs(left) >= _LEAST_SHARE else ""
+        return f"{percent(head[1])} new in iteration {iteration_text(head[0])}", f"{', ' * bool(told)}{told}{beside}"
     return None
 
 

@@ -21,6 +21,7 @@ from stepper.debug.story.texts import (
     suggestion,
 )
 from tui.paint.rows import Cell, Row, clip, padded, shortened, spark, width_of
+from tui.paint.rows import number as shortest
 from tui.pictures.drawing import Strip, laid, row_of
 from tui.screens.timeline.time_axis import STEPS
 from tui.theme import GLYPHS
@@ -267,8 +268,11 @@ def _course(story: Story, link: StoryLink, width: int, height: int) -> list[Row]
         return []
     numbers = [_measured(value) for value in values]
     slot = max(1, min(8, (width - 7) // max(len(numbers), 1)))
-    begin = max(0, len(numbers) - (width - 7) // slot)
-    numbers, paths = numbers[begin:], story.iterations[begin:]
+    count = (width - 7) // slot
+    path = story.columns[link.column].path
+    here = story.iterations.index(path) if path in story.iterations else len(numbers) - 1
+    begin = max(0, min(here - count // 2, len(numbers) - count))
+    numbers, paths = numbers[begin : begin + count], story.iterations[begin : begin + count]
     known = [one for one in numbers if one is not None and math.isfinite(one)]
     low, high = min(known, default=0.0), max(known, default=1.0)
     are_verdicts = all(value is None or isinstance(value, bool) for value in values)
@@ -276,8 +280,9 @@ def _course(story: Story, link: StoryLink, width: int, height: int) -> list[Row]
     levels = max(2, min(20, height - 3))
     for level in reversed(range(levels)):
         end = high if level == levels - 1 else low
-        label = "" if 0 < level < levels - 1 else str(bool(end)).lower() if are_verdicts else number(end)
-        cells: Row = [(f"{label[:6]:>6} ", "dim")]
+        is_end = level == levels - 1 or (level == 0 and low < high)
+        label = "" if not is_end else str(bool(end)).lower() if are_verdicts else shortest(end)
+        cells: Row = [(f"{label:>6} ", "dim")]
         for value in numbers:
             cells += _column(value, low, high, level, levels, slot, link.limit)
         rows.append(cells)

@@ -34,6 +34,7 @@ _LOW_DETAIL: Final = 2
 _TALL_DETAIL: Final = 9
 _LEAST_TEXT: Final = 5
 _LANES: Final = 8
+_LONGEST_ELEMENT: Final = 12
 _MOST_DETAIL: Final = 12
 """Rows of the detail below lanes, at most."""
 
@@ -294,19 +295,19 @@ class StoryPane(Pane):
 
     def _head(self, story: Story, width: int, height: int) -> list[Row]:
         is_low = height < 30
-        count = extent(story)
         head: Row = [
             (GLYPHS["focus"] if self.has_focus else " ", "accent"),
             (" why ", "title-on"),
             (title(story), "title"),
         ]
-        note = clip_end(count, max(0, width - width_of(head) - 4))
+        note = extent(story, max(0, width - width_of(head) - 4))
         lines: list[Row] = [] if is_low else [[]]
         lines.append(spread(head, [(f"{note} ", "note")], width))
         told, more = verdict(story)
         tone = "edit" if story.is_preview else "bad" if story.births else "strong"
         sentence = f"{told}{more}"
-        if len(sentence) + 3 <= width or is_low:
+        has_room = not is_low or (self.shown_view == "lanes" and len(lane_lines(story)) + _LOW_DETAIL + 4 <= height)
+        if len(sentence) + 3 <= width or not has_room:
             lines.append([("  ", ""), (told, tone), (more, "")])
         else:
             parts = wrapped(sentence, width - 3)[:2]
@@ -388,14 +389,15 @@ class StoryPane(Pane):
         here = next((k for k, line in enumerate(lines) if line.link is not None and line.link == self.link), 0)
         top = self._lane_top = max(0, min(here - shown // 2, len(lines) - shown))
         lanes = max(_LANES, max((len(line.cells) for line in lines), default=0) + 1)
-        rows = [self._lane_row(story, line, lanes, width) for line in lines[top : top + shown]]
+        wide = max(7, *(min(len(element_text(one.element)) + 1, _LONGEST_ELEMENT) for one in story.links), 7)
+        rows = [self._lane_row(story, line, lanes, wide) for line in lines[top : top + shown]]
         if story.pending and len(rows) < shown:
             rows.append([("     ", ""), (f"… {story.pending} more, Enter", "dim")])
         if detail:
             rows += [*self._rule(width), *self._detail(story, width, detail)]
         return rows
 
-    def _lane_row(self, story: Story, line: LaneLine, lanes: int, width: int) -> Row:
+    def _lane_row(self, story: Story, line: LaneLine, lanes: int, wide: int) -> Row:
         column = story.columns[line.column]
         label = column_text(column)
         if len(column.path) > 1:
@@ -420,7 +422,7 @@ class StoryPane(Pane):
         row: Row = [
             *head,
             (f"{clip(name, 16):<17}", "strong"),
-            (f"{element_text(link.element):<7}", "dim"),
+            (f"{clip(element_text(link.element), wide - 1):<{wide}}", "dim"),
             (chip, "now" if line.link == self.link and token == "chip" else token),
             (f"  {told}  ", "strong" if link.role is not LinkRole.PATH else "dim"),
             (word, "badbg" if link.role is LinkRole.BORN else "bad"),

@@ -15,6 +15,8 @@ from tui.screens.table.topic import TableTopic
 _NUMBER: Final = 10
 _LOWEST, _HIGHEST = 8, 16
 _ABOVE: Final = 26
+_LEAST_HISTOGRAM: Final = 30
+"""Lines from which on there is room for the histogram, too."""
 _SHOWN, _OUT, _ZERO = "■", "○", "╌"
 
 
@@ -41,7 +43,7 @@ class ColumnPane(Pane, can_focus=False):
             return [*head, [("its numbers are read when it is sorted by (> <)", "dim")]]
         value = self._value(column)
         rows = [*head, *_numbers(detail, value, view.passed), []]
-        bars = view.heads.get(column)
+        bars = view.heads.get(column) if self.size.height >= _LEAST_HISTOGRAM else None
         if bars is not None and len(bars.counts):
             rows += [[("how often", "title"), ("   shown | filtered out", "note")], *_histogram(bars, value, width), []]
         rows += [[("over the iterations", "title"), ("   the shown in colour", "note")], *self._course(detail, width)]

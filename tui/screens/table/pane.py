@@ -10,6 +10,7 @@ from stepper.debug.table.columns import SheetColumn
 from stepper.debug.table.conditions import cell_test
 from stepper.debug.table.views import SheetForm, SheetView
 from stepper.query.short_names import last_part
+from tui.paint.names import expression_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, cell_len, clip, clip_end, clip_head, padded, printable, width_of
 from tui.screens.table.cells import Shades, cell_text, count_bars, difference_text, time_bars
@@ -343,6 +344,10 @@ def column_label(column: SheetColumn, room: int) -> str:
     head, index = _parts(column)
     if cell_len(head + index) <= room:
         return head + index
+    begin = f"{column.statistic}("
+    if column.statistic and head.startswith(begin):
+        name, left = expression_name(head[len(begin) : -1]), room - len(column.statistic) - 1
+        return f"{column.statistic} {clip(name, left)}" if left >= _LEAST_NAME else clip(column.statistic, room)
     head, rest = last_part(head.strip("`")), room - len(index)
     if not index or cell_len(head) <= rest:
         return f"{clip(head, rest)}{index}"

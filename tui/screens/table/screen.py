@@ -19,7 +19,7 @@ from tui.screens.timeline.bar import TimelineBar
 _BESIDE: Final = 146
 """Columns of the terminal from which on there is room for the column of the cursor, however many the table has."""
 _COLUMN: Final = 52
-_LEAST_ROWS: Final = 30
+_LEAST_ROWS: Final = 24
 """Columns that it takes beside a table of few, and rows of the terminal from which on it does."""
 
 _TALL: Final = 42

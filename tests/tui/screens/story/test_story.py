@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.tui.driven import Driven, drive
+from tests.tui.driven import DECODER, Driven, drive
 from tui.screens.story.pane import StoryPane
 from tui.theme import Look
 
@@ -95,6 +95,20 @@ def test_why_end_needs_no_moment_within_the_loop_and_more_operands_are_followed_
         assert driven.state.iteration == 10
 
     drive("date_normaliser", script, size=(160, 48), starts_up=True, runs=True)
+
+
+def test_at_80x24_chips_stand_below_one_another_and_the_course_is_around_the_moment() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("why `aten::add/Add_4`[0,0,0]")
+        await driven.filled()
+        lines = driven.text("story").splitlines()
+        assert "0% from" not in lines[1] and "69% new in iteration 3, -8% from 0" in lines[1]
+        links = [line for line in lines if "●" in line]
+        chips = {one.index(number) for one in links for number in (" 1.790 ", " 1.905 ", " 3.366 ") if number in one}
+        assert len(chips) == 1
+        assert lines[0].split()[-2:] == ["back", "edges"]  # whole words, as many as fit
+
+    drive("date_normaliser", script, size=(80, 24), lines=(f"run-to {DECODER}@0", "iter 3", "run-to `aten::add/Add_4`"))
 
 
 def test_the_overview_leads_by_one_key_to_the_first_nan_and_to_why_a_loop_ended() -> None:
