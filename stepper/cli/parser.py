@@ -126,6 +126,7 @@ def _add_reduce(command: Parser) -> None:
     )
     arguments.add_model(command)
     arguments.add_inputs(command)
+    arguments.add_states(command)
     command.add_argument(
         "-o", "--output", required=True, metavar="DIR", help="the folder for the smallest model and what shows it"
     )
@@ -144,7 +145,8 @@ def _add_reduce(command: Parser) -> None:
         "--time", type=arguments.seconds, default=300.0, metavar="SECONDS", help="how long it may take (300)"
     )
     arguments.add_rules(command)
-    arguments.add_device(command)
+    arguments.add_engine(command)
+    arguments.add_tolerances(command)
     arguments.add_json(command)
     command.add_flag("-q", "--quiet", help="no progress on stderr")
 

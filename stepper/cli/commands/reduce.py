@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from stepper.cli.options.engine import opened_model
+from stepper.cli.options.engine import choices_of, opened_model, runtime_of
 from stepper.cli.options.protected import protected_files
-from stepper.cli.options.specs import bound_inputs, given_inputs
+from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import say, show_progress
 from stepper.cli.values import print_json
 from stepper.debug.breakpoints.syntax import break_description
@@ -19,6 +19,7 @@ from stepper.diagnosis.reduce.listing import fault_text
 from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.files.kinds import is_model_path
+from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
 from stepper.wording import counted
@@ -28,6 +29,9 @@ def execute(options: argparse.Namespace) -> int:
     """Reduce and write; FINDING where there is a fault, 0 where there is none, INTERRUPTED after Ctrl+C."""
     condition = _condition(options)
     model = opened_model(options)
+    choices = choices_of(options)
+    OpenVINOPartner(options.engine, choices, runtime_of(options)).check(model)
+    states = given_states(model, options.state, options.states)
     inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     folder = Path(options.output)
     was_there = folder.exists()
@@ -43,6 +47,12 @@ def execute(options: argparse.Namespace) -> int:
             max_iterations=options.max_iterations,
             device=options.device or "CPU",
             precision=options.precision or "f32",
+            states=states,
+            engine=options.engine,
+            choices=choices,
+            extensions=options.extension,
+            relative=options.rtol,
+            absolute=options.atol,
             progress=_show if is_shown else None,
         )
     finally:

@@ -23,9 +23,14 @@ def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
     return open_model(options.model if path is None else path, notify, getattr(options, "timeout", None))
 
 
+def choices_of(options: argparse.Namespace) -> dict[str, str]:
+    """Return the engines for patterns. UsageError for what is not PATTERN=ENGINE."""
+    return dict(_choice(text) for text in options.engine_for)
+
+
 def partner_of(options: argparse.Namespace, model: Model) -> OpenVINOPartner:
     """Return who computes what. UsageError for contradictions, and for a pattern that fits nothing in the model."""
-    choices = dict(_choice(text) for text in options.engine_for)
+    choices = choices_of(options)
     partner = OpenVINOPartner(options.engine, choices, runtime_of(options))
     if OPENVINO not in (options.engine, *choices.values(), getattr(options, "reference", None)):
         ensure_no_device(options, "give it operations with --engine or --engine-for")

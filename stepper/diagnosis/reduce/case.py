@@ -2,7 +2,7 @@
 
 model.xml, model.bin       the smallest model (and reference.xml, reference.bin, where it differs from another model)
 inputs.npz                 its inputs, by name
-expected.npz               the outputs as they should be, where there are any
+expected.npz               the outputs as they should be, where they are too large for the script
 reproduce.py               prints expected and given; exit code 1 as long as the fault is there
 test_reduced.py            the same for pytest
 REPORT.md                  a report that can be filed
@@ -14,6 +14,8 @@ import contextlib
 import importlib.metadata
 import io
 import platform
+import subprocess
+import sys
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,6 +35,8 @@ from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, IR, IR_WEIGHTS, FileKind
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.ir import read
+from stepper.openvino.partner import NUMPY
+from stepper.openvino.runtime import is_installed
 from stepper.wording import counted
 
 _SCRIPT: Final = FileKind("a script", (".py",))
@@ -48,6 +52,8 @@ FILES: Final = (
 """The files that each case has."""
 _FURTHER: Final = (("expected.npz", ARRAYS), ("reference.xml", IR), ("reference.bin", IR_WEIGHTS))
 _PASS_SECONDS: Final = 60.0
+_SCRIPT_SECONDS: Final = 60.0
+_MOST_KERNELS: Final = 24
 
 
 class ResponsiblePass(Struct, frozen=True):
@@ -74,14 +80,46 @@ def write_case(
 ) -> tuple[str, ...]:
     """Write the files of a reduction; return their names. `title` is the model that it comes from. OutputError.
 
-    `finds_pass`: where OpenVINO is wrong, the first of its passes that changes the results is sought for the report.
+    The script is one for OpenVINO where that shows the fault, too, which is tried. `finds_pass`: where OpenVINO is
+    wrong, the first of its passes that changes the results is sought for the report.
     """
-    contents = _contents(reduction)
+    contents, facts = _contents(reduction), _script_facts(reduction)
+    needs = "openvino and numpy"
+    script = _script_for_openvino(reduction, facts)
+    if script:
+        _write({**contents, "reproduce.py": script.encode()}, targets)
+    if not script or (reduction.fault.program != "OpenVINO" and not shows(targets["reproduce.py"].path)):
+        script, needs = (
+            scripts.with_own_engine(facts, has_twin=reduction.twin is not None),
+            "stepper, whose engine shows it",
+        )
+    contents["reproduce.py"] = script.encode()
     _write(contents, targets)
     found = responsible_pass(reduction, targets["model.xml"].path) if finds_pass else None
-    report = {"REPORT.md": _report(reduction, title, found, tuple(contents)).encode()}
+    report = {"REPORT.md": _report(reduction, title, found, needs, tuple(contents)).encode()}
     _write(report, targets)
     return (*contents, "REPORT.md")
+
+
+def shows(script: Path) -> bool:
+    """Return True if a script shows the fault here, as its exit code says."""
+    try:
+        ended = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=_SCRIPT_SECONDS, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return ended.returncode == 1 and b"Traceback" not in ended.stderr
+
+
+def _script_for_openvino(reduction: Reduction, facts: scripts.ScriptFacts) -> str:
+    """Return the script in which OpenVINO shows the fault, or might; empty where it cannot."""
+    fault = reduction.fault
+    if fault.program == "OpenVINO":
+        return scripts.with_openvino(facts)
+    if not is_installed() or reduction.settings.engine != NUMPY or reduction.settings.rules != "spec":
+        return ""
+    if fault.kind is FaultKind.STOP:
+        return scripts.with_openvino(facts, wants_finite=True) if facts.spec in ("nan", "inf") else ""
+    return scripts.with_openvino(facts) if reduction.twin is not None and facts.outputs else ""
 
 
 def _write(contents: Mapping[str, bytes], targets: Mapping[str, OutputFile]) -> None:
@@ -125,22 +163,36 @@ def _contents(reduction: Reduction) -> dict[str, bytes]:
     if reduction.twin is not None:
         other = ir_files(reduction.twin)
         found |= {"reference.xml": other.xml, "reference.bin": other.weights}
-    if reduction.expected:
+    if any(value.size > scripts.MOST_NUMBERS for value in reduction.expected):
         found["expected.npz"] = _npz({f"output_{k}": value for k, value in enumerate(reduction.expected)})
-    facts = scripts.ScriptFacts(
-        what=fault_text(reduction.fault),
-        inputs=keys,
-        outputs=len(reduction.expected),
-        device=reduction.settings.device,
-        precision=reduction.settings.precision,
-        rules=reduction.settings.rules,
-        max_iterations=reduction.settings.max_iterations,
-        spec=reduction.condition.spec if isinstance(reduction.condition, StopsAt) else "",
-        error=reduction.fault.what,
-    )
-    found["reproduce.py"] = scripts.reproduce(reduction.fault, facts, has_twin=reduction.twin is not None).encode()
+    found["reproduce.py"] = b""
     found["test_reduced.py"] = scripts.TEST.encode()
     return found
+
+
+def _script_facts(reduction: Reduction) -> scripts.ScriptFacts:
+    settings = reduction.settings
+    tolerances = settings.tolerances(exact=reduction.fault.program != "OpenVINO")
+    return scripts.ScriptFacts(
+        what=fault_text(reduction.fault),
+        inputs=tuple(
+            scripts.ScriptTensor(_storable(value), "inputs.npz", key)
+            for key, value in zip(input_keys(reduction), reduction.model.inputs, strict=True)
+        ),
+        outputs=tuple(
+            scripts.ScriptOutput(
+                scripts.ScriptTensor(_storable(value), "expected.npz", f"output_{k}"), tolerances.of(None, value.dtype)
+            )
+            for k, value in enumerate(reduction.expected)
+        ),
+        device=settings.device,
+        precision=settings.precision,
+        extensions=settings.extensions,
+        rules=settings.rules,
+        max_iterations=settings.max_iterations,
+        engine=settings.engine,
+        spec=reduction.condition.spec if isinstance(reduction.condition, StopsAt) else "",
+    )
 
 
 def input_keys(reduction: Reduction) -> tuple[str, ...]:
@@ -172,11 +224,11 @@ def _storable(value: Array) -> Array:
     return value.astype(np.float32 if is_floating(value.dtype) else np.int32)
 
 
-def _report(reduction: Reduction, title: str, found: ResponsiblePass | None, files: tuple[str, ...]) -> str:
+def _report(reduction: Reduction, title: str, found: ResponsiblePass | None, needs: str, files: tuple[str, ...]) -> str:
     before, after = reduction.operations
-    lines = [f"# {_headline(reduction)}", "", fault_text(reduction.fault), ""]
+    lines = [f"# {_headline(reduction)}", "", _sentence(reduction), ""]
     lines += ["## To reproduce", "", "    python reproduce.py", ""]
-    lines += [f"It needs {scripts.needs(reduction.fault)}; the files are {', '.join(files)}.", ""]
+    lines += [f"It needs {needs}; the files are {', '.join(files)}.", ""]
     if reduction.expected:
         lines += ["| output | expected | given |", "|---|---|---|"]
         for index, expected in enumerate(reduction.expected):
@@ -186,7 +238,7 @@ def _report(reduction: Reduction, title: str, found: ResponsiblePass | None, fil
     lines += ["## The smallest model", "", "```", *model_lines(reduction.model), "```", ""]
     if reduction.twin is not None:
         lines += ["It is held against `reference.xml`:", "", "```", *model_lines(reduction.twin), "```", ""]
-    lines += ["## Where", "", _where(reduction, found), "", "## Versions", ""]
+    lines += ["## Where", "", *_where(reduction, found), "", "## Versions", ""]
     lines += [f"* {name} {version}" for name, version in _versions().items()]
     lines += ["", "## What was tried", ""]
     whole = f" of `{title}`" if title else ""
@@ -205,10 +257,22 @@ def _report(reduction: Reduction, title: str, found: ResponsiblePass | None, fil
     return "\n".join([*lines, ""])
 
 
+def _sentence(reduction: Reduction) -> str:
+    """Return what the headline does not say."""
+    fault = reduction.fault
+    if fault.kind is not FaultKind.STOP or not isinstance(reduction.condition, StopsAt):
+        text = fault_text(fault)
+        return f"{text[:1].upper()}{text[1:]}."
+    rest = fault.message.partition(": ")[2]
+    end = f", at {rest}" if rest else ""
+    return f"The run comes to the breakpoint `{reduction.condition.spec}`{end}."
+
+
 def _headline(reduction: Reduction) -> str:
+    if reduction.fault.kind is FaultKind.STOP:
+        return reduction.fault.message.partition(": ")[0]
     kinds = dict.fromkeys(layer.type for _address, layer in reduction.model.operations())
     what = {
-        FaultKind.STOP: "The run stops",
         FaultKind.ERROR: "The run ends in an error",
         FaultKind.REFUSED: f"{reduction.fault.program} refuses a model",
         FaultKind.ENDED: f"{reduction.fault.program} ends",
@@ -222,14 +286,24 @@ def _shown(value: Array) -> str:
     return f"{type_text(value)} {value_text(value)}".replace("|", "\\|")
 
 
-def _where(reduction: Reduction, found: ResponsiblePass | None) -> str:
+def _where(reduction: Reduction, found: ResponsiblePass | None) -> list[str]:
     if found is not None:
-        return f"The first pass after which the model computes something else is {found.number}, {found.name}."
+        return [f"The first pass after which the model computes something else is {found.number}, {found.name}."]
     if reduction.fault.kind is FaultKind.REFUSED:
-        return f"It is refused in {reduction.fault.what}."
-    if reduction.fault.program == "OpenVINO":
-        return "No pass changes what the model computes (or none could be asked), so that it is in a kernel."
-    return "It is in the model."
+        return [f"It is refused in {reduction.fault.what}."]
+    if reduction.fault.kind is FaultKind.ENDED:
+        return [f"OpenVINO ends in this stage: {reduction.fault.what}."]
+    if reduction.fault.program != "OpenVINO":
+        return ["It is in the model."]
+    lines = ["No pass changes what the model computes (or none could be asked), so that it is in a kernel"]
+    lines[0] += ". What the compiled model runs:" if reduction.kernels else "."
+    if reduction.kernels:
+        lines += ["", "| node | kernel | of |", "|---|---|---|"]
+        lines += [
+            f"| {one.type} | {one.kernel} | {one.layers.replace('|', '/')} |"
+            for one in reduction.kernels[:_MOST_KERNELS]
+        ]
+    return lines
 
 
 def _versions() -> dict[str, Any]:

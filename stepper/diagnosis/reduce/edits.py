@@ -8,8 +8,8 @@ Nothing here asks whether the fault is still there; `reducing` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from stepper import element_types
 from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel, LayerAddress, Scope
 from stepper.element_types import STRING_DTYPE, Array, is_floating
-from stepper.ir.model import InputMapping, Port, Source
+from stepper.ir.model import InputMapping, Port, Slicing, Source
 
 ValueOf = Callable[[LayerAddress, int], Array | None]
 """Value of an output in a run; None where it is not known."""
@@ -134,6 +134,19 @@ def hoist(draft: DraftModel, address: LayerAddress, input: int) -> bool:
         return False
     result.sources[0] = producer.sources[input]
     return True
+
+
+def read_other_output(draft: DraftModel, address: LayerAddress, output: int) -> bool:
+    """Let a Result have another output of the same loop or If, and drop the one that it had."""
+    graph, result = draft.graph_at(address.scope), draft.layer_at(address)
+    source = None if result is None or result.type != "Result" else result.sources[0]
+    if graph is None or result is None or source is None or output == source.output:
+        return False
+    producer = graph.layers[source.layer]
+    if not producer.bodies or output >= len(producer.outputs):
+        return False
+    result.sources[0] = Source(source.layer, output)
+    return drop_output(draft, LayerAddress(address.scope, source.layer), source.output)
 
 
 def drop_result(draft: DraftModel, key: int) -> bool:
@@ -270,6 +283,39 @@ def _outer_source(owner: DraftLayer, body: DraftBody, parameter: DraftLayer) -> 
     return owner.sources[entry.input]
 
 
+def begin_with(draft: DraftModel, states: Mapping[str, Array]) -> None:
+    """Let variables begin with these values: each becomes a Constant that the ReadValues of the variable read."""
+    for _scope, graph in draft.graphs():
+        for layer in graph.of_type("ReadValue"):
+            value = states.get(layer.attributes.get("variable_id", ""))
+            if value is not None:
+                layer.sources[:] = [constant(graph, f"{layer.name}/begins_with", value)]
+
+
+def slicing_size(slicing: Slicing | None) -> int:
+    """Return how far from the usual slices are: 0 for none, 1 for one after the other from the first."""
+    if slicing is None:
+        return 0
+    is_whole = (slicing.start or 0) in (0, -1) and (slicing.end is None or slicing.end in (0, -1))
+    return 1 + int(slicing.stride != 1) + int((slicing.part_size or 1) != 1) + 2 * int(not is_whole)
+
+
+def plain_slicing(draft: DraftModel, scope: Scope, index: int, *, is_input: bool) -> bool:
+    """Let an input be cut, or an output joined, from the first slice to the last, one after the other."""
+    around = draft.body_at(scope)
+    entries: list[Any] = [] if around is None else list(around[1].inputs if is_input else around[1].outputs)
+    slicing = entries[index].slicing if index < len(entries) else None
+    if around is None or slicing is None or slicing_size(slicing) == 1:
+        return False
+    plain = replace(slicing, start=0, end=-1, stride=1, part_size=1)
+    entries[index] = entries[index]._replace(slicing=plain)
+    if is_input:
+        around[1].inputs[:] = entries
+    else:
+        around[1].outputs[:] = entries
+    return True
+
+
 def set_value(draft: DraftModel, address: LayerAddress, value: Array) -> bool:
     """Give a Constant or an input of the model another value of the same shape."""
     layer = draft.layer_at(address)
@@ -335,7 +381,7 @@ def _shrink_declared(layer: DraftLayer, old: int, new: int) -> None:
     if layer.type == "Parameter" and layer.value is None and "shape" in layer.attributes:
         dims = [dim.strip() for dim in layer.attributes["shape"].split(",")]
         layer.attributes["shape"] = ",".join(str(new) if dim == str(old) else dim for dim in dims)
-    for name in ("output_shape", "num_splits", "hidden_size", "target_shape"):
+    for name in ("output_shape", "num_splits", "hidden_size", "target_shape", "variable_shape"):
         if name in layer.attributes:
             parts = [part.strip() for part in layer.attributes[name].split(",")]
             layer.attributes[name] = ",".join(str(new) if part == str(old) else part for part in parts)

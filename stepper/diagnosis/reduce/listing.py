@@ -20,8 +20,7 @@ def fault_text(fault: FoundFault) -> str:
     """Return a fault in one sentence."""
     match fault.kind:
         case FaultKind.STOP:
-            where = f" after {fault.layer_type}" if fault.layer_type else ""
-            return f"the run stops{where}: {fault.message}"
+            return f"the run stops: {fault.message}"
         case FaultKind.ERROR:
             return f"the run ends in an error: {fault.message}"
         case FaultKind.REFUSED:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -27,11 +27,13 @@ from msgspec.structs import replace
 from stepper.diagnosis.reduce import edits
 from stepper.diagnosis.reduce.conditions import OPENVINO, AnyFault, DisagreesWith, FaultCondition, FaultKind, FoundFault
 from stepper.diagnosis.reduce.draft import DraftModel, LayerAddress, Scope
-from stepper.diagnosis.reduce.trial_acts import RunSettings
+from stepper.diagnosis.reduce.trial_acts import ChosenKernel, RunSettings
 from stepper.diagnosis.reduce.trying import ObservedRun, Pair, TrialOutcome, TrialRunner
 from stepper.element_types import STRING_DTYPE, Array, is_floating
+from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.rules import Rules
+from stepper.engine.variables import bind_states
 from stepper.ir.opening import ModelSource, opened
 
 SECONDS: Final = 300.0
@@ -54,7 +56,8 @@ class Reduction(Struct, frozen=True):
     """The smallest candidate with the fault. `operations` are how many there were, and how many there are.
 
     `expected` and `given` are the outputs on both sides (ours or the twin's, and those that are wrong), where there are
-    any. `kept` counts the changes that were kept, by what they do, and `tried` those that were tried.
+    any. `kept` counts the changes that were kept, by what they do, and `tried` those that were tried. `kernels` are
+    those that OpenVINO chose for what is left, where the fault is in its results.
     `is_smallest`: nothing more goes; else time was up, or it was interrupted.
     """
 
@@ -72,6 +75,7 @@ class Reduction(Struct, frozen=True):
     given: tuple[Array, ...]
     tried: Mapping[str, int]
     kept: Mapping[str, int]
+    kernels: tuple[ChosenKernel, ...] = ()
 
 
 def reduce_model(
@@ -84,22 +88,43 @@ def reduce_model(
     max_iterations: int | None = None,
     device: str = "CPU",
     precision: str = "f32",
+    states: Mapping[str, Any] | None = None,
+    engine: str = "numpy",
+    choices: Mapping[str, str] | None = None,
+    extensions: Sequence[str] = (),
+    relative: float | None = None,
+    absolute: float | None = None,
     progress: Callable[[ReductionProgress], object] | None = None,
 ) -> Reduction | None:
     """Return the smallest model found within so many seconds that has the same fault; None where it has none.
 
     `condition` is one of `conditions`: StopsAt("nan"), EndsInError(), DisagreesWith("openvino"), DisagreesWith(PATH of
-    a healthy model), or None for whichever holds. Ctrl+C ends it with the best so far (`is_interrupted`). Raises what
+    a healthy model), or None for whichever holds. `states` are what variables begin with, which become Constants of the
+    model. `engine`, `choices` and `extensions` say who computes our run; `relative` and `absolute` are tolerances of
+    floats, instead of those of the element type. Ctrl+C ends it with the best so far (`is_interrupted`). Raises what
     reading the model and its inputs raises.
     """
     subject = opened(model)
     draft = DraftModel.of(subject, bind_inputs(subject, inputs))
+    begins = bind_states(compile_model(subject), states) if states else {}
+    edits.begin_with(draft, begins)
     condition = condition or AnyFault()
     twin = None
     if isinstance(condition, DisagreesWith) and condition.reference != OPENVINO:
         other = opened(condition.reference)
         twin = DraftModel.of(other, bind_inputs(other, dict(enumerate(draft.inputs))))
-    settings = RunSettings(str(Rules(rules).value), max_iterations, device=device, precision=precision)
+        edits.begin_with(twin, begins)
+    settings = RunSettings(
+        str(Rules(rules).value),
+        max_iterations,
+        device=device,
+        precision=precision,
+        engine=engine,
+        choices=tuple((choices or {}).items()),
+        extensions=tuple(map(str, extensions)),
+        relative=relative,
+        absolute=absolute,
+    )
     runner = TrialRunner(condition, settings)
     try:
         return _Reducer(Pair(draft, twin), runner, seconds, progress).reduction()
@@ -178,7 +203,12 @@ class _Reducer:
             outcome.given,
             dict(self._tried),
             dict(self._kept),
+            self._kernels(interrupted=interrupted),
         )
+
+    def _kernels(self, *, interrupted: bool) -> tuple[ChosenKernel, ...]:
+        is_computed = self._fault.kind in (FaultKind.VALUES, FaultKind.SHAPES) and self._fault.program == "OpenVINO"
+        return self._runner.kernels(self._pair.model) if is_computed and not interrupted else ()
 
     def _outcome(self, *, interrupted: bool) -> TrialOutcome:
         try:
@@ -340,6 +370,8 @@ class _Reducer:
         if graph is not None and source is not None:
             for index in range(len(graph.layers[source.layer].sources)):
                 yield partial(_hoist, address=address, input=index)
+            for output in range(len(graph.layers[source.layer].outputs)):
+                yield partial(_other_output, address=address, output=output)
 
     def _cut_in_groups(self) -> None:
         addresses = [address for address, _layer in self._pair.model.operations()]
@@ -419,6 +451,10 @@ class _Reducer:
                 self._attempt("drop slices", partial(_drop_slicing, scope=scope, index=index), any_size=False)
             for index in range(len(around[1].outputs)):
                 self._attempt("drop slices", partial(_last_piece, scope=scope, index=index))
+            for index in range(len(around[1].inputs)):
+                self._attempt("plain slices", partial(_plain_slices, scope=scope, index=index, is_input=True))
+            for index in range(len(around[1].outputs)):
+                self._attempt("plain slices", partial(_plain_slices, scope=scope, index=index, is_input=False))
         self._attempt("merge constants", lambda side: edits.merge_constants(side.draft))
 
     def _shorten(self) -> None:
@@ -496,6 +532,11 @@ def _hoist(side: _Side, address: LayerAddress, input: int) -> bool:
     return found is not None and edits.hoist(side.draft, found, input)
 
 
+def _other_output(side: _Side, address: LayerAddress, output: int) -> bool:
+    found = side.at(address)
+    return found is not None and edits.read_other_output(side.draft, found, output)
+
+
 def _cut(side: _Side, addresses: list[LayerAddress]) -> bool:
     for address in addresses:
         found = side.at(address)
@@ -548,6 +589,11 @@ def _drop_back_edge(side: _Side, scope: Scope, index: int) -> bool:
 def _drop_slicing(side: _Side, scope: Scope, index: int) -> bool:
     found = side.scope(scope)
     return found is not None and edits.drop_slicing(side.draft, found, index, side.value_of)
+
+
+def _plain_slices(side: _Side, scope: Scope, index: int, *, is_input: bool) -> bool:
+    found = side.scope(scope)
+    return found is not None and edits.plain_slicing(side.draft, found, index, is_input=is_input)
 
 
 def _last_piece(side: _Side, scope: Scope, index: int) -> bool:
@@ -629,7 +675,7 @@ def _size_of(draft: DraftModel) -> tuple[int, ...]:
         for layer in graph.layers.values():
             for body in layer.bodies:
                 slicings = [*(one.slicing for one in body.inputs), *(one.slicing for one in body.outputs)]
-                sliced = sum(one is not None for one in slicings)
+                sliced = sum(edits.slicing_size(one) for one in slicings)
                 connections += 2 * (len(body.inputs) + len(body.outputs) + len(body.back_edges)) + sliced
             if layer.value is not None:
                 elements += layer.value.size

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any, Final
@@ -33,6 +33,9 @@ from stepper.diagnosis.reduce.conditions import (
 from stepper.diagnosis.reduce.trial_acts import (
     STEPPING,
     WITH_OPENVINO,
+    ChosenKernel,
+    KernelFacts,
+    NameKernels,
     ObservedFacts,
     ObservedKey,
     ObserveValues,
@@ -47,7 +50,7 @@ from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
-from stepper.engine.program import Program
+from stepper.engine.program import CompiledModel, Program
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog
 from stepper.errors import KernelError, LimitReached, StepperError
@@ -55,6 +58,7 @@ from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.openvino import native_text, runtime
 from stepper.openvino.compiled import CompiledText
+from stepper.openvino.partner import NUMPY, OpenVINOPartner
 from stepper.openvino.runtime import Runtime, complaint, is_installed
 from stepper.ops.operands import LARGEST_TENSOR
 from stepper.processes.server import Announce, is_out_of_memory, serve
@@ -87,6 +91,8 @@ class TrialService:
         if isinstance(act, ObserveValues):
             self._announce(STEPPING)
             return _observed(act, arrays)
+        if isinstance(act, NameKernels):
+            return KernelFacts(tuple(_kernels(act))), ()
         fault, expected, given = self._tried(act, arrays)
         if fault is not None:
             fault = replace(fault, skips_a_loop=self._skips)
@@ -120,13 +126,25 @@ class TrialService:
             expected, _moves, _skips = _outputs(read(act.twin), arrays, act.settings)
         except StepperError:
             return None, (), given
-        return _difference(expected, given, name, Tolerances()), expected, given
+        return _difference(expected, given, name, act.settings.tolerances(exact=True)), expected, given
+
+
+def _compiled(model: Model, settings: RunSettings) -> CompiledModel:
+    return compile_model(model, Rules(settings.rules), _partner(settings))
+
+
+@cache
+def _partner(settings: RunSettings) -> OpenVINOPartner | None:
+    """Return who computes; None for the usual."""
+    if settings.engine == NUMPY and not settings.choices and not settings.extensions:
+        return None
+    return OpenVINOPartner(settings.engine, dict(settings.choices), _runtime(settings))
 
 
 def _outputs(model: Model, arrays: Arrays, settings: RunSettings) -> tuple[Arrays, int, bool]:
     """Return the outputs of our engine, the moves that it made, and whether a loop ran no iteration."""
     machine = Machine(
-        compile_model(model, Rules(settings.rules)),
+        _compiled(model, settings),
         bind_inputs(model, dict(enumerate(arrays))),
         max_iterations=settings.max_iterations,
         keep_values=False,
@@ -142,7 +160,13 @@ def _outputs(model: Model, arrays: Arrays, settings: RunSettings) -> tuple[Array
 def _stopped(model: Model, arrays: Arrays, settings: RunSettings, spec: str) -> FoundFault | None:
     """Return where a breakpoint stops the run."""
     try:
-        debugger = Debugger(model, dict(enumerate(arrays)), settings.rules, max_iterations=settings.max_iterations)
+        debugger = Debugger(
+            model,
+            dict(enumerate(arrays)),
+            settings.rules,
+            max_iterations=settings.max_iterations,
+            partner=_partner(settings),
+        )
         debugger.break_when(spec) if spec in ("nan", "inf") else _add_break(debugger, spec)
         stop = debugger.continue_()
     except StepperError:
@@ -174,19 +198,40 @@ def _error(error: StepperError) -> FoundFault:
 def _beside_openvino(model: Model, arrays: Arrays, expected: Arrays, settings: RunSettings) -> Found:
     given: Arrays = ()
     try:
-        given = CompiledText(_runtime(settings.device, settings.precision), native_text.whole(model))(*arrays)
+        given = CompiledText(_runtime(settings), native_text.whole(model))(*arrays)
     except (RuntimeError, KernelError) as error:
         if is_out_of_memory(error):  # the limit is ours
             raise MemoryError from None
         places = _PLACE.findall(str(error))  # from the outside inwards: the first are the same for every refusal
         what = places[-1] if places else complaint(error)[:60]
         return FoundFault(FaultKind.REFUSED, "OpenVINO", what, message=complaint(error)), expected, given
-    return _difference(expected, given, "OpenVINO", Tolerances(exact=False)), expected, given
+    return _difference(expected, given, "OpenVINO", settings.tolerances(exact=False)), expected, given
 
 
 @cache
-def _runtime(device: str, precision: str) -> Runtime:
-    return Runtime(device, precision)
+def _runtime(settings: RunSettings) -> Runtime:
+    return Runtime(settings.device, settings.precision, settings.extensions)
+
+
+_NO_KERNEL: Final = ("Input", "Output", "Const", "Parameter", "Result", "Constant")
+
+
+def _kernels(act: NameKernels) -> Iterator[ChosenKernel]:
+    """Yield the nodes of the model as OpenVINO has compiled it, but for those that compute nothing."""
+    runtime = _runtime(act.settings)
+    try:
+        found = runtime.core.compile_model(act.path, runtime.device, {"INFERENCE_PRECISION_HINT": runtime.precision})
+        nodes = found.get_runtime_model().get_ordered_ops()
+    except RuntimeError:
+        return
+    for node in nodes:
+        said = {name: str(node.get_rt_info()[name].value) for name in _FACTS if name in node.get_rt_info()}
+        kind = said.get("layerType", "")
+        if kind and kind not in _NO_KERNEL:
+            yield ChosenKernel(kind, said.get("primitiveType", ""), said.get("originalLayersNames", ""))
+
+
+_FACTS: Final = ("layerType", "primitiveType", "originalLayersNames")
 
 
 def _difference(expected: Arrays, given: Arrays, program: str, tolerances: Tolerances) -> FoundFault | None:
@@ -264,7 +309,7 @@ def _observed(act: ObserveValues, arrays: Arrays) -> tuple[ObservedFacts, Arrays
     log = _ValueLog(model)
     with suppress(StepperError):
         machine = Machine(
-            compile_model(model, Rules(act.settings.rules)),
+            _compiled(model, act.settings),
             bind_inputs(model, dict(enumerate(arrays))),
             max_iterations=act.settings.max_iterations,
         )

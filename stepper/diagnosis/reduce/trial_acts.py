@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from stepper.diagnosis.reduce.conditions import FaultCondition, FoundFault
 from stepper.processes.worker import Worker, WorkerProgram
+from stepper.tensors.tolerances import Tolerances
 
 PROGRAM: Final = WorkerProgram("the trial", "stepper.diagnosis.reduce.service")
 STEPPING: Final = "stepping through"
@@ -16,13 +17,26 @@ STEPPING: Final = "stepping through"
 
 
 class RunSettings(Struct, frozen=True):
-    """How a candidate is run: rule book, the most iterations and moves, device and precision of OpenVINO."""
+    """How a candidate is run: rule book, the most iterations and moves, device and precision of OpenVINO.
+
+    `engine` and `choices` (pattern and engine) say who computes our run, `extensions` are libraries with operations for
+    OpenVINO. `relative` and `absolute` are tolerances of floats, instead of those of the element type.
+    """
 
     rules: str = "spec"
     max_iterations: int | None = None
     most_moves: int = sys.maxsize
     device: str = "CPU"
     precision: str = "f32"
+    engine: str = "numpy"
+    choices: tuple[tuple[str, str], ...] = ()
+    extensions: tuple[str, ...] = ()
+    relative: float | None = None
+    absolute: float | None = None
+
+    def tolerances(self, *, exact: bool) -> Tolerances:
+        """Return the tolerances; `exact`: both sides compute with the same kernels."""
+        return Tolerances(exact, self.relative, self.absolute)
 
 
 class TryModel(Struct, frozen=True, tag=True):
@@ -45,7 +59,28 @@ class ObserveValues(Struct, frozen=True, tag=True):
     settings: RunSettings
 
 
-TrialAct = TryModel | ObserveValues
+class NameKernels(Struct, frozen=True, tag=True):
+    """Compile the model of a file in OpenVINO, and name the kernels that it chose."""
+
+    path: str
+    settings: RunSettings
+
+
+class ChosenKernel(Struct, frozen=True):
+    """A node of the compiled model: what it is there, its kernel, and the layers that it stands for."""
+
+    type: str
+    kernel: str
+    layers: str
+
+
+class KernelFacts(Struct, frozen=True):
+    """The kernels of a compiled model, in the order in which they run."""
+
+    kernels: tuple[ChosenKernel, ...]
+
+
+TrialAct = TryModel | ObserveValues | NameKernels
 
 
 class TrialFacts(Struct, frozen=True):

@@ -15,6 +15,9 @@ from stepper.diagnosis.reduce.conditions import OPENVINO, DisagreesWith, FaultCo
 from stepper.diagnosis.reduce.draft import DraftModel, LayerAddress
 from stepper.diagnosis.reduce.trial_acts import (
     STEPPING,
+    ChosenKernel,
+    KernelFacts,
+    NameKernels,
     ObservedFacts,
     ObserveValues,
     RunSettings,
@@ -140,6 +143,15 @@ class TrialRunner:
         for key, array in zip(facts.keys, arrays, strict=True):
             found[key.is_last][LayerAddress(key.scope, key.layer), key.output] = array
         return ObservedRun(*found)
+
+    def kernels(self, draft: DraftModel) -> tuple[ChosenKernel, ...]:
+        """Return the kernels that OpenVINO chooses for a model; none where it does not say."""
+        path = self._written(ir_files(draft))
+        try:
+            act = NameKernels(str(path), self.settings)
+            return self._worker.ask_for(KernelFacts, act, (), subject="its kernels", limits=self._limits)[0].kernels
+        except (StepperError, RuntimeError):
+            return ()
 
     def _written(self, files: IRFiles) -> Path:
         # Each has a name of its own: what is mapped into memory there must not change.

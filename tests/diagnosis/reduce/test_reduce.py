@@ -143,7 +143,52 @@ def test_an_interrupt_keeps_the_best_so_far(
     answer = checked("reduce", capsys.readouterr().out)
     assert answer["reduced"]["is_interrupted"] and 1 < answer["reduced"]["operations"] < 20
     script = subprocess.run([sys.executable, tmp_path / "small" / "reproduce.py"], capture_output=True, text=True)
-    assert script.returncode == 1 and "NaN appears in Log 'guilty'" in script.stdout, script.stderr
+    assert script.returncode == 1, script.stderr
+    assert "NaN appears in Log 'guilty'" in (tmp_path / "small" / "REPORT.md").read_text()
+
+
+def pytest_of(folder: Path) -> int:
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", folder]
+    return subprocess.run([*words, folder / "test_reduced.py"], capture_output=True, timeout=100).returncode
+
+
+def test_the_test_of_a_case_fails_with_the_fault_and_passes_when_it_is_mended(tmp_path: Path) -> None:
+    (tmp_path / "healthy").mkdir()
+    healthy, path, folder = planted("Exp").write(tmp_path / "healthy"), planted("Abs").write(tmp_path), tmp_path / "o"
+    np.savez(tmp_path / "x.npz", **rows())
+    words = ["reduce", str(path), "--inputs", str(tmp_path / "x.npz"), "--differs", str(healthy), "-o", str(folder)]
+    assert main([*words, "--atol", "1000"]) == 0  # they differ by less
+    assert main(words) == 1
+    assert pytest_of(folder) == 1
+    for ending in (".xml", ".bin"):
+        (folder / f"model{ending}").write_bytes((folder / f"reference{ending}").read_bytes())
+    assert pytest_of(folder) == 0
+
+
+def accumulating(states: int) -> Graph:
+    """A model with a variable: what came before is multiplied by 4 and goes on, through harmless operations."""
+    net, variable = Graph(), {"variable_id": "memory", "variable_type": "f32", "variable_shape": f"1,{states}"}
+    x = net.parameter("x", "f32", (1, states))
+    before = net.apply("ReadValue", chain(net, x, 3), version="opset6", name="before", **variable)
+    grown = net.apply("Multiply", before, net.constant(np.float32(4)), name="grown", auto_broadcast="numpy")
+    net.apply("Assign", grown, version="opset6", name="after", **variable)
+    net.result(chain(net, net.apply("Exp", grown, name="guilty"), 8, 50))
+    return net
+
+
+def test_a_state_and_an_engine_of_fewer_bits_are_part_of_the_fault(tmp_path: Path) -> None:
+    path, words = accumulating(6).write(tmp_path), ["--break", "inf", "--input", "x=zeros", "-q", "-o"]
+    assert main(["reduce", str(path), *words, str(tmp_path / "none")]) == 0
+    assert main(["reduce", str(path), "--state", "memory=[[4,1,1,1,1,1]]", *words, str(tmp_path / "none")]) == 0
+    engine = ["--engine", "numpy-f16", "--state", "memory=[[4,1,1,1,1,1]]"]
+    assert main(["reduce", str(path), *engine, *words, str(tmp_path / "f16")]) == 1  # exp(16) is beyond f16
+    small = stepper.read_model(tmp_path / "f16" / "model.xml")
+    assert (
+        sorted(layer.type for layer in small.graph.layers) == ["Exp", "Parameter", "Result"]
+        or len([layer for layer in small.graph.layers if layer.type not in ("Constant", "Parameter", "Result")]) <= 2
+    )
+    shown = subprocess.run([sys.executable, tmp_path / "f16" / "reproduce.py"], capture_output=True, text=True)
+    assert shown.returncode == 1 and "Inf appears in Exp" in shown.stdout, shown.stderr
 
 
 @pytest.mark.skipif(importlib.util.find_spec("openvino") is None, reason="needs OpenVINO")
@@ -173,6 +218,7 @@ def test_a_fault_of_the_runtime_has_a_case_that_shows_it(tmp_path: Path, capsys:
     assert files == {*answer["reduced"]["files"]} >= {"model.xml", "model.bin", "inputs.npz", "reproduce.py"}
     shown = subprocess.run([sys.executable, folder / "reproduce.py"], capture_output=True, text=True, timeout=100)
     assert shown.returncode == 1 and "they differ" in shown.stdout, shown.stderr
-    assert "import stepper" not in (folder / "reproduce.py").read_text()
+    script = (folder / "reproduce.py").read_text()
+    assert "import stepper" not in script and "EXPECTED = [\n    (np.array(" in script
     report = (folder / "REPORT.md").read_text()
     assert "MatMul 'turned'" in report and "openvino" in report and json.dumps("x")[1:-1] in report
