@@ -112,16 +112,32 @@ def test_every_piece_is_there_once_also_of_iterations_left_out(name: str) -> Non
 @pytest.mark.parametrize(
     ("name", "source", "words"),
     [
-        ("while_loop", "i110.n13", "condition became false"),
-        ("reverse", "i7", "every slice was used"),
-        ("for_loop", "i9", "trip count reached"),
+        (
+            "while_loop",
+            "i110.n13",
+            ("condition became false", "number = 1, so NotEqual(number, 1) is false"),
+        ),
+        (
+            "nested_loop",
+            "i2.n11",
+            ("condition became false", "pairs_of_neighbours = 0, so Greater(pairs_of_neighbours, 0) is false"),
+        ),
+        ("reverse", "i7", ("every slice was used",)),
+        ("for_loop", "i9", ("trip count reached",)),
     ],
 )
-def test_what_ended_the_loop_is_drawn(name: str, source: str, words: str) -> None:
+def test_what_ended_the_loop_is_drawn_in_values(name: str, source: str, words: tuple[str, ...]) -> None:
     figure = unrolled(name, "0,-1")
     (edge,) = [edge for edge in figure.edges if edge.kind is EdgeKind.ENDS]
     assert (edge.source, edge.target) == (source, "end")
-    assert figure.by_id["end"].lines == (words,)
+    assert figure.by_id["end"].lines == words
+
+
+def test_what_kept_a_loop_from_beginning_is_said_in_values() -> None:
+    made = draw(sample("while_loop"), {"start": np.int64(1)}, view="unrolled")
+    assert made.figure.by_id["end"].lines == ("start = 1, so NotEqual(start, 1) is false",)
+    page = draw(sample("while_loop"), {"start": np.int64(5)}, view="unrolled", direction="right", width=317)
+    assert page.page is not None and "number = 1, so NotEqual(number, 1) is false" in page.page.description
 
 
 def test_slices_of_several_elements_and_pieces_against_numpy(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from msgspec import Struct
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.inspect import inspect_loop
 from stepper.debug.inspection.views import ConditionLimit, LoopView
+from stepper.debug.overview.facts import Verdict
+from stepper.debug.overview.verdicts import Verdicts
 from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.loops import EndReason
@@ -23,9 +25,11 @@ from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, U
 from stepper.export.figures.inner_activations import InnerActivations
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.value_summaries import ValueSummary, number_text, summary
+from stepper.export.loops.endings import verdict_text
 from stepper.export.options import ValueDetail
 from stepper.ops.operands import form_text
 from stepper.recording.options import Iterations
+from stepper.wording import counted
 
 WHOLE: Final = 8
 """Runs of so many iterations are shown whole if nothing else is asked for; of longer ones the first and the last."""
@@ -78,7 +82,8 @@ class LoopTrace(Struct, frozen=True):
     none); `around` are the iterations of the loops around it. `ended` says in a sentence why it ended, or where the run
     `failed`. `controls` are trip count and initial condition where something is connected. `operations` are those
     that the body runs: constant parts and dead ones are none of them. `condition_limit` is what its condition implies.
-    Of a run without iterations `came` and `left` are what its inputs and outputs were, by index.
+    Of a run without iterations `came` and `left` are what its inputs and outputs were, by index. `verdict` is that of
+    the condition that ended it, or kept it from beginning, `decided` the same in words.
     """
 
     loop: LoopPath
@@ -95,6 +100,8 @@ class LoopTrace(Struct, frozen=True):
     condition_limit: ConditionLimit | None = None
     came: Mapping[int, str] = {}
     left: Mapping[int, str] = {}
+    verdict: Verdict | None = None
+    decided: str = ""
 
     @property
     def left_out(self) -> list[tuple[int, int]]:
@@ -232,6 +239,11 @@ class Tracer:
         if chosen is None:
             chosen = Iterations.parse("" if count <= WHOLE else ELIDED)
         ended = view.trip.sentence if view is not None else f"no iteration ran: {activation.ended}"
+        verdict = None if failure else self._verdict(frame)
+        decided = "" if verdict is None else verdict_text(verdict, floats=self.values is not ValueDetail.SHAPE)
+        if decided:
+            begun = f"ended after {counted(count, 'iteration')}" if count else "no iteration ran"
+            ended = f"{begun}: {decided}"
         return LoopTrace(
             loop=self.loop,
             file=str(self.machine.compiled.model.path),
@@ -247,7 +259,21 @@ class Tracer:
             condition_limit=self._limit,
             came={} if count else self._came,
             left={} if count or self._outer is None else _told(self._outer, activation.operation.outputs),
+            verdict=verdict,
+            decided=decided,
         )
+
+    def _verdict(self, frame: Frame) -> Verdict | None:
+        """Return the verdict of the condition that ended a loop, or kept it from beginning; None if none did."""
+        activation, file = frame.activation, str(self.machine.compiled.model.path)
+        if activation is None or not isinstance(activation.plan, LoopPlan):
+            return None
+        ended, plan = activation.ended, activation.plan
+        if ended is EndReason.CONDITION and plan.condition_result is not None:
+            return Verdicts(frame, file, {}).of(plan.condition_result)
+        if ended is EndReason.INITIAL_CONDITION and plan.condition is not None and self._outer is not None:
+            return Verdicts(self._outer, file, {}).of(activation.operation.inputs[plan.condition])
+        return None
 
     def _summarised(self, raw: _Raw, frame: Frame) -> IterationTrace:
         activation, program = frame.activation, frame.program

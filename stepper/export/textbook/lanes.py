@@ -15,6 +15,7 @@ from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_facts import EdgeWithoutEffect, edges_without_effect
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
+from stepper.export.loops.endings import compared_text
 from stepper.ir.growth import Growth, growth_of
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
@@ -55,8 +56,8 @@ class Textbook(Struct, frozen=True):
     """Everything of a run that the figure shows; `conditions` are the verdicts of the iterations, where they count.
 
     `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.
-    `branch` is the If of the body, where there is just one, `sides` has which of its sides ran in each iteration.
-    `without_effect` are back edges that carry nothing.
+    `ended_in_short` is `ended` in fewer words, and in fewer still. `branch` is the If of the body, where there is just
+    one, `sides` has which of its sides ran in each iteration. `without_effect` are back edges that carry nothing.
     """
 
     title: str
@@ -69,7 +70,7 @@ class Textbook(Struct, frozen=True):
     conditions: Mapping[int, bool]
     starts: bool | None
     ended: str
-    ended_in_short: str
+    ended_in_short: tuple[str, ...]
     is_backward: bool
     branch: str = ""
     sides: Mapping[int, str] = {}
@@ -109,12 +110,21 @@ def textbook(trace: LoopTrace) -> Textbook:
         conditions=_conditions(trace),
         starts=starts,
         ended=trace.ended,
-        ended_in_short=trace.ended if trace.failed else f"ended after {counted(trace.count, 'iteration')}",
+        ended_in_short=_ended_in_short(trace),
         is_backward=bool(backward) and all(backward),
         branch=branch,
         sides=sides,
         without_effect=edges_without_effect(trace.loop.layer),
     )
+
+
+def _ended_in_short(trace: LoopTrace) -> tuple[str, ...]:
+    """Return why a run ended in fewer words, and in fewer still."""
+    if trace.failed:
+        return (trace.ended,)
+    shortest = f"ended after {counted(trace.count, 'iteration')}"
+    told = "" if trace.verdict is None else compared_text(trace.verdict)
+    return (f"{shortest}: {told}", shortest) if told else (shortest,)
 
 
 def _grown(trace: LoopTrace, roles: Roles) -> dict[int, Growth]:

@@ -294,10 +294,8 @@ class _PageLayout:
 
     def _headline(self, y: float) -> float:
         """Write why the run ended, above the end mark."""
-        text, room = self.book.ended, self.width - 2 * self.margin
-        if advance(text, SMALL, bold=True) > room:
-            text = self.book.ended_in_short
-        text = _fitting(text, room)
+        room, forms = self.width - 2 * self.margin, (self.book.ended, *self.book.ended_in_short)
+        text = next((one for one in forms if advance(one, SMALL, bold=True) <= room), _fitting(forms[-1], room))
         mark, wide = self._x(self.end + 21.5), advance(text, SMALL, bold=True)
         if self.book.is_backward:
             anchor, at = "start", max(self.margin, min(mark - 2, self.width - self.margin - wide))

@@ -119,4 +119,5 @@ class _NotBegun:
                     self.nodes.append(replace(self._source(control.input), lines=(control.text,)))
                 self.edges.append(FigureEdge(id, "end", EdgeKind.ENDS))
                 break
-        self.nodes.append(FigureNode("end", NodeKind.END, _AT_ONCE, (shortened(self.trace.ended, 60),)))
+        told = self.trace.decided or shortened(self.trace.ended, 60)
+        self.nodes.append(FigureNode("end", NodeKind.END, _AT_ONCE, (told,)))

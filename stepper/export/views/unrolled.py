@@ -212,8 +212,9 @@ class _Unrolled:
 
     def _add_end(self) -> None:
         """Add the reason for the end, and the value that was it."""
+        lines = tuple(filter(None, (_short(self.trace), self.trace.decided)))
         self.parts.nodes.append(
-            FigureNode("end", NodeKind.END, f"after {counted(self.trace.count, 'iteration')}", (_short(self.trace),))
+            FigureNode("end", NodeKind.END, f"after {counted(self.trace.count, 'iteration')}", lines)
         )
         if not self.stages:
             return

@@ -183,10 +183,31 @@ class _Textbook:
         text = next((one.text for one in self.words if one.style == "strong" and one.text != "goes on"), "")
         if not re.search(rf"\b{self.run.count:,} iteration", text):
             yield f"the run made {self.run.count} iterations: {text!r}"
-        reasons = {"condition became false": "became false", "trip count reached": "trip count"}
+        reasons = {"trip count reached": "trip count"}
         wanted = reasons.get(ended(self.run), ended(self.run))
-        if ":" in text and "…" not in text and wanted not in text:
+        if ended(self.run).startswith("condition"):
+            if ":" in text and "…" not in text and not self._decides(text.partition(": ")[2]):
+                yield f"its condition ended it: {text!r}"
+        elif ":" in text and "…" not in text and wanted not in text:
             yield f"it ended: {wanted}: {text!r}"
+
+    def _decides(self, text: str) -> bool:
+        """Whether an operation computed false from the values told: `tok = 12, so NotEqual(tok, 12) is false`.
+
+        Narrow pages leave the operation out.
+        """
+        told, _, operation = text.partition(", so ")
+        numbers = [part.rpartition(" = ")[2] for part in told.split(", ") if " = " in part]
+        values = self.run.truth.values[self.run.count - 1] if self.run.count else {}
+        for layer in self.run.body.graph.layers.values():
+            result = values.get((layer.id, 0))
+            if result is None or result.dtype.kind != "b" or result.size != 1 or result.reshape(-1)[0]:
+                continue
+            read = [values.get(one) for one in layer.sources if one is not None]
+            known = all(any(value is not None and same_numbers(one, value) for value in read) for one in numbers)
+            if known and (not operation or operation.startswith(f"{layer.type}(")):
+                return True
+        return not self.run.count
 
 
 def tells(text: str, value: np.ndarray, *, is_piece: bool) -> bool:
