@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -18,8 +18,10 @@ from stepper.errors import StepperError, UsageError
 from stepper.query.address_resolution import Target
 from stepper.query.address_syntax import Address
 from stepper.query.expression_values import described
-from stepper.query.expressions import Expression
 from stepper.query.formats import formatted
+
+if TYPE_CHECKING:
+    from stepper.query.expressions import Expression
 
 MOST_ELEMENTS: Final = 64
 """Elements of a value that is kept; of a larger one there is its type and shape."""

@@ -26,8 +26,10 @@ class KnownFindings:
     @property
     def known(self) -> tuple[Finding, ...]:
         """Return what was found, the gravest first; nothing of a run that is another one by now."""
+        if self._overview is None:
+            return ()
         overview = self._debugger.overview()
-        is_same = self._overview is not None and self._overview.ticks == overview.ticks
+        is_same = self._overview.ticks == overview.ticks
         is_same = is_same and overview.state not in (RunState.NOT_RUN, RunState.RUNNING)
         from stepper.diagnosis.check.checking import ranked
 
