@@ -180,6 +180,17 @@ class State(Struct, frozen=True, eq=False):
         )
 
     @property
+    def looks_ahead(self) -> bool:
+        """True if the run stands still outside of all loops, and is not at its end."""
+        return self.loop is None and self.running is None and self.ending is None
+
+    @property
+    def seen_to(self) -> int:
+        """The iteration of the moment, or the last of a run of a loop that is looked at from afar; 0 before any."""
+        last = self.loop.level.iteration if self.is_far and self.loop is not None else self.iteration
+        return max(last or 0, 0)
+
+    @property
     def frame(self) -> FrameView | None:
         """The frame that is looked at; None at the end of the run."""
         return self.frames[self.depth] if self.depth < len(self.frames) else None

@@ -100,6 +100,8 @@ class Pane(PaintedWidget, can_focus=True):
     """The line that two clicks anywhere in it carry out."""
     looks_inside: ClassVar[bool] = False
     """True if it shows iterations: where the run is in no loop those of a run of one, as it is seen from there."""
+    looks_ahead: ClassVar[bool] = False
+    """True if it does so where the run is in no loop and stands still, and shows nothing else of a run from afar."""
     help_text: ClassVar[str] = ""
     """Content of the pane, for `?`: one line of text a line."""
 

@@ -181,7 +181,7 @@ class DebugScreen(Guarded, Screen[None]):
             self.put_answer(*running_text(running))
 
     def _update(self, pane: Pane, state: State) -> None:
-        if pane.looks_inside:
+        if pane.looks_inside or (pane.looks_ahead and state.looks_ahead):
             state = state.inside
         try:
             if not pane.follows_selection and state.differs_in_selection_alone(pane.state):

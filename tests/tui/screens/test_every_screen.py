@@ -136,6 +136,27 @@ def test_at_the_start_it_is_said_what_one_may_do() -> None:
     drive("for_loop", script)
 
 
+def test_before_a_loop_its_run_is_seen_and_entered_at_a_column_of_a_picture() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("0")
+        await driven.filled()
+        loop = driven.text("loop")
+        assert "next is passes" in loop and "as it will run" in loop and "3 done" in loop and "TTF" in loop
+        assert "0 to 8" in driven.text("edges") and "order_row" in driven.text("scans")
+        edges = driven.pane("edges")
+        driven.app.front.set_focus(edges)
+        await driven.press("left")
+        assert "1: Enter goes there" in driven.text("edges")
+        await driven.press("enter")
+        assert driven.state.iteration == 1 and "as it" not in driven.text("loop")
+        await driven.press("f", "f")  # after the loop, as it ran
+        await driven.filled()
+        assert driven.state.iteration is None
+
+    drive("nested_loop", script, starts_up=True, runs=True)
+
+
 def test_the_last_line_names_the_keys_of_the_prompt_while_one_types() -> None:
     async def script(driven: Driven) -> None:
         await driven.pilot.press("colon")

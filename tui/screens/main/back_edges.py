@@ -48,6 +48,7 @@ class BackEdges(PicturePane):
     follows_selection: ClassVar[bool] = False
     kind: ClassVar[str] = "edges"
     title = "back edges"
+    looks_ahead: ClassVar[bool] = True
     help_text: ClassVar[str] = (
         "What each back edge carries: a column is what an iteration handed on, under `in` stands what entered first.\n"
         "At the right what entered this iteration, and how far it is changed (of tensors the rms).\n"
@@ -125,7 +126,7 @@ class BackEdges(PicturePane):
         mark = self._mark(edge, row)
         glyph = mark or GLYPHS["back"]
         tone = "dim" if mark in ("", GLYPHS["stuck"]) else "bad"
-        made = max(self.state.iteration or 0, 0) + (edge.goes_out is not None)
+        made = self.state.seen_to + (edge.goes_out is not None)
         return ValueRow(
             key=-1 if layer is None else layer.id,
             glyph=(f" {glyph} ", tone),
@@ -151,7 +152,7 @@ class BackEdges(PicturePane):
             return None
         if entered.size <= _MOST_AT_ONCE:
             return number_of(entered, FITTING)
-        values, iteration = None if row is None else row.values, self.state.iteration
+        values, iteration = None if row is None else row.values, self.state.seen_to
         return None if values is None or not iteration else values.number(iteration - 1)
 
     def _mark(self, edge: BackEdgeView, row: RowValues | None) -> str:
@@ -187,4 +188,4 @@ def reach_of(state: State) -> tuple[int, int | None]:
     if loop is None:
         return 0, None
     known = loop.trip.total if loop.trip.total is not None else loop.trip.limit
-    return max(state.iteration or 0, 0), known if known is not None and known <= COUNTED else None
+    return state.seen_to, known if known is not None and known <= COUNTED else None

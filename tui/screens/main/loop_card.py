@@ -64,6 +64,7 @@ class LoopCard(LinkPane):
     """The innermost loop around what is looked at."""
 
     follows_selection: ClassVar[bool] = False
+    looks_ahead: ClassVar[bool] = True
     kind: ClassVar[str] = "loop"
     title = "loop"
     shows_running: ClassVar[bool] = True
@@ -79,7 +80,7 @@ class LoopCard(LinkPane):
             self.note = ""
             return self._outside(width)
         self.note = clip(loop_title(loop), width - 8)
-        rows = [*self._iteration_rows(loop, width), []]
+        rows = [*self._from_afar(width), *self._iteration_rows(loop, width), []]
         rows += self._end_rows(loop, width)
         rows += self._condition_rows(loop, width)
         return [*rows, []]
@@ -90,12 +91,26 @@ class LoopCard(LinkPane):
         self.note = "" if loop is None else clip(loop_title(loop), width - 8)
         return super().heading(width)
 
+    def _from_afar(self, width: int) -> list[Row]:
+        """Return what comes next, where the card is of a run that is looked at from outside of it."""
+        if not self.state.is_far:
+            return []
+        following = self._following(width)
+        words = "below, as it will run" if following else "below, as it ran"
+        return [following or [(" no loop follows", "dim")], [(f" {words}", "dim")], []]
+
+    def _following(self, width: int) -> Row:
+        """Return the name of the loop that comes next in the frame that is looked at; nothing where there is none."""
+        frame = self.host.state.frame
+        ahead = () if frame is None else frame.layers[frame.last + 1 :]
+        following = next((layer for layer in ahead if layer.is_loop), None)
+        if following is None:
+            return []
+        name = clip(layer_name(following), width - 14)
+        row: Row = [(" next is ", "dim"), (name, ""), (f" · {following.type}", "dim")]
+        return linked(row, Destination("iter +1"))
+
     def _outside(self, width: int) -> list[Row]:
-        frame = self.state.frame
-        following = None
-        if frame is not None:
-            ahead = [layer for layer in frame.layers[frame.last + 1 :] if layer.is_loop]
-            following = ahead[0] if ahead else None
         if self.state.ending is not None:
             return _ended_rows(self.state.ending, width)
         running = self.state.running
@@ -104,15 +119,11 @@ class LoopCard(LinkPane):
             name = clip(layer_name(running.glance.loop), width - len(big[0]) - 6)
             words: list[Row] = [[("iteration of", "dim")], [(name, "")], self._speed(running)]
             return [*([(f" {line}   ", "accent"), *row] for line, row in zip(big, words, strict=True)), []]
-        rows: list[Row] = [[(" no loop here", "dim")]]
-        if following is not None:
-            name = clip(layer_name(following), width - 14)
-            row: Row = [(" next is ", "dim"), (name, ""), (f" · {following.type}", "dim")]
-            rows.append(linked(row, Destination("iter +1")))
-        return [*rows, []]
+        following = self._following(width)
+        return [[(" no loop here", "dim")], *([following] if following else []), []]
 
     def _iteration_rows(self, loop: LoopView, width: int) -> list[Row]:
-        iteration = self.state.iteration
+        iteration = self.state.seen_to if self.state.is_far else self.state.iteration
         trip = loop.trip
         maximum = trip.limit if trip.limit is not None and trip.limit <= COUNTED else None
         big = _drawn("-" if iteration is None else str(iteration), width)

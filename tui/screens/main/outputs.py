@@ -64,6 +64,7 @@ class ScanGrowth(PicturePane):
 
     follows_selection: ClassVar[bool] = False
     title = "outputs growing"
+    looks_ahead: ClassVar[bool] = True
     kind: ClassVar[str] = "scans"
     help_text: ClassVar[str] = (
         "What the loop writes: one piece an iteration at its place in the output, and the room that is left.\n"

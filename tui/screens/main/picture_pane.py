@@ -7,6 +7,7 @@ from textual import events
 from tui.paint.link_pane import LinkPane
 from tui.paint.pane import Host
 from tui.pictures.axis import Axis
+from tui.screens.timeline.far_title import line_to_iteration
 from tui.state import State
 
 
@@ -52,7 +53,7 @@ class PicturePane(LinkPane):
         if self.picked is None:
             super().open_chosen()
         else:
-            self.post_line(f"iter {self.picked}")
+            self.post_line(line_to_iteration(self.state, self.host.driver.compiled, self.picked))
 
     def on_click(self, event: events.Click) -> None:
         """A click on a column chooses its iteration, a second one goes there; beside pictures as on other links."""
@@ -78,10 +79,10 @@ class PicturePane(LinkPane):
 
     def move_column(self, by: int) -> None:
         """Choose the iteration so many places later, from the moment's on."""
-        now = self.state.iteration
-        if now is None or self.state.loop is None:
+        if self.state.loop is None or (self.state.iteration is None and not self.state.is_far):
             return
-        self.picked = max(0, min((now if self.picked is None else self.picked) + by, now))
+        last = self.state.seen_to
+        self.picked = max(0, min((last if self.picked is None else self.picked) + by, last))
         self.changed()
 
     def _iteration_at(self, event: events.Click) -> int | None:
@@ -91,5 +92,5 @@ class PicturePane(LinkPane):
             return None
         axis, at = self._axes[row]
         slot = axis.slot_at(place.x - at)
-        made = self.state.iteration
-        return None if slot is None or made is None or slot.first > made else slot.first
+        is_in_loop = self.state.iteration is not None or self.state.is_far
+        return None if slot is None or not is_in_loop or slot.first > self.state.seen_to else slot.first

@@ -1,15 +1,30 @@
-"""The heading of a pane with iterations that looks at a run of a loop from elsewhere: which run, of how many."""
+"""A run of a loop that is looked at from elsewhere: the heading of a pane that shows it, and the way into it."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from stepper.debug.iterations.loop_runs import address_in_run
+from stepper.query.address_resolution import layer_address
+from stepper.query.atlas import Atlas
 from tui.paint.names import layer_name
 from tui.paint.rows import Row, clip
 from tui.state import State
 
+if TYPE_CHECKING:
+    from stepper.engine.program import CompiledModel
+
 _RUNS: Final = 9
 """Runs beside one another that are named."""
+
+
+def line_to_iteration(state: State, compiled: CompiledModel, iteration: int) -> str:
+    """Return the line that goes to an iteration of the run of a loop that is shown."""
+    far, body = state.far, state.loop_program
+    if far is None or body is None or not state.is_far:
+        return f"iter {iteration}"
+    around = Atlas(compiled).ancestor(body, len(body.path) - 1)
+    return f"goto {address_in_run(layer_address(body.path[-1], around, compiled), body, far.outer, iteration)}"
 
 
 def far_title(state: State, room: int) -> Row:

@@ -8,13 +8,11 @@ from typing import ClassVar, Final, NamedTuple
 from msgspec import Struct
 from textual import events
 
-from stepper.debug.iterations.loop_runs import address_in_run
-from stepper.query.address_resolution import layer_address
-from stepper.query.atlas import Atlas
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, short_count
 from tui.pictures.axis import Axis, Slot
 from tui.pictures.drawing import Strip, laid, row_of
+from tui.screens.timeline.far_title import line_to_iteration
 
 
 class TimeAxisPane(Pane):
@@ -61,16 +59,7 @@ class TimeAxisPane(Pane):
         wanted = self.iteration_in(x - self.gutter.left - self.name_width(self.size.width))
         # A drag does not run on into what has not run yet, a click does.
         if wanted is not None and wanted != self.state.iteration and (not is_drag or wanted <= self.seen()):
-            self.post_line(self._line_to(wanted))
-
-    def _line_to(self, iteration: int) -> str:
-        """Return the line that goes to an iteration of the run of a loop that is shown."""
-        far, body = self.state.far, self.state.loop_program
-        if far is None or body is None or not self.state.is_far:
-            return f"iter {iteration}"
-        compiled = self.host.driver.compiled
-        around = Atlas(compiled).ancestor(body, len(body.path) - 1)
-        return f"goto {address_in_run(layer_address(body.path[-1], around, compiled), body, far.outer, iteration)}"
+            self.post_line(line_to_iteration(self.state, self.host.driver.compiled, wanted))
 
 
 STEPS: Final = tuple(digit * 10**power for power in range(16) for digit in (1, 2, 5))
