@@ -161,11 +161,14 @@ class StepperApp(App[int]):
         """Begin."""
         self._leave_on_signals()
         self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))  # the terminal is empty
-        if self.inputs is None:
-            self.call_after_refresh(self.start_driver)  # the screen is painted first
-        else:
+        if self.inputs is not None:
             self.push_screen(VIEWS["inputs"].load()(self))
         self.set_timer(_SETTLING, self._settle)
+
+    def on_ready(self) -> None:
+        """The screen is painted: begin with the model."""
+        if self.inputs is None:
+            self.start_driver()
 
     def _leave_on_signals(self) -> None:
         """A terminal that is closed leaves a session that is saved."""

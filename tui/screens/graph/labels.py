@@ -54,7 +54,7 @@ def label_in(program: Program, node: DrawnNode, letters: int, *, signed: bool) -
 def label_of_folded(program: Program, node: DrawnNode, layer: int, room: int = 10**6) -> str:
     """Return the text of a box with several operations: the name of one of them, and how many more there are."""
     index = program.computed_at.get(program.slots[layer, 0]) if (layer, 0) in program.slots else None
-    name = node.label if index is None else operation_names(program)[index]
+    name = program.graph.by_id[layer].type if index is None else operation_names(program)[index]
     count = f" +{len(node.layers) - 1}"
     return _clipped(printable(name), max(room - len(count), 4)) + count
 
