@@ -88,7 +88,7 @@ class FarState(Struct, frozen=True, eq=False):
     """A run of a loop that is looked at from elsewhere, as it stands at its end: fields as those of the state.
 
     `outer` are the iterations around it; `around` is how many the loop around it has, None where there is none.
-    `is_chosen`: by the user.
+    `is_chosen`: by the user. `a` has where it differs from A, where A is another run.
     """
 
     outer: tuple[int | None, ...]
@@ -101,6 +101,7 @@ class FarState(Struct, frozen=True, eq=False):
     cells: CellsView | None
     sweep: SweepView | None
     watches: tuple[WatchView, ...]
+    a: MomentView | None = None
 
 
 class State(Struct, frozen=True, eq=False):
@@ -174,7 +175,7 @@ class State(Struct, frozen=True, eq=False):
             watches=far.watches,
             selected=None,
             comparison=None,
-            a=None,
+            a=far.a,
             running=None,
             is_far=True,
         )

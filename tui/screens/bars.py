@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from stepper.debug.moments.views import MomentView
     from tui.state import State
 
+_LEAST_PATH: Final = 33
+"""Columns for the name of the model and of the last part of the path."""
 _WITH_TICK: Final = 100
 """Columns from which on the top bar has the tick."""
 _REASONS: Final = {
@@ -45,6 +47,8 @@ class TopBar(BarPane):
         parts = self._parts(width)
         least = sum(cell_len(part) + 3 for part in {parts[0]: None, parts[-1]: None}) + 12
         right = [*self._found(), *self._right()]
+        while len(right) > 1 and width_of(right) + _LEAST_PATH > width:
+            right.pop()
         beside = self._beside() if width >= _WITH_TICK else []
         while beside and width_of([*right, *beside]) + least > width:
             beside.pop()
@@ -92,7 +96,7 @@ class TopBar(BarPane):
         state = self.state
         if state.opening:
             return [(state.opening, "dim")]
-        row: Row = moments_row(state)
+        row: Row = moments_row(state, " " if self.size.width < _WITH_TICK else "  ")
         if state.running is not None:
             rate = "" if state.running.rate is None else f" {state.running.rate:,.0f}/s"
             row.append((f"running{rate}", "accent"))
@@ -131,18 +135,18 @@ class TopBar(BarPane):
         return word, "dim"
 
 
-def moments_row(state: State) -> Row:
+def moments_row(state: State, gap: str = "  ") -> Row:
     """Return what A and now are, wherever A is held against now; empty where it is not."""
     a = state.a
     if a is None:
         return []
-    now = "now" if state.iteration is None else f"iteration {state.iteration}"
-    row: Row = [(" A ", "a-on"), (f" {a_text(a)}   ", "a"), ("now", "accent")]
+    now = "outside of loops" if state.iteration is None else f"iteration {state.iteration}"
+    row: Row = [(" A ", "a-on"), (f" {a_text(a)} {gap}", "a"), ("now", "accent")]
     if a.moment.kind is MomentKind.BRANCH:
         now = f"branch {clip(printable(state.branch), 12)}"
     elif a.moment.kind is MomentKind.REFERENCE:
         now = "this run"
-    return [*row, (f" {now}    ", "")]
+    return [*row, (f" {now}  {gap}", "")]
 
 
 def a_text(a: MomentView, width: int = 20) -> str:

@@ -85,6 +85,7 @@ class FarView:
                 cells=None if cells is None else statistics.cells(run.depth, *cells),
                 sweep=sweep,
                 watches=watch_views(debugger.watches, loop.level.run),
+                a=debugger.moments.view_of_run(debugger.pinned, loop.level.run),
             )
 
     def fill(self, depth: int, loop_depth: int | None, cells: Window, span: Window, enough: Callable[[], bool]) -> bool:

@@ -25,7 +25,7 @@ from stepper.debug.moments.views import MomentView, OperationDifference
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Frame, Phase, loop_run
+from stepper.engine.frames import Frame, LoopRun, Phase, loop_run
 from stepper.engine.program import LoopPlan, Value
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer
@@ -153,6 +153,13 @@ class Moments:
         except StepperError as error:
             title = self._title(moment)
             return MomentView(moment, title=title, spread=shown, problem=str(error), is_complete=True)
+
+    def view_of_run(self, moment: Moment | None, run: LoopRun | None) -> MomentView | None:
+        """Return where a run of a loop differs from A, where A is another run of the model; else None."""
+        found = None if moment is None or moment.kind is MomentKind.ITERATION else self.spread(moment)
+        if moment is None or found is None or not (shown := found.view(run)).is_of_runs:
+            return None
+        return MomentView(moment, title=self._title(moment), spread=shown, is_complete=True)
 
     def spread(self, moment: Moment) -> Spread | None:
         """Return all iterations of now beside those of A, as far as `Spread.go` has come; None where there is no A.

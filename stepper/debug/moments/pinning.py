@@ -85,13 +85,19 @@ def moment_called(debugger: Traveller, text: str, a: Moment | None = None) -> Mo
             raise UsageError("there is no reference: name one with reference FILE, or --reference at the start")
         return REFERENCE
     if text in debugger.branches:
-        return Moment(MomentKind.BRANCH, text)
+        return _of_branch(debugger, text)
     if re.fullmatch(r"[+-][0-9]{1,18}", text):
         return _later(debugger, a, int(text))
     if re.fullmatch(r"@?[0-9]{1,18}", text):
         now = here(debugger)
         return _checked(now.moved(int(text.lstrip("@")) - (now.iteration or 0)))
     return _at_address(debugger, text)
+
+
+def _of_branch(debugger: Traveller, name: str) -> Moment:
+    if name == debugger.branches.name:
+        raise UsageError(f"now is branch {name} itself; set ADDR = EXPR makes another one to hold against it")
+    return Moment(MomentKind.BRANCH, name)
 
 
 def here(debugger: Traveller) -> Moment:

@@ -145,7 +145,8 @@ def test_enter_on_the_compare_screen_opens_the_two_moments_with_the_reference_as
         assert "output all_y differs in 6" in " ".join(shown.split()), shown
         assert line_of(shown, "row_t").split()[-steps:] == ["·"] * steps
         await driven.type("reference original")
-        assert "branch original" in driven.text("answer") and driven.state.a.moment.kind is MomentKind.BRANCH
+        assert "now is branch original itself" in driven.text("answer")
+        assert driven.state.a.moment.kind is MomentKind.REFERENCE
 
     path = tmp_path / "theirs/model.xml"
     drive(debugger, script, size=(120, 40), lines=(f"reference {path}", "run-to cell@0", "iter 3", "run-to y"))
@@ -182,3 +183,23 @@ def test_another_shape_than_in_the_iteration_before_has_its_sign_in_the_list() -
         assert "~" not in driven.text("operations")
 
     drive("growing_tensor", script, size=(160, 48), lines=("run-to sequence_next@2",))
+
+
+def test_at_the_end_the_edit_is_seen_to_have_spread_over_the_whole_run() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("A original")
+        assert "now is branch original itself" in driven.text("answer")
+        await driven.press("enter", "asterisk", "8", "0", "enter")
+        await driven.filled()
+        await driven.type("continue")
+        await driven.type("view main")
+        await driven.filled()
+        shown = driven.text("spread")
+        assert "changed in 4 of 12 rows, first in iteration 8" in " ".join(shown.split())
+        course = {parts[0]: parts[1:] for parts in map(str.split, shown.splitlines()) if len(parts) == 13}
+        first = next(iter(course))  # the list begins with the first operation that differs
+        assert course[first] == ["·"] * 8 + ["✓"] * 4
+        assert driven.text("top").count("A") == 1 and "now branch edit-1" in driven.text("top")
+
+    drive("rwkv_overflow", script, size=(80, 24), runs=True)

@@ -81,7 +81,7 @@ class Operations(Pane):
 
     def update(self, state: State) -> None:
         """The moment stays at two thirds of the height; what is selected is seen."""
-        self.note = state.statistic if state.a is None else ""
+        self.note = state.statistic if state.a is None and state.frame is not None else ""
         before, self.state = self.state, state
         if _moment(before) != _moment(state) or not self._is_seen():
             self._centre()
@@ -146,7 +146,7 @@ class Operations(Pane):
         return len(listing.entries) + _has_end(self.state)
 
     def _outside(self) -> list[Row]:
-        """Return the sentences where there is no operation: how to go back, and with tabs where the facts are."""
+        """Return the sentences where there is no operation: how to go back."""
         if self.state.view is None:
             return [[]]
         ways = (("reverse-next", "goes back into the run"), ("reverse-step", "goes back into its loops"))
@@ -155,8 +155,6 @@ class Operations(Pane):
         if last is not None:
             text = f"{clip(layer_name(last.layer), 18)}@{last.iteration}, its last"
             rows += key_words([("open", text)], self.kind, self.host.keymap)
-        if self.screen.has_class("-tiny"):
-            rows += key_words([("focus next", "the value tab tells how it ended")], self.kind, self.host.keymap)
         return [[("  ", ""), *row] for row in rows]
 
     def row(self, index: int, width: int) -> Row:

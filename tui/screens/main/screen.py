@@ -93,6 +93,12 @@ class MainScreen(DebugScreen):
     MainScreen.-tiny.tab-loop #right { display: block; layout: horizontal; }
     MainScreen.-tiny.tab-loop #loop-state { width: 1fr; }
     MainScreen.-tiny.tab-loop #outputs { width: 1fr; border-left: solid $foreground 14%; }
+    MainScreen.-tiny.-ended.tab-ops #columns { layout: vertical; }
+    MainScreen.-tiny.-ended.tab-ops #left, MainScreen.-tiny.-ended.tab-ops #operations { height: auto; }
+    MainScreen.-tiny.-ended.tab-ops #middle { display: block; height: 1fr; }
+    MainScreen.-tiny.-ended.tab-ops #graph, MainScreen.-tiny.-ended.tab-ops #moments { display: none; }
+    MainScreen.-tiny.-ended.tab-ops #end { max-height: 100%; }
+    MainScreen.-tiny.-ended.-beside-run.tab-ops #end { display: none; }
     MainScreen.-tiny.tab-time #columns { display: none; }
     MainScreen.-tiny.tab-time #content { height: 1; }
     MainScreen.-tiny.tab-time #time { height: 1fr; }
@@ -161,6 +167,8 @@ class MainScreen(DebugScreen):
         is_covered = has_card or has_stop or has_end
         centre = self._centre()
         self.set_class(state.a is not None, "-beside-a")
+        self.set_class(centre == "spread", "-beside-run")
+        self.set_class(has_ended(state), "-ended")
         self.query_one("#graph").set_class(centre != "graph", "hidden")
         self.query_one("#moments").set_class(centre != "moments", "hidden")
         self.query_one("#spread").set_class(centre != "spread", "hidden")
@@ -178,6 +186,8 @@ class MainScreen(DebugScreen):
         listed, frames = self.query_one(Operations), self.query_one(Frames)
         tall = height - frames.outer_size.height - listed.count(listed.size.width) - 2
         found = self.query("#spare")
+        if frame is None:
+            tall = 0
         if not found and tall >= _LEAST_SPARE:
             from tui.screens.main.spare import SelectedValue  # what the first picture does not need
 

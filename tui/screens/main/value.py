@@ -140,7 +140,10 @@ def statistics_row(found: Statistics, width: int) -> Row:
         if found.argmax is not None and found.size > 1:
             place = np.unravel_index(found.argmax, found.shape or (1,))
             shown += [(f" at [{','.join(str(int(at)) for at in place)}]", "dim")]
-    odd = () if found.type[0] in "iu" else (("NaN", found.nan), ("Inf", found.infinite))
+    odd: tuple[tuple[str, int], ...] = () if found.type[0] in "iu" else (("NaN", found.nan), ("Inf", found.infinite))
+    least = 2 * len(odd) + sum(len(word) + len(str(count)) + 1 for word, count in odd)
+    if width_of(shown) + least > width:
+        odd = tuple((word, count) for word, count in odd if count)
     for word, count in odd:
         shown += [(f"  {word} ", "dim"), (str(count), "bad" if count else "dim")]
     mean: Row = [("  mean ", "dim"), (number(found.mean), "")]

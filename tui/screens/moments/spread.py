@@ -51,6 +51,7 @@ class SpreadGrid(Pane):
 
     DEFAULT_CSS = "SpreadGrid { height: 1fr; }"
     kind: ClassVar[str] = "moments"
+    looks_inside: ClassVar[bool] = True
     title = "spread"
     help_text: ClassVar[str] = (
         "Where the edit spread, beside the branch that A is: operations down, iterations across.\n"
@@ -106,8 +107,11 @@ class SpreadGrid(Pane):
         entries = self._entries()
         room = self.size.height - len(self.heading(self.size.width))
         rows = [row for row, entry in enumerate(entries) if state.cursor in entry.indices]
+        cells = self._cells()
+        if state.is_far and cells is not None:  # no operation is that of the moment: from the first that differs on
+            rows = [row for row, entry in enumerate(entries) if cells.touched[list(entry.indices)].any()][:1]
         if rows and room > 0 and not self.top <= rows[0] < self.top + room:
-            self.top = rows[0] - room * 2 // 3
+            self.top = rows[0] - (0 if state.is_far else room * 2 // 3)
         self.top = max(0, min(self.top, len(entries) - room))
         self.changed()
 
@@ -211,6 +215,8 @@ class SpreadGrid(Pane):
         else:
             name = marked_name(frame.program, entry.indices[0], name_width - 1)
         is_cursor, is_now = self.state.cursor in entry.indices, frame.moment in entry.indices
+        if self.state.is_far:
+            is_cursor = is_now = False
         touched = bool(cells.touched[list(entry.indices)].any())
         tone = ("strong" if is_cursor else "" if touched else "dim") + (" cursor" if is_cursor else "")
         gutter: Cell = (f"{GLYPHS['now'] if is_now else ' '} ", "accent")
@@ -252,7 +258,7 @@ class SpreadGrid(Pane):
         if event.chain == 2 and 0 <= column < count and self._frame is not None:
             iteration = (first + column * many) * cells.step
             self.post_line(f"goto {self._frame.address(index, self.host.driver.compiled)}@{iteration}")
-        else:
+        elif not self.state.is_far:
             self.post_line(f"select {index}")
 
     def seek_difference(self, *, backward: bool) -> str:

@@ -180,6 +180,8 @@ class InNumbers(FactsPane):
             return []
         if found is None:
             return [[(" looking through the elements ...", "dim")], *[[] for _ in range(8)]]
+        if array.size == 1 and not found.statistics.nan and not found.statistics.infinite:
+            return [[(" it has one element", "dim")]]
         return _statistics(found, width)
 
 

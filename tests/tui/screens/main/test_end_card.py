@@ -119,11 +119,11 @@ def test_the_outputs_are_drawn_where_they_grew() -> None:
     drive("date_normaliser", script, size=(200, 60), lines=("continue",))
 
 
-def test_where_there_are_tabs_the_list_says_which_one_tells_how_it_ended() -> None:
+def test_where_there_are_tabs_the_end_stands_below_the_ways_back() -> None:
     async def script(driven: Driven) -> None:
-        assert "Tab the value tab tells how it ended" in driven.text("operations")
+        assert "end of the run" in driven.text("end")
         await driven.press("tab")
-        assert driven.app.front.tab == "value" and driven.app.focused_pane is driven.pane("end")  # type: ignore[attr-defined]
+        assert driven.app.front.tab == "ops" and driven.app.focused_pane is driven.pane("end")  # type: ignore[attr-defined]
 
     drive("nested_loop", script, size=(80, 24), lines=("continue",))
     lines: list[str] = []
