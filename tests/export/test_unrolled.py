@@ -115,7 +115,7 @@ def test_every_piece_is_there_once_also_of_iterations_left_out(name: str) -> Non
         (
             "while_loop",
             "i110.n13",
-            ("condition became false", "number = 1, so NotEqual(number, 1) is false"),
+            ("condition became false", "next number = 1, so NotEqual(next number, 1) is false"),
         ),
         (
             "nested_loop",
@@ -135,9 +135,12 @@ def test_what_ended_the_loop_is_drawn_in_values(name: str, source: str, words: t
 
 def test_what_kept_a_loop_from_beginning_is_said_in_values() -> None:
     made = draw(sample("while_loop"), {"start": np.int64(1)}, view="unrolled")
-    assert made.figure.by_id["end"].lines == ("start = 1, so NotEqual(start, 1) is false",)
+    assert made.figure.by_id["end"].lines == (
+        "condition was false at the start",
+        "start = 1, so NotEqual(start, 1) is false",
+    )
     page = draw(sample("while_loop"), {"start": np.int64(5)}, view="unrolled", direction="right", width=317)
-    assert page.page is not None and "number = 1, so NotEqual(number, 1) is false" in page.page.description
+    assert page.page is not None and "next number = 1, so NotEqual(next number, 1) is false" in page.page.description
 
 
 def test_slices_of_several_elements_and_pieces_against_numpy(tmp_path: Path) -> None:

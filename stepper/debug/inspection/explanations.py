@@ -195,13 +195,19 @@ def _may_run_out(activation: Activation) -> bool:
     return any(activation.limit is None or taken.walk.count < activation.limit for taken in activation.slices)
 
 
-def ending(layer: Layer, activation: Activation, result: str | None, bound: ConditionLimit | None = None) -> str:
+def ending(
+    layer: Layer,
+    activation: Activation,
+    result: str | None,
+    bound: ConditionLimit | None = None,
+    verdict: str | None = None,
+) -> str:
     """Return why a loop ended, or what can still end it; `result` is the name of the body's condition, `bound` its
-    limit.
+    limit, `verdict` what made it false, in values.
     """
     executed = activation.iteration + 1
     if activation.ended is not None:
-        return f"ended after {iterations(executed)}: {_reason(activation, result)}"
+        return f"ended after {iterations(executed)}: {_reason(activation, result, verdict)}"
     plan = activation.plan
     assert isinstance(plan, LoopPlan)
     ways = [] if activation.limit is None else [f"after {iterations(activation.limit)}, {_by_count(activation, plan)}"]
@@ -228,14 +234,15 @@ def _by_condition(activation: Activation, result: str | None, *, first: bool) ->
     return [f"when Result '{result}' is false" if first else f"earlier when Result '{result}' is false"]
 
 
-def _reason(activation: Activation, result: str | None) -> str:
+def _reason(activation: Activation, result: str | None, verdict: str | None) -> str:
     assert activation.ended is not None
     if activation.ended is EndReason.TRIP_COUNT:
         return f"the trip count, {activation.limit}, is reached"
     if activation.ended is EndReason.CONDITION and CONDITION in activation.changed:
         return f"its condition is false after iteration {activation.iteration}"
     if activation.ended is EndReason.CONDITION:
-        return f"Result '{result}' became false in iteration {activation.iteration}"
+        why = f"Result '{result}' became false" if verdict is None else verdict
+        return f"{why} in iteration {activation.iteration}"
     if activation.ended is EndReason.SLICES:
         assert isinstance(activation.plan, LoopPlan)
         return str(activation.ended) if activation.plan.sliced else "nothing is sliced, and its outputs ask for no more"

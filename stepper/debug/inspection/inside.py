@@ -7,6 +7,7 @@ from msgspec import Struct
 from stepper.debug.inspection.values import result_view, value_view
 from stepper.debug.inspection.views import LevelView, ValueView
 from stepper.engine.frames import Activation, Frame
+from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan
 from stepper.engine.rules import Rules
 from stepper.ir.model import Body, Layer, Source
@@ -19,21 +20,23 @@ def body_of(frame: Frame) -> Body:
 
 
 class Inside(Struct, frozen=True):
-    """The frame of a loop or branch with the frame around it, and what belongs to the two."""
+    """The frame of a loop or branch with the frame around it, and what belongs to the two; `file` is the model's."""
 
     frame: Frame
     outer: Frame
     level: LevelView
     rules: Rules
+    file: str
     activation: Activation
     layer: Layer
     body: Body
 
     @classmethod
-    def of(cls, frame: Frame, outer: Frame, level: LevelView, rules: Rules) -> Inside:
+    def of(cls, frame: Frame, outer: Frame, level: LevelView, machine: Machine) -> Inside:
         """Return what belongs to the frame of a loop or branch and the one around it."""
         assert frame.activation is not None
-        return cls(frame, outer, level, rules, frame.activation, frame.activation.operation.layer, body_of(frame))
+        activation, file = frame.activation, str(machine.compiled.model.path)
+        return cls(frame, outer, level, machine.rules, file, activation, activation.operation.layer, body_of(frame))
 
     @property
     def plan(self) -> LoopPlan:

@@ -55,7 +55,7 @@ def inspect_loop(machine: Machine, depth: int | None = None, *, differences: boo
 
 def _inside(machine: Machine, depth: int) -> Inside:
     stack = machine.stack
-    return Inside.of(stack[depth], stack[depth - 1], _level(stack, depth), machine.rules)
+    return Inside.of(stack[depth], stack[depth - 1], _level(stack, depth), machine)
 
 
 def _loop_at(machine: Machine, depth: int, *, differences: bool) -> LoopView:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stepper.debug.causes.verdict_facts import Verdict
+from stepper.debug.causes.verdicts import Verdicts, verdict_text
 from stepper.debug.inspection import explanations
 from stepper.debug.inspection.back_edges import back_edge_view
 from stepper.debug.inspection.condition_limits import condition_limit
@@ -16,6 +18,7 @@ from stepper.element_types import Array
 from stepper.engine import loops, outcomes
 from stepper.engine.frames import Phase
 from stepper.engine.interventions import CONDITION, TRIP_COUNT
+from stepper.engine.loops import EndReason
 from stepper.engine.roles import Role, Roles, output_role, roles_of
 from stepper.engine.rules import Rules
 from stepper.ir.model import Body, InputMapping, OutputMapping
@@ -45,15 +48,26 @@ def _trip(inside: Inside) -> TripView:
     activation = inside.activation
     running = inside.frame.phase is Phase.RUNNING
     bound = condition_limit(inside.frame) if activation.ended is None else None
+    result, verdict = inside.plan.condition_result, _verdict(inside)
+    told = None if verdict is None else verdict_text(verdict)
     return TripView(
         maximum=activation.limit,
         executed=activation.iteration + (0 if running else 1),
         total=explanations.total(activation),
         origin=_trip_origin(inside),
         ended=activation.ended,
-        sentence=explanations.ending(inside.layer, activation, inside.name(inside.plan.condition_result), bound),
+        sentence=explanations.ending(inside.layer, activation, inside.name(result), bound, told),
         by_condition=bound,
+        verdict=verdict,
     )
+
+
+def _verdict(inside: Inside) -> Verdict | None:
+    """Return what made the condition false where that ended the loop."""
+    result = inside.plan.condition_result
+    if inside.activation.ended is not EndReason.CONDITION or result is None:
+        return None
+    return Verdicts(inside.frame, inside.file, {}).of(result)
 
 
 def _trip_origin(inside: Inside) -> str:

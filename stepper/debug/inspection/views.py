@@ -6,7 +6,7 @@ Made by inspect.py, put into lines by text.py. A view of one moment stays true w
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
@@ -21,6 +21,9 @@ from stepper.engine.scans import Scan
 from stepper.ir.model import Layer, Slicing
 from stepper.records import OneLine
 from stepper.tensors.differences import Differences
+
+if TYPE_CHECKING:
+    from stepper.debug.causes.verdict_facts import Verdict
 
 
 class Origin(StrEnum):
@@ -93,7 +96,8 @@ class TripView(OneLine, Struct, frozen=True):
     """How often a loop runs: `maximum` (None: unlimited), iterations `executed` so far, `total` where it is known.
 
     `origin` says where the maximum comes from; `sentence` why the loop ended, or what can still end it. `by_condition`
-    is the limit that the condition sets, where it compares a counter.
+    is the limit that the condition sets, where it compares a counter; `verdict` what made it false where that ended
+    the loop.
     """
 
     maximum: int | None
@@ -103,6 +107,7 @@ class TripView(OneLine, Struct, frozen=True):
     ended: EndReason | None
     sentence: str
     by_condition: ConditionLimit | None = None
+    verdict: Verdict | None = None
 
     @property
     def limit(self) -> int | None:

@@ -12,12 +12,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.causes.locations import file_of
+from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind
 from stepper.debug.overview.rows import loop_rows
-from stepper.debug.overview.verdicts import Verdicts
 from stepper.element_types import Array
 from stepper.engine.events import RunObserver, Taps
 from stepper.engine.frames import Activation, Frame, Phase, Slices

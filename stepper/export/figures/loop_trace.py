@@ -11,11 +11,11 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
+from stepper.debug.causes.verdict_facts import Verdict
+from stepper.debug.causes.verdicts import Verdicts, verdict_text
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.inspect import inspect_loop
 from stepper.debug.inspection.views import ConditionLimit, LoopView
-from stepper.debug.overview.facts import Verdict
-from stepper.debug.overview.verdicts import Verdicts
 from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.loops import EndReason
@@ -25,7 +25,6 @@ from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, U
 from stepper.export.figures.inner_activations import InnerActivations
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.value_summaries import ValueSummary, number_text, summary
-from stepper.export.loops.endings import verdict_text
 from stepper.export.options import ValueDetail
 from stepper.ops.operands import form_text
 from stepper.recording.options import Iterations
@@ -239,7 +238,8 @@ class Tracer:
         if chosen is None:
             chosen = Iterations.parse("" if count <= WHOLE else ELIDED)
         ended = view.trip.sentence if view is not None else f"no iteration ran: {activation.ended}"
-        verdict = None if failure else self._verdict(frame)
+        verdict = self._initial_verdict(frame) if view is None else view.trip.verdict
+        verdict = None if failure else verdict
         decided = "" if verdict is None else verdict_text(verdict, floats=self.values is not ValueDetail.SHAPE)
         if decided:
             begun = f"ended after {counted(count, 'iteration')}" if count else "no iteration ran"
@@ -263,17 +263,15 @@ class Tracer:
             decided=decided,
         )
 
-    def _verdict(self, frame: Frame) -> Verdict | None:
-        """Return the verdict of the condition that ended a loop, or kept it from beginning; None if none did."""
-        activation, file = frame.activation, str(self.machine.compiled.model.path)
-        if activation is None or not isinstance(activation.plan, LoopPlan):
+    def _initial_verdict(self, frame: Frame) -> Verdict | None:
+        """Return the verdict of the condition that kept a loop from beginning; None if none did."""
+        activation, outer = frame.activation, self._outer
+        if activation is None or outer is None or activation.ended is not EndReason.INITIAL_CONDITION:
             return None
-        ended, plan = activation.ended, activation.plan
-        if ended is EndReason.CONDITION and plan.condition_result is not None:
-            return Verdicts(frame, file, {}).of(plan.condition_result)
-        if ended is EndReason.INITIAL_CONDITION and plan.condition is not None and self._outer is not None:
-            return Verdicts(self._outer, file, {}).of(activation.operation.inputs[plan.condition])
-        return None
+        plan = activation.plan
+        assert isinstance(plan, LoopPlan) and plan.condition is not None
+        file = str(self.machine.compiled.model.path)
+        return Verdicts(outer, file, {}).of(activation.operation.inputs[plan.condition])
 
     def _summarised(self, raw: _Raw, frame: Frame) -> IterationTrace:
         activation, program = frame.activation, frame.program

@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from stepper.debug.causes.verdicts import compared_text
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import Roles, output_role, roles_of
 from stepper.export.figures.builder import SIDES, body_prefix
@@ -15,7 +16,6 @@ from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_facts import EdgeWithoutEffect, edges_without_effect
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
-from stepper.export.loops.endings import compared_text
 from stepper.ir.growth import Growth, growth_of
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt

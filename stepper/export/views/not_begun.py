@@ -6,6 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from stepper.engine.loops import EndReason
 from stepper.engine.roles import roles_of
 from stepper.export.figures.builder import loop_label, reader_name
 from stepper.export.figures.figure import (
@@ -119,5 +120,6 @@ class _NotBegun:
                     self.nodes.append(replace(self._source(control.input), lines=(control.text,)))
                 self.edges.append(FigureEdge(id, "end", EdgeKind.ENDS))
                 break
-        told = self.trace.decided or shortened(self.trace.ended, 60)
-        self.nodes.append(FigureNode("end", NodeKind.END, _AT_ONCE, (told,)))
+        decided = self.trace.decided
+        told = (str(EndReason.INITIAL_CONDITION), decided) if decided else (shortened(self.trace.ended, 60),)
+        self.nodes.append(FigureNode("end", NodeKind.END, _AT_ONCE, told))

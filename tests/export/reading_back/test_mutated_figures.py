@@ -169,6 +169,8 @@ DRAWN = [
     ("reverse", "right", written("every slice was used<", "trip count reached<")),
     ("faults_inside", "right", written(">false<", ">true<")),
     ("faults_inside", "right", written(">2 NaN<", ">1 NaN<")),
+    ("faults_inside", "right", written(": number = 4, limit", ": number = 40, limit", 9)),
+    ("faults_inside", "right", written("limit = 4, so Less(", "limit = 4, so Equal(", 9)),
     ("for_loop", "rolled", moved("4.n4", 80)),
     ("for_loop", "rolled", moved("4.n1", 1200)),
     ("for_loop", "unrolled", moved("i0.n5", 150)),

@@ -205,7 +205,8 @@ class _Textbook:
                 continue
             read = [values.get(one) for one in layer.sources if one is not None]
             known = all(any(value is not None and same_numbers(one, value) for value in read) for one in numbers)
-            if known and (not operation or operation.startswith(f"{layer.type}(")):
+            # The operation may stand in the side of an If, which gives it on.
+            if known and (not operation or layer.type == "If" or operation.startswith(f"{layer.type}(")):
                 return True
         return not self.run.count
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from stepper.debug.causes.texts import scalar_text
+from stepper.debug.causes.verdict_facts import VerdictOperand
 from stepper.debug.overview.facts import (
     ActivationFacts,
     Ending,
@@ -17,7 +18,6 @@ from stepper.debug.overview.facts import (
     Overview,
     RowKind,
     RunState,
-    VerdictOperand,
 )
 from stepper.engine.loops import EndReason
 from stepper.tensors.pictures import Form
@@ -241,17 +241,17 @@ def _verdict(
         return [("the condition is false", "")]
     root = ending.verdict.root
     word = "true" if root.value else "false"
+    negated: Row = [] if root.value is ending.verdict.value else [(", so the condition is false", "dim")]
     if not root.operands:
-        return [(name_linked(printable(str(root.layer)), link(root.layer)), "strong"), (f" is {word}", "")]
-    named = [one for one in root.operands if not one.is_constant] or list(root.operands)
+        return [(name_linked(printable(str(root.layer)), link(root.layer)), "strong"), (f" is {word}", ""), *negated]
     told: Row = []
-    for place, one in enumerate(named):
+    for place, one in enumerate(root.told):
         told += [(", ", "strong")] if place else []
         told.append((name_linked(_operand(one, facts, labels), link(one.layer)), "strong"))
     inside = ", ".join(_short_operand(one, facts) for one in root.operands)
     operation = root.layer.type if is_short else f"{root.layer.type}({inside})"
     deciding = name_linked(operation, link(root.layer))
-    return [*told, (", so ", "dim"), (deciding, ""), (f" is {word}", "dim")]
+    return [*told, (", so ", "dim"), (deciding, ""), (f" is {word}", "dim"), *negated]
 
 
 def _operand(one: VerdictOperand, facts: LoopFacts, labels: Mapping[int, tuple[str, ...]]) -> str:

@@ -9,13 +9,53 @@ import numpy as np
 
 from stepper.debug.causes.locations import brief_of
 from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.causes.texts import scalar_text
+from stepper.debug.causes.verdict_facts import Verdict, VerdictOperand
 from stepper.debug.inspection.condition_limits import PASSING
-from stepper.debug.overview.facts import Verdict, VerdictOperand
 from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
 from stepper.ir.model import LayerSite, layer_site
+from stepper.query.short_names import last_part, without_number
+from stepper.wording import excerpt
 
 _DEEPEST: Final = 24
+_LONGEST_NAME: Final = 24
+
+
+def verdict_text(verdict: Verdict, *, floats: bool = True) -> str:
+    """Return `next tok = 12, so NotEqual(next tok, 12) is false`; next: what the back edge to `tok` will carry.
+
+    Without `floats`, whose last digits may differ from processor to processor, these are named alone.
+    """
+    root = verdict.root
+    ending = "" if root.value is verdict.value else f", so the condition is {_word(verdict)}"
+    if not root.operands:
+        return f"{_short(root.layer.name)} is {_word(root)}{ending}"
+    told = compared_text(root, floats=floats)
+    inside = ", ".join(_operand_value(one) if one.is_constant else _operand_name(one) for one in root.operands)
+    return f"{told}{', so ' if told else ''}{excerpt(root.layer.type)}({inside}) is {_word(root)}{ending}"
+
+
+def compared_text(verdict: Verdict, *, floats: bool = True) -> str:
+    """Return what the comparison that decided compares, Constants left out: `next tok = 12`; empty if nothing."""
+    told = (one for one in verdict.root.told if floats or isinstance(one.value, int))
+    return ", ".join(f"{_operand_name(one)} = {_operand_value(one)}" for one in told)
+
+
+def _word(verdict: Verdict) -> str:
+    return "true" if verdict.value else "false"
+
+
+def _operand_name(one: VerdictOperand) -> str:
+    return _short(one.layer.name) if one.carried is None else f"next {_short(one.carried.name)}"
+
+
+def _operand_value(one: VerdictOperand) -> str:
+    return excerpt(one.brief.text) if one.value is None else scalar_text(one.value)
+
+
+def _short(name: str) -> str:
+    return excerpt(without_number(last_part(name)), _LONGEST_NAME)
 
 
 class _BoundSlot(NamedTuple):
