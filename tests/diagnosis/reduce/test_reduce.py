@@ -178,15 +178,11 @@ def accumulating(states: int) -> Graph:
 
 def test_a_state_and_an_engine_of_fewer_bits_are_part_of_the_fault(tmp_path: Path) -> None:
     path, words = accumulating(6).write(tmp_path), ["--break", "inf", "--input", "x=zeros", "-q", "-o"]
-    assert main(["reduce", str(path), *words, str(tmp_path / "none")]) == 0
     assert main(["reduce", str(path), "--state", "memory=[[4,1,1,1,1,1]]", *words, str(tmp_path / "none")]) == 0
     engine = ["--engine", "numpy-f16", "--state", "memory=[[4,1,1,1,1,1]]"]
     assert main(["reduce", str(path), *engine, *words, str(tmp_path / "f16")]) == 1  # exp(16) is beyond f16
     small = stepper.read_model(tmp_path / "f16" / "model.xml")
-    assert (
-        sorted(layer.type for layer in small.graph.layers) == ["Exp", "Parameter", "Result"]
-        or len([layer for layer in small.graph.layers if layer.type not in ("Constant", "Parameter", "Result")]) <= 2
-    )
+    assert {layer.type for layer in small.graph.layers} - {"Constant", "Parameter", "Result"} == {"Exp"}
     shown = subprocess.run([sys.executable, tmp_path / "f16" / "reproduce.py"], capture_output=True, text=True)
     assert shown.returncode == 1 and "Inf appears in Exp" in shown.stdout, shown.stderr
 
