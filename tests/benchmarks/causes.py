@@ -89,7 +89,7 @@ def truth(target: Target, way: int) -> tuple[Elements, int]:
             got = np.asarray(stepper.run(target.model, given, max_iterations=5000)[target.output])
         except StepperError:
             return True
-        if any(at >= size for at, size in zip(target.index, got.shape, strict=True)):
+        if got.ndim != len(target.index) or any(map(int.__ge__, target.index, got.shape)):
             return True
         one = got[target.index]
         return not (one == base or (one != one and base != base))

@@ -112,10 +112,10 @@ def out_of_body(frames: EarlierFrames, spot: ValueSpot, operation: Operation) ->
         following = None if merged is None else spot._replace(slot=operation.inputs[merged.input])
         return Crossing(LinkKind.NO_ITERATION, following, line)
     entry = next(one for one in plan.concatenated if one.output == output)
+    if spot.is_shape and spot.element is not None:
+        return _shape_of_pieces(frames, spot, inner if activation.iteration >= 0 else None, activation, entry, line)
     if spot.element is None or activation.iteration < 0:
         return Crossing(LinkKind.SCAN, None, line)
-    if spot.is_shape:
-        return _shape_of_pieces(frames, spot, inner, activation, entry, line)
     iteration, element = _piece(activation, plan, entry, spot.element)
     shape = activation.scans[plan.concatenated.index(entry)].piece(iteration).shape
     if any(at >= extent for at, extent in zip(element, shape, strict=True)):
@@ -125,13 +125,18 @@ def out_of_body(frames: EarlierFrames, spot: ValueSpot, operation: Operation) ->
 
 
 def _shape_of_pieces(
-    frames: EarlierFrames, spot: ValueSpot, inner: Seat, activation: Activation, entry: ConcatenatedOutput, line: int
+    frames: EarlierFrames,
+    spot: ValueSpot,
+    inner: Seat | None,
+    activation: Activation,
+    entry: ConcatenatedOutput,
+    line: int,
 ) -> Crossing:
     """Of an extent of a concatenated output: what ended the loop, or the same extent of the piece that came last."""
     rank = np.ndim(frames.at(spot.seat)[-1].values[spot.slot])
     if spot.element == (normalize_axis(entry.slicing.axis, rank),):
         return Crossing(LinkKind.SCAN, end_of_loop(frames, spot.seat, inner, activation), line, decides=True)
-    return Crossing(LinkKind.SCAN, spot._replace(seat=inner, slot=entry.result), line)
+    return Crossing(LinkKind.SCAN, None if inner is None else spot._replace(seat=inner, slot=entry.result), line)
 
 
 def condition_of(frames: EarlierFrames, seat: Seat) -> tuple[ValueSpot, Operation] | None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, LinkKind
-from stepper.debug.causes.crossings import ValueSpot, end_of_loop, held, operation_of, producer
+from stepper.debug.causes.crossings import ValueSpot, end_of_loop, held, operation_of, out_of_body, producer
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.nan_origins import scalar_of
@@ -113,9 +113,22 @@ class _Builder:
         assert asked.address is not None, "it is about a value"
         of_shape = asked.kind is QuestionKind.SHAPE
         spot, target = spot_of(self._frames, self._compiled, asked.address, of_shape=of_shape)
+        pieces = self._ended_of_pieces(spot) if of_shape else None
+        if pieces is not None:
+            return self._of_end(pieces)
         if spot.element is None:
             raise UsageError(f"'{target.named.name}' is a scalar: it has no axis whose extent has a story")
         return self._told(self._sliced(spot), self._address(spot, target), self._short(spot, target), None)
+
+    def _ended_of_pieces(self, spot: ValueSpot) -> EndedLoop | None:
+        """Return the loop whose pieces an extent counts: its end says how many there are; None for any other extent."""
+        program = self._frames.at(spot.seat)[-1].program
+        operation = operation_of(program, spot.slot)
+        if operation is None or not operation.plans or not out_of_body(self._frames, spot, operation).decides:
+            return None
+        inner, frame = self._frames.left(spot.seat, program.operations.index(operation))
+        assert frame.activation is not None, "a body has one"
+        return EndedLoop(spot.seat, inner if frame.activation.iteration >= 0 else None, frame.activation)
 
     def _sliced(self, spot: ValueSpot) -> CausalSlice:
         return Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider)).slice(spot)

@@ -304,7 +304,9 @@ def formula(link: StoryLink) -> Formula:
 
 def _left_of(link: StoryLink, kind: str, numbers: Sequence[str]) -> str:
     if link.form is LinkForm.SUM and link.count == 2:
-        amounts = [number(one.amount) if one.amount is not None else "NaN" for one in link.operands]
+        whole = isinstance(link.value, int)
+        known = [None if one.amount is None else int(one.amount) if whole else one.amount for one in link.operands]
+        amounts = ["NaN" if amount is None else number(amount) for amount in known]
         return f"{amounts[0]} + {_in_brackets(amounts[1])}"
     if link.form is LinkForm.SUM:
         return f"sum of {link.count} {'products' if link.operands[0].beside else 'terms'}"

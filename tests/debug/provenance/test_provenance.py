@@ -220,6 +220,7 @@ def test_shapes_lead_to_extents_of_inputs_and_to_what_says_them(tmp_path: Path) 
     assert extents(shape) == {("start", 0)} and named(shape) == {("count", ())}
     assert shape.chain.links[-1].is_shape and shape.chain.links[-1].value == inputs["start"].shape[0]
     assert "sum of sequence.shape[0] = 13 (92.9 %), sum.shape[0] = 1 (7.14 %)" in "\n".join(why_lines(shape))
+    assert run.story("shape of golden_ratio").end is not None  # as many pieces as iterations
     story = run.story("shape of sequence@5")
     assert {row.name for row in story.rows} >= {"sequence_next.shape"} and all(link.is_shape for link in story.links)
     assert next(row for row in story.rows if row.name == "sequence_next.shape").history[:4] == (3, 4, 5, 6)
