@@ -279,6 +279,9 @@ class Drawing:
         met = [k for k in self._touched(wire, x, y) if any(abs(x - a) + abs(y - b) < 1 for a, b in self.wires[k].ends)]
         if begun is not None and not met:
             return End([begun])
+        told = self._words_beside(x, y)
+        if told is not None and not met:
+            return End([told])
         others = met or self._touched(wire, x, y)
         if not others:
             self.loose.append(f"a wire ({wire.kind} {wire.title!r}) ends in nothing at {x:g},{y:g}")
@@ -313,8 +316,19 @@ class Drawing:
                 beside = abs(x - area.x) <= _NEAR and area.y <= y <= area.bottom
                 if above or beside:
                     return item.id
+        told = self._words_beside(x, y)
+        if told is not None:
+            return told
         self.loose.append(f"an arrow head ({wire.kind} {wire.title!r}) at {x:g},{y:g} stands at nothing")
         return ""
+
+    def _words_beside(self, x: float, y: float) -> str | None:
+        """The words at the end of a wire of a list, which stand for what is there."""
+        for words in self.free:
+            across = words.area.x - x if words.anchor == "start" else x - words.area.right
+            if words.anchor != "middle" and 0 < across < 24 and abs(words.area.y + words.area.height / 2 - y) < 14:
+                return f"words {words.text}"
+        return None
 
     def left(self, x: float, y: float) -> str | None:
         """The box in which a line begins, or the frame at whose lower edge."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
 
 from tests.export.reading_back.drawing import Area, Drawing, Item, Wire, Words, segments_of
+
+CELL = frozenset({"inputs", "carried", "cell", "next", "outputs", "condition", "end", "count"})
+"""Boxes of a body as one box, all in its frame."""
 
 
 def faults(drawing: Drawing) -> Iterator[str]:
@@ -122,6 +126,8 @@ def home_of(drawing: Drawing, id: str) -> Item | None:
     if id in drawing.frames and id.endswith((".then", ".else")):
         return drawing.frames.get(id.rpartition(".")[0])
     before = id.rpartition(".")[0]
+    if id in CELL:
+        return next((frame for key, frame in drawing.frames.items() if re.fullmatch(r"c\d+", key)), None)
     if not before:
         return None if id[:1] in "ie" or id in drawing.frames else _port_map_home(drawing, id)
     if before in ("then", "else"):

@@ -90,17 +90,27 @@ class Layer:
         """The role of a Parameter of a loop's body, as the specification gives it."""
         body = self.bodies[0]
         entry = next((one for one in body.inputs if one.inner == parameter and one.port is not None), None)
-        if any(one.inner == parameter and one.purpose == "current_iteration" for one in body.inputs):
+        numbered = [one.inner for one in body.inputs if one.purpose == "current_iteration"]
+        if not all(body.graph.layers[one].takes_a_number for one in numbered):
+            return "cannot be played"  # the specification refuses the whole port map
+        if parameter in numbered:
             return "current iteration"
         if entry is None:
-            marked = any(one.purpose == "current_iteration" for one in body.inputs)
             mapped = {one.inner for one in body.inputs if one.port is not None}
             free = [one for one in body.graph.layers.values() if one.type == "Parameter" and one.id not in mapped]
-            single = len(free) == 1 and free[0].forms[0][0] in ("i32", "i64") and free[0].forms[0][1] in ((), (1,))
-            return "current iteration" if self.type == "Loop" and not marked and single else "not connected"
+            single = len(free) == 1 and free[0].takes_a_number
+            return "current iteration" if self.type == "Loop" and not numbered and single else "not connected"
         if entry.cut is not None:
             return "sliced"
         return "merged" if self.carried_from(parameter) is not None else "invariant"
+
+    @property
+    def takes_a_number(self) -> bool:
+        """Whether a Parameter has a type and shape that the current iteration can have."""
+        kind, dims = self.data.get("element_type", self.forms[0][0]), list(map(str, self.forms[0][1]))
+        if "shape" in self.data:
+            dims = [one for one in self.data["shape"].split(",") if one]
+        return kind in ("i32", "i64", "?") and dims in ([], ["1"], ["?"], ["-1"], ["..."])
 
     def carried_from(self, parameter: int) -> int | None:
         """The Result whose back edge leads to a Parameter and counts."""

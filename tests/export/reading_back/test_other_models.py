@@ -117,6 +117,7 @@ def trace_faults(one: Case, run: truth.Run) -> Iterator[str]:
                     source = (end.id, 0) if word == "param" else end.sources[0]
                     value = None if source is None else values.get(source)
                     if key in arrays.files and value is not None:
-                        said = disagreement(value, arrays[key].astype(value.dtype))
+                        with np.errstate(over="ignore"):  # it was recorded in the type that the body declares
+                            said = disagreement(value.astype(arrays[key].dtype), arrays[key])
                         if said is not None:
                             yield f"{key}: {said}"
