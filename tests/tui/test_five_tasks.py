@@ -10,7 +10,7 @@ import stepper
 from tests.debug.debugged import SAMPLES
 from tests.tui.driven import Driven, drive
 
-SIZES = [(120, 40), (160, 48)]
+SIZES = [(80, 24), (120, 40), (160, 48)]
 
 
 class Newcomer:
@@ -125,12 +125,16 @@ def test_5_what_becomes_of_the_output_when_a_value_is_changed() -> None:
         joined = re.sub(r"[│\s]+", " ", shown)
         assert "output mixed changed in 4 of 12 rows, first in iteration 8" in joined
         same, mended = r"(?:· *)", r"(?:✓ *)"
-        for name, course in (
+        is_small = driven.app.size.width < 100
+        if is_small:
+            shown = await Newcomer(driven).press("shift+tab")  # the tab before has the spread, as much as fits
+        courses = (
             ("exp_key", rf"{same}{{7}}\* *{same}{{4}}"),
             ("numerator_next", rf"{same}{{7}}{mended}{{5}}"),
             ("wkv", rf"{same}{{8}}{mended}{{4}}"),
             ("key_with_bonus" if "key_with_bonus" in shown else "value", rf"{same}{{12}}"),
-        ):
+        )
+        for name, course in courses[: 1 if is_small else len(courses)]:
             assert re.search(rf"\b{name} +{course}", shown), name
 
     for size in SIZES:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_MOST_BARS: Final = 6
 
 
 class Want(NamedTuple):
@@ -35,13 +37,16 @@ class Heights(NamedTuple):
     is_aired: bool
 
 
-def heights(wants: Sequence[Want], room: int, air: int = 0, *, tall: bool = True, plain: bool = False) -> Heights:
+def heights(
+    wants: Sequence[Want], room: int, air: int = 0, *, tall: bool = True, plain: bool = False, below: int = 0
+) -> Heights:
     """Return how many lines each row has, of so many in all.
 
     Each has one. Then, while all rows of one size can have it, in this order: half a line for each labelled element,
     two lines, four, the air, a line for each labelled element, half lines for all elements (at most 8, if `tall` 16),
     whole lines for 8 and for 16 elements. What is left goes to rows with NaN or Inf, the birth first, then to the
-    selected one. `plain`: a line an element, never a half.
+    selected one. `plain`: a line an element, never a half. Fewer lines than `below`, of which nothing else can be made,
+    go to the bars.
     """
     found = [1] * len(wants)
     room -= len(found)
@@ -69,7 +74,8 @@ def heights(wants: Sequence[Want], room: int, air: int = 0, *, tall: bool = True
     room -= air if is_aired else 0
     for goal in then:
         room = _towards(goal, wants, found, room, shares=True)
-    return Heights(found, _give_rest(wants, found, room), is_aired)
+    left = _give_rest(wants, found, room)
+    return Heights(found, _give_bars(wants, found, left) if left < below else left, is_aired)
 
 
 def _towards(goal: Callable[[Want], int], wants: Sequence[Want], found: list[int], room: int, *, shares: bool) -> int:
@@ -112,6 +118,15 @@ def _give_rest(wants: Sequence[Want], found: list[int], room: int) -> int:
             lines = lines if lines <= found[k] + room else found[k]
             room -= lines - found[k]
             found[k] = lines
+    return room
+
+
+def _give_bars(wants: Sequence[Want], found: list[int], room: int) -> int:
+    """Give the bars what is left, equally and up to so many lines; return what is left then."""
+    bars = [k for k, one in enumerate(wants) if not one.is_picture and one.size > 1]
+    while room and (lower := [k for k in bars if found[k] < _MOST_BARS]):
+        least = min(lower, key=lambda k: found[k])
+        found[least], room = found[least] + 1, room - 1
     return room
 
 

@@ -46,9 +46,10 @@ class TopBar(BarPane):
         """Return the one row."""
         parts = self._parts(width)
         least = sum(cell_len(part) + 3 for part in {parts[0]: None, parts[-1]: None}) + 12
-        right = [*self._found(), *self._right()]
-        while len(right) > 1 and width_of(right) + _LEAST_PATH > width:
-            right.pop()
+        groups = [self._found(), *self._right(width)]
+        while len(groups) > 2 and sum(map(width_of, groups)) + _LEAST_PATH > width:
+            groups.pop(-1 if len(groups) > 3 else 0)
+        right = [cell for group in groups for cell in group]
         beside = self._beside() if width >= _WITH_TICK else []
         while beside and width_of([*right, *beside]) + least > width:
             beside.pop()
@@ -92,23 +93,24 @@ class TopBar(BarPane):
             parts.append(operation_names(looked_at.program)[cursor])
         return [*parts, self.view_name] if self.view_name else parts
 
-    def _right(self) -> Row:
+    def _right(self, width: int) -> list[Row]:
+        """Return the moments, the state, and whether anything is edited; the last ones are the first to be left out."""
         state = self.state
         if state.opening:
-            return [(state.opening, "dim")]
-        row: Row = moments_row(state, " " if self.size.width < _WITH_TICK else "  ")
+            return [[], [(state.opening, "dim")]]
+        rows = [moments_row(state, " " if width < _WITH_TICK else "  ")]
         if state.running is not None:
             rate = "" if state.running.rate is None else f" {state.running.rate:,.0f}/s"
-            row.append((f"running{rate}", "accent"))
+            rows.append([(f"running{rate}", "accent")])
         else:
             word, tone = self._reason()
-            row.append((LinkText(word, Destination("explain", at_once=True)), tone))
+            rows.append([(LinkText(word, Destination("explain", at_once=True)), tone)])
         if state.is_edited or state.branch not in ("", ORIGINAL):
             is_named = state.a is not None and state.a.moment.kind is MomentKind.BRANCH
             words = [] if is_named else [clip(printable(state.branch), 12)]
             words += ["edited*"] if state.is_edited else []
-            row.append((f"   {', '.join(words)}", "edit"))
-        return row
+            rows.append([(f"   {', '.join(words)}", "edit")])
+        return rows
 
     def _beside(self) -> Row:
         """Return the tick, and what computes."""

@@ -17,6 +17,8 @@ from tui.screens.overview.words import limit_of
 
 LOW: Final = 28
 """Lines of the terminal below which everything folds."""
+_BODY: Final = 10
+"""Lines that the body below the cards takes."""
 _SMALL: Final = 16
 """Elements of a picture that A beside it does not reduce."""
 _STEPS: Final = tuple(digit * 10**power for power in range(1, 9) for digit in (2, 5, 10))
@@ -204,7 +206,7 @@ def _tall(shown: list[Shown], at: Place, limits: _CardLimits) -> list[Shown]:
     ]
     air = [] if limits.is_low else [(one.place, line) for one in shown if one.has_ruler for line in _airy(one)]
     left = max(limits.room - limits.need(shown), 0)
-    found = heights(wants, left + len(wants), len(air), tall=limits.size[1] >= 56, plain=limits.plain_look)
+    found = heights(wants, left + len(wants), len(air), tall=limits.size[1] >= 56, plain=limits.plain_look, below=_BODY)
     given = iter(found.lines)
     tall = [one._replace(heights=tuple(next(given) for _ in one.lines)) for one in shown]
     if not found.is_aired:

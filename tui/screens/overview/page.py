@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from stepper.debug.overview.facts import BranchFacts, Overview, RunState
 from stepper.tensors.pictures import Form
 from tui.paint.links import Destination, LinkText
-from tui.paint.rows import Row, clip, overlaid, shortened, spread, width_of
+from tui.paint.rows import Row, clip, clip_end, overlaid, shortened, spread, width_of
 from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
 from tui.screens.overview import around, words
 from tui.screens.overview.addresses import address_of_site
@@ -216,7 +216,7 @@ class Page:
 
     def _told(self, shown: Shown) -> PageLine:
         told = " · ".join(f"{shown.card.lines[k].name} {shown.card.lines[k].words}" for k in shown.told)
-        row: Row = [("   " + _pad(shown), ""), (clip(told, self._width - 5), "dim")]
+        row: Row = [("   " + _pad(shown), ""), (clip_end(told, self._width - 5), "dim")]
         return PageLine(row, shown.place, shown.told[0])
 
     def _heading(self, shown: Shown) -> PageLine:
@@ -287,6 +287,8 @@ class Page:
 
     def _marked(self, shown: Shown, strips: Sequence[Strip], *, on: bool, are_words: bool = False) -> Row:
         """Return strips as cells with the mark of the cursor, which never crosses words."""
+        if are_words:
+            strips = [(start, clip_end(text, max(self._area - start, 1)), token) for start, text, token in strips]
         cells = laid(strips, self._area)
         end = max((start + len(text) for start, text, _ in strips), default=0) if are_words else 0
         for one in self._sight.a:
