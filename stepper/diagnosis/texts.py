@@ -155,6 +155,9 @@ _PHRASES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxy
     "blocked": lambda details: (
         "" if details["operation"] is None else f"; {details['operation']} gives the same whatever comes in"
     ),
+    "whatever": lambda details: (
+        "on other inputs" if details["input"] is None else f"with other numbers in {details['input']}"
+    ),
     "limit_of": lambda details: "condition, which counts" if details["by_condition"] else "trip count",
 })  # fmt: skip
 """Words for places of the sentences of rules that are no details."""

@@ -21,7 +21,7 @@ SECONDS: Final = 60.0
 """Seconds that the run of a check may take, unless another number is asked for."""
 _ENDLESS: Final = 2.0
 """Seconds where nothing can end a loop."""
-_MORE_RUNS: Final = 1.9
+_MORE_RUNS: Final = 1.7
 """What a check may cost beside its run, as a share of that; and seconds that it may cost in any case."""
 _LEAST_SECONDS: Final = 1.0
 _FOR_BIRTHS: Final = 0.6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import inf
 from time import perf_counter
@@ -18,7 +18,7 @@ from stepper.diagnosis.lint.subjects import LoopSubject
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import StepperError
-from stepper.ir.model import LayerSite, Model
+from stepper.ir.model import Layer, LayerSite, Model
 from stepper.tensors.histories import Counter, ValueHistory
 
 _SHIFT: Final = 0.03125
@@ -54,6 +54,14 @@ class RunOfLoop(NamedTuple):
         for row, history in zip(self.facts.rows, self.activation.values, strict=True):
             if row.kind is RowKind.BACK_EDGE and history is not None and history.count:
                 yield CarriedRow(row, history)
+
+
+class Elsewhere(NamedTuple):
+    """A run on other inputs: those that are others, what came out, and what was seen."""
+
+    inputs: tuple[Layer, ...]
+    outputs: tuple[Array, ...]
+    probe: Probe
 
 
 class RunSubject:
@@ -108,21 +116,43 @@ class RunSubject:
         return None if self.probe is None else self.probe.found.get(loop.facts.layer.line)
 
     @cached_property
-    def elsewhere(self) -> tuple[Machine, Probe] | None:
+    def elsewhere(self) -> Elsewhere | None:
         """A run on other inputs, as far as they can be others; None where that is not made, or fails."""
+        return self._run_on(self.model.graph.parameters)
+
+    def elsewhere_alone(self) -> Iterator[Elsewhere]:
+        """Yield a run for each input that alone is another one, where there are several, as long as there is time."""
+        inputs = [one for one in self.model.graph.parameters if self._other(one) is not None]
+        for one in inputs if len(inputs) > 1 else ():
+            run = self._run_on([one])
+            if run is not None:
+                yield run
+
+    def _other(self, parameter: Layer) -> Array | None:
+        """Return another value for an input; None where there is none that surely fits."""
+        machine = self._beginning()
+        frame = machine.stack[0]
+        return _another(frame.values[frame.program.slot(parameter.id)])
+
+    def _run_on(self, parameters: Sequence[Layer]) -> Elsewhere | None:
+        """Return a run on other values for these inputs; None where that is not made, or fails."""
         if not self.is_probed or self._left < self.overview.seconds:
             return None
         machine = self._beginning()
         frame = machine.stack[0]
-        changed = False
-        for slot in frame.program.parameters:
+        changed = []
+        for one in parameters:
+            slot = frame.program.slot(one.id)
             other = _another(frame.values[slot])
-            changed |= other is not None
-            frame.values[slot] = frame.values[slot] if other is None else other
+            if other is not None:
+                frame.values[slot] = other
+                changed.append(one)
         if not changed:
             return None
         probe = probe_run(machine, self.overview.loops, self._left, measures=False)
-        return (machine, probe) if machine.finished and machine.outputs is not None else None
+        if not machine.finished or machine.outputs is None:
+            return None
+        return Elsewhere(tuple(changed), machine.outputs, probe)
 
     @property
     def outputs(self) -> tuple[Any, ...] | None:

@@ -178,6 +178,23 @@ def test_a_gate_that_is_saturated_all_the_time_and_digits_that_cancel(tmp_path: 
     assert not findings(gate(0.5), tmp_path, xs)
 
 
+def test_the_one_input_that_does_not_reach_an_output_is_named(tmp_path: Path) -> None:
+    """A sigmoid of -100 or less is 0 in f32 after the product: what the mask is does not matter."""
+    net = Graph()
+    xs, masks, body = net.parameter("xs", dims=(8, 2)), net.parameter("masks", dims=(8, 2)), net.body()
+    x, mask = body.parameter("x", dims=(1, 2)), body.parameter("mask", dims=(1, 2))
+    gate = body.apply("Sigmoid", body.apply("Multiply", mask, body.constant([[-1e4]])), name="gate")
+    kept = body.apply("Add", x, gate, name="kept")
+    ends = [sliced(xs, x), sliced(masks, mask)]
+    (scan,) = net.tensor_iterator("gates", body, ends, [joined(body.result(kept))])
+    net.result(scan, "scan")
+    ones = np.linspace(1, 3, 16, dtype=np.float32).reshape(8, 2)
+    found = the_one(findings(net, tmp_path, {"xs": ones, "masks": ones}), "output-ignores-inputs")
+    assert found.severity is Severity.NOTE and found.spot.layer is not None and found.spot.layer.name == "gate"
+    assert "output 'scan'" in sentence(found) and "Parameter 'masks'" in sentence(found)
+    assert not findings(net, tmp_path, {"xs": ones, "masks": ones * np.float32(1e-4)})
+
+
 def test_a_test_for_convergence_below_the_resolution(tmp_path: Path) -> None:
     """Near 1e6 the numbers of f32 are 1/16 apart."""
     for tolerance, count in ((1e-3, 1), (1.0, 0)):

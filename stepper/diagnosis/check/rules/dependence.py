@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from stepper.debug.overview.facts import RowKind
 from stepper.diagnosis.check.hits import RunFinding, RunPlace, shown
 from stepper.diagnosis.check.places import moment_address, place_of
 from stepper.diagnosis.check.probe import BodyValues, Probe
-from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
+from stepper.diagnosis.check.subject import Elsewhere, RunOfLoop, RunSubject
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
 from stepper.engine.loops import EndReason
@@ -27,40 +27,64 @@ _SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result
         "output-ignores-inputs",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="output '{output}' is the same to the last bit on other inputs{blocked}",
+        says="output '{output}' is the same to the last bit {whatever}{blocked}",
         means="what goes in does not reach it, though the graph leads there",
         do="look at what is multiplied by 0, selected, clamped or saturated on the way",
         source="one more run on other inputs",
     )
 )
 def output_ignores_inputs(run: RunSubject) -> Iterator[RunFinding]:
-    """Real outputs that do not change when all real inputs do."""
+    """Real outputs that do not change when all real inputs do; a note where they do, but not with one of these."""
     outputs = run.outputs
     if outputs is None or run.probe is None or run.elsewhere is None:
         return
-    machine, other = run.elsewhere
-    assert machine.outputs is not None, "it has ended"
+    same = False
+    for found in _without_effect(run, outputs, run.probe, run.elsewhere, None):
+        same = True
+        yield found
+        if found.severity is None:
+            return
+    if same:
+        return
+    told = set[str]()
+    for other in run.elsewhere_alone():
+        for found in _without_effect(run, outputs, run.probe, other, other.inputs[0]):
+            if str(found.details["output"]) not in told:
+                told.add(str(found.details["output"]))
+                yield found._replace(severity=Severity.NOTE)  # a limit may not depend on where it is approached from
+
+
+def _without_effect(
+    run: RunSubject, outputs: tuple[Any, ...], probe: Probe, other: Elsewhere, source: Layer | None
+) -> Iterator[RunFinding]:
+    """Yield the outputs that are the same in the other run, though they read what was another: all inputs, or one."""
     graph, results = run.model.graph, run.model.graph.results
-    for result, ours, theirs in zip(results, outputs, machine.outputs, strict=True):
-        if not _is_real(ours) or not _same(ours, theirs) or not _reads_a_real_input(graph, result):
+    read = {one.id for one in other.inputs}
+    site_of_input = None if source is None else layer_site(source, str(run.model.path))
+    for result, ours, theirs in zip(results, outputs, other.outputs, strict=True):
+        if not _is_real(ours) or not _same(ours, theirs) or not _reads(graph, result, read):
             continue
-        found = _where(run, run.probe, other)
-        if found is None and _is_count(ours):
+        found = _where(run, probe, other.probe)
+        if found is None and (source is not None or _is_count(ours)):
             continue
         name = result.name
         if found is None:
-            source = graph.sources[result.id][0]
-            maker = result if source is None else graph.by_id[source.layer]
-            site = layer_site(maker, str(run.model.path))
-            loop = site if maker.is_loop else None
-            place = RunPlace(site, (), (), moment_address(maker.name, ()), 1, loop)
-            yield shown(place, Severity.NOTE, output=name, operation=None)  # it may be chosen so
+            place = _made_at(run, result)
+            yield shown(place, Severity.NOTE, output=name, operation=None, input=site_of_input)  # it may be chosen so
             continue
         loop_run, operation, iteration = found
         assert loop_run.subject is not None
         site = loop_run.subject.site(operation.layer)
-        yield shown(place_of(loop_run, site, iteration), output=name, operation=site)
-        return
+        yield shown(place_of(loop_run, site, iteration), output=name, operation=site, input=site_of_input)
+
+
+def _made_at(run: RunSubject, result: Layer) -> RunPlace:
+    """Return the place of the operation of the model's graph that makes an output."""
+    graph = run.model.graph
+    source = graph.sources[result.id][0]
+    maker = result if source is None else graph.by_id[source.layer]
+    site = layer_site(maker, str(run.model.path))
+    return RunPlace(site, (), (), moment_address(maker.name, ()), 1, site if maker.is_loop else None)
 
 
 def _is_real(value: Any) -> bool:
@@ -77,16 +101,15 @@ def _same(one: Any, other: Any) -> bool:
     return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=first.dtype.kind == "f"))
 
 
-def _reads_a_real_input(graph: Graph, result: Layer) -> bool:
+def _reads(graph: Graph, result: Layer, inputs: Container[int]) -> bool:
+    """Return True if the graph leads from one of these inputs to the output."""
     seen, waiting = set[int](), [result.id]
     while waiting:
         key = waiting.pop()
         if key in seen:
             continue
         seen.add(key)
-        layer = graph.by_id[key]
-        kind = layer.outputs[0].element_type if layer.type == "Parameter" else None
-        if kind is not None and kind.dtype.kind == "f":
+        if key in inputs:
             return True
         waiting += [one.layer for one in graph.sources.get(key, ()) if one is not None]
     return False
