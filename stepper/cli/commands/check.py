@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,7 +11,7 @@ from stepper.cli.comparing import compared
 from stepper.cli.debuggers import debugger_of
 from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_sarif
 from stepper.cli.options.protected import protected_files
-from stepper.cli.printing import Progress
+from stepper.cli.printing import Progress, say
 from stepper.cli.values import print_json
 from stepper.compare.run.comparison import RunComparison
 from stepper.debug.debugger import Debugger
@@ -91,8 +92,11 @@ def _in_fewer_bits(
     if options.narrowing is None:
         return ()
     checked = check_precision(debugger, Narrowing(options.narrowing), allowed=options.loss, seconds=options.seconds)
-    if files is not None:
+    if files is not None and checked.mends:
         write_marked(debugger.model, checked.keep_in_f32, files)
+    elif files is not None:
+        why = "no set of operations in f32 makes the model hold, so there is nothing to mark"
+        say(f"stepper: {options.keep_in_f32} is not written: {why}", file=sys.stderr)
     return checked.findings
 
 

@@ -16,10 +16,14 @@ from stepper.ir.model import LayerSite
 
 
 class CheckedPrecision(Struct, frozen=True):
-    """Findings, the layers to leave in f32 (none where it holds), and how often it was run."""
+    """Findings, the layers to leave in f32 (none where it holds, or no set of them mends it), and how often it was run.
+
+    `mends`: with these in f32 it holds.
+    """
 
     findings: tuple[Finding, ...]
     keep_in_f32: tuple[LayerSite, ...]
+    mends: bool
     runs: int
 
 
@@ -33,4 +37,5 @@ def check_precision(
     run = NarrowRun(Trials(debugger, narrowing, seconds), LOSSES[narrowing] if allowed is None else allowed)
     file = str(debugger.model.path)
     found = [finding_of(rule, file, hit) for rule, finder in finders(SubjectKind.NARROW_RUN) for hit in finder(run)]
-    return CheckedPrecision(tuple(found), run.sites() if run.is_broken else (), run.trials.runs)
+    sites = run.sites() if run.is_broken else ()
+    return CheckedPrecision(tuple(found), sites, not run.is_broken or bool(sites), run.trials.runs)

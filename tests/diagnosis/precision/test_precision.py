@@ -107,7 +107,9 @@ def test_an_epsilon_that_f16_does_not_have(tmp_path: Path) -> None:
     assert [layer.name for layer in found.keep_in_f32] == ["padded", "ratio"]
 
 
-def test_a_sum_over_iterations_that_a_back_edge_cannot_carry(tmp_path: Path) -> None:
+def test_a_sum_over_iterations_that_a_back_edge_cannot_carry(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """From 2048 on f16 has no odd numbers, so that 1 more is nothing more, whatever the addition is made in."""
     net = Graph()
     body = net.body()
@@ -120,6 +122,9 @@ def test_a_sum_over_iterations_that_a_back_edge_cannot_carry(tmp_path: Path) -> 
     assert one.spot.layer is not None and one.spot.layer.name == "state" and found.keep_in_f32 == ()
     first = next(k for k in range(100) if (2000 + k - 2048) / (2000 + k) > 0.001)
     assert one.iterations == (first,) and f"takes 2048: element [0] is {2000 + first} in f32" in (sentence(one))
+    target, path = tmp_path / "kept.xml", str(net.read(tmp_path).path)
+    words = ["check", path, "--as", "f16", "--loss", "0.001", "-q", "--keep-in-f32", str(target)]
+    assert main(words) == 1 and not target.exists() and "kept.xml is not written" in capsys.readouterr().err
 
 
 def test_a_loop_that_ends_later_in_fewer_bits_and_cannot_run_on_for_ever(tmp_path: Path) -> None:
