@@ -187,10 +187,11 @@ def _select(asked: _OperationRun) -> list[Dependence]:
 
 
 def _by_channel(asked: _OperationRun) -> list[Dependence]:
-    """Of BatchNormInference: the data element by element, the others by channel."""
-    data = asked.value(0)
-    channels = _any(asked.mask, tuple(axis for axis in range(data.ndim) if axis != 1))
-    return [Dependence(0, asked.mask), *(Dependence(k, channels) for k in range(1, len(asked.values)))]
+    """Of BatchNormInference: the data (first, or third as of opset 1) element by element, the others by channel."""
+    at = 2 if asked.operation.layer.definition == 1 else 0
+    channels = _any(asked.mask, tuple(axis for axis in range(asked.mask.ndim) if axis != 1))
+    masks = (asked.mask if k == at else channels for k in range(len(asked.values)))
+    return [Dependence(k, mask) for k, mask in enumerate(masks)]
 
 
 # --- lines ----------------------------------------------------------------------------------------------------------

@@ -128,6 +128,11 @@ def _same(asked: _ExtentAsked) -> list[ExtentPart]:
     return [asked.extent(0, asked.axis)]
 
 
+def _normalized(asked: _ExtentAsked) -> list[ExtentPart]:
+    """Of BatchNormInference, whose data is the third input as of opset 1."""
+    return [asked.extent(2 if asked.operation.layer.definition == 1 else 0, asked.axis)]
+
+
 def _broadcast_of(asked: _ExtentAsked, inputs: Sequence[int], rank: int, axis: int, extent: int) -> list[ExtentPart]:
     """Return the extents of inputs that meet at an axis of a broadcast of this rank: those that make its extent."""
     found = []
@@ -179,7 +184,7 @@ def _reduced(asked: _ExtentAsked) -> list[ExtentPart]:
     axes = _axes_of(asked, 1, rank)
     if asked.is_set("keep_dims"):
         if asked.axis in axes:
-            return [asked.element(1, axes.index(asked.axis))]
+            return [asked.element(1, axes.index(asked.axis), is_index=True)]
         return [asked.extent(0, asked.axis)]
     kept = [axis for axis in range(rank) if axis not in axes]
     return [asked.extent(0, kept[asked.axis]), *asked.elements(1, is_index=True)]
@@ -227,15 +232,16 @@ def _unsqueezed(asked: _ExtentAsked) -> list[ExtentPart]:
     rank = len(asked.shape)
     axes = _axes_of(asked, 1, rank)
     if asked.axis in axes:
-        return [asked.element(1, axes.index(asked.axis))]
+        return [asked.element(1, axes.index(asked.axis), is_index=True)]
     kept = [axis for axis in range(rank) if axis not in axes]
     return [asked.extent(0, kept.index(asked.axis)), *asked.elements(1, is_index=True)]
 
 
 def _squeezed(asked: _ExtentAsked) -> list[ExtentPart]:
     data = asked.value(0)
-    has_axes = len(asked.values) > 1 and asked.values[1] is not None
-    gone = _axes_of(asked, 1, data.ndim) if has_axes else [k for k, size in enumerate(data.shape) if size == 1]
+    has_axes = len(asked.values) > 1 and asked.values[1] is not None and asked.value(1).size > 0
+    named = _axes_of(asked, 1, data.ndim) if has_axes else range(data.ndim)
+    gone = [axis for axis in named if data.shape[axis] == 1]
     kept = [axis for axis in range(data.ndim) if axis not in gone]
     return [asked.extent(0, kept[asked.axis]), *asked.elements(1, is_index=True)]
 
@@ -355,7 +361,7 @@ _RULES: Final[dict[str, Rule]] = {
         for type, family in FAMILY_OF.items()
         if family in ("unary", "error_function", "activation", "convert", "quantize") and type != "ConvertPromoteTypes"
     },
-    **dict.fromkeys(("Softmax", "LogSoftmax", "MVN", "NormalizeL2", "CumSum", "BatchNormInference"), _same),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "MVN", "NormalizeL2", "CumSum"), _same),
     **dict.fromkeys(("GroupNormalization", "PRelu", "FakeQuantize", "ReverseSequence", "Bucketize", "Roll"), _same),
     **dict.fromkeys(("Reverse", "SliceScatter"), _same),
     **dict.fromkeys((type for type in FAMILY_OF if type.startswith("Scatter")), _same),
@@ -365,6 +371,7 @@ _RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("ConvolutionBackpropData", "GroupConvolutionBackpropData"), _convolved),
     **dict.fromkeys(("LSTMCell", "GRUCell", "RNNCell"), _cell),
     **dict.fromkeys(("Split", "VariadicSplit"), _split),
+    "BatchNormInference": _normalized,
     "MatMul": _matmul,
     "Transpose": _transpose,
     "Concat": _concatenated,
