@@ -287,6 +287,7 @@ class StepperApp(App[int]):
             return
         self.state = replace(self.state, overview=message.overview)
         self.front.grew(message.overview)
+        self.call_after_refresh(self.driver.painted)
 
     def on_run_progress(self, message: RunProgress) -> None:
         """A movement is under way."""

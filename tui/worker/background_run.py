@@ -26,11 +26,14 @@ LOOKED: Final = 0.25
 
 class BackgroundRun:
     """Lives in the worker; `hold` and `is_wanted` are for any thread. `grew` is told, at most 30 times a second, what
-    is known."""
+    is known; `ended` when the run is over, before births and faults are looked for."""
 
-    def __init__(self, debugger: Debugger, grew: Callable[[Overview], object]) -> None:
+    def __init__(
+        self, debugger: Debugger, grew: Callable[[Overview], object], ended: Callable[[], object] = lambda: None
+    ) -> None:
         self._debugger = debugger
         self._grew = grew
+        self._ended = ended
         self.findings = KnownFindings(debugger)
         self._is_shown = False
         self._is_automatic = False
@@ -97,8 +100,17 @@ class BackgroundRun:
         if not self._is_wanted:
             return self._look_on()
         begun = perf_counter()
+        is_told = False
+
+        def progress(known: Overview) -> None:
+            nonlocal is_told
+            self._tell(known)
+            if known.state is not RunState.RUNNING and not is_told:
+                is_told = True
+                self._ended()
+
         known = self._debugger.run_overview(
-            seconds=self._left, endless_seconds=self._endless_left, memory=MEMORY, progress=self._tell
+            seconds=self._left, endless_seconds=self._endless_left, memory=MEMORY, progress=progress
         )
         spent = perf_counter() - begun
         self._left, self._endless_left = max(self._left - spent, 0.0), max(self._endless_left - spent, 0.0)

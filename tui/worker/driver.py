@@ -41,6 +41,8 @@ FRAMES: Final = 1 / 30
 """Seconds between two pictures of a run under way."""
 _QUIET: Final = 0.03
 """Seconds without a command after which histories are filled in."""
+_PAINTING: Final = 0.05
+"""Seconds, at most, for which the worker waits until the end of a run is painted."""
 _LOGGED: Final = 2_000
 """Lines of logpoints that are kept of one movement."""
 
@@ -98,6 +100,7 @@ class Driver:
         self._waiting = 0
         self._pressing = 0
         self._resting = False
+        self._painted = threading.Event()
         self._rate = _Rate()
         self._timer: Timer | None = None
         self._thread = threading.Thread(target=self._work, name="debugger", daemon=True)
@@ -109,7 +112,7 @@ class Driver:
 
         self._debugger = debugger
         self._interpreter = Interpreter(debugger, multiline=False)
-        self._background = BackgroundRun(debugger, self._grew)
+        self._background = BackgroundRun(debugger, self._grew, self._let_paint)
         self._snapshots = Snapshots(debugger, self._interpreter.session, self._name, self.log, self._background)
         debugger.breakpoints.sink = self._hear
         self.is_open = True
@@ -224,6 +227,7 @@ class Driver:
         with self._lock:
             self._waiting += 1
             self._resting = False
+            self._painted.set()
             presses = not _gives_way(job)
             self._pressing += presses
             if self._filling or (self._yielding and presses):
@@ -419,9 +423,19 @@ class Driver:
             self._show(None)
         return True
 
+    def painted(self) -> None:
+        """The screen shows what was told last."""
+        self._painted.set()
+
+    def _let_paint(self) -> None:
+        """Wait until the end of a run is painted, which other work would delay; not where something is asked for."""
+        self._painted.wait(_PAINTING)
+
     def _grew(self, known: Overview) -> None:
         """More is known of the run of the overview. A pause may have come where none is heeded."""
         with self._lock:
+            if not self._waiting:
+                self._painted.clear()
             if self._waiting or not self._background.has_work:
                 self._debugger.pause()
         self._app.post_message(OverviewGrew(known))
