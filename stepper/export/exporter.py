@@ -283,7 +283,7 @@ def _textbook(
     is_slide, room = request.preset is Preset.SLIDE, room_of(request)
     width = PAGE_WIDTH if room is None else room.width * POINTS
     unit = {Preset.SLIDE: ON_SLIDE * POINTS, Preset.DOCS: ON_SCREEN * POINTS}.get(request.preset or Preset.PAPER, 1.0)
-    book = textbook(trace)
+    book = textbook(trace, model)
     title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""
     text = " ".join(filter(None, (request.caption, f"A run of {loop.title}. {'; '.join((trace.ended, *facts))}.")))
     made = textbook_page(

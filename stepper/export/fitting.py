@@ -29,6 +29,7 @@ from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.options import FigureView, Preset
 from stepper.export.picture import FigureRequest, Picture
+from stepper.export.views.cell import WHOLE_LABEL
 
 MILLIMETRE: Final = 96 / 25.4
 """Pixels."""
@@ -87,7 +88,7 @@ def _is_for(form: _Form, picture: Picture) -> bool:
     return form.outside or (request.view is FigureView.ROLLED and request.zoom is None and picture.trace is None)
 
 
-_FORMS: Final = (
+FORMS: Final = (
     _Form(170, 28),
     _Form(130, 24),
     _Form(170, 24, lists=Arrangement.PORT_LISTS),
@@ -103,12 +104,15 @@ _FORMS: Final = (
     _Form(70, 13, False, outside=False),
     _Form(58, 12, False, outside=False),
     _Form(255, 28, legend=False),
+    _Form(350, 28, legend=False),
 )
 
 
 def _alone(figure: Figure) -> Figure:
     """Return a rolled body without what is around its frame, which the lines of its Parameters and Results name."""
     nodes = tuple(node for node in figure.nodes if node.cluster)
+    if len(nodes) == len(figure.nodes):
+        return figure
     kept = {*(node.id for node in nodes), *(frame.id for frame in figure.clusters)}
     ends = {frame.id for frame in figure.clusters if not frame.parent}  # marks on its rim have no port there
     edges = tuple(
@@ -145,7 +149,7 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
     narrowest = (math.inf, math.inf)
     for content, told in _contents(request):
         found = whole if content is request.content else make(content)
-        for form in (None, *(one for one in _FORMS if _is_for(one, whole))):
+        for form in (None, *(one for one in FORMS if _is_for(one, whole))):
             figure = found.figure if form is None else narrowed(found.figure, form)
             page, size = _page(figure, arranged(figure), room, request)
             if page is None:
@@ -178,7 +182,9 @@ def _contents(request: FigureRequest) -> Iterator[tuple[FigureContent, tuple[str
     if not content.carried:
         yield replace(content, depth=0, carried=True), ("operations, but for what goes in, is carried and comes out",)
     if request.view is FigureView.ROLLED:
-        yield replace(content, cell=True), ("boxes of operations, Parameters and Results, but for one of each role",)
+        boxes = "boxes of operations, Parameters and Results, but for one of each role"
+        yield replace(content, cell=True), (boxes,)
+        yield replace(content, cell=True, formula=False), (boxes, "the formula of the body")
 
 
 def _page(
@@ -236,7 +242,8 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
     """Return a figure with lines wrapped, labels shortened, and names left out."""
     figure = figure if form.outside else _alone(figure)
     nodes = tuple(_narrow_node(node, form) for node in figure.nodes)
-    clusters = tuple(_narrow_frame(frame, form) for frame in figure.clusters)
+    is_alone = sum(not frame.parent for frame in figure.clusters) == 1
+    clusters = tuple(_narrow_frame(frame, form, is_alone=is_alone and not frame.parent) for frame in figure.clusters)
     edges = tuple(_narrow_edge(edge, form) for edge in figure.edges)
     if form.lists is not None:  # they have no box for the operations in between
         nodes = tuple(node for node in nodes if node.kind is not NodeKind.GROUP)
@@ -253,8 +260,12 @@ def _narrow_node(node: FigureNode, form: _Form) -> FigureNode:
     return replace(node, label=label, name=name, lines=_lines(node.lines, form.line))
 
 
-def _narrow_frame(frame: Cluster, form: _Form) -> Cluster:
-    return replace(frame, label=shortened(frame.label, 2 * form.label), lines=_lines(frame.lines, 2 * form.line))
+def _narrow_frame(frame: Cluster, form: _Form, *, is_alone: bool) -> Cluster:
+    """Return a frame with shortened label and lines; one that `is_alone` has the width of the page for them."""
+    letters, line = 2 * form.label, 2.0 * form.line
+    if is_alone:
+        letters, line = max(letters, WHOLE_LABEL), max(line, WHOLE_LABEL * SMALL_SIZE * 0.6)
+    return replace(frame, label=shortened(frame.label, letters), lines=_lines(frame.lines, line))
 
 
 def _narrow_edge(edge: FigureEdge, form: _Form) -> FigureEdge:

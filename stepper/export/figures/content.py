@@ -32,7 +32,8 @@ class FigureContent(Struct, frozen=True):
     not computed here; such boxes have a mark. Constants that are drawn inline or as boxes are read from `model`. Of
     `blocks` that repeat each is drawn, or one (None: one in a large figure). `limits` are those that conditions imply,
     by id() of the graph and by the loop's id in it; `differences` are those from another run. `expressions`: what one
-    operation alone reads is in the box of that; `cell`: a rolled body is one box between what goes in and comes out.
+    operation alone reads is in the box of that; `cell`: a rolled body is one box between what goes in and comes out,
+    with its `formula`.
     """
 
     depth: int = 1
@@ -41,6 +42,7 @@ class FigureContent(Struct, frozen=True):
     carried: bool = False
     expressions: bool = False
     cell: bool = False
+    formula: bool = True
     values: ValueDetail = ValueDetail.NONE
     highlight: Highlight | None = None
     constants: ConstantStyle = ConstantStyle.INLINE

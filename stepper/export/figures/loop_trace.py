@@ -82,7 +82,8 @@ class LoopTrace(Struct, frozen=True):
     `failed`. `controls` are trip count and initial condition where something is connected. `operations` are those
     that the body runs: constant parts and dead ones are none of them. `condition_limit` is what its condition implies.
     Of a run without iterations `came` and `left` are what its inputs and outputs were, by index. `verdict` is that of
-    the condition that ended it, or kept it from beginning, `decided` the same in words.
+    the condition that ended it, or kept it from beginning, `decided` the same in words. `reason` is the end in few
+    words.
     """
 
     loop: LoopPath
@@ -101,6 +102,7 @@ class LoopTrace(Struct, frozen=True):
     left: Mapping[int, str] = {}
     verdict: Verdict | None = None
     decided: str = ""
+    reason: str = ""
 
     @property
     def left_out(self) -> list[tuple[int, int]]:
@@ -261,6 +263,7 @@ class Tracer:
             left={} if count or self._outer is None else _told(self._outer, activation.operation.outputs),
             verdict=verdict,
             decided=decided,
+            reason="" if failure else str(activation.ended),
         )
 
     def _initial_verdict(self, frame: Frame) -> Verdict | None:

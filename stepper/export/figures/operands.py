@@ -61,6 +61,15 @@ def constant_text(model: Model, source: Layer, *, names: bool = True) -> str:
     return f"{shortened(name, _LONGEST)} {form}"
 
 
+def constant_symbol(model: Model, source: Layer) -> str:
+    """Return a constant in a formula: a few elements written out, another one by its name, or by its type and shape."""
+    value = _small(model, source)
+    if value is not None and len(text := _written(value)) <= _LONGEST:
+        return text
+    name = excerpt(last_part(source.name))
+    return constant_text(model, source, names=False) if is_automatic(source) or name.isdigit() else name
+
+
 def _small(model: Model, constant: Layer) -> Array | None:
     """Return the value of a constant of a few elements; None for others, and where there is no .bin."""
     shape = constant_shape(constant)

@@ -55,6 +55,12 @@ class FramePorts:
         """Return all ports; `inner` gives the box of a Parameter or Result, `marks` the end marks by input."""
         return (*self._inputs(inner, marks), *self._outputs(inner))
 
+    def to_mark(self, way: WayToEnd, mark: str) -> FramePort:
+        """Return the port of an input that ends the loop, from which a wire leads to the mark alone."""
+        source = self._outer.sources[self._layer.id][way.input]
+        words = () if source is None else tuple(self._words(way.input, source))
+        return FramePort(way.input, words, (mark,))
+
     def _inputs(self, inner: Callable[[Body, int], str], marks: Mapping[int, tuple[str, ...]]) -> Iterator[FramePort]:
         for index, source in enumerate(self._outer.sources[self._layer.id]):
             ends = [

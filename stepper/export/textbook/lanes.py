@@ -16,7 +16,9 @@ from stepper.export.figures.labels import labels_of, shortened
 from stepper.export.figures.loop_facts import EdgeWithoutEffect, edges_without_effect
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
+from stepper.export.formulas.equations import equations
 from stepper.ir.growth import Growth, growth_of
+from stepper.ir.model import Model
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
 
@@ -58,6 +60,7 @@ class Textbook(Struct, frozen=True):
     `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.
     `ended_in_short` is `ended` in fewer words, and in fewer still. `branch` is the If of the body, where there is just
     one, `sides` has which of its sides ran in each iteration. `without_effect` are back edges that carry nothing.
+    `formula` are the equations of the body, where they are few.
     """
 
     title: str
@@ -75,9 +78,10 @@ class Textbook(Struct, frozen=True):
     branch: str = ""
     sides: Mapping[int, str] = {}
     without_effect: tuple[EdgeWithoutEffect, ...] = ()
+    formula: tuple[str, ...] = ()
 
 
-def textbook(trace: LoopTrace) -> Textbook:
+def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
     """Return the facts of a traced run; every iteration that may be drawn has to be in the trace."""
     names = labels_of(trace.loop.body.graph)
     roles = roles_of(trace.loop.layer)
@@ -115,6 +119,7 @@ def textbook(trace: LoopTrace) -> Textbook:
         branch=branch,
         sides=sides,
         without_effect=edges_without_effect(trace.loop.layer),
+        formula=() if model is None else equations(model, trace.loop.layer),
     )
 
 

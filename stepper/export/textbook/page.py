@@ -20,7 +20,7 @@ from stepper.export.drawing.shapes import PageDrawing, Path, Point, Rectangle, S
 from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
 from stepper.export.figures.labels import shortened
 from stepper.export.figures.value_summaries import ValueSummary
-from stepper.export.fonts import advance
+from stepper.export.fonts import advance, wrapped
 from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
 from stepper.ops.operands import shape_text
 
@@ -256,6 +256,7 @@ class _PageLayout:
         if self.plan.last:
             self._torn(y - 3)
         self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
+        y = self._formula(y, self.width * 9 / 16 - self.margin if is_slide else math.inf)
         y = self._without_effect(y)
         y = self._legend(y + 3) if legend else y
         height = max(y, self.width * 9 / 16) if is_slide else y
@@ -529,6 +530,17 @@ class _PageLayout:
         heights = [self.tear_top, *self._teeth(self.tear_top, bottom), bottom]
         for side in self.torn:
             self._line("tear", *((self._torn_at(side, y), y) for y in heights))
+
+    def _formula(self, y: float, lowest: float) -> float:
+        """Write the equations of the body, where they end above `lowest` with a legend below them; return as others."""
+        room = self.width - 2 * self.margin
+        lines = [line for text in self.book.formula for line in wrapped(text, room, SMALL)]
+        if not lines or y + 9 * len(lines) + 2 * _LEGEND_FORM.row > lowest:
+            return y
+        for line in lines:
+            y += 9
+            self.items.append(TextLine("plain", self.margin, y, line))
+        return y + 3
 
     def _without_effect(self, y: float) -> float:
         """Write which back edges carry nothing, and why; return where the next row begins."""

@@ -8,14 +8,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.engine.roles import output_role, roles_of
+from stepper.engine.roles import NoEffect, output_role, roles_of
 from stepper.export.figures.builder import SIDES, kind_of, loop_label, reader_name
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind, PortRole
 from stepper.export.figures.labels import labels_of, shortened
-from stepper.export.figures.loop_facts import loop_facts
+from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath
-from stepper.ir.model import Body, Graph, Model, Source
+from stepper.export.formulas.equations import equations
+from stepper.export.loops.frame_ports import FramePorts
+from stepper.ir.model import Body, Graph, Layer, Model, Source
 from stepper.query.short_names import NO_OPERATIONS
 from stepper.wording import counted, excerpt
 
@@ -23,6 +25,8 @@ _MOST_NAMES: Final = 4
 """Names that a box has at most."""
 _MOST_TYPES: Final = 3
 _LONGEST: Final = 20
+WHOLE_LABEL: Final = 44
+"""Letters of the label of a frame that has a page of 84 mm for itself."""
 
 
 def cell_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
@@ -30,28 +34,43 @@ def cell_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     layer = loop.layer
     facts = loop_facts(model, loop.outer, layer, content.limit_of(loop.outer, layer))
     id = f"c{layer.id}"
-    label = f"{loop_label(layer)}, one iteration" if layer.is_loop else loop_label(layer)
-    frame = Cluster(id, kind_of(layer), label)
-    made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), facts=facts)
-    made = _with_cell(made, loop, id) if layer.is_loop else _with_sides(made, loop, id)
+    frame = _titled(Cluster(id, kind_of(layer), layer.type), layer)
+    formula = equations(model, layer) if layer.is_loop and content.formula else ()
+    made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), facts=(*formula, *facts))
+    made = (
+        _with_cell(made, loop, id, FramePorts(content, layer, loop.outer))
+        if layer.is_loop
+        else _with_sides(made, loop, id)
+    )
     count = sum(len(body.graph.layers) for body in layer.bodies)
     description = (
         f"The body of {loop.title} as one box of {counted(count, 'layer')}, between what goes in and what comes out. "
-        f"{'; '.join(facts)}."
+        f"{'; '.join((*formula, *facts))}."
     )
     return replace(made, description=description)
 
 
-def _with_cell(figure: Figure, loop: LoopPath, frame: str) -> Figure:
-    """Return the figure with the cell of a loop and its roles."""
+def _titled(frame: Cluster, layer: Layer) -> Cluster:
+    """Return the frame with a label that is not cut on narrow pages: a long name stands below the type."""
+    label = loop_label(layer)
+    if len(label) > WHOLE_LABEL:
+        return replace(frame, label=layer.type, lines=(shortened(excerpt(layer.name), WHOLE_LABEL),))
+    longer = f"{label}, one iteration" if layer.is_loop else label
+    return replace(frame, label=longer if len(longer) <= WHOLE_LABEL else label)
+
+
+def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) -> Figure:
+    """Return the figure with the cell of a loop and its roles, back edges without effect, and a mark for each end."""
     body, roles = loop.body, roles_of(loop.layer)
     names = labels_of(body.graph)
     carried = [names[parameter] for parameter in roles.merged_from]
+    lost = edges_without_effect(loop.layer)
     inputs = _told(
         {
             "sliced": [names[entry.parameter] for entry in roles.sliced],
             "the same each time": [names[entry.parameter] for entry in roles.invariant],
             "iteration number": [names[parameter] for parameter in roles.current_iteration],
+            "not fed": [names[one.parameter] for one in lost if one.reason is NoEffect.NOT_FED],
         }
     )
     cell = _cell(body.graph, "cell", frame)
@@ -61,9 +80,17 @@ def _with_cell(figure: Figure, loop: LoopPath, frame: str) -> Figure:
         edges.append(FigureEdge("inputs", cell.id, EdgeKind.DATA))
     if carried:
         now = FigureNode("carried", NodeKind.PARAMETER, "carried", (_listed(carried),), cluster=frame)
-        nodes += [replace(now, role=PortRole.CARRIED), FigureNode("next", NodeKind.RESULT, "next", cluster=frame)]
-        edges += [FigureEdge("carried", cell.id, EdgeKind.DATA), FigureEdge(cell.id, "next", EdgeKind.DATA)]
+        nodes.append(replace(now, role=PortRole.CARRIED))
+        edges.append(FigureEdge("carried", cell.id, EdgeKind.DATA))
+    if carried or lost:
+        nodes.append(FigureNode("next", NodeKind.RESULT, "next", cluster=frame))
+        edges.append(FigureEdge(cell.id, "next", EdgeKind.DATA))
+    if carried:
         edges.append(FigureEdge("next", "carried", EdgeKind.BACK, counted(len(carried), "carried value")))
+    for head in ("carried", "inputs"):
+        count = sum((one.reason is NoEffect.EARLIER) == (head == "carried") for one in lost)
+        if count and any(node.id == head for node in nodes):
+            edges.append(FigureEdge("next", head, EdgeKind.NO_EFFECT, f"{counted(count, 'back edge')}: no effect"))
     outputs = _outputs(loop)
     if outputs:
         nodes.append(FigureNode("outputs", NodeKind.RESULT, "outputs", outputs, cluster=frame))
@@ -72,7 +99,11 @@ def _with_cell(figure: Figure, loop: LoopPath, frame: str) -> Figure:
         goes_on = FigureNode("condition", NodeKind.RESULT, "goes on?", cluster=frame, role=PortRole.CONDITION)
         nodes += [goes_on, FigureNode("end", NodeKind.END, "false: ends", cluster=frame)]
         edges += [FigureEdge(cell.id, "condition", EdgeKind.DATA), FigureEdge("condition", "end", EdgeKind.ENDS)]
-    return replace(figure, nodes=tuple(nodes), edges=tuple(edges))
+    for way in ports.ways_to_end:
+        nodes.append(FigureNode("count", NodeKind.END, way.words, cluster=frame))
+    found = tuple(ports.to_mark(way, "count") for way in ports.ways_to_end)
+    clusters = tuple(replace(one, ports=found) for one in figure.clusters)
+    return replace(figure, nodes=tuple(nodes), edges=tuple(edges), clusters=clusters)
 
 
 def _can_end(body: Body) -> bool:

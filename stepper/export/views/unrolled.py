@@ -212,10 +212,9 @@ class _Unrolled:
 
     def _add_end(self) -> None:
         """Add the reason for the end, and the value that was it."""
-        lines = tuple(filter(None, (_short(self.trace), self.trace.decided)))
-        self.parts.nodes.append(
-            FigureNode("end", NodeKind.END, f"after {counted(self.trace.count, 'iteration')}", lines)
-        )
+        trace = self.trace
+        lines = tuple(filter(None, (trace.reason or shortened(trace.ended, 60), trace.decided)))
+        self.parts.nodes.append(FigureNode("end", NodeKind.END, f"after {counted(trace.count, 'iteration')}", lines))
         if not self.stages:
             return
         last = self.stages[-1]
@@ -282,13 +281,6 @@ def _carried(before: _Stage, after: _Stage, edge: DrawnBackEdge) -> FigureEdge:
 
 def _range(begin: int, end: int) -> str:
     return f"iteration {begin}" if end == begin + 1 else f"iterations {begin} to {end - 1}"
-
-
-def _short(trace: LoopTrace) -> str:
-    view = trace.view
-    if trace.failed:
-        return shortened(trace.ended, 60)
-    return str(view.trip.ended) if view is not None and view.trip.ended is not None else trace.ended
 
 
 def _sentence(text: str) -> str:

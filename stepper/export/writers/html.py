@@ -30,6 +30,7 @@ from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import textbook_page
 from stepper.export.views.unrolled import iteration_figures
 from stepper.export.writers.svg import inline_steps, inline_svg
+from stepper.ir.model import Model
 
 _FOLDER: Final = Path(__file__).parent
 _SCHEMES: Final = {Theme.AUTO: "light dark", Theme.DARK: "dark"}
@@ -72,7 +73,7 @@ def write(picture: Picture) -> str:
         raise UsageError("none of the iterations that are chosen ran, so there is none for a slider to show")
     layout = BodyLayout(figures)
     body = replace(figures[-1], legend=legend_of(figures[-1]) if request.legend else ())
-    run = _run(trace)
+    run = _run(trace, picture.request.content.model)
     gaps = "".join(f'<p class="note">{escape(text)}</p>\n' for text in _gaps(trace))
     content = f"""<div id="controls" role="group" aria-label="iterations" hidden>
 {_BUTTONS}
@@ -145,10 +146,10 @@ def _gaps(trace: LoopTrace) -> Iterable[str]:
         yield f"{which} not drawn."
 
 
-def _run(trace: LoopTrace) -> SteppedDrawing | None:
+def _run(trace: LoopTrace, model: Model | None) -> SteppedDrawing | None:
     """Return the whole run, iterations side by side; None where iterations that it would show are not in the trace."""
     there = {one.number for one in trace.iterations}
-    book = textbook(trace)
+    book = textbook(trace, model)
     for width in _WIDTHS:
         try:
             made = textbook_page(book, width, "", f"A run of {trace.loop.title}. {trace.ended}.")

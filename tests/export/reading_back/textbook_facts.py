@@ -199,6 +199,8 @@ class _Textbook:
         told, _, operation = text.partition(", so ")
         numbers = [part.rpartition(" = ")[2] for part in told.split(", ") if " = " in part]
         values = self.run.truth.values[self.run.count - 1] if self.run.count else {}
+        if any(layer.type == "If" for layer in self.run.body.graph.layers.values()):  # it may be in a side
+            return all(any(same_numbers(one, value) for value in values.values()) for one in numbers)
         for layer in self.run.body.graph.layers.values():
             result = values.get((layer.id, 0))
             if result is None or result.dtype.kind != "b" or result.size != 1 or result.reshape(-1)[0]:
