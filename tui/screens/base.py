@@ -171,6 +171,8 @@ class DebugScreen(Guarded, Screen[None]):
 
     def show_running(self, state: State) -> None:
         """A movement is under way."""
+        if not self.is_ready:
+            return
         with self._painting():
             for pane in self._panes:
                 if pane.shows_running:

@@ -389,3 +389,16 @@ def test_the_strip_says_of_what_its_numbers_are_the_whole_value_or_one_row() -> 
         assert value.max() != value[0, 0].max(), "else nothing would be told apart"
 
     drive("date_normaliser", script, size=(200, 60), lines=("goto Add_4@7",))
+
+
+def test_a_value_that_grows_is_drawn_with_what_is_not_there_yet() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        text = driven.text("over")
+        assert "its shape changes" in text and "rank" not in text
+        lines = {line.split()[0]: line for line in text.splitlines() if line.strip().startswith("[")}
+        assert len(lines) == 6  # 0, 1 and one more in each of four iterations
+        assert lines["[0]"].count("0") == 5 and "·" not in lines["[0]"]
+        assert lines["[5]"].split()[-2] == "5" and 2 * lines["[5]"].count("·") == 3 * lines["[4]"].count("·") > 0
+
+    drive("growing_tensor", script, size=(200, 60), lines=("run-to append::sequence_next@3", "view value"))

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from stepper.element_types import Array
+from stepper.tensors.changing_shapes import ShapedHistory
 from stepper.tensors.element_forms import bits_of, smaller_forms
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form
@@ -17,11 +18,12 @@ from stepper.tensors.surveys import Survey
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, clip_end, number, spread, width_of
 from tui.pictures.axis import Axis, Slot
-from tui.pictures.drawing import RowPicture, gaps, laid, put_rails, row_of, ruler_strips
+from tui.pictures.drawing import RowPicture, Strip, gaps, laid, put_rails, row_of, ruler_strips
 from tui.pictures.palette import Palette
 from tui.screens.value.formats import exact, letters
 from tui.screens.value.inquiries import ElementSeries
 from tui.screens.value.inspected import Inspected
+from tui.theme import GLYPHS
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _PATTERN: Final = "dim"
@@ -108,12 +110,21 @@ class OverIterations(FactsPane):
         if found.problem:
             return [[], [(f" {clip(found.problem, width - 2)}", "dim")]]
         values = found.answer if found.done else seen.inquiries.last(ElementSeries)
+        if isinstance(values, ShapedHistory):
+            self._tell_shapes(values)
+            return self._course(values.history, width, values)
         if not isinstance(values, ValueHistory) or values.elements != (seen.array.size if seen.is_few else 1):
-            told = " its shape changes" if found.done else " going through the iterations ..."
+            told = " its rank changes" if found.done else " going through the iterations ..."
             return [[], [(told, "dim")]]
         return self._course(values, width)
 
-    def _course(self, values: ValueHistory, width: int) -> list[Row]:
+    def _tell_shapes(self, values: ShapedHistory) -> None:
+        """Say in the heading that the shape changes, and of how many elements a row stands."""
+        self.title = "over iterations"
+        each = "" if values.axis is None else f", a row an index of axis {values.axis}"
+        self.note = f"its shape changes{each} "
+
+    def _course(self, values: ValueHistory, width: int, shaped: ShapedHistory | None = None) -> list[Row]:
         seen, room = self.inspected, width - _LABEL - 1
         now = seen.shown.iteration
         first, last = int(values.spans[0, 0]), int(values.spans[-1, 1])
@@ -130,7 +141,8 @@ class OverIterations(FactsPane):
             is_whole = False
             tall = min(tall, _BARS_HIGH) if drawn.form is Form.BARS else 1
         lines = drawn.lines(values, axis, tall, self.palette)
-        labels = self._labels(values, drawn, tall, is_whole=is_whole)
+        chosen = self._chosen_row(values.shape, None if shaped is None else shaped.axis)
+        labels = self._labels(values, drawn, tall, chosen if is_whole else None)
         each = max(1, min(_TALLEST, (self.size.height - 3) // tall)) if is_whole else 1
         rows: list[Row] = []
         for y, strips in enumerate(lines):
@@ -138,14 +150,21 @@ class OverIterations(FactsPane):
             for part in range(each):
                 is_middle = part == (each - 1) // 2
                 gap = gaps(values, axis, last) if y == tall - 1 and is_middle else []
-                cells = laid([*(strips if is_middle else ground), *gap], room)
+                cells = laid([*(strips if is_middle else ground), *gap, *_absent(shaped, axis, y, tall)], room)
                 if now is not None and first <= now < last:
                     put_rails(cells, slots[now - first], self.palette, is_selected=True)
                 rows.append([labels[y] if is_middle else (" " * _LABEL, ""), *row_of(cells)])
         return [*rows, [(" " * _LABEL, ""), *row_of(laid(ruler_strips(axis, now), room + 1))]]
 
-    def _labels(self, values: ValueHistory, drawn: RowPicture, tall: int, *, is_whole: bool) -> list[Cell]:
-        """Return what stands left of each line: the element, or the ends of the scale."""
+    def _chosen_row(self, shape: tuple[int, ...], axis: int | None) -> int:
+        """Return the row of the element under the cursor, where rows are all elements, or the indices of an axis."""
+        cursor = self.inspected.cursor
+        if axis is not None:
+            return cursor[axis]
+        return int(np.ravel_multi_index(cursor, shape)) if shape and len(cursor) == len(shape) else 0
+
+    def _labels(self, values: ValueHistory, drawn: RowPicture, tall: int, chosen: int | None) -> list[Cell]:
+        """Return what stands left of each line: the element, or (`chosen` None) the ends of the scale."""
         scale = drawn.bar_scale
         if scale is not None:
             ends = (
@@ -154,16 +173,29 @@ class OverIterations(FactsPane):
                 else {0: number(scale.high)}
             )
             return [(f"{ends.get(y, ''):>7} ", "dim") for y in range(tall)]
-        if not is_whole or values.elements == 1:
+        if chosen is None or values.elements == 1:
             note = drawn.note(_LABEL - 2)
             return [(f" {clip(note if not y else '', _LABEL - 2):<{_LABEL - 1}}", "dim") for y in range(tall)]
-        chosen = int(np.ravel_multi_index(self.inspected.cursor, values.shape)) if values.shape else 0
         names = [",".join(map(str, index)) for index in np.ndindex(values.shape)]
         found: list[Cell] = [
             (f"{clip(f'[{names[y]}]', _LABEL - 1):>{_LABEL - 1}} ", "accent" if y == chosen else "dim")
             for y in range(min(tall, len(names)))
         ]
         return found + [(" " * _LABEL, "")] * (tall - len(found))
+
+
+def _absent(shaped: ShapedHistory | None, axis: Axis, line: int, lines: int) -> list[Strip]:
+    """Return dots for the iterations of which no element stands in a line, since the value does not reach there."""
+    if shaped is None:
+        return []
+    columns = {int(begin): column for column, begin in enumerate(shaped.history.spans[:, 0])}
+    count = shaped.there.shape[1]
+    part = slice(line * count // lines, max((line + 1) * count // lines, line * count // lines + 1))
+    return [
+        (slot.start, (GLYPHS["free"] * max(slot.width - (slot.width > 2), 1)).ljust(slot.width), "faint")
+        for slot in axis.slots
+        if slot.first in columns and not shaped.there[columns[slot.first], part].any()
+    ]
 
 
 class InNumbers(FactsPane):
@@ -265,6 +297,8 @@ def _series_row(seen: Inspected, width: int, palette: Palette) -> Row:
         return []
     found = seen.over_iterations()
     values = found.answer if found.done else seen.inquiries.last(ElementSeries)
+    if isinstance(values, ShapedHistory):
+        values = values.history
     if found.problem or not isinstance(values, ValueHistory):
         return _fact("iterations", clip(found.problem, width - 13) if found.problem else "...", "dim")
     first, last, now = int(values.spans[0, 0]), int(values.spans[-1, 1]), seen.shown.iteration

@@ -17,6 +17,7 @@ from stepper.debug.moments.moment import Moment
 from stepper.element_types import Array
 from stepper.errors import StepperError, UsageError
 from stepper.records import Brief
+from stepper.tensors.changing_shapes import ShapedHistory, changing_shape
 from stepper.tensors.differences import signed_differences
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.known_values import KnownValues
@@ -74,20 +75,28 @@ class ValueInA(Struct, frozen=True):
 
 
 class ElementSeries(Struct, frozen=True):
-    """An element over several iterations, as `ADDR@A:B[i,j]`. The answer is a ValueHistory; None without a number."""
+    """An element over several iterations, as `ADDR@A:B[i,j]`, or all elements of a small value.
+
+    The answer is a ValueHistory, where the value changes its shape a ShapedHistory; None without a number. With an
+    `element` the text is of the whole value: of one that keeps its shape, the answer is about that element.
+    """
 
     text: str
+    element: tuple[int, ...] | None = None
 
-    def steps(self, debugger: Debugger) -> Steps[ValueHistory | None]:
+    def steps(self, debugger: Debugger) -> Steps[ValueHistory | ShapedHistory | None]:
         """Run through the iterations, as often as that is paused."""
         while True:
             yield
             series = debugger.over_iterations(self.text)
             if series.stopped != "paused":
                 break
+        changing = changing_shape(series.iterations, series.values)
+        if changing is not None:
+            return changing
         known = KnownValues()
         for iteration, value in zip(series.iterations, series.values, strict=True):
-            known.see(iteration, value)
+            known.see(iteration, value if self.element is None else value[self.element])
         return known.view()
 
 

@@ -47,6 +47,8 @@ AT_ONCE: Final = 20_000
 BINS: Final = 36
 _MOST_KEPT: Final = 64 * 2**20
 """Bytes of a tensor for which the value of the iteration before is fetched without being asked for."""
+_MOST_WHOLE: Final = 2048
+"""Elements up to which all of a value whose shape may change are fetched over the iterations."""
 _SPAN: Final = 48
 """Iterations over which an element is shown."""
 
@@ -270,11 +272,22 @@ class Inspected:
         furthest = self._furthest.get(f"{self.state.loop_run}/{self.shown.run}/{self.state.branch}", iteration)
         last = min(furthest, iteration + _SPAN // 4)
         begin = max(0, last - _SPAN + 1)
-        index = "" if self.is_few else ",".join(map(str, self.cursor))
+        is_whole = self.is_few or self._may_change_shape
+        index = "" if is_whole else ",".join(map(str, self.cursor))
         text = f"{address}@{begin}:{last + 1}" + (f"[{index}]" if index else "")
+        element = self.cursor if is_whole and not self.is_few else None
 
-        key = (text, self.state.loop_run, self.state.branch, self._content if self.state.is_edited else 0)
-        return self.inquiries.find(ElementSeries(text), key)
+        key = (text, element, self.state.loop_run, self.state.branch, self._content if self.state.is_edited else 0)
+        return self.inquiries.find(ElementSeries(text, element), key)
+
+    @property
+    def _may_change_shape(self) -> bool:
+        """True if the model leaves open how many elements it has, and they are not too many to look at all of them."""
+        array, source, subject = self.array, self.shown.source, self.subject
+        if array is None or source is None or subject is None or subject.program is None or array.size > _MOST_WHOLE:
+            return False
+        layer = subject.program.graph.by_id.get(source[0])
+        return layer is not None and any(size < 0 for size in layer.outputs[source[1]].dims)
 
     # --- in few cells --------------------------------------------------------------------------------------------
 
