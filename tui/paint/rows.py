@@ -128,6 +128,12 @@ def padded(text: str, width: int, *, right: bool = False) -> str:
     return blanks + short if right else short + blanks
 
 
+def padded_row(row: Row, width: int) -> Row:
+    """Return a row in exactly so many cells."""
+    short = shortened(row, width)
+    return [*short, (" " * max(0, width - width_of(short)), "")]
+
+
 def wrapped(line: str, width: int) -> list[str]:
     """Return a line of text in parts of so many cells at most; its blanks stay, and what follows stands further in."""
     if cell_len(line) <= width:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
-from stepper.debug.causes.cause import Scalar
 from stepper.debug.causes.texts import element_text
-from stepper.debug.story.facts import LinkRole, Story, StoryLink, is_bad
+from stepper.debug.story.facts import LinkRole, Story, StoryLink
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.texts import (
     exceeded_by,
@@ -20,10 +18,8 @@ from stepper.debug.story.texts import (
     percent,
     suggestion,
 )
-from tui.paint.rows import Cell, Row, clip, padded, shortened, spark, width_of
-from tui.paint.rows import number as shortest
-from tui.pictures.drawing import Strip, laid, row_of
-from tui.screens.timeline.time_axis import STEPS
+from tui.paint.rows import Cell, Row, clip, padded, padded_row, shortened, width_of
+from tui.screens.story.courses import course_of_link, other_courses
 from tui.theme import GLYPHS
 
 _FIVE: Final = 5
@@ -165,21 +161,27 @@ def _beside_each_other(story: Story, link: StoryLink, width: int, height: int) -
     third = width - first - second - (4 if is_wide else 2)
     left = [row for row in (_head(story, link), _formula_row(link), _beside_row(link), *_made_of(link)) if row]
     left += [row for row in (_goes_to(link), _try(story, link), _line(link)) if row]
-    beside = [(_parts(story, link, second), second)] if is_wide else []
-    beside.append((_course(story, link, third, height), third))
-    beside = [(rows, room) for rows, room in beside if rows]
-    first = width - sum(room + 2 for _, room in beside)
-    columns = [_fitted(left, first, height), *(_fitted(rows, room, height) for rows, room in beside)]
+    parts = _parts(story, link, second) if is_wide else []
+    course = course_of_link(story, link, third, height)
+    room = width - third - 2 if course else width
+    top = min(height, max(len(left), len(parts)))
+    told = _joined([(left, room - second - 2), (parts, second)], top) if parts else _fitted(left, room, top)
+    others = other_courses(story, link, room, height - top - 2)
+    told += [[], [], *others] if others else []
+    return _joined([(told, room), (course, third)], height) if course else _fitted(told, room, height)
+
+
+def _joined(columns: list[tuple[list[Row], int]], height: int) -> list[Row]:
+    """Return columns of so many cells each beside each other, with a line between."""
     rule: Cell = ("│ ", "faint")
-    return [
-        [*parts[0], *(cell for part in parts[1:] for cell in (rule, *part))] for parts in zip(*columns, strict=True)
-    ]
+    fitted = [_fitted(rows, room, height) for rows, room in columns]
+    return [[*parts[0], *(cell for part in parts[1:] for cell in (rule, *part))] for parts in zip(*fitted, strict=True)]
 
 
 def _fitted(rows: list[Row], width: int, height: int) -> list[Row]:
-    found = [shortened(row, width) for row in rows[:height]]
-    found += [[] for _ in range(height - len(found))]
-    return [[*row, (" " * max(0, width - width_of(row)), "")] for row in found]
+    found = [padded_row(row, width) for row in rows[:height]]
+    blank: Row = [(" " * width, "")]
+    return [*found, *([blank] * (height - len(found)))]
 
 
 def _parts(story: Story, link: StoryLink, width: int) -> list[Row]:
@@ -258,93 +260,3 @@ def _nearest_sum(story: Story, link: StoryLink) -> StoryLink | None:
         behind = next((one.link for one in here.operands if one.link is not None), None)
         here = None if behind is None else story.links[behind]
     return None
-
-
-def _course(story: Story, link: StoryLink, width: int, height: int) -> list[Row]:
-    """Return the element that a link is made of over the iterations, as bars; what it exceeded is told."""
-    row, name = _shown_row(story, link)
-    values = story.rows[row].history if row is not None else ()
-    if row is None or not any(value is not None for value in values):
-        return []
-    numbers = [_measured(value) for value in values]
-    slot = max(1, min(8, (width - 7) // max(len(numbers), 1)))
-    count = (width - 7) // slot
-    path = story.columns[link.column].path
-    here = story.iterations.index(path) if path in story.iterations else len(numbers) - 1
-    begin = max(0, min(here - count // 2, len(numbers) - count))
-    numbers, paths = numbers[begin : begin + count], story.iterations[begin : begin + count]
-    known = [one for one in numbers if one is not None and math.isfinite(one)]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    are_verdicts = all(value is None or isinstance(value, bool) for value in values)
-    rows: list[Row] = [[(f"{name} over iterations", "title")]]
-    levels = max(2, min(20, height - 3))
-    for level in reversed(range(levels)):
-        end = high if level == levels - 1 else low
-        is_end = level == levels - 1 or (level == 0 and low < high)
-        label = "" if not is_end else str(bool(end)).lower() if are_verdicts else shortest(end)
-        cells: Row = [(f"{label:>6} ", "dim")]
-        for value in numbers:
-            cells += _column(value, low, high, level, levels, slot, link.limit)
-        rows.append(cells)
-    rows.append([("       ", ""), *row_of(laid(_numbered(paths, story.present, slot), len(paths) * slot + 4))])
-    if link.limit is not None:
-        over = [path for path, one in zip(paths, numbers, strict=True) if one is not None and one > link.limit]
-        times = "once" if len(over) == 1 else f"{len(over)} times"
-        at = f", at {', '.join(str(path[-1]) for path in over[:4])}" if over else ""
-        rows.append([(f"limit {link.limit:.2f} ", "dim"), (f"exceeded {times}", ""), (at, "dim")])
-    return rows
-
-
-def _numbered(paths: Sequence[tuple[int, ...]], present: tuple[int, ...], slot: int) -> list[Strip]:
-    """Return the numbers below columns that do not touch one another: that of the present one, the last, round ones."""
-    longest = max((len(str(path[-1])) for path in paths), default=1) + 1
-    step = next((one for one in STEPS if one * slot >= longest), STEPS[-1])
-    order = [k for k, path in enumerate(paths) if path[-1] % step == 0 or path == present or k == len(paths) - 1]
-    order.sort(key=lambda k: (paths[k] != present, k != len(paths) - 1, k))
-    found: list[Strip] = []
-    taken: set[int] = set()
-    for k in order:
-        text, start = str(paths[k][-1]), k * slot
-        cells = range(start, start + len(text))
-        if not taken & {*cells, start - 1, start + len(text)}:
-            taken.update(cells)
-            found.append((start, text, "now" if paths[k] == present else "dim"))
-    return found
-
-
-def _column(
-    value: float | None, low: float, high: float, level: int, levels: int, slot: int, limit: float | None
-) -> Row:
-    """Return one iteration's part of a line of bars."""
-    wide = max(1, slot - 1)
-    blank: Cell = (" " * (slot - wide), "")
-    if value is None:
-        return [(" " * slot, "")]
-    if not math.isfinite(value):
-        return [(("N" if math.isnan(value) else "I") * wide if not level else " " * wide, "bad-thin"), blank]
-    span = (high - low) or 1.0
-    share = (value - low) / span * levels - level
-    token = "bad" if limit is not None and value > limit else "bar"
-    if share >= 1:
-        return [("█" * wide, token), blank]
-    if share <= 0:
-        return [("▁" * wide if not level else " " * wide, token), blank]
-    return [(spark([share], 0.0, 1.0) * wide, token), blank]
-
-
-def _shown_row(story: Story, link: StoryLink) -> tuple[int | None, str]:
-    """Return the row whose course is shown: of a birth what was too large, else the link's own."""
-    shown = link
-    if link.role is LinkRole.BORN:
-        behind = next((one.link for one in link.operands if one.link is not None), None)
-        shown = link if behind is None else story.links[behind]
-    row = story.rows[shown.row]
-    return shown.row, f"{row.name}{element_text(row.element)}"
-
-
-def _measured(value: Scalar | None) -> float | None:
-    if value is None:
-        return None
-    if is_bad(value):
-        return math.nan if value == "NaN" else math.inf
-    return float(value)

@@ -183,3 +183,18 @@ def test_an_edit_at_a_chip_is_made_there_and_previews_what_follows_in_the_same_s
         assert story_of(driven).story is before and "born here" in driven.text("story")
 
     drive("rwkv_overflow", script, size=(160, 48))
+
+
+def test_what_is_on_the_path_is_drawn_over_the_iterations_where_there_is_room() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("o")
+        await driven.filled()
+        text = driven.text("story")
+        assert text.count("[0,0] over iterations") == 3
+        assert "Add_3[0,0] over" in text and "Multiply_1[0,0] over" in text and "Subtract[0,0] over" in text
+        lines = text.splitlines()
+        below = next(k for k, line in enumerate(lines) if "Multiply_1[0,0] over" in line)
+        assert sum("█" in line for line in lines[below:]) > 12
+
+    drive("date_normaliser", script, size=(200, 60), starts_up=True, runs=True)

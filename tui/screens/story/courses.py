@@ -1,0 +1,159 @@
+"""Elements of a story over the iterations, as bars: that of the link, and beside it others on its path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from stepper.debug.causes.cause import Scalar
+from stepper.debug.causes.texts import element_text
+from stepper.debug.story.facts import LinkRole, Story, StoryLink, is_bad
+from tui.paint.rows import Cell, Row, padded_row, spark
+from tui.paint.rows import number as shortest
+from tui.pictures.drawing import Strip, laid, row_of
+from tui.screens.timeline.time_axis import STEPS
+
+_TALLEST: Final = 26
+"""Lines of bars of the course that is asked about."""
+_LEAST: Final = 7
+"""Lines of a course beside others: its name, the bars, the iterations, one blank."""
+_HIGHEST: Final = 18
+_NARROWEST: Final = 44
+
+
+def course_of_link(story: Story, link: StoryLink, width: int, height: int) -> list[Row]:
+    """Return the element that a link is made of over the iterations; what it exceeded is told."""
+    row = _shown_row(story, link)
+    rows = _course(story, link, row, width, min(height - (link.limit is not None), _TALLEST + 2))
+    if not rows or link.limit is None:
+        return rows
+    values = [_measured(value) for value in story.rows[row].history]
+    over = [path for path, one in zip(story.iterations, values, strict=False) if one is not None and one > link.limit]
+    times = "once" if len(over) == 1 else f"{len(over)} times"
+    at = f", at {', '.join(str(path[-1]) for path in over[:4])}" if over else ""
+    return [*rows, [(f"limit {link.limit:.2f} ", "dim"), (f"exceeded {times}", ""), (at, "dim")]]
+
+
+def other_courses(story: Story, link: StoryLink, width: int, height: int) -> list[Row]:
+    """Return the other elements on the path over the iterations, the nearest causes first, as many as have room."""
+    most = (height // _LEAST) * (width // _NARROWEST)
+    found = [row for row in _nearest_first(story, link) if _is_known(story, row)][:most]
+    if not found:
+        return []
+    across = min(width // _NARROWEST, len(found))
+    down = -(-len(found) // across)
+    wide, tall = width // across, min(height // down, _HIGHEST)
+    rows: list[Row] = []
+    for begin in range(0, len(found), across):
+        drawn = [_course(story, link, row, wide - 2, tall - 1) for row in found[begin : begin + across]]
+        for line in range(max(map(len, drawn))):
+            cells: Row = []
+            for one in drawn:
+                cells += padded_row(one[line] if line < len(one) else [], wide)
+            rows.append(cells)
+        rows.append([])
+    return rows[:-1]
+
+
+def _nearest_first(story: Story, link: StoryLink) -> Iterator[int]:
+    """Return the rows of the links behind a link, then all others but its own."""
+    seen = {_shown_row(story, link)}
+    waiting = [link]
+    while waiting:
+        here = waiting.pop(0)
+        if here.row not in seen:
+            seen.add(here.row)
+            yield here.row
+        waiting += [story.links[one.link] for one in here.operands if one.link is not None]
+        if len(seen) == len(story.rows):
+            return
+    yield from (row for row in range(len(story.rows)) if row not in seen)
+
+
+def _is_known(story: Story, row: int) -> bool:
+    return any(value is not None for value in story.rows[row].history)
+
+
+def _course(story: Story, link: StoryLink, row: int, width: int, height: int) -> list[Row]:
+    """Return the element of a row over the iterations, as bars."""
+    if not _is_known(story, row):
+        return []
+    values = story.rows[row].history
+    name = f"{story.rows[row].name}{element_text(story.rows[row].element)}"
+    limit = link.limit if row == _shown_row(story, link) else None
+    numbers = [_measured(value) for value in values]
+    slot = max(1, min(8, (width - 7) // max(len(numbers), 1)))
+    count = (width - 7) // slot
+    path = story.columns[link.column].path
+    here = story.iterations.index(path) if path in story.iterations else len(numbers) - 1
+    begin = max(0, min(here - count // 2, len(numbers) - count))
+    numbers, paths = numbers[begin : begin + count], story.iterations[begin : begin + count]
+    known = [one for one in numbers if one is not None and math.isfinite(one)]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    are_verdicts = all(value is None or isinstance(value, bool) for value in values)
+    rows: list[Row] = [[(f"{name} over iterations", "title")]]
+    levels = max(2, height - 2) if low < high else 1
+    for level in reversed(range(levels)):
+        end = high if level == levels - 1 else low
+        is_end = level == levels - 1 or (level == 0 and low < high)
+        label = "" if not is_end else str(bool(end)).lower() if are_verdicts else shortest(end)
+        cells: Row = [(f"{label:>6} ", "dim")]
+        for value in numbers:
+            cells += _column(value, low, high, level, levels, slot, limit)
+        rows.append(cells)
+    rows.append([("       ", ""), *row_of(laid(_numbered(paths, story.present, slot), len(paths) * slot + 4))])
+    return rows
+
+
+def _numbered(paths: Sequence[tuple[int, ...]], present: tuple[int, ...], slot: int) -> list[Strip]:
+    """Return the numbers below columns that do not touch one another: that of the present one, the last, round ones."""
+    longest = max((len(str(path[-1])) for path in paths), default=1) + 1
+    step = next((one for one in STEPS if one * slot >= longest), STEPS[-1])
+    order = [k for k, path in enumerate(paths) if path[-1] % step == 0 or path == present or k == len(paths) - 1]
+    order.sort(key=lambda k: (paths[k] != present, k != len(paths) - 1, k))
+    found: list[Strip] = []
+    taken: set[int] = set()
+    for k in order:
+        text, start = str(paths[k][-1]), k * slot
+        cells = range(start, start + len(text))
+        if not taken & {*cells, start - 1, start + len(text)}:
+            taken.update(cells)
+            found.append((start, text, "now" if paths[k] == present else "dim"))
+    return found
+
+
+def _column(
+    value: float | None, low: float, high: float, level: int, levels: int, slot: int, limit: float | None
+) -> Row:
+    """Return one iteration's part of a line of bars."""
+    wide = max(1, slot - 1)
+    blank: Cell = (" " * (slot - wide), "")
+    if value is None:
+        return [(" " * slot, "")]
+    if not math.isfinite(value):
+        return [(("N" if math.isnan(value) else "I") * wide if not level else " " * wide, "bad-thin"), blank]
+    span = (high - low) or 1.0
+    share = (value - low) / span * levels - level
+    token = "bad" if limit is not None and value > limit else "bar"
+    if share >= 1:
+        return [("█" * wide, token), blank]
+    if share <= 0:
+        return [("▁" * wide if not level else " " * wide, token), blank]
+    return [(spark([share], 0.0, 1.0) * wide, token), blank]
+
+
+def _shown_row(story: Story, link: StoryLink) -> int:
+    """Return the row whose course is shown: of a birth what was too large, else the link's own."""
+    if link.role is LinkRole.BORN:
+        behind = next((one.link for one in link.operands if one.link is not None), None)
+        return link.row if behind is None else story.links[behind].row
+    return link.row
+
+
+def _measured(value: Scalar | None) -> float | None:
+    if value is None:
+        return None
+    if is_bad(value):
+        return math.nan if value == "NaN" else math.inf
+    return float(value)
