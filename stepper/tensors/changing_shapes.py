@@ -16,7 +16,7 @@ from stepper.tensors.histories import MOST_ELEMENTS, KeptStatistic, ValueHistory
 
 
 class ShapedHistory(Brief, Struct, frozen=True, eq=False):
-    """What such a value is over some iterations, and where it has no elements.
+    """Numbers of such a value over some iterations, and where it has no elements.
 
     The rows of a column are the elements of the shape that holds all, in row-major order. Where these are more than
     MOST_ELEMENTS, a row is an index of the `axis` that changes most, by KeptStatistic of the elements that stand there.

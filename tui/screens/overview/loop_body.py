@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 class LoopBody(BodyGraph, can_focus=False):
     """The graph of a body, at no moment; two clicks on an operation go to where it runs first."""
 
-    DEFAULT_CSS = "LoopBody { height: 12; margin-top: 1; }"
+    DEFAULT_CSS = """
+    LoopBody { height: 12; margin-top: 1; }
+    LoopBody.-beside { dock: right; margin-top: 0; border-left: solid $foreground 14%; }
+    LoopBody.-beside.-ascii { border-left: ascii $foreground 14%; }
+    """
 
     def __init__(self, host: Host, chosen: Callable[[], Program | None], *, id: str | None = None) -> None:
         super().__init__(host, id=id)

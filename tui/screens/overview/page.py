@@ -95,6 +95,7 @@ class Page:
         reach = max((axis.reach for one in sight.shown for axis in one.axes), default=self._share.picture)
         picture = self._share.picture
         self._area = min(picture, max(reach, 40) + 1) if self._share.value else picture
+        self.used = self._share.label + self._area + self._share.value + 1
         self._count = next(
             (iterations_at([one.card], sight.at._replace(card=0)) for one in sight.shown if one.place == sight.at.card),
             0,

@@ -451,7 +451,7 @@ class OverviewPane(Pane):
             selected = detail(sight, self._cards, self._wishes, width, follows=self._follows)
         bottom = [*found, *rule, *selected]
         space = height - len(top) - len(bottom)
-        self._share_room(len(top) + page.count + len(outputs) + len(bottom))
+        self._share_room(len(top) + page.count + len(outputs) + len(bottom), page.used)
         first = self._scrolled(page, len(outputs), space)
         visible = page.lines(first, space)
         visible += [PageLine(row) for row in outputs][: space - len(visible)]
@@ -459,10 +459,10 @@ class OverviewPane(Pane):
         self._visible = [*(PageLine(row) for row in top), *visible, *(PageLine(row) for row in bottom)][:height]
         return [one.row for one in self._visible]
 
-    def _share_room(self, needed: int) -> None:
+    def _share_room(self, needed: int, used: int) -> None:
         """Have what lies blank used for the body of the loop of the cursor, where that changes."""
-        self.needed, known = needed, self._shared
-        self._shared = needed, self.program
+        self.needed, self.used, known = needed, used, self._shared
+        self._shared = needed, used, self.program
         if self._shared != known:
             self.call_after_refresh(self._share)
 

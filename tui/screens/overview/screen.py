@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _LEAST: Final = 9
 _LEAST_WIDTH: Final = 76
 """Lines and columns from which on a body is drawn below the cards."""
+_LEAST_ASIDE: Final = 52
+"""Columns from which on it is drawn at their right, where it has no room below them."""
 
 
 class OverviewScreen(DebugScreen):
@@ -33,9 +35,11 @@ class OverviewScreen(DebugScreen):
         if not self.is_ready or self.maximized is not None:
             return
         pane, content = self.pane, self.query_one("#content")
-        room, shown = content.size.height - pane.needed - 1, self._loop_body
+        width, height = content.size
+        room, aside, shown = height - pane.needed - 1, width - pane.used - 3, self._loop_body
+        is_below, is_beside = room >= _LEAST and width >= _LEAST_WIDTH, aside >= _LEAST_ASIDE
         program = pane.program
-        if program is None or room < _LEAST or content.size.width < _LEAST_WIDTH or not program.operations:
+        if program is None or not (is_below or is_beside) or not program.operations:
             if shown is not None:
                 shown.display = False
             return
@@ -44,7 +48,10 @@ class OverviewScreen(DebugScreen):
 
             shown = self._loop_body = LoopBody(self.host, lambda: pane.program, id="loop-body")
             self.adopt(shown, content)
-        shown.styles.height, shown.display = room, True
+        shown.set_class(not is_below, "-beside")
+        shown.styles.height = room if is_below else height
+        shown.styles.width = width if is_below else aside
+        shown.display = True
         shown.update(self.host.state)
 
     @property
