@@ -25,7 +25,7 @@ class LoopBody(BodyGraph, can_focus=False):
     DEFAULT_CSS = """
     LoopBody { height: 12; margin-top: 1; }
     LoopBody.-beside { dock: right; margin-top: 0; border-left: solid $foreground 14%; }
-    LoopBody.-beside.-ascii { border-left: ascii $foreground 14%; }
+    DebugScreen.-ascii LoopBody.-beside { border-left: ascii $foreground 14%; }
     """
 
     def __init__(self, host: Host, chosen: Callable[[], Program | None], *, id: str | None = None) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from stepper.debug.overview.facts import BranchFacts, Overview, RunState
 from stepper.tensors.pictures import Form
@@ -85,17 +85,21 @@ class _PageBlock(NamedTuple):
     line: int = -1
 
 
+_VALUE: Final = 28
+"""Cells that the value at the cursor takes at least."""
+
+
 class Page:
     """Draws the cards for one sight."""
 
     def __init__(self, sight: Sight, wishes: Wishes, pictures: RowPictures, palette: Palette, width: int) -> None:
         self._sight, self._wishes, self._pictures, self._palette = sight, wishes, pictures, palette
-        self._width, self._share = width, widths(width)
+        self._width, self._share = width, widths(sight.size[0])
         self._at, self._is_low = sight.at, sight.size[1] < LOW
         reach = max((axis.reach for one in sight.shown for axis in one.axes), default=self._share.picture)
         picture = self._share.picture
         self._area = min(picture, max(reach, 40) + 1) if self._share.value else picture
-        self.used = self._share.label + self._area + self._share.value + 1
+        self.used = self._share.label + self._area + min(self._share.value, _VALUE)
         self._count = next(
             (iterations_at([one.card], sight.at._replace(card=0)) for one in sight.shown if one.place == sight.at.card),
             0,

@@ -76,9 +76,9 @@ class OverviewPane(Pane):
     def __init__(self, host: Host, share: Callable[[], None], *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self._share = share
-        self.needed = sys.maxsize
+        self.needed = self.used = sys.maxsize
         """Lines that everything takes, as tall as the rows may be."""
-        self._shared: tuple[int, Program | None] = sys.maxsize, None
+        self._shared: tuple[int, int, Program | None] = sys.maxsize, sys.maxsize, None
         self.overview: Overview | None = None
         self._cards: list[Card] = []
         self._compiled: CompiledModel | None = None

@@ -575,3 +575,17 @@ def test_what_lies_blank_shows_the_body_of_the_loop_of_the_cursor() -> None:
         assert not driven.app.screen.query("#loop-body")
 
     drive("nested_loop", low, size=(120, 40))
+
+
+def test_the_body_stands_beside_the_cards_where_it_has_no_room_below_them() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.filled()
+        assert driven.pane("loop-body").has_class("-beside")
+        assert "body of until_above_limit" in driven.text("loop-body") and "go on?" in driven.text("loop-body")
+        overview, body = driven.pane("overview"), driven.pane("loop-body")
+        assert overview.size.width + body.outer_size.width <= 200 and overview.size.width > 100
+        lines = driven.text("overview").splitlines()
+        assert any("iterations of" in line for line in lines) and any("Enter goes there" in line for line in lines)
+
+    drive("for_with_condition", script, size=(200, 34), starts_up=True, runs=True)
