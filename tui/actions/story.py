@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepper.debug.provenance.question import forward_address
 from stepper.debug.story.question import StoryQuestion
 from stepper.errors import UsageError
 from tui.actions.registry import action
@@ -13,12 +14,14 @@ _WAYS = ("up", "down", "left", "right", "cause", "effect")
 
 @action(
     "why",
-    syntax="ADDR | condition | end [LOOP]",
-    help="where a value comes from, across iterations; `why end`, `why 11 iterations`: why the loop ended",
+    syntax="ADDR | shape of ADDR | condition | end [LOOP]",
+    help="where a value or its shape comes from, across iterations; `why end`, `why 11 iterations`: why the loop ended",
 )
 def _why(app: Application, text: str) -> None:
     if not text:
         raise UsageError("what is asked about? why ADDRESS, or why end")
+    if forward_address(text):
+        raise UsageError(f"an element goes many ways, which no story draws: uses {forward_address(text)} lists them")
     app.open_story(StoryQuestion(text))
 
 

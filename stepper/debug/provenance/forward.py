@@ -53,7 +53,7 @@ def uses(timeline: Timeline, address: str | Address) -> Uses:
         else:
             mask[...] = True
         walk = _ForwardWalk(timeline, frames)
-        stopped = ""
+        stopped = "" if timeline.machine.finished else "the run has not ended: that is as far as it has come"
         try:
             walk.walk(spot.seat, spot.slot, mask)
         except Paused:
@@ -99,15 +99,19 @@ class _ForwardWalk:
         activation = frame.activation
         assert activation is not None
         around: _Masks = {}
-        if outer != self._frames.present[: len(outer)] or self._has_left(seat, index):
-            self._rest(outer, index, activation, iteration, masks, around, {})
+        self._rest(outer, index, activation, iteration, masks, around, {})
         return outer, around, index + 1
 
-    def _has_left(self, seat: Seat, index: int) -> bool:
+    def _inner(self, seat: Seat, index: int) -> tuple[Seat, Activation, bool]:
+        """Return the last iteration, or the branch, of an operation with bodies, and whether the run is in there."""
         present = self._frames.present
-        return not (
-            len(present) >= len(seat) and present[: len(seat) - 1] == seat[:-1] and present[len(seat) - 1][0] == index
-        )
+        is_running = len(present) > len(seat) and present[: len(seat)] == seat and present[len(seat)][0] == index
+        if is_running:
+            inner, frame = present[: len(seat) + 1], self._frames.at(present[: len(seat) + 1])[-1]
+        else:
+            inner, frame = self._frames.left(seat, index)
+        assert frame.activation is not None
+        return inner, frame.activation, is_running
 
     # --- a graph --------------------------------------------------------------------------------------------------
 
@@ -116,7 +120,10 @@ class _ForwardWalk:
             raise Paused
         frames = self._frames.at(seat)
         frame = frames[-1]
-        last = frame.pc if seat == self._frames.present[: len(seat)] else len(frame.program.operations)
+        present = self._frames.present
+        last = len(frame.program.operations)
+        if seat == present[: len(seat)]:  # as far as the run has come
+            last = present[len(seat)][0] + 1 if len(present) > len(seat) else frame.pc
         for index in range(begin, last):
             operation = frame.program.operations[index]
             if not any(slot in masks and masks[slot].any() for slot in operation.inputs):
@@ -180,16 +187,14 @@ class _ForwardWalk:
     # --- bodies ---------------------------------------------------------------------------------------------------
 
     def _through_body(self, seat: Seat, index: int, operation: Operation, masks: _Masks) -> None:
-        inner, frame = self._frames.left(seat, index)
-        activation = frame.activation
-        assert activation is not None
+        inner, activation, is_running = self._inner(seat, index)
         plan = activation.plan
         if isinstance(plan, BranchPlan):
             inside = {slot: masks[operation.inputs[k]] for k, slot in plan.inputs if operation.inputs[k] in masks}
             if operation.inputs[0] in masks:
                 self._decide(operation, "condition", seat)
             self._graph(inner, inside, 0)
-            for output, slot in plan.outputs:
+            for output, slot in plan.outputs if not is_running else ():
                 if slot in inside:
                     masks[operation.outputs[output]] = inside[slot]
             return
@@ -218,12 +223,11 @@ class _ForwardWalk:
     ) -> None:
         """Follow what was reached through the iterations behind one (None: all), and to the outputs of the loop."""
         plan, operation = activation.plan, activation.operation
+        _inner, ended, is_running = self._inner(outer, index)
         if isinstance(plan, BranchPlan):
-            around.update({operation.outputs[output]: masks[slot] for output, slot in plan.outputs if slot in masks})
+            given_out = () if is_running else plan.outputs
+            around.update({operation.outputs[output]: masks[slot] for output, slot in given_out if slot in masks})
             return
-        _inner, left = self._frames.left(outer, index)
-        ended = left.activation
-        assert ended is not None
         pieces: dict[int, dict[int, Array]] = {}
         first = 0 if iteration is None else iteration
         for number in range(first, ended.iteration + 1):
@@ -237,6 +241,20 @@ class _ForwardWalk:
             for place, entry in enumerate(plan.concatenated):
                 if entry.result in masks:
                     pieces.setdefault(place, {})[number] = masks[entry.result]
+        if not is_running:
+            self._leave(outer, ended, masks, pieces, around)
+
+    def _leave(
+        self,
+        outer: Seat,
+        ended: Activation,
+        masks: _Masks,
+        pieces: dict[int, dict[int, Array]],
+        around: _Masks,
+    ) -> None:
+        """Follow what was reached in the last iteration, and the pieces of all, to the outputs of the loop."""
+        plan, operation = ended.plan, ended.operation
+        assert isinstance(plan, LoopPlan), "it has pieces"
         outers = self._frames.at(outer)[-1].values
         for last in plan.last_values:
             slot = operation.outputs[last.output]

@@ -538,8 +538,9 @@ def changes_of(values: Array, places: Array, *, poisons: bool = True) -> list[Ar
         return [_put(flat, places, ~old)]
     if flat.dtype in FLOATING:
         uneven = (1 + 0.25 * (np.arange(old.size) % 3)).astype(flat.dtype)
-        one = flat.dtype.type(1)
-        others = [old * uneven * flat.dtype.type(1.5) + one, -old * uneven - one, old * 0, old * flat.dtype.type(1.01)]
+        one, half, bit = (flat.dtype.type(number) for number in (1, 1.5, 1.01))
+        with np.errstate(all="ignore"):
+            others = [old * uneven * half + one, -old * uneven - one, old * 0, old * bit]
         poisoned = [np.full(old.shape, np.nan, flat.dtype)] if poisons else []
         return [_put(flat, places, other) for other in (*poisoned, *others)]
     if flat.dtype.kind in "iu":

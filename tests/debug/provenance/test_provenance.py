@@ -131,7 +131,11 @@ def test_a_gate_of_zero_hides_the_row_behind_it(tmp_path: Path) -> None:
     goes = run.uses("x[2,0]")
     assert [(one.name, one.elements) for one in goes.outputs] == [("total_out", ((0, 0),)), ("rows_out", ((2, 0),))]
     hidden = run.uses("x[1,0]")
-    assert not hidden.outputs and not hidden.uses
+    assert not hidden.outputs and not hidden.uses and not hidden.stopped
+    run.goto("added@1")  # in the midst of the loop
+    so_far = run.uses("where does x[0,0] go")
+    reached = [(str(one.location.operation), one.times, one.last) for one in so_far.uses]
+    assert reached == [("Multiply 'gated'", 1, 0), ("Add 'added'", 2, 1)] and not so_far.outputs and so_far.stopped
 
 
 def test_an_edit_ends_the_way_back_and_trials(tmp_path: Path) -> None:
