@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import stepper
 from stepper.export.figures.drawn_graph import EVERYTHING_DRAWN, WHOLE_EXPRESSIONS, FoldingOptions, drawn_graph
@@ -17,7 +22,7 @@ from stepper.query.short_names import short_names_of
 from tests.export.drawings import faults
 from tests.export.runs import NAMES, sample
 from tests.models import Graph as Builder
-from tests.models import carried, last
+from tests.models import Value, carried, last
 
 GRAPHS: list[tuple[str, Graph, Body | None]] = []
 for name in NAMES:
@@ -131,3 +136,33 @@ def test_a_label_says_type_and_operand() -> None:
 def test_a_long_name_loses_its_middle_and_keeps_its_number() -> None:
     short = shortened("a_very_long_name_of_an_operation_that_goes_on_42")
     assert len(short) == 28 and short.endswith("_on_42") and short.startswith("a_very")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=7), st.integers(2, 5))
+def test_an_expression_is_in_as_few_boxes_as_a_bound_allows(parents: list[int], most: int) -> None:
+    """Held against all ways of cutting its tree: operation `i + 1` is read by one before it alone."""
+    parents = [min(parent, place) for place, parent in enumerate(parents)]
+    inside: dict[int, list[int]] = {}
+    for child, parent in enumerate(parents, 1):
+        inside.setdefault(parent, []).append(child)
+    net, outputs = Builder(), dict[int, Value]()
+    x = net.parameter("x", "f32", (2,))
+    for node in reversed(range(len(parents) + 1)):
+        read = [outputs[child] for child in inside.get(node, ())] or [x]
+        outputs[node] = net.apply("Concat", *read, dims=(-1,), axis=0, name=f"at_{node}")
+    net.result(outputs[0], "end")
+    with TemporaryDirectory() as folder:
+        graph = net.read(Path(folder)).graph
+
+    def boxes(cut: tuple[bool, ...]) -> list[int]:
+        root = [0]
+        for child, parent in enumerate(parents, 1):
+            root.append(child if cut[child - 1] else root[parent])
+        return list(Counter(root).values())
+
+    cuts = map(boxes, product((False, True), repeat=len(parents)))
+    least = min(len(sizes) for sizes in cuts if max(sizes) <= most)
+    drawn = drawn_graph(graph, None, FoldingOptions(expressions=most))
+    found = [len(node.layers) for node in drawn.nodes if node.kind in (NodeKind.GROUP, NodeKind.OPERATION)]
+    assert max(found) <= most and sum(found) == len(parents) + 1 and len(found) == least
