@@ -22,6 +22,8 @@ from stepper.engine.program import Operation, OpKind, Value
 from stepper.ops.families import FAMILY_OF
 from stepper.ops.operands import normalize_axis
 
+_MOST_TERMS: Final = 512
+"""Terms of a sum that are found by running the kernel for each."""
 MOST_PARTS: Final = 8
 """Parts that are kept of an element, the largest first."""
 
@@ -403,6 +405,32 @@ def _cumulated(asked: _Asked) -> Making:
     return _summed(np.asarray(line[list(places)], np.float64), factors)
 
 
+def _linear(asked: _Asked) -> Making | None:
+    """Of an operation that is a sum of its first input's elements, each times something: each term by itself."""
+    data, function = asked.values[0], asked.operation.function
+    if data is None or function is None or asked.operation.several_outputs or data.dtype not in FLOATING:
+        return None
+    mask = np.zeros(asked.result.shape, bool)
+    mask[asked.element] = True
+    found = dependences(asked.operation, asked.values, asked.results, asked.output, mask)
+    places = np.concatenate([np.flatnonzero(one.mask) for one in found.found if one.input == 0] or [np.zeros(0, int)])
+    if not 0 < places.size <= _MOST_TERMS:
+        return None
+    alone, amounts = np.zeros(data.size, data.dtype), np.zeros(places.size)
+    for k, place in enumerate(places):
+        alone[place] = data.reshape(-1)[place]
+        amounts[k] = np.asarray(function(alone.reshape(data.shape), *asked.values[1:]))[asked.element]
+        alone[place] = 0
+    if not np.isclose(amounts.sum(), float(asked.result[asked.element]), rtol=1e-3, atol=1e-3 * np.abs(amounts).sum()):
+        return None  # it adds something else, too
+
+    def factor(k: int) -> tuple[Factor, None]:
+        at = tuple(int(one) for one in np.unravel_index(int(places[k]), data.shape))
+        return Factor(0, at, data[at]), None
+
+    return _summed(amounts, factor)
+
+
 # --- choices --------------------------------------------------------------------------------------------------------
 
 
@@ -554,6 +582,9 @@ _RULES: Final[dict[str, Rule]] = {
     "ReduceMin": partial(_extreme, largest=False),
     "ReduceLogicalAnd": partial(_all_or_any, deciding=False),
     "ReduceLogicalOr": partial(_all_or_any, deciding=True),
+    **dict.fromkeys(("Convolution", "GroupConvolution", "ConvolutionBackpropData"), _linear),
+    **dict.fromkeys(("GroupConvolutionBackpropData", "AvgPool", "AdaptiveAvgPool", "Einsum"), _linear),
+    **dict.fromkeys(("EmbeddingBagOffsetsSum", "EmbeddingBagPackedSum", "EmbeddingSegmentsSum"), _linear),
     "CumSum": _cumulated,
     "TopK": _top,
     "Softmax": _softmax,

@@ -176,9 +176,8 @@ def _stopped(model: Model, arrays: Arrays, settings: RunSettings, spec: str) -> 
     layer_type = "" if stop.done is None else stop.done.layer.type
     what = "" if stop.cause is None else type(stop.cause).__name__
     if isinstance(stop.cause, NonFinite):
-        if stop.cause.given:
-            return None
-        what = f"{stop.cause.kind}: {stop.cause.arithmetic}"
+        # One that an operation bears is not to become one that a Constant has.
+        what = f"{stop.cause.kind}: {'given' if stop.cause.given else stop.cause.arithmetic}"
     return FoundFault(
         FaultKind.STOP, "stepper", what, layer_type, "" if stop.cause is None else sentences(stop.cause)[0]
     )
