@@ -6,6 +6,7 @@ import math
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper.element_types import Array
 from stepper.tensors.changing_shapes import ShapedHistory
@@ -32,7 +33,9 @@ _LABEL: Final = 8
 _SLOT: Final = 12
 _TALLEST: Final = 3
 """Lines of an element, where there is room."""
-_BARS_HIGH: Final = 12
+_BARS_HIGH: Final = 16
+_LEAST_BARS: Final = 5
+"""Lines left below a picture from which on the element of the cursor stands there as bars."""
 
 
 class FactsPane(Pane, can_focus=False):
@@ -133,6 +136,8 @@ class OverIterations(FactsPane):
         slots = tuple(Slot((one - first) * wide, wide, one, one + 1) for one in range(first, last))
         axis = Axis(slots, None)
         drawn = RowPicture([values], axis)
+        if drawn.form is Form.CATEGORIES:  # letters are for rows of one or two lines
+            drawn = RowPicture([values], axis, Form.BARS)
         tall = max(self.size.height - 3, 1)
         if drawn.form is Form.PICTURE:
             is_whole = values.elements <= tall or self.look.plain
@@ -154,7 +159,27 @@ class OverIterations(FactsPane):
                 if now is not None and first <= now < last:
                     put_rails(cells, slots[now - first], self.palette, is_selected=True)
                 rows.append([labels[y] if is_middle else (" " * _LABEL, ""), *row_of(cells)])
-        return [*rows, [(" " * _LABEL, ""), *row_of(laid(ruler_strips(axis, now), room + 1))]]
+        rows.append([(" " * _LABEL, ""), *row_of(laid(ruler_strips(axis, now), room + 1))])
+        left = self.size.height - len(rows) - 3
+        if drawn.form is not Form.PICTURE or left < _LEAST_BARS or values.type == "boolean":
+            return rows
+        return [*rows, [], *self._of_element(values, shaped, axis, chosen, min(left, _BARS_HIGH), room)]
+
+    def _of_element(
+        self, values: ValueHistory, shaped: ShapedHistory | None, axis: Axis, row: int, tall: int, room: int
+    ) -> list[Row]:
+        """Return a row of the picture as bars below it, in the same columns."""
+        there = slice(None) if shaped is None else shaped.there[:, row]
+        numbers = values.numbers[:, there, row : row + 1]
+        one = replace(values, shape=(), spans=values.spans[there], numbers=numbers)
+        drawn = RowPicture([one], axis, Form.BARS)
+        labels = self._labels(one, drawn, tall, None)
+        axis_row = shaped is not None and shaped.axis is not None
+        name = f"[{row}] of axis {shaped.axis}" if shaped is not None and axis_row else _element(self.inspected)
+        rows: list[Row] = [[(f" {name} over iterations", "title")]]
+        for label, strips in zip(labels, drawn.lines(one, axis, tall, self.palette), strict=True):
+            rows.append([label, *row_of(laid(strips, room))])
+        return rows
 
     def _chosen_row(self, shape: tuple[int, ...], axis: int | None) -> int:
         """Return the row of the element under the cursor, where rows are all elements, or the indices of an axis."""

@@ -30,6 +30,8 @@ _WORDS: Final = {
     CellStatistic.LARGEST: "the largest magnitude of them",
     CellStatistic.RMS: "their root mean square",
 }
+_NARROWEST: Final = 44
+"""Cells that a legend needs."""
 _NUMBERED: Final = 8
 """Cells of an element from which on its number stands in them."""
 
@@ -133,6 +135,11 @@ class HeatGrid:
         plane = self._seen.plane
         wide = max(size for size in (2, 4, _NUMBERED) if size == 2 or size * plane.width <= width - self._label - 1)
         return 2 + plane.height * min(wide // 2, 3) + _LEGEND
+
+    @property
+    def widest(self) -> int:
+        """Return the cells in which all elements have their numbers in them."""
+        return max(self._label + _NUMBERED * self._seen.plane.width + 1, _NARROWEST)
 
     def columns(self, height: int) -> list[Row]:
         """Return the numbers of the cells as columns, for a plane of one row."""

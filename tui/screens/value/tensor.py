@@ -10,7 +10,7 @@ from textual import events
 from stepper.ops.operands import form_text
 from stepper.tensors.planes import readable
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Cell, Row, number, printable, spread, width_of
+from tui.paint.rows import Cell, Row, number, padded_row, printable, spread, width_of
 from tui.screens.value.heat import HeatGrid
 from tui.screens.value.inspected import VIEWS, Inspected, PictureSide
 from tui.screens.value.numbers import NumberGrid
@@ -18,6 +18,8 @@ from tui.theme import GLYPHS
 
 _LEAST_NUMBERS: Final = 4
 """Rows that must be left below the colours for numbers to stand there."""
+_GAP: Final = 3
+"""Cells between pictures that stand beside each other."""
 _UNITS: Final = ("B", "KB", "MB", "GB")
 
 
@@ -42,7 +44,7 @@ class TensorPane(Pane):
         self.stacked = tuple(
             HeatGrid(inspected, self, side) for side in (PictureSide.A, PictureSide.NOW, PictureSide.DIFFERENCE)
         )
-        self._places: list[tuple[int, HeatGrid]] = []
+        self._places: list[tuple[int, int, HeatGrid]] = []
         self._axes: list[tuple[int, int, int]] = []
         self._below = 0
 
@@ -53,7 +55,7 @@ class TensorPane(Pane):
         """The grid that draws the view; beside A that of now."""
         if self.inspected.view != "colours" or not self.inspected.is_numeric():
             return self.numbers
-        return self.stacked[1] if self._has_three else self.heat
+        return self.stacked[1] if self._has_three or self._has_row_of_three else self.heat
 
     @property
     def wanted(self) -> int | None:
@@ -61,6 +63,8 @@ class TensorPane(Pane):
         seen = self.inspected
         if seen.view != "colours" or not seen.is_numeric():
             return None
+        if self._has_row_of_three:
+            return 3 + self.heat.wanted(self.heat.widest)
         return 2 + self.heat.wanted(self.size.width)
 
     @property
@@ -68,6 +72,17 @@ class TensorPane(Pane):
         """True if A, now and the difference stand below one another."""
         seen = self.inspected
         return seen.is_beside_a and seen.view == "colours" and seen.is_numeric()
+
+    @property
+    def _has_row_of_three(self) -> bool:
+        """True if a small value stands beside that of the iteration before and the difference, with their numbers."""
+        seen = self.inspected
+        if seen.view != "colours" or seen.is_beside_a or not seen.is_few or not seen.is_numeric() or seen.zoom:
+            return False
+        if self.look.plain or 3 * (self.heat.widest + _GAP) > self.size.width:
+            return False
+        found = seen.before()
+        return found.done and not found.problem
 
     def heading(self, width: int) -> list[Row]:
         """Return name and iteration, the axes, and the views; below it what it is."""
@@ -175,6 +190,8 @@ class TensorPane(Pane):
         height = max(self.size.height - 2, 1)
         if self._has_three:
             return self._three(width, height)
+        if self._has_row_of_three:
+            return self._row_of_three(height)
         lines = self.grid.lines(width, height)
         self._below = len(lines) + 1
         room = height - self._below
@@ -191,7 +208,7 @@ class TensorPane(Pane):
         found = self.inspected.before()
         if found.problem:
             lines = self.stacked[1].lines(width, height - 2)
-            self._places = [(2, self.stacked[1])]
+            self._places = [(0, 2, self.stacked[1])]
             return [[(f" A: {printable(found.problem)}", "dim")], [(" now", "accent")], *lines]
         self._places = []
         each = max(height // 3 - 1, 2)
@@ -200,9 +217,24 @@ class TensorPane(Pane):
             drawn = grid.lines(width, each)[:each]
             words = "   ".join(filter(None, (grid.reach, grid.reduction)))
             rows.append([(f" {name}", tone), (f"   {words}"[: max(width - len(name) - 2, 0)], "dim")])
-            self._places.append((len(rows), grid))
+            self._places.append((0, len(rows), grid))
             rows += drawn
         return rows
+
+    def _row_of_three(self, height: int) -> list[Row]:
+        """Return the value, that of the iteration before and the difference beside each other, with one cursor."""
+        wide, now = self.heat.widest, self.inspected.shown.iteration or 0
+        self._places, self._below = [], height
+        drawn: list[list[Row]] = []
+        for grid, name in ((1, f"@{now}"), (0, f"@{now - 1}, before"), (2, "difference")):
+            lines = self.stacked[grid].lines(wide, height - 1)
+            self._places.append((len(drawn) * (wide + _GAP), 1, self.stacked[grid]))
+            drawn.append([[(f"  {name}", "accent" if grid == 1 else "dim")], *lines])
+        count = max(map(len, drawn))
+        return [
+            [cell for lines in drawn for cell in padded_row(lines[y] if y < len(lines) else [], wide + _GAP)]
+            for y in range(count)
+        ]
 
     # --- keys and mouse ------------------------------------------------------------------------------------------
 
@@ -299,9 +331,10 @@ class TensorPane(Pane):
         if event.y == 0 and x > self.size.width - 38:
             self.look_on(1)
             return
-        if self._has_three:
-            begin, grid = next(((at, one) for at, one in reversed(self._places) if at <= y), self._places[0])
-            place = grid.place_at(x, y - begin)
+        if self._has_three or self._has_row_of_three:
+            places = reversed(self._places)
+            left, top, grid = next((one for one in places if one[0] <= x and one[1] <= y), self._places[0])
+            place = grid.place_at(x - left, y - top)
             if place is not None:
                 self.inspected.point_at(*place)
                 self._changed_all()
