@@ -59,15 +59,15 @@ def other_courses(story: Story, link: StoryLink, width: int, height: int) -> lis
 def _nearest_first(story: Story, link: StoryLink) -> Iterator[int]:
     """Return the rows of the links behind a link, then all others but its own."""
     seen = {_shown_row(story, link)}
+    reached: set[int] = set()
     waiting = [link]
-    while waiting:
-        here = waiting.pop(0)
+    for here in waiting:
         if here.row not in seen:
             seen.add(here.row)
             yield here.row
-        waiting += [story.links[one.link] for one in here.operands if one.link is not None]
-        if len(seen) == len(story.rows):
-            return
+        behind = [one.link for one in here.operands if one.link is not None and one.link not in reached]
+        reached.update(behind)
+        waiting += [story.links[number] for number in behind]
     yield from (row for row in range(len(story.rows)) if row not in seen)
 
 
