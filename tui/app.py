@@ -223,8 +223,11 @@ class StepperApp(App[int]):
             self.call_after_refresh(self.say, f"keys in conflict: {self._conflicts[0]}{more}", "edit")
 
     def _settle(self) -> None:
-        """Load what the first key will need. What is there now stays, where we began without the collector: else its
-        pauses are the longest frames."""
+        """Load what the first key will need, when there is a model. What is there now stays, where we began without the
+        collector: else its pauses are the longest frames."""
+        if self.inputs is None and not (self.driver.is_open or self.driver.is_closed):
+            self.set_timer(_SETTLING, self._settle)
+            return
         from stepper.commands.registry import commands
 
         actions()
