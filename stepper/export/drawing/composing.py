@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from stepper.export.drawing.crossings import Gaps, gaps_of, parted
 from stepper.export.drawing.legend import legend_drawn, legend_width, samples_of
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import ROUNDED, classes_of
@@ -32,6 +33,8 @@ _HEADING: Final = 30
 _PORT: Final = 4.5
 _BAR: Final = 8.0
 """Half of the height of an end mark; of a port half of its side."""
+_GAP: Final = 4.5
+"""Half of the gap of a back edge where it crosses another wire."""
 _BELOW: Final = 16
 """Height of a line below the figure."""
 _LEGEND: Final = 420
@@ -118,8 +121,8 @@ def shapes_of(layout: FigureLayout, dx: float, dy: float) -> Iterator[Shape]:
     place = _PagePlace(dx, dy)
     for frame in layout.frames:
         yield place.frame(frame)
-    for line in layout.lines:
-        yield place.line(line)
+    for line, gaps in zip(layout.lines, gaps_of(layout.lines), strict=True):
+        yield place.line(line, gaps)
     for box in layout.boxes:
         yield place.box(box)
     for port in layout.ports:
@@ -190,9 +193,11 @@ class _PagePlace:
         items.append(TextLine("small", x + 12 * inwards, y + below, mark.node.label, anchor))
         return Group(tuple(items), classes_of(mark.node), mark.node.id, mark.node.title)
 
-    def line(self, line: Polyline) -> Group:
-        """Return a wire with its heads and junctions."""
-        items: list[Shape] = [Path("wire", tuple(self._stroke(segment, line) for segment in line.segments))]
+    def line(self, line: Polyline, gaps: Gaps) -> Group:
+        """Return a wire with its heads, junctions, and gaps where it crosses others."""
+        strokes = [self._stroke(one, line) for one in (() if gaps else line.segments)]
+        strokes += [part for one in gaps for part in self._parted(self._stroke(one, line), gaps[one])]
+        items: list[Shape] = [Path("wire", tuple(strokes))]
         for cell in line.heads:
             x, y = self._x(cell[0]), self.dy + (cell[1] + 1) * ROW + _INSET
             items.append(Path("tip", (((x, y), (x - 4, y - 8), (x + 4, y - 8)),), closed=True))
@@ -220,6 +225,16 @@ class _PagePlace:
         begin = self.dy + y0 * ROW if (x0, y0) in line.ups else self._y(y0)
         end = self.dy + (y1 + 1) * ROW if (x1, y1) in line.downs else self._y(y1)
         return (self._x(x0), begin), (self._x(x0), end + (6 if (x1, y1) in line.heads else 0))
+
+    def _parted(self, stroke: tuple[Point, Point], gaps: Iterable[int]) -> Iterator[tuple[Point, Point]]:
+        """Yield the parts of a stroke beside its gaps, columns or rows."""
+        (x0, y0), (x1, y1) = stroke
+        if y0 == y1:
+            for left, right in parted(x0, x1, map(self._x, gaps), _GAP):
+                yield (left, y0), (right, y0)
+        else:
+            for upper, lower in parted(y0, y1, map(self._y, gaps), _GAP):
+                yield (x0, upper), (x0, lower)
 
     def _x(self, column: int) -> float:
         return self.dx + column * CELL + CELL / 2

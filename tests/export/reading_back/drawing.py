@@ -381,8 +381,21 @@ def _wire(group: etree._Element, classes: list[str], title: str) -> Wire:
                 tips.append(part[0])
             else:
                 segments += [(*a, *b) for a, b in pairwise(part)]
+    segments += _bridged(segments)
     dots = [(_number(one, "cx"), _number(one, "cy")) for one in group.iter(f"{SVG}circle")]
     return Wire(classes[0], title, segments, tips, dots, classes)
+
+
+def _bridged(segments: list[Segment]) -> list[Segment]:
+    """The gaps in a wire, where it crosses others: between two ends of it on a line, 9 units apart."""
+    found = []
+    for a, b, c, d in segments:
+        for e, f, g, h in segments:
+            is_level = b == d == f == h and abs(max(a, c) + 9 - min(e, g)) < 0.1
+            is_upright = a == c == e == g and abs(max(b, d) + 9 - min(f, h)) < 0.1
+            if is_level or is_upright:
+                found.append((max(a, c), b, min(e, g), f) if is_level else (a, max(b, d), e, min(f, h)))
+    return found
 
 
 def _end_area(group: etree._Element, words: list[Words]) -> Area:
