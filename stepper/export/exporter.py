@@ -287,7 +287,15 @@ def _textbook(
     title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""
     text = " ".join(filter(None, (request.caption, f"A run of {loop.title}. {'; '.join((trace.ended, *facts))}.")))
     made = textbook_page(
-        book, width, title, text, unit=unit, is_slide=is_slide, legend=request.legend, ends=_ends(wanted, trace)
+        book,
+        width,
+        title,
+        text,
+        unit=unit,
+        is_slide=is_slide,
+        legend=request.legend,
+        ends=_ends(wanted, trace),
+        moves=request.in_steps or request.pace is not None,
     )
     if made.left_out:
         request.warn(f"not drawn: {'; '.join(made.left_out)}")

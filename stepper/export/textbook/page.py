@@ -82,11 +82,12 @@ def textbook_page(
     is_slide: bool = False,
     legend: bool = True,
     ends: tuple[int, int] | None = None,
+    moves: bool = False,
 ) -> TextbookPage:
     """Return the figure in a width in points; a unit has so many of them.
 
-    `ends` is how many of the first and of the last iterations it has at most (None: as many as have room). Raise
-    UsageError, with the least width, where it does not fit.
+    `ends` is how many of the first and of the last iterations it has at most (None: as many as have room). `moves`: a
+    band walks over the iterations. Raise UsageError, with the least width, where it does not fit.
     """
     width /= unit
     wide = width >= WIDE
@@ -94,11 +95,13 @@ def textbook_page(
     plans = _plans(book.count, ends)
     for plan in plans:
         page = _PageLayout(book, outputs, plan, width, is_wide=wide, is_slide=is_slide)
+        page.moves = moves
         if page.used <= width:
             drawing = page.drawing(title, description, is_slide=is_slide, legend=legend)
             if is_slide and page.free > 1:  # in the middle below the title
                 free = page.free
                 page = _PageLayout(book, outputs, plan, width, is_wide=wide, is_slide=True)
+                page.moves = moves
                 drawing = page.drawing(title, description, is_slide=True, legend=legend, space=free / 2)
             return TextbookPage(replace(drawing, points=unit), page.left_out, page.times)
     least = _PageLayout(book, outputs, plans[-1], width, is_wide=wide, is_slide=is_slide).used * unit
@@ -169,6 +172,8 @@ class _PageLayout:
             self._place(pitch + more)
         self.room = self.end + _END
         self.tear_top = self.free = 0.0
+        self.moves = False
+        self.shaded = ""
         self.items: list[Shape] = []
         self.steps = _steps(plan)
         self.made: list[MadeShapes] = []
@@ -491,6 +496,7 @@ class _PageLayout:
     def _shades(self, lane: ValueLane, cells: Sequence[float], u: float, y: float) -> None:
         """Draw a row of elements, each as dark as its magnitude beside the largest of the lane."""
         kind = "input" if lane.kind is LaneKind.SLICED else "output"
+        self.shaded = self.shaded or kind
         rows = (one.grid[0] for one in lane.values.values() if one.grid)
         largest = max((abs(cell) for row in rows for cell in row if math.isfinite(cell)), default=0.0) or 1.0
         wide, left = _PICTURE / len(cells), self._x(u) - _PICTURE / 2
@@ -564,6 +570,10 @@ class _PageLayout:
             samples.append(Sample(14, partial(_strip_sample, style="output-strip"), "output, piece by piece"))
         if self.plan.last:
             samples.append(Sample(12, _torn_sample, "iterations not drawn"))
+        if self.shaded:
+            samples.append(Sample(24, partial(_shades_sample, kind=self.shaded), "elements: the stronger, the larger"))
+        if self.moves:
+            samples.append(Sample(12, _band_sample, "iteration of this step"))
         if any(lane.is_vector and not lane.grows for lane in self.book.carried):
             samples.append(Sample(0, lambda _x, _y: (), "|x|: L2 norm of x"))
         if self.book.branch:
@@ -641,6 +651,18 @@ def _condition_sample(x: float, base: float) -> list[Shape]:
 
 def _strip_sample(x: float, base: float, *, style: str) -> list[Shape]:
     return [Rectangle(style, x + at, base - 6, 7, 6) for at in (0, 7)]
+
+
+def _shades_sample(x: float, base: float, *, kind: str) -> list[Shape]:
+    shades = (0.04, 0.3, 0.65, 1.0)
+    found: list[Shape] = [
+        Rectangle(f"{kind}-shade", x + 6 * at, base - 6, 6, 6, opacity=shade) for at, shade in enumerate(shades)
+    ]
+    return [*found, Rectangle(f"{kind}-frame", x, base - 6, 24, 6)]
+
+
+def _band_sample(x: float, base: float) -> list[Shape]:
+    return [Rectangle("band", x, base - 7, 12, 8.5, 2)]
 
 
 def _torn_sample(x: float, base: float) -> list[Shape]:

@@ -126,7 +126,7 @@ def home_of(drawing: Drawing, id: str) -> Item | None:
     if id in drawing.frames and id.endswith((".then", ".else")):
         return drawing.frames.get(id.rpartition(".")[0])
     before = id.rpartition(".")[0]
-    if id in CELL:
+    if id in CELL and "cell" in drawing.boxes:
         return next((frame for key, frame in drawing.frames.items() if re.fullmatch(r"c\d+", key)), None)
     if not before:
         return None if id[:1] in "ie" or id in drawing.frames else _port_map_home(drawing, id)
