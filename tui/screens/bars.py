@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from stepper.debug.moments.views import MomentView
     from tui.state import State
 
-_LEAST_PATH: Final = 33
+_LEAST_PATH: Final = 35
 """Columns for the name of the model and of the last part of the path."""
 _WITH_TICK: Final = 100
 """Columns from which on the top bar has the tick."""

@@ -112,7 +112,8 @@ def _ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> En
         activation = stack[depth].activation
         assert activation is not None
         if activation.ended is None:
-            raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {max(activation.iteration, 0)}")
+            at = max(activation.iteration, 0)
+            raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {at:,}")
         around = frames.present[: depth - 1]
         return EndedLoop(around, frames.present[:depth] if activation.iteration >= 0 else None, activation)
     outer = _seat_in(frames, _program_of(compiled, path[:-1]), asked, path[-1].name)

@@ -439,3 +439,28 @@ def test_many_elements_in_a_cell_saturate_no_picture_whichever_number_stands_for
         assert len(set(words)) == 3
 
     drive(passing_on(array), script, size=(200, 60), lines=AT_BIG)
+
+
+@pytest.mark.parametrize("look", [Look(), Look(ascii=True)], ids=["colours", "ascii"])
+def test_a_small_value_is_shown_over_the_whole_run_also_where_the_moment_is_early(look: Look) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("goto numerator_next@1")
+        await driven.press("enter")
+        await driven.filled()
+        lines = driven.text("over").splitlines()
+        assert lines[-1].split() == [str(number) for number in range(12)]
+        assert sum(line.count("I") for line in lines) == 5  # element 3, from iteration 7 on
+        assert lines[1].split()[0][1:] == "5e6" and lines[2].split()[0] == "log"
+
+    drive("rwkv_overflow", script, size=(80, 24), look=look, runs=True)
+
+
+def test_a_boolean_is_a_letter_below_its_shade_and_a_word_where_it_is_large() -> None:
+    async def script(driven: Driven) -> None:
+        assert "true 1 of 1" in driven.text("value") and driven.text("value").splitlines()[4].split() == ["T"]
+        await driven.press("enter")
+        await driven.filled()
+        assert "true" in driven.text("tensor").split()
+
+    drive("nested_loop", script, size=(120, 40), lines=("goto swapped",))

@@ -21,6 +21,7 @@ from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number, padded, printable, spark, width_of
 from tui.screens.value.profile import LEAST, profile
 from tui.state import State
+from tui.theme import GLYPHS
 
 _INDEX: Final = 4
 _WRAPPED: Final = 8
@@ -186,6 +187,8 @@ def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Ro
     found = [labels, [pane.tile(level, cell, signed=signed) for level in levels.tolist()]]
     if cell >= 4:
         texts = [_in_cell(value, cell - 1) for value in values.tolist()]
+        if plain.dtype.kind == "b":
+            texts = [GLYPHS["true" if value else "false"] for value in vector.tolist()]
         found.append(
             [
                 (padded(text, cell - 1, right=True) + " ", _tone(value, index == best))

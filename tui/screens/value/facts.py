@@ -140,8 +140,8 @@ class OverIterations(FactsPane):
             drawn = RowPicture([values], axis, Form.BARS)
         tall = max(self.size.height - 3, 1)
         if drawn.form is Form.PICTURE:
-            is_whole = values.elements <= tall or self.look.plain
-            tall = min(tall, values.elements if is_whole else -(-values.elements // 2))
+            is_whole = values.elements <= tall
+            tall = min(tall, values.elements if is_whole or self.look.plain else -(-values.elements // 2))
         else:
             is_whole = False
             tall = min(tall, _BARS_HIGH) if drawn.form is Form.BARS else 1
@@ -199,8 +199,10 @@ class OverIterations(FactsPane):
             )
             return [(f"{ends.get(y, ''):>7} ", "dim") for y in range(tall)]
         if chosen is None or values.elements == 1:
-            note = drawn.note(_LABEL - 2)
-            return [(f" {clip(note if not y else '', _LABEL - 2):<{_LABEL - 1}}", "dim") for y in range(tall)]
+            note, whole = drawn.note(_LABEL - 2), drawn.note(40)
+            second = "log" if whole.endswith("log") and not note.endswith("log") else ""
+            notes = [note, second, *[""] * tall]
+            return [(f" {clip(notes[y], _LABEL - 2):<{_LABEL - 1}}", "dim") for y in range(tall)]
         names = [",".join(map(str, index)) for index in np.ndindex(values.shape)]
         found: list[Cell] = [
             (f"{clip(f'[{names[y]}]', _LABEL - 1):>{_LABEL - 1}} ", "accent" if y == chosen else "dim")

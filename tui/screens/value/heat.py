@@ -227,6 +227,10 @@ class HeatGrid:
         at = self._seen.place[0] if here else int(scale.rows[top])
         return f"{plane.row_label(at):>{self._label - 1}} ", "title-on" if here else "dim"
 
+    def _written(self, value: float) -> str:
+        array = self._seen.array
+        return number(bool(value) if array is not None and array.dtype == np.bool_ and self._side is None else value, 6)
+
     def _cell(self, drawn: _Drawn, top: int, lower: int | None, column: int, cursor: int | None) -> Cell:
         """Return one cell: of one element (or bin), or of two above one another; `cursor` is its row if it is here."""
         scale, values, levels = drawn.scale, drawn.values, drawn.levels
@@ -245,9 +249,9 @@ class HeatGrid:
 
     def _tile(self, value: float, level: int, wide: int, *, here: bool) -> Cell:
         if here:
-            return ("[]" if wide < _NUMBERED else f"{number(value, 6):>{wide - 1}} ").ljust(wide), "now"
+            return ("[]" if wide < _NUMBERED else f"{self._written(value):>{wide - 1}} ").ljust(wide), "now"
         if wide == _NUMBERED:
-            return f"{number(value, 6):>{wide - 1}} ", self._style(level)
+            return f"{self._written(value):>{wide - 1}} ", self._style(level)
         text = ""
         if self._pane.look.plain and level:
             figure = min(9, abs(level) * 10 // _SHADES)

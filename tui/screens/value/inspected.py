@@ -49,6 +49,8 @@ _MOST_KEPT: Final = 64 * 2**20
 """Bytes of a tensor for which the value of the iteration before is fetched without being asked for."""
 _MOST_WHOLE: Final = 2048
 """Elements up to which all of a value whose shape may change are fetched over the iterations."""
+_SHORT: Final = 1.0
+"""Seconds of a run of which iterations behind the moment are run through as well."""
 _SPAN: Final = 48
 """Iterations over which an element is shown."""
 
@@ -270,7 +272,8 @@ class Inspected:
         if array is None or not address or iteration is None:
             return InquiryOutcome(problem="it is in no loop", done=True)
         furthest = self._furthest.get(f"{self.state.loop_run}/{self.shown.run}/{self.state.branch}", iteration)
-        last = min(furthest, iteration + _SPAN // 4)
+        furthest = max(furthest, self._seen_to_run() - 1)
+        last = furthest if furthest < _SPAN else min(furthest, iteration + _SPAN // 4)
         begin = max(0, last - _SPAN + 1)
         is_whole = self.is_few or self._may_change_shape
         index = "" if is_whole else ",".join(map(str, self.cursor))
@@ -288,6 +291,18 @@ class Inspected:
             return False
         layer = subject.program.graph.by_id.get(source[0])
         return layer is not None and any(size < 0 for size in layer.outputs[source[1]].dims)
+
+    def _seen_to_run(self) -> int:
+        """Return how many iterations this run of the loop had in the run of the overview, if that was a short one."""
+        state = self.state
+        overview, here, program = state.overview, state.loop_run, state.loop_program
+        is_short = overview is not None and overview.seconds <= _SHORT
+        if overview is None or not is_short or here is None or program is None or state.is_edited:
+            return 0
+        layer, outer = program.path[-1], tuple(one for _, one in here.around if one is not None)
+        sites = (one for one in overview.loops if (one.layer.id, one.layer.line) == (layer.id, layer.line))
+        runs = (run.iterations for one in sites for run in one.activations if run.outer == outer)
+        return next(runs, 0)
 
     # --- in few cells --------------------------------------------------------------------------------------------
 
