@@ -66,8 +66,9 @@ class SelectedValue(OverIterations):
             self.title = name
             return self._heat.lines(width, max(self.size.height - 1, 1))
         rows = super().rows(width) if self._is_calm else []
-        self.title = f"{name} over iterations"
-        return [*rows, *history_rows(self.state, width, min(self.size.height - 1 - len(rows), _TALLEST))]
+        rows = [*rows, *history_rows(self.state, width, min(self.size.height - 1 - len(rows), _TALLEST))]
+        self.title = f"{name} over iterations" if rows else ""
+        return rows
 
     def on_unmount(self) -> None:
         """Ask no more."""

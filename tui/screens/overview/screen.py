@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LEAST: Final = 9
 _LEAST_WIDTH: Final = 76
 """Lines and columns from which on a body is drawn below the cards."""
-_LEAST_ASIDE: Final = 52
+_LEAST_ASIDE: Final = 40
 """Columns from which on it is drawn at their right, where it has no room below them."""
 
 

@@ -36,9 +36,17 @@ def course_of_link(story: Story, link: StoryLink, width: int, height: int) -> li
 
 
 def other_courses(story: Story, link: StoryLink, width: int, height: int) -> list[Row]:
-    """Return the other elements on the path over the iterations, the nearest causes first, as many as have room."""
+    """Return the other elements on the path over the iterations, the nearest causes first, as many as have room.
+
+    Of those that only move another one, with the same numbers, one is drawn.
+    """
     most = (height // _LEAST) * (width // _NARROWEST)
-    found = [row for row in _nearest_first(story, link) if _is_known(story, row)][:most]
+    courses = {story.rows[_shown_row(story, link)].history}
+    found: list[int] = []
+    for row in _nearest_first(story, link):
+        if _is_known(story, row) and story.rows[row].history not in courses and len(found) < most:
+            courses.add(story.rows[row].history)
+            found.append(row)
     if not found:
         return []
     across = min(width // _NARROWEST, len(found))
