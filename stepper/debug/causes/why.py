@@ -107,15 +107,18 @@ def _with_chain(walk: _BackwardWalk, cause: NonFinite) -> NonFinite:
     return replace(cause, chain=chain, last_clean=walk.last_clean(chain))
 
 
-def element_asked(value: Array, address: Address) -> Element | None:
-    """Return the element that an address names; without one the first that is NaN, else infinite; None for none."""
+def element_asked(value: Array, address: Address, told: str = "") -> Element | None:
+    """Return the element that an address names; without one the first that is NaN, else infinite; None for none.
+
+    `told` is what a message calls it.
+    """
     if address.index:
         index = numpy_index(address.index)
         try:
             chosen = np.arange(value.size).reshape(value.shape)[index]
         except IndexError:
             problem = f"there is no such element in the shape {shape_text(value.shape)}"
-            raise UsageError(f"'{address}': {problem}") from None
+            raise UsageError(f"'{told or address}': {problem}") from None
         among = np.zeros(value.size, bool)
         among[chosen] = True
         if np.size(chosen) == 1:

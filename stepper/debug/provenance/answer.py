@@ -71,7 +71,7 @@ def chain_at(timeline: Timeline, address: str | Address, *, farthest: int = FART
     if question.address is None:
         raise UsageError(f"'{address}' is no address of a value")
     with closing(EarlierFrames(timeline)) as frames:
-        spot, _ = spot_of(frames, timeline.machine.compiled, question.address)
+        spot, _ = spot_of(frames, timeline.machine.compiled, question.address, told=question.told)
         return chain_of(frames, timeline, spot, farthest=farthest)
 
 
@@ -89,7 +89,9 @@ class _Answering:
             return self._of_end(ended_loop(self._frames, self._compiled, question.loop, question.iterations))
         assert question.address is not None
         is_shape = question.kind is QuestionKind.SHAPE
-        spot, _ = spot_of(self._frames, self._compiled, question.address, self._differs, of_shape=is_shape)
+        spot, _ = spot_of(
+            self._frames, self._compiled, question.address, self._differs, of_shape=is_shape, told=question.told
+        )
         value = np.asarray(self._frames.at(spot.seat)[-1].values[spot.slot])
         other = None if self._differs is None or is_shape else self._differs(spot.seat, spot.slot, value)
         if other is not None and not other[spot.element]:

@@ -38,7 +38,7 @@ class WhyQuestion(Struct, frozen=True):
     """A question: why the element, or the shape, of the value at an `address`; or why the loop of a name ended.
 
     `loop` is its name (empty: the one around the present, else the last); `iterations` how many it is said to have run.
-    `output` is the name of the model's output that an address means.
+    `output` is the name of the model's output that an address means, `told` is the address as it was written.
     """
 
     kind: QuestionKind
@@ -46,6 +46,7 @@ class WhyQuestion(Struct, frozen=True):
     loop: str = ""
     iterations: int | None = None
     output: str = ""
+    told: str = ""
 
 
 def question_of(text: str | Address, compiled: CompiledModel, *, in_main: bool = False) -> WhyQuestion:
@@ -64,7 +65,8 @@ def question_of(text: str | Address, compiled: CompiledModel, *, in_main: bool =
     if name not in results or address.operation.kind not in (NameKind.PLAIN, NameKind.QUOTED):
         return question
     by_id, main = Name(NameKind.ID, str(results[name].id)), Level(Name(NameKind.PLAIN, MAIN))
-    return replace(question, address=replace(address, levels=(main,), operation=by_id), output=name)
+    meant = replace(address, levels=(main,), operation=by_id)
+    return replace(question, address=meant, output=name, told=str(address))
 
 
 def _question(text: str | Address, compiled: CompiledModel) -> WhyQuestion:

@@ -112,7 +112,7 @@ class _Builder:
             return self._of_end(ended_loop(self._frames, self._compiled, asked.loop, asked.iterations))
         assert asked.address is not None, "it is about a value"
         of_shape = asked.kind is QuestionKind.SHAPE
-        spot, target = spot_of(self._frames, self._compiled, asked.address, of_shape=of_shape)
+        spot, target = spot_of(self._frames, self._compiled, asked.address, of_shape=of_shape, told=asked.told)
         pieces = self._ended_of_pieces(spot) if of_shape else None
         if pieces is not None:
             return self._of_end(pieces)

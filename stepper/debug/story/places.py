@@ -39,20 +39,23 @@ def spot_of(
     differs: Differs | None = None,
     *,
     of_shape: bool = False,
+    told: str = "",
 ) -> tuple[ValueSpot, Target]:
     """Return the element that an address means; without an index the first that is NaN, else infinite, else the first.
 
     `differs` says where a value differs from a reference: then the first that does comes before these. `of_shape`:
-    its shape is asked for, and the index is an axis; without one it is the first along which there are several.
+    its shape is asked for, and the index is an axis; without one it is the first along which there are several. `told`
+    is what a message calls the address.
 
     Iterations that are not named are those of the present, or the last of a loop that has ended. Raise NoValueYet for
     what the run has not come to, UsageError for what does not exist.
     """
     here = frames.at(frames.present)[-1].program
+    told = told or str(address)
     target = resolve(replace(address, index=()), compiled, here)
     if any(not (asked is None or isinstance(asked, int)) for asked in target.iterations):
-        raise UsageError(f"'{address}': one iteration has one cause; name one")
-    seat = _seat_in(frames, target.program, target.iterations, str(address))
+        raise UsageError(f"'{told}': one iteration has one cause; name one")
+    seat = _seat_in(frames, target.program, target.iterations, told)
     frame = frames.at(seat)[-1]
     if seat == frames.present[: len(seat)] and not is_current(frame, target.slot):
         raise NoValueYet(f"'{target.named.name}' has no value here: {why_absent(frame, target.slot)}")
@@ -60,26 +63,26 @@ def spot_of(
         raise NoValueYet(f"'{target.named.name}' is no longer kept")
     value = read_only(frame.values[target.slot])
     if of_shape:
-        return ValueSpot(seat, target.slot, _axis_asked(value, address), is_shape=True), target
+        return ValueSpot(seat, target.slot, _axis_asked(value, address, told), is_shape=True), target
     if not value.size:
         raise UsageError(f"'{target.named.name}' has no elements here")
     element = None
     if differs is not None and not address.index and (other := differs(seat, target.slot, value)) is not None:
         element = first_element(other) if other.any() else None
-    element = element or element_asked(value, address)
+    element = element or element_asked(value, address, told)
     if element is None:
         places = np.arange(value.size).reshape(value.shape)[numpy_index(address.index)]
         element = tuple(int(at) for at in np.unravel_index(int(np.ravel(places)[0]), value.shape))
     return ValueSpot(seat, target.slot, element), target
 
 
-def _axis_asked(value: Array, address: Address) -> Element | None:
+def _axis_asked(value: Array, address: Address, told: str) -> Element | None:
     """Return the axis that an address names, or the one that says most; None of a scalar."""
     rank = value.ndim
     if address.index:
         index = numpy_index(address.index)
         if len(index) != 1 or not isinstance(index[0], int) or not -rank <= index[0] < rank:
-            raise UsageError(f"'{address}': the shape {shape_text(value.shape)} has the axes 0 to {rank - 1}")
+            raise UsageError(f"'{told}': the shape {shape_text(value.shape)} has the axes 0 to {rank - 1}")
         return (index[0] % rank,)
     return (next((axis for axis, size in enumerate(value.shape) if size != 1), 0),) if rank else None
 
