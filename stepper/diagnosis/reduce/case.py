@@ -84,13 +84,14 @@ def write_case(
     wrong, the first of its passes that changes the results is sought for the report.
     """
     contents, facts = _contents(reduction), _script_facts(reduction)
+    is_of_values = reduction.fault.kind in (FaultKind.VALUES, FaultKind.SHAPES)
     needs = "openvino and numpy"
     script = _script_for_openvino(reduction, facts)
     if script:
         _write({**contents, "reproduce.py": script.encode()}, targets)
     if not script or (reduction.fault.program != "OpenVINO" and not shows(targets["reproduce.py"].path)):
         script, needs = (
-            scripts.with_own_engine(facts, has_twin=reduction.twin is not None),
+            scripts.with_own_engine(facts, has_twin=reduction.twin is not None and is_of_values),
             "stepper, whose engine shows it",
         )
     contents["reproduce.py"] = script.encode()
@@ -115,7 +116,7 @@ def _script_for_openvino(reduction: Reduction, facts: scripts.ScriptFacts) -> st
     fault = reduction.fault
     if fault.program == "OpenVINO":
         return scripts.with_openvino(facts)
-    if not is_installed() or reduction.settings.engine != NUMPY or reduction.settings.rules != "spec":
+    if not is_installed() or reduction.settings.engine != NUMPY or fault.kind is FaultKind.ERROR:
         return ""
     if fault.kind is FaultKind.STOP:
         return scripts.with_openvino(facts, wants_finite=True) if facts.spec in ("nan", "inf") else ""

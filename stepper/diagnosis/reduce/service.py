@@ -110,7 +110,8 @@ class TrialService:
         try:
             expected, self._moves, self._skips = _outputs(model, arrays, act.settings)
         except StepperError as error:
-            return (_error(error) if isinstance(condition, EndsInError | AnyFault) else None), (), ()
+            has_fault = isinstance(condition, EndsInError | AnyFault) or self._runs(act, arrays)
+            return (_error(error, act.path) if has_fault else None), (), ()
         if isinstance(condition, DisagreesWith) and condition.reference != OPENVINO:
             return self._beside_a_model(act, condition.reference, arrays, expected)
         found = _beside_openvino(model, arrays, expected, act.settings) if is_installed() else (None, expected, ())
@@ -119,6 +120,16 @@ class TrialService:
         if found[0] is None and isinstance(condition, AnyFault) and any(map(_has_nan, expected)):
             return _stopped(model, arrays, act.settings, "nan"), (), ()
         return found
+
+    def _runs(self, act: TryModel, arrays: Arrays) -> bool:
+        """Return True if there is a healthy twin, which comes to its end."""
+        if not act.twin:
+            return False
+        try:
+            _outputs(read(act.twin), arrays, act.settings)
+        except StepperError:
+            return False
+        return True
 
     def _beside_a_model(self, act: TryModel, name: str, arrays: Arrays, given: Arrays) -> Found:
         """Hold the model against its healthy twin, whose outputs are those that are expected."""
@@ -189,9 +200,11 @@ def _add_break(debugger: Debugger, spec: str) -> None:
     debugger.breakpoints.add(break_description(spec))
 
 
-def _error(error: StepperError) -> FoundFault:
+def _error(error: StepperError, path: str) -> FoundFault:
+    """Return the fault of an error of ours, with the name that the file will have."""
+    text = str(error).replace(path, "model.xml")
     layer = None if error.place is None else error.place.layer
-    return FoundFault(FaultKind.ERROR, "stepper", type(error).__name__, "" if layer is None else layer.type, str(error))
+    return FoundFault(FaultKind.ERROR, "stepper", type(error).__name__, "" if layer is None else layer.type, text)
 
 
 def _beside_openvino(model: Model, arrays: Arrays, expected: Arrays, settings: RunSettings) -> Found:

@@ -244,7 +244,7 @@ def test_shapes_lead_to_extents_of_inputs_and_to_what_says_them(tmp_path: Path) 
     of_pieces = run.why("shape of returns[1]")
     assert [link.decides is not None for link in of_pieces.chain.links] == [False, True]
     assert extents(of_pieces) == {("rewards", 1)}
-    with pytest.raises(UsageError, match="'returns\[3\]': the shape \[1,8,1\] has the axes 0 to 2"):
+    with pytest.raises(UsageError, match=r"'returns\[3\]': the shape \[1,8,1\] has the axes 0 to 2"):
         run.why("shape of returns[3]")
     with pytest.raises(UsageError, match="say of which value"):
         run.why("why this shape")
