@@ -467,7 +467,7 @@ FOOTERS: Final = {
         "help-keys",
     ),
     "chart": ("iter +", "anomaly next", "zoom in", "pan", "edge first", "continue", "watch {op}", "back", "help-keys"),
-    "timeline": ("iter +", "edge first", "edge last", "continue", "watch {op}", "prompt", "help-keys"),
+    "timeline": ("iter +", "edge first", "continue", "watch {op}", "prompt", "help-keys"),
     "end": (
         "open-row",
         "row +",

@@ -156,3 +156,17 @@ def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
             assert driven.text(pane).isascii(), pane
 
     drive("reverse", script, size=(80, 24), lines=REVERSED, look=Look(ascii=True, plain=True))
+
+
+def test_outside_of_loops_the_port_map_is_that_of_the_nearest_one() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        for line in ("goto first", "continue"):
+            await driven.type(line)
+            await driven.type("view ports")
+            await driven.filled()
+            shown = driven.text("ports")
+            assert "time_mixing, its last iteration · 4 in · 2 out · 2 back edges" in shown.splitlines()[0]
+            assert "into body, iteration 11 · 21 operations" in shown and "piece 11 of 0–11, axis 0" in shown
+
+    drive("rwkv_overflow", script, size=(80, 24), runs=True)

@@ -73,7 +73,9 @@ class GridDetail(Pane, can_focus=False):
             found = frame.non_finite(cell.operation)
             return self._ordinary_row(array, cell, cells) if found is None else self._odd_row(found, frame, width)
         if known is None:
-            return [("   not computed yet, or jumped over", "dim")]
+            loop = self.state.loop
+            is_none = self.state.is_far and loop is not None and loop.level.iteration is None
+            return [("   no iteration ran here" if is_none else "   not computed yet, or jumped over", "dim")]
         word = statistic_word(cells.statistic, cells.program, cell.operation)
         row: Row = [("   ", ""), (f"{word} ", "dim"), (number(known), "" if math.isfinite(known) else "bad")]
         return [*row, *self._before(cell, cells)]

@@ -44,6 +44,7 @@ class PortMap(Pane):
 
     DEFAULT_CSS = "PortMap { height: 1fr; margin-top: 1; }"
     kind: ClassVar[str] = "ports"
+    looks_inside: ClassVar[bool] = True
     title = "port map"
     help_text: ClassVar[str] = (
         "How values get into the body, out of it, and into the next iteration. → ← a slice of an input, ↺ carried by\n"
@@ -126,7 +127,9 @@ class PortMap(Pane):
             return ""
         edges = len(loop.back_edges)
         back = f"{edges} back edge{'s' if edges != 1 else ''}"
-        return f"{len(loop.inputs)} in · {sum(one.output is not None for one in loop.outputs)} out · {back} "
+        program = self.state.loop_program
+        which = f"{layer_name(program.path[-1])}, its last iteration · " if self.state.is_far and program else ""
+        return f"{which}{len(loop.inputs)} in · {sum(one.output is not None for one in loop.outputs)} out · {back} "
 
     def _keep_in_sight(self) -> None:
         room = self.size.height - 1
