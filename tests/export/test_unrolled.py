@@ -13,6 +13,7 @@ from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import BodyEnds, EdgeKind, Figure, NodeKind
+from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.options import ValueDetail
@@ -267,3 +268,18 @@ def test_names_that_mean_nothing_or_too_much_list_what_there_is() -> None:
 
     with pytest.raises(UsageError, match=r"'passes', 'passes::pairs_of_neighbours'"):
         find_loop(sample("nested_loop"), "nothing")
+
+
+def test_back_edges_without_effect_are_crossed_out_between_the_iterations(tmp_path: Path) -> None:
+    graph = Graph()
+    x, body = graph.parameter("x", "f32", (3, 2)), graph.body()
+    row = body.parameter("row", "f32", (1, 2))
+    out = body.result(body.apply("Tanh", row), "row_next")
+    graph.result(graph.tensor_iterator("rows", body, [sliced(x, row)], [joined(out)])[0], "y")
+    path = graph.write(tmp_path)
+    edge = f'<edge from-layer="{out.layer}" to-layer="{row.layer}"/></back_edges>'
+    path.write_text(path.read_text(encoding="utf-8").replace("</back_edges>", edge), encoding="utf-8")
+    figure = draw(path, {"x": np.ones((3, 2), np.float32)}, view="unrolled").figure
+    lost = [(one.source, one.target) for one in figure.edges if one.kind is EdgeKind.NO_EFFECT]
+    assert lost == [(f"i{k}.n{out.layer}", f"i{k + 1}.n{row.layer}") for k in range(2)]
+    assert sum(bool(line.crosses) for line in arranged(figure).lines) == 2

@@ -29,6 +29,8 @@ from stepper.export.layout.geometry import Segment
 
 BUS_STEP = 3
 ELLIPSIS_HEIGHT = 2
+_ONWARD = (EdgeKind.CARRIED, EdgeKind.NO_EFFECT)
+"""Kinds of edges from one iteration to the next."""
 
 
 class _Net(Struct):
@@ -106,7 +108,7 @@ class _IterationsLayout:
         box, wanted = self.positions.get(tail), self._kinds_leaving(tail)
         if box is None or not wanted or (edge.kind is EdgeKind.ENDS and edge.source not in self.figure.by_id):
             return self.frame_x + SIDE  # from the element as a whole
-        key = (edge.kind, edge.target if edge.kind is not EdgeKind.CARRIED else "")
+        key = (edge.kind, "" if edge.kind in _ONWARD else edge.target)
         index = wanted.index(key) if key in wanted else 0
         return self.body_x + box.x + box.width * (2 * index + 1) // (2 * len(wanted))
 
@@ -124,19 +126,20 @@ class _IterationsLayout:
         found: dict[str, dict[tuple[EdgeKind, str], None]] = {}
         for edge in self.figure.edges:
             source = self.figure.by_id.get(edge.source)
-            left_out = source is None and edge.kind in (EdgeKind.CARRIED, EdgeKind.PIECE)
+            left_out = source is None and edge.kind in (*_ONWARD, EdgeKind.PIECE)
             if left_out or (source is not None and source.cluster and edge.kind is not EdgeKind.DATA):
-                target = edge.target if edge.kind is not EdgeKind.CARRIED else ""
+                target = "" if edge.kind in _ONWARD else edge.target
                 found.setdefault(self._tail_left(edge), {})[edge.kind, target] = None
         return found
 
     def _enter_column(self, edge: FigureEdge) -> int:
         if edge in self.controls:
             return self.frame_x + SIDE + BUS_STEP * self.controls.index(edge)
-        if edge.target in self.figure.by_id:
-            return self.enters[_within(self.figure.by_id[edge.target])]
-        assert edge.body is not None, "controls apart, edges into an iteration are of its Parameters"
-        return self.enters[f"n{edge.body.parameter}"]
+        assert edge.body is not None or edge.target in self.figure.by_id, "controls apart, edges enter Parameters"
+        into = self.figure.by_id.get(edge.target)
+        tail = _within(into) if into is not None else "" if edge.body is None else f"n{edge.body.parameter}"
+        aside = max(self.positions[tail].width // 4, 2) if edge.kind is EdgeKind.NO_EFFECT else 0
+        return self.enters[tail] + aside  # beside what the Parameter really gets
 
     # --- rows ------------------------------------------------------------------------------------------------------
 
@@ -230,7 +233,7 @@ class _IterationsLayout:
                 y + height - 1 if stage.kind is NodeKind.ELLIPSIS or edge.source == stage.id else self._bottom(edge, y)
             )
             net = mine.setdefault(column, _Net(edge.kind, column, begin, title=edge.label))
-            if edge.kind is EdgeKind.CARRIED and following is not None:
+            if edge.kind in _ONWARD and following is not None:
                 net.ends[self._enter_column(edge)] = self._entry_depth(following)
             elif edge.kind is EdgeKind.PIECE and following is not None:
                 net.ends[self.right[edge.target]] = None
@@ -245,7 +248,7 @@ class _IterationsLayout:
     def _edges_from(self, stage: Cluster) -> Iterable[FigureEdge]:
         """Return the edges that leave an element of the stack, from its nodes or from itself."""
         sources = [stage.id, *(node.id for node in self.figure.nodes_in[stage.id])]
-        leaving = (EdgeKind.CARRIED, EdgeKind.PIECE, EdgeKind.PORT, EdgeKind.ENDS)
+        leaving = (*_ONWARD, EdgeKind.PIECE, EdgeKind.PORT, EdgeKind.ENDS)
         return [
             edge
             for source in sources
@@ -330,7 +333,9 @@ class _IterationsLayout:
             last = bottom + max(depth + 1, 0) if depth > 0 else bottom
             parts.append(segment(end, row, end, last))
             heads.append((end, last))
-        self.drawing.lines.append(Polyline(net.kind, tuple(parts), tuple(heads), net.title, joins=tuple(joins)))
+        crosses = ((column, row),) if net.kind is EdgeKind.NO_EFFECT else ()
+        line = Polyline(net.kind, tuple(parts), tuple(heads), net.title, joins=tuple(joins), crosses=crosses)
+        self.drawing.lines.append(line)
 
 
 def _within(item: FigureNode | Cluster) -> str:

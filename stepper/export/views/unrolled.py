@@ -26,6 +26,7 @@ from stepper.export.figures.figure import (
 )
 from stepper.export.figures.iteration_labels import IterationLabels
 from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.loop_facts import edges_without_effect
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.options import ValueDetail
 from stepper.export.views.not_begun import not_begun_figure
@@ -261,11 +262,14 @@ class _Unrolled:
         return parts
 
     def _add_carried(self) -> None:
-        """Add every effective back edge once between each two neighbours of the stack."""
+        """Add every back edge once between each two neighbours of the stack."""
+        lost = {(one.result, one.parameter) for one in edges_without_effect(self.layer)}
         for before, after in pairwise(self.stages):
             for edge in self.drawn.back_edges:
-                if self.roles.merged_from.get(edge.parameter) == edge.result:
-                    self.parts.edges.append(_carried(before, after, edge))
+                made = _carried(before, after, edge)
+                if (edge.result, edge.parameter) in lost:
+                    made = replace(made, kind=EdgeKind.NO_EFFECT, label=f"{edge.name}: no effect")
+                self.parts.edges.append(made)
 
 
 def _moved(id: str, stage: str) -> str:
