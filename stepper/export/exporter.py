@@ -24,6 +24,7 @@ from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
 from stepper.export.figures.loop_trace import WHOLE, LoopTrace, Tracer, split_activation
 from stepper.export.fitting import SLIDE, fitted, on_page, room_of
+from stepper.export.loops.never_begun import never_begun
 from stepper.export.options import (
     BlockStyle,
     ConstantStyle,
@@ -127,6 +128,9 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     content = replace(request.content, model=model, limits=limits)
     request = _on_page(replace(request, view=view, content=content))
     request = compared(model, machine, request)
+    if machine is not None and view in (FigureView.MODEL, FigureView.ROLLED):
+        begun = never_begun(machine())
+        request = replace(request, content=replace(request.content, never_begun=begun))
 
     def make(content: FigureContent) -> Picture:
         asked = replace(request, content=content)

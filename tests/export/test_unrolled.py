@@ -283,3 +283,11 @@ def test_back_edges_without_effect_are_crossed_out_between_the_iterations(tmp_pa
     lost = [(one.source, one.target) for one in figure.edges if one.kind is EdgeKind.NO_EFFECT]
     assert lost == [(f"i{k}.n{out.layer}", f"i{k + 1}.n{row.layer}") for k in range(2)]
     assert sum(bool(line.crosses) for line in arranged(figure).lines) == 2
+
+
+def test_a_loop_that_a_run_showed_never_begins_has_a_dashed_frame_in_static_views() -> None:
+    for view in ("model", "rolled"):
+        for start, idle in ((1, True), (5, False)):
+            frame = draw(sample("while_loop"), {"start": np.int64(start)}, view=view).figure.clusters[0]
+            assert (frame.idle, "did not start in this run" in frame.lines) == (idle, idle)
+        assert not draw(sample("while_loop"), view=view).figure.clusters[0].idle

@@ -79,7 +79,9 @@ class FigureBuilder(Struct):
         place = len(self.clusters)
         around = next((frame.level for frame in self.clusters if frame.id == parent), 0)
         level = around + 1 if parent else 0
-        self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent, facts, level=level))
+        idle = self.content.never_began(outer, layer)
+        facts = (*facts, "did not start in this run") if idle else facts
+        self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent, facts, level=level, idle=idle))
         for body in layer.bodies:
             inside = id
             if len(layer.bodies) > 1:

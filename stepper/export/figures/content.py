@@ -33,7 +33,7 @@ class FigureContent(Struct, frozen=True):
     `blocks` that repeat each is drawn, or one (None: one in a large figure). `limits` are those that conditions imply,
     by id() of the graph and by the loop's id in it; `differences` are those from another run. `expressions`: what one
     operation alone reads is in the box of that; `cell`: a rolled body is one box between what goes in and comes out,
-    with its `formula`.
+    with its `formula`. `never_begun` are loops that a run entered without an iteration, by id() of the graph and id.
     """
 
     depth: int = 1
@@ -43,6 +43,7 @@ class FigureContent(Struct, frozen=True):
     expressions: bool = False
     cell: bool = False
     formula: bool = True
+    never_begun: frozenset[tuple[int, int]] = frozenset()
     values: ValueDetail = ValueDetail.NONE
     highlight: Highlight | None = None
     constants: ConstantStyle = ConstantStyle.INLINE
@@ -56,6 +57,10 @@ class FigureContent(Struct, frozen=True):
     def limit_of(self, graph: Graph, loop: Layer) -> ConditionLimit | None:
         """Return the limit that the condition of a loop of a graph implies."""
         return self.limits.get((id(graph), loop.id))
+
+    def never_began(self, graph: Graph, loop: Layer) -> bool:
+        """True if the run entered a loop of a graph and did no iteration of it."""
+        return (id(graph), loop.id) in self.never_begun
 
     def folding(self, graph: Graph) -> FoldingOptions:
         """Return the parts of a graph that are folded."""

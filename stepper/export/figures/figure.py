@@ -219,7 +219,8 @@ class FramePort(Struct, frozen=True):
 class Cluster(Struct, frozen=True):
     """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top.
 
-    `idle`: a side of an If that did not run. `ports` are those on its rim. `level`: how many frames are around it.
+    `idle`: a side of an If that did not run, or a loop without an iteration; `is_passed`: what would be carried goes
+    straight through it. `ports` are those on its rim. `level`: how many frames are around it.
     `place` is that in an iteration of a run.
     """
 
@@ -233,6 +234,7 @@ class Cluster(Struct, frozen=True):
     ports: tuple[FramePort, ...] = ()
     level: int = 0
     place: IterationPlace | None = None
+    is_passed: bool = False
 
 
 class Figure(Struct, frozen=True, dict=True):

@@ -310,7 +310,7 @@ class _Framing:
         parts += [_vertical(end.column, path.row, top + end.row) for end in wire.ends]
         heads = tuple((end.column, top + end.row) for end in wire.ends if end.has_head)
         downs = tuple((end.column, top + end.row) for end in wire.ends if end.is_frame)
-        kind = EdgeKind.CARRIED if self.cluster.idle and not self.cluster.parent else EdgeKind.PORT
+        kind = EdgeKind.CARRIED if self.cluster.is_passed else EdgeKind.PORT
         line = Polyline(kind, tuple(parts), heads, ups=((wire.column, rim),), downs=downs)
         self.drawing.lines.append(line)
 
@@ -319,7 +319,7 @@ class _Framing:
         parts = [_vertical(column, row, path.row) for column, row in begins]
         parts += [_vertical(wire.column, path.begin, end - 1), *path.segments]
         ups = tuple(cell for cell, one in zip(begins, wire.ends, strict=True) if one.is_frame)
-        kind = EdgeKind.CARRIED if self.cluster.idle and not self.cluster.parent else EdgeKind.PORT
+        kind = EdgeKind.CARRIED if self.cluster.is_passed else EdgeKind.PORT
         line = Polyline(kind, tuple(parts), (), ups=ups, downs=((wire.column, end - 1),))
         self.drawing.lines.append(line)
 

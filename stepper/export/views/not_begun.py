@@ -39,6 +39,7 @@ def not_begun_figure(trace: LoopTrace, facts: tuple[str, ...]) -> Figure:
         loop_label(trace.loop.layer),
         lines=("0 iterations, body not run",),
         idle=True,
+        is_passed=True,
         ports=(*made.inputs, *made.outputs),
     )
     ended = f"{trace.ended[:1].upper()}{trace.ended[1:]}"
