@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import PageForm, composed
+from stepper.export.drawing.composing import MARGIN, PageForm, composed
 from stepper.export.drawing.shapes import POINTS, PageDrawing, Rectangle
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import (
@@ -24,12 +25,13 @@ from stepper.export.figures.figure import (
 )
 from stepper.export.figures.labels import shortened
 from stepper.export.figures.legend import legend_of
-from stepper.export.fonts import LABEL_SIZE, SMALL_SIZE, advance, wrapped
+from stepper.export.fonts import LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import FigureLayout
 from stepper.export.options import FigureView, Preset
 from stepper.export.picture import FigureRequest, Picture
 from stepper.export.views.cell import WHOLE_LABEL
+from stepper.wording import counted
 
 MILLIMETRE: Final = 96 / 25.4
 """Pixels."""
@@ -59,7 +61,9 @@ class _Form(NamedTuple):
     """Room for texts: pixels of a line, letters of a label, and whether operations have their own names.
 
     `outside`: what is around the frame of a rolled body is drawn. `lists` is how the lists of a port map stand (None:
-    it is none). `legend`: lines and boxes are explained.
+    it is none), `entries` how many wires a list has at most (None: all). `legend`: lines and boxes are explained;
+    `facts`: what starts and ends the loop is said in words, not only by marks; `lines` how many lines a box has at most
+    below its label (None: all).
     """
 
     line: int
@@ -68,20 +72,34 @@ class _Form(NamedTuple):
     lists: Arrangement | None = None
     outside: bool = True
     legend: bool = True
+    facts: bool = True
+    entries: int | None = None
+    lines: int | None = None
 
     @property
     def left_out(self) -> list[str]:
         """The parts that are not drawn, in words."""
-        names = [] if self.names else ["names of operations"]
-        outside = [] if self.outside else ["what is outside of the loop"]
-        return [*names, *outside, *([] if self.legend else ["the legend"])]
+        parts = (
+            (self.names, "names of operations"),
+            (self.outside, "what is outside of the loop"),
+            (self.entries is None, f"Parameters and Results but for the first {self.entries} each"),
+            (self.legend, "the legend"),
+            (self.facts, "when the loop starts and ends, in words"),
+            (
+                self.lines is None,
+                f"lines of boxes but for {counted(self.lines, 'line')} each" if self.lines else "lines of boxes",
+            ),
+        )
+        return [words for is_drawn, words in parts if not is_drawn]
 
 
 _INSIDE: Final = ("bodies deeper than {} inside of their operations", "bodies inside of their operations")
 
 
-def _is_for(form: _Form, picture: Picture) -> bool:
-    """True if a form is for such a picture."""
+def _is_for(form: _Form, picture: Picture, content: FigureContent) -> bool:
+    """True if a form is for such a picture: facts are left out at last, where the body is one box."""
+    if not form.facts and not content.cell:
+        return False
     if form.lists is not None:
         return picture.figure.arrangement is Arrangement.PORT_MAP
     request = picture.request
@@ -97,6 +115,7 @@ FORMS: Final = (
     _Form(130, 18, False, lists=Arrangement.PORT_LISTS),
     _Form(130, 18, False, lists=Arrangement.PORT_LIST),
     _Form(110, 15, False, lists=Arrangement.PORT_LIST),
+    _Form(90, 13, False, lists=Arrangement.PORT_LIST),
     _Form(90, 16, False),
     _Form(70, 13, False),
     _Form(130, 24, outside=False),
@@ -105,7 +124,24 @@ FORMS: Final = (
     _Form(58, 12, False, outside=False),
     _Form(255, 28, legend=False),
     _Form(350, 28, legend=False),
+    _Form(130, 24, False, legend=False, lists=Arrangement.PORT_LISTS),
+    _Form(110, 18, False, legend=False, lists=Arrangement.PORT_LISTS),
+    *(
+        _Form(130, 18, False, legend=False, lists=Arrangement.PORT_LISTS, entries=entries)
+        for entries in range(6, 0, -1)
+    ),
+    _Form(170, 28, False, outside=False, legend=False),
+    _Form(110, 20, False, outside=False, legend=False),
+    _Form(255, 28, False, outside=False, legend=False, facts=False),
+    _Form(350, 28, False, outside=False, legend=False, facts=False),
+    _Form(255, 28, False, outside=False, legend=False, facts=False, lines=2),
+    _Form(200, 20, False, outside=False, legend=False, facts=False, lines=1),
+    _Form(58, 12, False, outside=False, legend=False, facts=False, lines=2),
+    _Form(58, 12, False, outside=False, legend=False, facts=False, lines=0),
 )
+_FAR: Final = (1.3, 2.5)
+"""Widths and heights of a page that a figure has in its narrowest form where no other form of it is tried."""
+_NARROWEST: Final = _Form(58, 12, False)
 
 
 def _alone(figure: Figure) -> Figure:
@@ -149,7 +185,10 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
     narrowest = (math.inf, math.inf)
     for content, told in _contents(request):
         found = whole if content is request.content else make(content)
-        for form in (None, *(one for one in FORMS if _is_for(one, whole))):
+        forms = [one for one in FORMS if _is_for(one, whole, content)]
+        if not content.cell and _is_far(found.figure, any(not one.outside for one in forms), room, request):
+            forms = []
+        for form in (None, *forms):
             figure = found.figure if form is None else narrowed(found.figure, form)
             page, size = _page(figure, arranged(figure), room, request)
             if page is None:
@@ -166,11 +205,20 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
     raise UsageError(_too_large(room, narrowest))
 
 
+def _is_far(figure: Figure, is_rolled: bool, room: PageRoom, request: FigureRequest) -> bool:
+    """True if even the narrowest form of a figure is much larger than a room, so that no other form can fit."""
+    if figure.arrangement is Arrangement.PORT_MAP:
+        return False
+    figure = narrowed(figure, _NARROWEST._replace(outside=not is_rolled))
+    _, (width, height) = _page(figure, arranged(figure), room, request)
+    return width > _FAR[0] * room.width or (room.height is not None and height > _FAR[1] * room.height)
+
+
 def _contents(request: FigureRequest) -> Iterator[tuple[FigureContent, tuple[str, ...]]]:
     """Yield contents of fewer and fewer boxes, with words for what they leave out; a part of a figure is as it is."""
     content = request.content
     yield content, ()
-    if request.zoom is not None:
+    if request.zoom is not None or request.view is FigureView.PORTS:
         return
     joined = "boxes for operations that one other alone reads"
     for depth in reversed(range(content.depth + 1)):
@@ -193,6 +241,8 @@ def _page(
     """Return a figure as a page of a room, None where it is too large; and the size that it needs in pixels."""
     is_slide = room.height is not None
     heading = figure.title if is_slide or request.preset is None else request.title or ""
+    if is_slide:
+        heading = _shortened_to(heading, room.width / room.least - 2 * MARGIN)
     made = composed(figure, layout, PageForm(heading, room.width / room.least, (0, 0) if is_slide else None))
     needed, unit = (made.width * room.least, made.height * room.least), _unit(made, room)
     if unit is None:
@@ -205,6 +255,16 @@ def _page(
             if made.height <= room.height / unit * 1.001:
                 break
     return replace(made, points=unit * POINTS), needed
+
+
+def _shortened_to(heading: str, width: float) -> str:
+    """Return the heading of a slide without its middle where it is wider than the slide."""
+    found = heading
+    for longest in range(len(heading) - 1, 12, -1):
+        if advance(found, SLIDE_SIZE, bold=True) <= width:
+            break
+        found = shortened(heading, longest)
+    return found
 
 
 def on_page(drawing: PageDrawing, room: PageRoom) -> PageDrawing:
@@ -247,23 +307,54 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
     edges = tuple(_narrow_edge(edge, form) for edge in figure.edges)
     if form.lists is not None:  # they have no box for the operations in between
         nodes = tuple(node for node in nodes if node.kind is not NodeKind.GROUP)
+    if form.entries is not None:
+        nodes, edges = _first_entries(nodes, edges, form.entries)
     kind = form.lists or figure.arrangement
     facts = tuple(" ".join(shortened(word, 3 * form.label) for word in fact.split()) for fact in figure.facts)
+    facts = facts if form.facts else ()
     made = replace(figure, nodes=nodes, clusters=clusters, edges=edges, arrangement=kind, facts=facts)
     return replace(made, legend=legend_of(made) if figure.legend and form.legend else ())
+
+
+def _first_entries(
+    nodes: tuple[FigureNode, ...], edges: tuple[FigureEdge, ...], most: int
+) -> tuple[tuple[FigureNode, ...], tuple[FigureEdge, ...]]:
+    """Return the boxes of a port map with the first wires into and out of each body; the others are left out.
+
+    A Result that says whether the loop goes on stays.
+    """
+    ending = {edge.source for edge in edges if edge.kind is EdgeKind.ENDS}
+    taken: Counter[tuple[str, bool]] = Counter()
+    kept = set()
+    for node in sorted(nodes, key=lambda node: node.id not in ending):
+        if node.cluster:
+            inwards = node.kind is NodeKind.PARAMETER
+            wires = max(1, sum((edge.target if inwards else edge.source) == node.id for edge in edges))
+            side = (node.cluster, inwards)
+            if taken[side] + wires <= most or not taken[side]:
+                taken[side] += wires
+                kept.add(node.id)
+    edges = tuple(edge for edge in edges if (edge.source in kept) or (edge.target in kept))
+    ends = {end for edge in edges for end in (edge.source, edge.target)}
+    return tuple(node for node in nodes if node.id in kept or (not node.cluster and node.id in ends)), edges
 
 
 def _narrow_node(node: FigureNode, form: _Form) -> FigureNode:
     name = shortened(node.name, form.label) if form.names else ""
     is_beside = form.lists is not None and not node.cluster  # its words stand at a wire, not in a box
     label = shortened(node.label, 26 if is_beside else form.label)
-    return replace(node, label=label, name=name, lines=_lines(node.lines, form.line))
+    lines = _lines(node.lines, form.line)
+    if form.lines == 0:
+        lines = ()
+    elif form.lines is not None and len(lines) > form.lines:
+        lines = (*lines[: form.lines - 1], f"{lines[form.lines - 1].rstrip(' ,;')} …")
+    return replace(node, label=label, name=name, lines=lines)
 
 
 def _narrow_frame(frame: Cluster, form: _Form, *, is_alone: bool) -> Cluster:
     """Return a frame with shortened label and lines; one that `is_alone` has the width of the page for them."""
     letters, line = 2 * form.label, 2.0 * form.line
-    if is_alone:
+    if is_alone and form.label > _NARROWEST.label:
         letters, line = max(letters, WHOLE_LABEL), max(line, WHOLE_LABEL * SMALL_SIZE * 0.6)
     return replace(frame, label=shortened(frame.label, letters), lines=_lines(frame.lines, line))
 

@@ -53,7 +53,7 @@ def shortened(text: str, longest: int = LONGEST) -> str:
 
 def named_with_type(layer: Layer, name: str) -> str:
     """Return a name for a layer, with its type where the name does not say that."""
-    if layer.type in ("Parameter", "Constant") and _LETTER.search(name):
+    if layer.type in ("Parameter", "Constant", "Result") and _LETTER.search(name):
         return name
     return name if layer.type.lower() in name.lower() else f"{layer.type} {name}".rstrip()
 

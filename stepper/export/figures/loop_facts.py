@@ -9,7 +9,7 @@ from stepper.engine.plans import static_notes
 from stepper.engine.roles import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
 from stepper.ir.model import Graph, Layer, Model
 from stepper.query.short_names import short_names_of
-from stepper.wording import counted, excerpt
+from stepper.wording import counted, enumerated, excerpt
 
 _LONGEST_NOTE: Final = 200
 NO_LIMIT: Final = 2**63 - 1
@@ -63,9 +63,11 @@ def edges_without_effect(layer: Layer) -> tuple[EdgeWithoutEffect, ...]:
 
 def _course(layer: Layer, found: Control) -> tuple[str, ...]:
     if layer.type == "TensorIterator":
-        ports = " and ".join(map(str, found.slices_of))
+        ports = found.slices_of
+        if len(ports) > 1:
+            return (f"as many iterations as inputs {enumerated([*map(str, ports)])} have slices",)
         return (
-            f"as many iterations as input {ports} has slices" if ports else "as many iterations as its outputs say",
+            f"as many iterations as input {ports[0]} has slices" if ports else "as many iterations as its outputs say",
         )
     is_exact = _is_always(found.condition) and _is_always(found.goes_on)
     return _starts(found.condition), _goes_on(found.goes_on), _limit(found.trip_count, "" if is_exact else "at most ")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from stepper.export.figures.figure import EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.fonts import SMALL_SIZE, wrapped
 from stepper.export.layout.figure_layout import BoxShape, FigureLayout, Polyline, Text, columns, size_of
 from stepper.export.layout.geometry import Segment
@@ -26,8 +26,17 @@ class _Words(NamedTuple):
 
 def arrange_port_list(figure: Figure) -> FigureLayout:
     """Return what goes in above and what comes out below, one entry a wire; of an If lists for each side."""
+    return _below_one_another(part for cluster in figure.clusters for part in _lists(figure, cluster))
+
+
+def arrange_port_lists(figure: Figure) -> FigureLayout:
+    """Return what goes in on the left and what comes out on the right; of an If the sides below one another."""
+    return _below_one_another(_beside_one_another(_lists(figure, cluster)) for cluster in figure.clusters)
+
+
+def _below_one_another(parts: Iterable[FigureLayout]) -> FigureLayout:
     drawing, y = FigureLayout(), 0
-    for part in _lists(figure):
+    for part in parts:
         drawing.include(part, 0, y)
         drawing.width = max(drawing.width, part.width)
         y += part.height + 1
@@ -35,29 +44,27 @@ def arrange_port_list(figure: Figure) -> FigureLayout:
     return drawing
 
 
-def arrange_port_lists(figure: Figure) -> FigureLayout:
-    """Return what goes in on the left and what comes out on the right; of an If the sides side by side."""
+def _beside_one_another(parts: Iterable[FigureLayout]) -> FigureLayout:
     drawing = FigureLayout()
-    for part in _lists(figure):
+    for part in parts:
         drawing.include(part, drawing.width + (_BETWEEN if drawing.width else 0), 0)
         drawing.width += part.width + (_BETWEEN if drawing.width else 0)
         drawing.height = max(drawing.height, part.height)
     return drawing
 
 
-def _lists(figure: Figure) -> Iterator[FigureLayout]:
-    """Yield the lists of the bodies: of each what goes in and what comes out."""
-    for cluster in figure.clusters:
-        side = f"{cluster.label}: " if len(figure.clusters) > 1 else ""
-        nodes = [node for node in figure.nodes_in[cluster.id] if node.kind is not NodeKind.GROUP]
-        for inwards, title in ((True, "into the body"), (False, "out of the body")):
-            found = [node for node in nodes if (node.kind is NodeKind.PARAMETER) is inwards]
-            if found:
-                drawing = FigureLayout()
-                drawing.texts.append(Text(0, 0, f"{side}{title}", "title", "start"))
-                drawing.height = _entries(figure, drawing, found, 2, inwards=inwards)
-                drawing.width = max(drawing.width, columns(f"{side}{title}", bold=True))
-                yield drawing
+def _lists(figure: Figure, cluster: Cluster) -> Iterator[FigureLayout]:
+    """Yield the lists of a body: what goes in and what comes out."""
+    side = f"{cluster.label}: " if len(figure.clusters) > 1 else ""
+    nodes = [node for node in figure.nodes_in[cluster.id] if node.kind is not NodeKind.GROUP]
+    for inwards, title in ((True, "into the body"), (False, "out of the body")):
+        found = [node for node in nodes if (node.kind is NodeKind.PARAMETER) is inwards]
+        if found:
+            drawing = FigureLayout()
+            drawing.texts.append(Text(0, 0, f"{side}{title}", "title", "start"))
+            drawing.height = _entries(figure, drawing, found, 2, inwards=inwards)
+            drawing.width = max(drawing.width, columns(f"{side}{title}", bold=True))
+            yield drawing
 
 
 def _entries(figure: Figure, drawing: FigureLayout, nodes: list[FigureNode], y: int, *, inwards: bool) -> int:

@@ -435,7 +435,9 @@ def sentences(model: ModelFile, graph: Graph, layer: Layer) -> list[tuple[str, .
         return [("then runs if", *_origin(graph, layer.id, 0))]
     if layer.type == "TensorIterator":
         ports = dict.fromkeys(one.port for one in layer.bodies[0].inputs if one.cut is not None)
-        return [(f"input {' and '.join(map(str, ports))} has slices",)] if ports else [("as its outputs say",)]
+        *most, last = [str(port) for port in ports] or [""]
+        several = f"inputs {', '.join(most)} and {last} have slices"
+        return [(several if most else f"input {last} has slices",)] if ports else [("as its outputs say",)]
     starts, count = _truth(model, graph.source(layer.id, 1)), _value(model, graph.source(layer.id, 0))
     found: list[tuple[str, ...]] = []
     if starts is None:

@@ -177,7 +177,7 @@ def test_loops_and_ifs_and_shape_arithmetic_open_in_place() -> None:
         await driven.press("J", "space")
         shown = driven.text("graph")
         assert "┃" in shown and "pairs_of_neighbours ▾1" in shown and "( order ↺ )" in shown
-        assert "values" in shown and "Result sorted" in shown, "what is around stays"
+        assert "values" in shown and "( sorted )" in shown, "what is around stays"
         await driven.press("space")
         assert "pairs_of_neighbours" not in driven.text("graph")
 
