@@ -24,14 +24,15 @@ class FaultSignature(Struct, frozen=True):
     """Features of a reduced model by which a fault is recognised; an empty one is not asked for.
 
     `kinds` are those of the disagreement, `what` is in its place in OpenVINO's sources, `rules` are names of lint
-    rules one of which speaks of the model, `types` operations that it has, all of them; `changed_by` is in the name of
-    the first pass that changes what it computes.
+    rules one of which speaks of the model, `types` operations that it has, all of them, `one_of` some; `changed_by` is
+    in the name of the first pass that changes what it computes.
     """
 
     kinds: tuple[FaultKind, ...] = ()
     what: str = ""
     rules: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
     changed_by: str = ""
     views_a_constant: bool = False
 
@@ -42,6 +43,7 @@ class FaultSignature(Struct, frozen=True):
             and self.what in fault.what
             and (not self.rules or bool({*self.rules} & shown.rules))
             and shown.types.issuperset(self.types)
+            and (not self.one_of or bool({*self.one_of} & shown.types))
             and self.changed_by in shown.changed_by
             and (not self.views_a_constant or shown.views_a_constant)
         )
@@ -132,10 +134,25 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "fused-data-size",
-        "compiling is refused over what is fused into an operation: its data has another size than there are channels",
+        "a body adds a Constant to a product along another axis than the last, such as [2,1,1] to [3,2,1,4]: the "
+        "addition is fused as one for each channel, and compiling is refused: its data has another size than there are "
+        "channels",
         "2026.4.1",
         "src/plugins/intel_cpu/src/dnnl_postops_composer.cpp",
-        FaultSignature((FaultKind.REFUSED,), what="dnnl_postops_composer.cpp"),
+        FaultSignature((FaultKind.REFUSED,), what="dnnl_postops_composer.cpp", types=("MatMul", "Add")),
+    ),
+    RuntimeFault(
+        "sequence-in-a-tensor-iterator",
+        "an LSTMSequence, GRUSequence or RNNSequence with clip, or with lengths below its steps, in the body of a "
+        "TensorIterator is refused: it is taken apart into a TensorIterator, and one may not hold another",
+        "2026.4.1",
+        "the passes that take sequences apart, and src/core/src/op/tensor_iterator.cpp",
+        FaultSignature(
+            (FaultKind.REFUSED,),
+            what="core/src/op/tensor_iterator.cpp",
+            types=("TensorIterator",),
+            one_of=("LSTMSequence", "GRUSequence", "RNNSequence"),
+        ),
     ),
     RuntimeFault(
         "folded-body-mismatch",

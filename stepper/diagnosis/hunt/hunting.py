@@ -24,7 +24,7 @@ from stepper.diagnosis.hunt.journal import Journal, SeedOutcome, SeedRecord
 from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.reduce.case import case_targets, responsible_pass, write_case
-from stepper.diagnosis.reduce.conditions import AnyFault, DisagreesWith, EndsInError, FaultKind, FoundFault
+from stepper.diagnosis.reduce.conditions import DisagreesWith, FaultKind, FoundFault
 from stepper.diagnosis.reduce.draft import DraftModel
 from stepper.diagnosis.reduce.listing import fault_text
 from stepper.diagnosis.reduce.reducing import Reduction, reduce_model
@@ -252,25 +252,24 @@ class _Hunter:
             return SeedRecord(seed, SeedOutcome.NOT_BUILT), None
         settings = RunSettings(_RULES, _ITERATIONS)
         try:
-            trial = TryModel(str(path), settings, AnyFault())
+            trial = TryModel(str(path), settings, DisagreesWith())
             fault = self._worker.ask_for(TrialFacts, trial, inputs, subject=subject, limits=limits)[0].fault
         except ENDED as error:
             end = error.end  # type: ignore[attr-defined]  # each of ENDED has it
             is_ours = end is None or end.stage in (BUILDING, LOADING)  # nothing of the runtime's had begun
-            fault = None if is_ours else ended_fault(end, AnyFault())
+            fault = None if is_ours else ended_fault(end, DisagreesWith())
             if fault is None:
                 return SeedRecord(seed, SeedOutcome.UNDECIDED, message=str(error)), None
         except (StepperError, RuntimeError) as error:
             return SeedRecord(seed, SeedOutcome.UNDECIDED, message=str(error)), None
-        if fault is None or fault.kind is FaultKind.STOP or (fault.skips_a_loop and _is_undefined(path)):
+        if fault is None or (fault.skips_a_loop and _is_undefined(path)):
             return SeedRecord(seed, SeedOutcome.AGREES), None
-        condition = EndsInError() if fault.kind is FaultKind.ERROR else DisagreesWith()
         reduction = None
         with contextlib.suppress(StepperError):
             reduction = reduce_model(
                 path,
                 dict(enumerate(inputs)),
-                condition,
+                DisagreesWith(),
                 seconds=REDUCTION,
                 rules=_RULES,
                 max_iterations=_ITERATIONS,

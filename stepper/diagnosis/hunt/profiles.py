@@ -27,7 +27,7 @@ class Profile(StrEnum):
 PROFILES: Final = {
     Profile.LOOPS: "bodies, conditions, trip counts, nesting, If",
     Profile.PORT_MAPS: "axis, stride, part_size, start and end, order, no iteration, many inputs and outputs",
-    Profile.OPERATIONS: "an operation in a body, on every element type",
+    Profile.OPERATIONS: "an operation in a body, on every element type; convolutions, pooling, recurrent layers",
     Profile.QUANTISED: "FakeQuantize and products with weights of 8 and 4 bits in a body",
 }
 """The profiles in one line each."""

@@ -38,8 +38,9 @@ class HuntService(TrialService):
 
 
 def _built(profile: Profile, seed: int) -> Any:
-    from stepper.diagnosis.hunt.generator import loops, single
+    from stepper.diagnosis.hunt.generator import loops
     from stepper.diagnosis.hunt.generator.freedom import FREE, PORT_MAPS
+    from stepper.diagnosis.hunt.generator.single import building
 
     match profile:
         case Profile.LOOPS:
@@ -47,9 +48,9 @@ def _built(profile: Profile, seed: int) -> Any:
         case Profile.PORT_MAPS:
             return loops.build(seed, PORT_MAPS)
         case Profile.OPERATIONS:
-            return single.build_operation(seed)
+            return building.build_operation(seed)
         case Profile.QUANTISED:
-            return single.build_quantised(seed)
+            return building.build_quantised(seed)
 
 
 def main() -> None:

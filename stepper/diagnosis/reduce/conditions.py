@@ -23,7 +23,10 @@ class EndsInError(Struct, frozen=True, tag="error"):
 
 
 class DisagreesWith(Struct, frozen=True, tag="differs"):
-    """The outputs differ from those of OpenVINO, or of another model, by its path: `--differs`."""
+    """The outputs differ from those of OpenVINO, or of another model, by its path: `--differs`.
+
+    Beside OpenVINO: or one of the two refuses, fails or crashes where the other computes.
+    """
 
     reference: str = OPENVINO
 

@@ -52,14 +52,15 @@ def test_a_folder_with_another_hunt_is_refused(tmp_path: Path, capsys: pytest.Ca
 def test_a_seed_always_gives_the_same_model_in_each_profile(tmp_path: Path) -> None:
     import openvino
 
-    from stepper.diagnosis.hunt.generator import loops, single
+    from stepper.diagnosis.hunt.generator import loops
     from stepper.diagnosis.hunt.generator.freedom import FREE, PORT_MAPS
+    from stepper.diagnosis.hunt.generator.single import building
 
     for build in (
         lambda seed: loops.build(seed, FREE),
         lambda seed: loops.build(seed, PORT_MAPS),
-        single.build_operation,
-        single.build_quantised,
+        building.build_operation,
+        building.build_quantised,
     ):
         texts = []
         for _ in range(2):
@@ -68,3 +69,32 @@ def test_a_seed_always_gives_the_same_model_in_each_profile(tmp_path: Path) -> N
             texts.append((tmp_path / "m.xml").read_bytes() + (tmp_path / "m.bin").read_bytes())
             texts[-1] += b"".join(one.tobytes() for one in built.inputs)
         assert texts[0] == texts[1]
+
+
+def test_a_model_that_both_refuse_is_no_disagreement(tmp_path: Path) -> None:
+    import numpy as np
+    import openvino
+    import openvino.opset13 as ops
+
+    from stepper.diagnosis.reduce.conditions import DisagreesWith
+    from stepper.diagnosis.reduce.reducing import reduce_model
+
+    x = ops.parameter([1], np.float32)
+    model = openvino.Model([ops.reshape(x, ops.constant(np.array([1], np.int64)), False)], [x], "reshaped")
+    path = tmp_path / "m.xml"
+    openvino.serialize(model, str(path), str(path.with_suffix(".bin")))
+    path.with_suffix(".bin").write_bytes(bytes(8))  # the shape [0], which one element cannot take
+    assert reduce_model(path, {0: np.ones(1, np.float32)}, DisagreesWith(), rules="openvino") is None
+
+
+def test_layers_of_networks_are_built_in_many_forms() -> None:
+    from stepper.diagnosis.hunt.generator.single import building
+
+    titles = set()
+    for seed in range(400):
+        try:
+            titles.add(building.build_operation(seed).description.partition(",")[0])
+        except RuntimeError:  # the runtime takes no such model
+            continue
+    assert titles >= {"plain convolution", "grouped convolution", "max pooling", "average pooling", "lstm cell"}
+    assert titles >= {"lstm sequence", "gru sequence", "rnn sequence", "gru cell", "rnn cell"}

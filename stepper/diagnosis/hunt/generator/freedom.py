@@ -12,7 +12,7 @@ class Freedom(Struct, frozen=True):
 
     `idle`: a loop keeps inputs, states and Results that nothing needs. `shared`: a Constant is read by several
     operations. `in_place`: what a Parameter holds goes on without an operation that computes. `order`: Parameters
-    stand in any order. `slices`: parts overlap or leave gaps.
+    stand in any order. `slices`: parts overlap or leave gaps. `tied`: products share a matrix, plain or transposed.
     """
 
     idle: float = 0.0
@@ -20,8 +20,9 @@ class Freedom(Struct, frozen=True):
     in_place: float = 0.0
     order: float = 0.0
     slices: float = 0.0
+    tied: float = 0.0
 
 
 CAREFUL: Final = Freedom()
-FREE: Final = Freedom(idle=0.1, shared=0.2, in_place=0.05, order=0.1, slices=0.05)
+FREE: Final = Freedom(idle=0.1, shared=0.2, in_place=0.05, order=0.1, slices=0.05, tied=0.3)
 PORT_MAPS: Final = Freedom(idle=0.2, in_place=0.05, order=0.3, slices=0.5)

@@ -161,12 +161,21 @@ def reduction(scope: GraphScope) -> None:
 
 
 def matrix_product(scope: GraphScope) -> None:
-    """MatMul with a constant matrix, plain or transposed."""
+    """MatMul with a constant matrix, plain or transposed; or with one that is in use already, as tied weights are."""
     if (value := scope.pick(("f32", "f32", "f16"), lambda v: v.rank > 0)) is None:
         return
     inner, columns = value.shape[-1], scope.rng.randint(1, 4)
     transposed = scope.chance(0.5)
-    weights = scope.constant((columns, inner) if transposed else (inner, columns), value.element_type, 1.0)
+    tied: list[Value] = []
+    if scope.is_free(scope.freedom.tied):
+        tied = [one for one in scope.constants if one.rank == 2 and one.bound <= 1 and inner in one.shape]
+        tied = [one for one in tied if one.element_type == value.element_type]
+        columns = inner  # a square one can be read both ways
+    if tied:
+        weights = scope.rng.choice(tied)
+        transposed = weights.shape[0] != inner or (weights.shape[1] == inner and transposed)
+    else:
+        weights = scope.constant((columns, inner) if transposed else (inner, columns), value.element_type, 1.0)
     node = ops.matmul(value.output, weights.output, False, transposed)
     scope.keep(tamed(scope, scope.derive(node, (value,), value.bound * inner)))
 

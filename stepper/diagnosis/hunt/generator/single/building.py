@@ -12,6 +12,7 @@ import openvino.opset13 as ops
 from openvino.op import tensor_iterator
 
 from stepper.diagnosis.hunt.generator.loops import RandomLoop, give_names
+from stepper.diagnosis.hunt.generator.single.layers import LAYER_FAMILIES, ROWS, drawn_layer
 
 FLOATS: Final = ("f32", "f16", "bf16", "f64")
 WHOLE: Final = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
@@ -61,7 +62,11 @@ def _whole(*numbers: int) -> Any:
 def build_operation(seed: int) -> RandomLoop:
     """A loop that applies one operation to slices of its input."""
     rng = random.Random(seed)
-    family = rng.choice(("unary", "binary", "compared", "reduced", "moved", "power", "product"))
+    family = rng.choice(("unary", "binary", "compared", "reduced", "moved", "power", "product", *LAYER_FAMILIES))
+    if family in LAYER_FAMILIES:
+        kind, width = rng.choice(("f32", "f32", "f16")), rng.choice((3, 4, 7, 8))
+        layer = drawn_layer(family, seed, rng, width, np.float16 if kind == "f16" else np.float32)
+        return _around(seed, rng, layer.make, kind, (-2.0, 2.0), layer.title, width)
     types: tuple[str, ...] = ANY
     low, high = -5.0, 5.0
     if family == "unary":
@@ -128,7 +133,7 @@ def _around(
     seed: int, rng: random.Random, make: Made, kind: str, limits: tuple[float, float], title: str, width: int = 3
 ) -> RandomLoop:
     """The loop: it slices x, and concatenates what the operation gives for each slice, and for the state."""
-    element, count, rows = getattr(ov.Type, kind), rng.randint(1, 4), 2
+    element, count, rows = getattr(ov.Type, kind), rng.randint(1, 4), ROWS
     x = ops.parameter([rows * count, width], element)
     part, other = ops.parameter([rows, width], element), ops.parameter([rows, width], element)
     result = ops.result(make(part, other))

@@ -1,0 +1,1 @@
+"""Loops around one operation or layer."""
