@@ -166,6 +166,8 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("box", "mended", stroke="out-edge"),
     _rule("box", "alike", fill="body", stroke="body-edge", stroke_width="1"),
     _rule(_TEXTS, "alike", fill="quiet"),
+    _rule("frame", "parts-inside", fill="fault", stroke="mark", stroke_width="2.4"),
+    _rule("frame", "differs-inside mended-inside", stroke="mark", stroke_width="2.4"),
     _rule("box", "highlighted", fill="now", stroke="now-edge", stroke_width="3"),
     _rule("frame", "highlighted", stroke="now-edge", stroke_width="3"),
     _rule("box frame wire", "far", stroke_width="0.6"),  # the overview beside a detail
@@ -218,7 +220,8 @@ def classes_of(shape: FigureNode | Cluster) -> str:
     """Return the classes of a box or a frame."""
     role = f" {shape.role}" if isinstance(shape, FigureNode) and shape.role else ""
     ground = " nested" if isinstance(shape, Cluster) and shape.level % 2 else ""
-    state = f" {shape.state}" if isinstance(shape, FigureNode) and shape.state else ""
+    inside = "-inside" if isinstance(shape, Cluster) else ""
+    state = f" {shape.state}{inside}" if shape.state else ""
     return (
         f"{shape.kind}{role}{ground}{state}{' highlighted' if shape.highlighted else ''}{' idle' if shape.idle else ''}"
     )

@@ -19,7 +19,7 @@ from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.operands import constant_text, operands_text
 from stepper.export.loops.frame_ports import FramePorts
 from stepper.export.options import ConstantStyle, ValueDetail
-from stepper.export.parting.states import over_all
+from stepper.export.parting.states import over_all, over_body
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
 from stepper.ops.operands import shape_text
@@ -82,6 +82,9 @@ class FigureBuilder(Struct):
         idle = self.content.never_began(outer, layer)
         facts = (*facts, "did not start in this run") if idle else facts
         self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent, facts, level=level, idle=idle))
+        differences = self.content.differences
+        if differences is not None and not differences.pairs:  # else it is one iteration, and this of all
+            self.clusters[-1] = over_body(self.clusters[-1], outer, layer, differences)
         for body in layer.bodies:
             inside = id
             if len(layer.bodies) > 1:

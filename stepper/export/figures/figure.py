@@ -220,8 +220,8 @@ class Cluster(Struct, frozen=True):
     """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top.
 
     `idle`: a side of an If that did not run, or a loop without an iteration; `is_passed`: what would be carried goes
-    straight through it. `ports` are those on its rim. `level`: how many frames are around it.
-    `place` is that in an iteration of a run.
+    straight through it. `state` is that of its outputs, PARTS where two runs part inside of it. `ports` are those on
+    its rim. `level`: how many frames are around it. `place` is that in an iteration of a run.
     """
 
     id: str
@@ -235,6 +235,7 @@ class Cluster(Struct, frozen=True):
     level: int = 0
     place: IterationPlace | None = None
     is_passed: bool = False
+    state: ValueState = ValueState.NONE
 
 
 class Figure(Struct, frozen=True, dict=True):

@@ -12,6 +12,7 @@ from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
 from stepper.export.figures.loop_trace import ELIDED, WHOLE, split_activation
 from stepper.export.options import FigureView, TimeDirection, ValueDetail
 from stepper.export.parting.run_differences import Numbers, RunDifferences, compare_runs
+from stepper.export.parting.states import graphs_within
 from stepper.export.picture import FigureRequest
 from stepper.ir.model import Model
 from stepper.recording.options import Iterations
@@ -54,7 +55,7 @@ def _with_place(model: Model, request: FigureRequest, found: RunDifferences) -> 
     loop, first = _loop(model, request, found), found.first
     loops_around = sum(layer.is_loop for layer in loop.around)
     _, around = split_activation(request.loop)
-    is_inside = first is not None and first.value[0] in _graphs_in(loop)
+    is_inside = first is not None and first.value[0] in graphs_within(loop.layer)
     if len(around) < loops_around:
         given = first.numbers[:loops_around] if first is not None and is_inside else (0,) * loops_around
         around = given
@@ -74,20 +75,12 @@ def _loop(model: Model, request: FigureRequest, found: RunDifferences) -> LoopPa
     """Return the loop that is named, else the one in which the two part, else the only one."""
     name = split_activation(request.loop)[0]
     if name is None and found.first is not None:
-        inside = [loop for loop in loops_of(model) if loop.layer.is_loop and found.first.value[0] in _graphs_in(loop)]
+        inside = [
+            loop for loop in loops_of(model) if loop.layer.is_loop and found.first.value[0] in graphs_within(loop.layer)
+        ]
         if inside:
             return inside[-1]
     return find_loop(model, name)
-
-
-def _graphs_in(loop: LoopPath) -> set[int]:
-    """Return the identities of the graphs of a loop's body, those of Ifs and loops in it too."""
-    found, waiting = set[int](), [loop.body.graph]
-    while waiting:
-        graph = waiting.pop()
-        found.add(id(graph))
-        waiting += [body.graph for layer in graph.layers for body in layer.bodies]
-    return found
 
 
 def _refuse(request: FigureRequest) -> None:

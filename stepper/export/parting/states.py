@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.texts import difference_text
 from stepper.export.figures.drawn_graph import DrawnNode
-from stepper.export.figures.figure import Figure, FigureNode, ValueState
+from stepper.export.figures.figure import Cluster, Figure, FigureNode, ValueState
 from stepper.export.figures.value_summaries import value_lines
 from stepper.export.options import ValueDetail
 from stepper.export.parting.run_differences import (
@@ -20,10 +20,12 @@ from stepper.export.parting.run_differences import (
     ValueBeside,
     ValueOfGraph,
 )
-from stepper.ir.model import Graph
+from stepper.ir.model import Graph, Layer
 from stepper.wording import counted
 
-LEGEND: Final = "filled: the first difference; thick rim: another value; pale: the same value; A: the other run"
+LEGEND: Final = (
+    "filled: the first difference (frame: inside); thick rim: another value; pale: the same value; A: the other run"
+)
 
 
 def over_all(node: FigureNode, graph: Graph, drawn: DrawnNode, found: RunDifferences) -> FigureNode:
@@ -42,6 +44,28 @@ def over_all(node: FigureNode, graph: Graph, drawn: DrawnNode, found: RunDiffere
         return replace(node, state=state, lines=(*node.lines, *_often(tallies)))
     same = "the same within the tolerance" if any(tally.within for tally in tallies) else "the same bits"
     return replace(node, state=ValueState.ALIKE, lines=(*node.lines, same))
+
+
+def over_body(frame: Cluster, graph: Graph, layer: Layer, found: RunDifferences) -> Cluster:
+    """Return the frame of a loop or If of a graph with how its outputs differ, and whether the runs part inside."""
+    keys = ((id(graph), layer.id, output) for output in range(len(layer.outputs)))
+    tallies = [tally for key in keys if (tally := found.tallies.get(key)) is not None]
+    differs = any(tally.different for tally in tallies)
+    often = tuple(_often(tallies)) if differs else ()
+    if found.first is not None and found.first.value[0] in graphs_within(layer):
+        lines = (*frame.lines, "the first difference is inside", *often)
+        return replace(frame, state=ValueState.PARTS, lines=lines)
+    return replace(frame, state=ValueState.DIFFERS, lines=(*frame.lines, *often)) if differs else frame
+
+
+def graphs_within(layer: Layer) -> set[int]:
+    """Return the identities of the graphs of a layer's bodies, those of Ifs and loops in them too."""
+    found, waiting = set[int](), [body.graph for body in layer.bodies]
+    while waiting:
+        graph = waiting.pop()
+        found.add(id(graph))
+        waiting += [body.graph for one in graph.layers for body in one.bodies]
+    return found
 
 
 def in_iteration(

@@ -107,6 +107,8 @@ def test_a_body_tells_of_all_iterations(tmp_path: Path, view: str) -> None:
     late = ITERATIONS - PARTED
     largest = np.abs(numpy_values(3)[-1] - numpy_values(2)[-1]).max()
     assert box(figure, "factor").state is ValueState.PARTS
+    (frame,) = figure.clusters
+    assert frame.state is ValueState.PARTS and "the first difference is inside" in frame.lines
     assert box(figure, "factor").lines[-3:] == (
         f"first difference in iteration {PARTED}",
         f"differs in {late} of 12",
