@@ -316,7 +316,9 @@ class _PageLayout:
         if not self.book.invariant or not self.is_wide or not self.places:
             self._bus = None
             return y
-        text = f"the same in each iteration: {', '.join(self.book.invariant)}"
+        mark = self._x(self.end + 21.5)  # the wire from the words on the end goes down to its mark
+        room = (self.width - self.margin if self.book.is_backward else mark - 4) - self.label
+        text = _fitting(f"the same in each iteration: {', '.join(self.book.invariant)}", room)
         self.items.append(TextLine("of-input", self.label, y + 7, text))
         self._bus = y + 11
         return y + 15
@@ -434,7 +436,7 @@ class _PageLayout:
             for k, u in self.places.items():
                 middle = u + self.cell / 2
                 begin = self.torn[1] if self.plan.last and k == self.plan.last[0] else middle - half
-                end = self.torn[0] if self.plan.last and k == self.plan.first[-1] else middle + half
+                end = self.torn[0] if self.plan.last and k == self.plan.first[-1] else min(middle + half, self.room)
                 with self._made_in(k, known=above):
                     self._strip_cell(f"{kind}-strip", begin, end, y, high)
                     self._value(lane, k, middle, y, high, pictured=pictured)
@@ -477,7 +479,8 @@ class _PageLayout:
         if not self.plan.shown:
             return
         k = self.plan.shown[-1]
-        middle, half = self.places[k] + self.cell / 2, (self.cell + self.gap) / 2
+        middle = self.places[k] + self.cell / 2
+        half = min((self.cell + self.gap) / 2, self.room - middle)  # behind the last iteration the page ends
         with self._made_in(k):
             self._box("output-strip", middle - half, middle + half, y, high)
             self._value(lane, k, middle, y, high, pictured=self.is_wide and lane.is_vector)
