@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import ClassVar, Final
 
+import numpy as np
 from msgspec.structs import replace
 from textual.app import ComposeResult
 
+from stepper.element_types import Array
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable
+from stepper.tensors.pictures import scale_of, shades
+from stepper.tensors.planes import is_numeric, plane_of
+from stepper.tensors.surveys import CellStatistic, edges, finish, in_cells
 from tui.paint.painter import Horizontal
 from tui.paint.pane import Pane
-from tui.paint.rows import Row, clip, elements, padded, printable, width_of
+from tui.paint.rows import Cell, Row, clip, elements, number, padded, printable, width_of
 from tui.screens.bars import TopBar
 from tui.screens.base import DebugScreen
 from tui.screens.inputs.detail import InputDetail
 from tui.screens.inputs.open_dimensions import OpenDimensions
 from tui.screens.inputs.table import InputsTable
+from tui.screens.value.inspected import AT_ONCE
 
 
 class GivenInputs(Pane):
-    """Names, types, elements."""
+    """Names, types, elements; where there is room their colours, a cell being the mean of what it stands for."""
 
     DEFAULT_CSS = "GivenInputs { height: 1fr; margin-top: 1; }"
     kind: ClassVar[str] = "card"
@@ -33,13 +41,50 @@ class GivenInputs(Pane):
         given = self.host.driver.given
         room = min(max((len(name) for name, _ in given), default=0), 24)
         rows: list[Row] = []
+        lines = min((self.size.height - 2) // max(len(given), 1) - 2, _TALLEST)
         for name, value in given:
             kind = form_text(value)
             head: Row = [(f"  {padded(clip(printable(name), room), room)}  ", "strong"), (f"{kind:<18}  ", "dim")]
             rows.append([*head, (elements(storable(value), width - width_of(head) - 1), "bar")])
+            picture = self._picture(value, width - room - 6, lines)
+            rows += [[(" " * (room + 4), ""), *row] for row in picture]
+            rows += [[]] if picture else []
         return rows or [[("  the model has no inputs", "dim")]]
 
+    def _picture(self, value: Array, width: int, lines: int) -> list[Row]:
+        """Return the colours of a value in at most so many lines; none of a single number, or of very many."""
+        array = np.asarray(value)
+        if lines < 1 or not is_numeric(array.dtype) or not 1 < array.size <= AT_ONCE:
+            return []
+        plane = plane_of(array.shape)
+        rows, columns = edges(0, plane.height, lines), edges(0, plane.width, max(width // _CELL, 1))
+        tiles = finish(in_cells(partial(plane.block, array), rows, columns, CellStatistic.MEAN))
+        scale = scale_of(tiles)
+        is_whole = _NUMBERED * plane.width <= width and plane.height == len(tiles)
+        return [
+            [
+                self._with_number(one, level, signed=scale.signed)
+                if is_whole
+                else self.tile(level, _CELL, signed=scale.signed)
+                for one, level in zip(numbers, levels, strict=True)
+            ]
+            for numbers, levels in zip(tiles.tolist(), shades(tiles, scale).tolist(), strict=True)
+        ]
 
+    def _with_number(self, one: float, level: float, *, signed: bool) -> Cell:
+        """Return an element as a shade with its number on it."""
+        shade = self.palette.shade(level if math.isfinite(level) else 0.0, is_signed=signed)
+        bad = not math.isfinite(one)
+        return f"{number(one, 6):>{_NUMBERED - 1}} ", "bad" if bad else "" if self.look.ascii else self.palette.on(
+            shade
+        )
+
+
+_TALLEST: Final = 24
+"""Lines of the colours of an input."""
+_CELL: Final = 2
+_NUMBERED: Final = 8
+"""Cells of an element with its number."""
 STARTS: Final = "the run starts when all are"
 _OFTEN: Final = 0.1
 """Seconds from one look at what is loading to the next."""

@@ -259,6 +259,7 @@ def test_inputs_that_a_program_gave_are_shown() -> None:
         lines = driven.text("inputs").splitlines()
         assert "given when the run began" in lines[0]
         assert lines[1].split() == ["values", "f32[5]", "5", "1", "4", "2", "8"]
+        assert lines[2].split() == ["5", "1", "4", "2", "8"]  # upon their colours
         assert "F5" not in driven.text("keys") and "Enter" not in driven.text("keys")
         await driven.type("input values zeros")
         assert "there is nothing to choose" in driven.text("answer")
