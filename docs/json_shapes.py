@@ -512,6 +512,22 @@ class HuntAnswer(AnyAnswer):
     seconds: Real
 
 
+class FaultCaseData(TypedDict):
+    """The smallest case of a known fault; `found` and `recognised` are empty where nothing shows."""
+
+    fault: str
+    is_shown: bool
+    found: str
+    recognised: str
+    model: str
+
+
+class FaultCasesAnswer(AnyAnswer):
+    """`stepper hunt --fault`: the cases of known faults, as they were run."""
+
+    cases: list[FaultCaseData]
+
+
 # --- export ---------------------------------------------------------------------------------------------------------
 
 
@@ -1455,7 +1471,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "why": (ModelWhyAnswer, ModelUsesAnswer),
     "compare": (CompareAnswer,),
     "passes": (PassesAnswer,),
-    "hunt": (HuntAnswer,),
+    "hunt": (HuntAnswer, FaultCasesAnswer),
     "reduce": (ReduceAnswer,),
     "export": (ExportAnswer,),
     "figures": (FiguresAnswer, FigureListAnswer),

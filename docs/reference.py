@@ -307,8 +307,11 @@ def runtime_explanations() -> Lines:
 
 def runtime_faults() -> Lines:
     """Return the catalogue of a hunt: known faults of the runtime."""
-    rows = ((code(one.id), cell(one.what), cell(one.where), one.versions) for one in FAULTS)
-    yield from table(("fault", "what is wrong", "where", "seen in"), rows)
+    rows = (
+        (code(one.id), cell(one.what), cell(one.where), one.versions, code(f"stepper hunt --fault {one.id}"))
+        for one in FAULTS
+    )
+    yield from table(("fault", "what is wrong", "where", "seen in", "shown by"), rows)
 
 
 # --- rule books and operations --------------------------------------------------------------------------------------

@@ -156,9 +156,12 @@ def _add_hunt(command: Parser) -> None:
         "Build random models with loops, run them here and in OpenVINO, and name each disagreement: it is made small, "
         "known faults of the runtime are recognised, and each fault is counted once, with its smallest case in DIR "
         "(exit code 1; 0 where all agree). The same seed is the same model. Ctrl+C loses nothing: the same command "
-        "goes on."
+        "goes on. With --fault NAME: run the smallest case of a known fault, and say whether it is there (exit code 1)."
     )
-    command.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder for the record and the cases")
+    command.add_argument("-o", "--output", metavar="DIR", help="the folder for the record and the cases")
+    command.add_argument(
+        "--fault", metavar="NAME", help="instead: show a known fault (all: each of them) by its smallest case"
+    )
     command.add_argument("--seed", type=arguments.count, default=0, metavar="N", help="the first seed (0)")
     command.add_argument("--count", type=arguments.positive, metavar="N", help="how many seeds (100; with --time all)")
     command.add_argument("--time", type=_duration, metavar="SECONDS", help="how long to begin new seeds, such as 60s")

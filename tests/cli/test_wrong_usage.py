@@ -94,6 +94,11 @@ CASES = [
     ("compare model.xml --rtol -1", 2, "--rtol: '-1' is not a tolerance; write for example 1e-4"),
     ("hunt", 2, "-o/--output is missing"),
     ("hunt -o cases --profile all", 2, "--profile"),
+    (
+        "hunt --fault dangling-result",
+        2,
+        "--fault dangling-result: no known fault of the runtime; did you mean dangling-results?",
+    ),
     ("reduce model.xml", 2, "-o/--output is missing"),
     ("reduce model.xml -o small --error --break nan", 2, "one fault at a time: --break, --error or --differs"),
     ("passes model.xml --rtol x", 2, "--rtol: 'x' is not a tolerance; write for example 1e-4"),

@@ -9,16 +9,23 @@ from pathlib import Path
 from stepper.cli.printing import say, show_progress
 from stepper.cli.values import print_json
 from stepper.diagnosis.hunt.hunting import FaultCount, HuntProgress, HuntReport, hunt
+from stepper.diagnosis.hunt.known_cases import CaseOutcome, known_cases, run_case
 from stepper.diagnosis.hunt.profiles import Profile
-from stepper.errors import FINDING, INTERRUPTED
+from stepper.diagnosis.reduce.listing import fault_text, value_text
+from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
 from stepper.wording import counted
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Hunt; FINDING where anything differs, 0 where nothing does, INTERRUPTED after Ctrl+C."""
+    """Hunt, or show known faults; FINDING where anything differs, 0 where nothing does, INTERRUPTED after Ctrl+C."""
+    if options.fault is None and options.output is None:
+        raise UsageError("-o/--output is missing: the folder for the record and the cases; or --fault NAME")
+    cases = () if options.fault is None else known_cases(options.fault)
     ensure_installed("stepper hunt")
+    if cases:
+        return _show_cases(options, [run_case(case) for case in cases])
     is_shown = not options.quiet and sys.stderr.isatty()
     count = options.count if options.count or options.time else 100
     try:
@@ -40,6 +47,46 @@ def execute(options: argparse.Namespace) -> int:
     if report.is_interrupted:
         return INTERRUPTED
     return FINDING if report.faults else 0
+
+
+def _show_cases(options: argparse.Namespace, outcomes: list[CaseOutcome]) -> int:
+    """Say of each case whether it shows its fault; FINDING where one does."""
+    if options.json:
+        cases = [
+            {
+                "fault": one.case.fault.id,
+                "is_shown": one.is_shown,
+                "found": "" if one.found is None else fault_text(one.found),
+                "recognised": one.recognised,
+                "model": str(one.case.folder / "model.xml"),
+            }
+            for one in outcomes
+        ]
+        print_json({"cases": cases})
+    else:
+        for one in outcomes:
+            _case(one, whole=len(outcomes) == 1)
+    return FINDING if any(one.is_shown for one in outcomes) else 0
+
+
+def _case(outcome: CaseOutcome, *, whole: bool) -> None:
+    fault = outcome.case.fault
+    if outcome.found is None:
+        say(f"{fault.id}: not there, both compute the same")
+    elif outcome.is_shown:
+        say(f"{fault.id}: {fault_text(outcome.found)}")
+    else:
+        say(f"{fault.id}: something else: {fault_text(outcome.found)}")
+    if not whole:
+        return
+    say(f"  {fault.what}")
+    say(f"  in {fault.where}; seen in {fault.versions}")
+    say(f"  {outcome.case.folder / 'model.xml'}:")
+    for line in outcome.model:
+        say(f"    {line}")
+    for index, expected in enumerate(outcome.expected):
+        given = value_text(outcome.given[index]) if index < len(outcome.given) else "nothing"
+        say(f"  output {index}: expected {value_text(expected)}, given {given}")
 
 
 def _show(progress: HuntProgress) -> None:

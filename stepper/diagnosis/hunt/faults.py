@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
@@ -9,43 +10,61 @@ from msgspec import Struct
 from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
 
 
+class ModelFeature(StrEnum):
+    """Feature of a reduced model that no type of an operation tells."""
+
+    VIEWED_CONSTANT = "a body reads a Constant through Reshape, Squeeze or Unsqueeze"
+    VIEWED_INVARIANT = "a body reads an input that stays the same through Reshape, Squeeze or Unsqueeze"
+    SCALAR_PRODUCT = "a body reshapes a MatMul to a scalar"
+    SCALAR_JOINED = "a loop joins the scalars of its iterations"
+    LONG_PARTS = "a loop cuts or joins parts that are longer than 1, or with a stride"
+    CONSTANT_PARTS = "a loop cuts parts longer than 1 from a Constant, and has no other inputs"
+    NESTED = "a loop or an If is in a body"
+    TRANSPOSE_REDUCED = "a reduction reads a Transpose"
+    UNSQUEEZE_REDUCED = "a reduction reads an Unsqueeze"
+
+
 class ShownFacts(Struct, frozen=True):
     """Features of a reduced model: names of the lint rules that speak of it, types of its operations, the first pass
-    that changes what it computes (empty: none), and if a body reads a Constant through Reshape, Squeeze or Unsqueeze.
+    that changes what it computes (empty: none), and further ones.
     """
 
     rules: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     changed_by: str = ""
-    views_a_constant: bool = False
+    features: frozenset[ModelFeature] = frozenset()
 
 
 class FaultSignature(Struct, frozen=True):
-    """Features of a reduced model by which a fault is recognised; an empty one is not asked for.
+    """Features by which a fault is recognised, of the reduced model and of the way it shows; an empty one is not asked.
 
-    `kinds` are those of the disagreement, `what` is in its place in OpenVINO's sources, `rules` are names of lint
-    rules one of which speaks of the model, `types` operations that it has, all of them, `one_of` some; `changed_by` is
-    in the name of the first pass that changes what it computes.
+    `kinds` are those of the disagreement, `what` is in its place in OpenVINO's sources and `says` in its message,
+    `rules` are names of lint rules one of which speaks of the model, `types` operations that it has, all of them,
+    `one_of` some, and `features` further ones, all of them; `changed_by` is in the name of the first pass that changes
+    what it computes.
     """
 
-    kinds: tuple[FaultKind, ...] = ()
+    kinds: tuple[FaultKind, ...]
     what: str = ""
+    says: str = ""
     rules: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
+    features: tuple[ModelFeature, ...] = ()
     changed_by: str = ""
-    views_a_constant: bool = False
 
     def fits(self, fault: FoundFault, shown: ShownFacts) -> bool:
         """True if a reduced model has all these features."""
         return (
-            (not self.kinds or fault.kind in self.kinds)
+            fault.kind in self.kinds
+            and fault.program == "OpenVINO"
             and self.what in fault.what
+            and self.says in fault.message
             and (not self.rules or bool({*self.rules} & shown.rules))
             and shown.types.issuperset(self.types)
             and (not self.one_of or bool({*self.one_of} & shown.types))
+            and shown.features.issuperset(self.features)
             and self.changed_by in shown.changed_by
-            and (not self.views_a_constant or shown.views_a_constant)
         )
 
 
@@ -67,7 +86,7 @@ FAULTS: Final = (
         "a TensorIterator none of whose slices is read: the inputs are left out, and the count of iterations with them",
         "2026.4.1",
         "the pass EliminateLoopInputsOutputs",
-        FaultSignature(_VALUES, rules=("sliced-inputs-unread",)),
+        FaultSignature(_VALUES, rules=("sliced-inputs-unread",), changed_by="EliminateLoopInputsOutputs"),
     ),
     RuntimeFault(
         "square-constant-shared",
@@ -102,35 +121,44 @@ FAULTS: Final = (
         "a body reshapes a MatMul of one element to a scalar: OpenVINO crashes (SIGSEGV) while it compiles",
         "2026.4.1",
         "the compilation of the body by the CPU plugin",
-        FaultSignature((FaultKind.ENDED,), what="compiling", types=("MatMul", "Reshape")),
+        FaultSignature((FaultKind.ENDED,), what="compiling", features=(ModelFeature.SCALAR_PRODUCT,)),
     ),
     RuntimeFault(
         "parts-beside-the-axis",
         "a TensorIterator whose parts do not fill the axis is refused",
         "2026.4.1",
         "src/plugins/intel_cpu/src/nodes/tensoriterator.cpp",
-        FaultSignature((FaultKind.REFUSED,), what="intel_cpu/src/nodes/tensoriterator.cpp"),
+        FaultSignature(
+            (FaultKind.REFUSED,),
+            what="intel_cpu/src/nodes/tensoriterator.cpp",
+            says='Invalid "start","stride","end" values',
+            types=("TensorIterator",),
+            features=(ModelFeature.LONG_PARTS,),
+        ),
     ),
     RuntimeFault(
         "dimension-out-of-range",
-        'compiling a loop is refused: "Accessing out-of-range dimension" (the cause is not known)',
+        "a loop that joins the scalars of its iterations along axis 0 is refused where its trip count is known",
         "2026.4.1",
         "src/core/src/shape_util.cpp, while the CPU plugin compiles the loop",
-        FaultSignature((FaultKind.REFUSED,), what="shape_util.cpp"),
+        FaultSignature(
+            (FaultKind.REFUSED,),
+            what="shape_util.cpp",
+            says="Accessing out-of-range dimension",
+            features=(ModelFeature.SCALAR_JOINED,),
+        ),
     ),
     RuntimeFault(
         "static-memory-undefined",
-        "compiling is refused over the memory of a loop or an If: its descriptor is undefined, or may not be modified",
+        "a loop with an If or a loop in its body is refused: the memory between them has no shape, or may not get one",
         "2026.4.1",
         "src/plugins/intel_cpu/src/cpu_memory.cpp, StaticMemory",
-        FaultSignature((FaultKind.REFUSED,), what="intel_cpu/src/cpu_memory.cpp"),
-    ),
-    RuntimeFault(
-        "snippet-layout-rank",
-        'compiling is refused: "Layout rank can\'t be larger than tensor rank" (the cause is not known)',
-        "2026.4.1",
-        "the snippets of the CPU plugin (src/common/snippets)",
-        FaultSignature((FaultKind.REFUSED,), what="snippets/src/utils/utils.cpp"),
+        FaultSignature(
+            (FaultKind.REFUSED,),
+            what="intel_cpu/src/cpu_memory.cpp",
+            says="StaticMemory",
+            features=(ModelFeature.NESTED,),
+        ),
     ),
     RuntimeFault(
         "fused-data-size",
@@ -139,7 +167,9 @@ FAULTS: Final = (
         "channels",
         "2026.4.1",
         "src/plugins/intel_cpu/src/dnnl_postops_composer.cpp",
-        FaultSignature((FaultKind.REFUSED,), what="dnnl_postops_composer.cpp", types=("MatMul", "Add")),
+        FaultSignature(
+            (FaultKind.REFUSED,), what="dnnl_postops_composer.cpp", says="data size", types=("MatMul", "Add")
+        ),
     ),
     RuntimeFault(
         "sequence-in-a-tensor-iterator",
@@ -156,10 +186,16 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "folded-body-mismatch",
-        "compiling is refused where a loop is evaluated beforehand: its body cannot be, or gets another shape",
+        "a loop of Constants that are cut into parts longer than 1 is refused: where it is computed beforehand, each "
+        "part has one element",
         "2026.4.1",
         "src/core/src/model.cpp, Model::evaluate",
-        FaultSignature((FaultKind.REFUSED,), what="src/core/src/model.cpp"),
+        FaultSignature(
+            (FaultKind.REFUSED,),
+            what="src/core/src/model.cpp",
+            says="Tensor input shape and Parameter op",
+            features=(ModelFeature.CONSTANT_PARTS,),
+        ),
     ),
     RuntimeFault(
         "constant-overwritten",
@@ -167,7 +203,35 @@ FAULTS: Final = (
         "Constant: the second iteration computes with the result of the first",
         "2026.4.1",
         "operations in place in the CPU plugin: the memory of the Constant is shared with that of the result",
-        FaultSignature((FaultKind.VALUES,), views_a_constant=True),
+        FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_CONSTANT,)),
+    ),
+    RuntimeFault(
+        "invariant-overwritten",
+        "a body reads an input that stays the same through Reshape, Squeeze or Unsqueeze, and what is computed of it "
+        "is written over the input: the second iteration computes with the result of the first",
+        "2026.4.1",
+        "operations in place in the CPU plugin: the memory of the input is shared with that of the result",
+        FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_INVARIANT,)),
+    ),
+    RuntimeFault(
+        "transpose-sunk-into-a-reduction",
+        "a reduction without keep_dims reads a Transpose, and a product or cell its sum with a Constant of more axes: "
+        "the sum loses the axes, and the model is refused",
+        "2026.4.1",
+        "the passes that move a Transpose behind a reduction",
+        FaultSignature((FaultKind.REFUSED,), says="rank", features=(ModelFeature.TRANSPOSE_REDUCED,)),
+    ),
+    RuntimeFault(
+        "unsqueeze-under-a-reduction",
+        "a reduction with keep_dims counts its axis from the end of an Unsqueeze: that is left out, the axis stays",
+        "2026.4.1",
+        "the passes that leave out an Unsqueeze before a reduction",
+        FaultSignature(
+            (FaultKind.REFUSED,),
+            says="out of the tensor rank range",
+            types=("Unsqueeze",),
+            features=(ModelFeature.UNSQUEEZE_REDUCED,),
+        ),
     ),
 )
 """The catalogue. The first whose signature fits is the name of a disagreement."""

@@ -19,13 +19,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from stepper.diagnosis.hunt.faults import RuntimeFault, ShownFacts, recognised
+from stepper.diagnosis.hunt.faults import recognised
 from stepper.diagnosis.hunt.journal import Journal, SeedOutcome, SeedRecord
 from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
+from stepper.diagnosis.hunt.recognition import shown_facts
 from stepper.diagnosis.lint.linting import lint
-from stepper.diagnosis.reduce.case import case_targets, responsible_pass, write_case
+from stepper.diagnosis.reduce.case import case_targets, write_case
 from stepper.diagnosis.reduce.conditions import DisagreesWith, FaultKind, FoundFault
-from stepper.diagnosis.reduce.draft import DraftModel
 from stepper.diagnosis.reduce.listing import fault_text
 from stepper.diagnosis.reduce.reducing import Reduction, reduce_model
 from stepper.diagnosis.reduce.trial_acts import RunSettings, TrialFacts, TryModel
@@ -46,7 +46,6 @@ _TRIAL: Final = 30.0
 _ITERATIONS: Final = 1000
 _CASES: Final = "cases"
 _RULES: Final = "openvino"
-_VIEWS: Final = ("Reshape", "Squeeze", "Unsqueeze")
 
 
 class HuntProgress(Struct, frozen=True):
@@ -278,54 +277,44 @@ class _Hunter:
 
     def _named(self, seed: int, fault: FoundFault, reduction: Reduction | None, path: Path) -> SeedRecord:
         """Return the record of a disagreement: its name, and where it is."""
-        types: tuple[str, ...] = ()
-        operations = 0
-        if reduction is not None:
-            fault, files = reduction.fault, ir_files(reduction.model)
-            path = path.with_name(f"small{seed}.xml")
-            path.write_bytes(files.xml)
-            path.with_suffix(".bin").write_bytes(files.weights)
-            types = tuple(dict.fromkeys(layer.type for _address, layer in reduction.model.operations()))
-            operations = reduction.model.operation_count
-        rules = {finding.rule for finding in lint(path)}
-        changed_by = None if reduction is None else responsible_pass(reduction, path)
-        name = "" if changed_by is None else changed_by.name
-        views = reduction is not None and _views_a_constant(reduction.model)
-        known = recognised(fault, ShownFacts(frozenset(rules), frozenset(types), name, views))
-        where = known.where if known is not None else f"the pass {name}" if name else ""
-        if reduction is not None:
-            path.unlink()
-            path.with_suffix(".bin").unlink()
+        if reduction is None:  # what is not small shows too much to be recognised
+            is_ours = fault.kind is FaultKind.ERROR
+            return SeedRecord(
+                seed, SeedOutcome.DIFFERS, _name(fault, ()), False, is_ours, 0, fault_text(fault), _place(fault, "")
+            )
+        fault, files = reduction.fault, ir_files(reduction.model)
+        path = path.with_name(f"small{seed}.xml")
+        path.write_bytes(files.xml)
+        path.with_suffix(".bin").write_bytes(files.weights)
+        shown = shown_facts(reduction.model, path, fault, reduction.settings)
+        path.unlink()
+        path.with_suffix(".bin").unlink()
+        known = recognised(fault, shown)
         return SeedRecord(
             seed,
             SeedOutcome.DIFFERS,
-            _name(known, fault, types),
+            _name(fault, shown.types) if known is None else known.id,
             known is not None,
             fault.kind is FaultKind.ERROR,
-            operations,
-            known.what if known is not None else fault_text(fault),
-            where or (fault.what if fault.kind is FaultKind.REFUSED else ""),
+            reduction.model.operation_count,
+            fault_text(fault) if known is None else known.what,
+            _place(fault, shown.changed_by) if known is None else known.where,
         )
 
 
-def _views_a_constant(model: DraftModel) -> bool:
-    """True if a body reads a Constant through an operation that moves nothing."""
-    for scope, graph in model.graphs():
-        for layer in graph.layers.values() if scope else ():
-            source = layer.sources[0] if layer.type in _VIEWS else None
-            if source is not None and graph.layers[source.layer].type == "Constant":
-                return True
-    return False
+def _place(fault: FoundFault, changed_by: str) -> str:
+    """Return where a new fault is, as far as it says so."""
+    if changed_by:
+        return f"the pass {changed_by}"
+    return fault.what if fault.kind is FaultKind.REFUSED else ""
 
 
 def _is_undefined(path: Path) -> bool:
     return any(finding.rule == "undefined-without-iterations" for finding in lint(path))
 
 
-def _name(known: RuntimeFault | None, fault: FoundFault, types: Iterable[str]) -> str:
-    """Return the id of a known fault, or one that is made of what a new one shows."""
-    if known is not None:
-        return known.id
+def _name(fault: FoundFault, types: Iterable[str]) -> str:
+    """Return a name for a new fault, made of what it shows."""
     shown = [str(fault.kind), Path(fault.what).stem if fault.kind is FaultKind.REFUSED else fault.what]
     shown += sorted(types)[:6] if fault.kind is not FaultKind.REFUSED else []
     return re.sub(r"[^a-z0-9]+", "-", " ".join(shown).lower()).strip("-")[:80]

@@ -17,7 +17,7 @@ import platform
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from stepper.diagnosis.reduce import scripts
 from stepper.diagnosis.reduce.conditions import FaultKind, StopsAt
 from stepper.diagnosis.reduce.listing import fault_text, model_lines, type_text, value_text
 from stepper.diagnosis.reduce.reducing import Reduction
+from stepper.diagnosis.reduce.trial_acts import RunSettings
 from stepper.diagnosis.reduce.writing import ir_files
 from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.errors import StepperError
@@ -136,11 +137,15 @@ def responsible_pass(reduction: Reduction, path: Path) -> ResponsiblePass | None
     """
     if reduction.fault.kind not in (FaultKind.VALUES, FaultKind.SHAPES) or reduction.fault.program != "OpenVINO":
         return None
-    settings = reduction.settings
+    return first_changing_pass(path, reduction.model.inputs, reduction.settings)
+
+
+def first_changing_pass(path: Path, inputs: Sequence[Array], settings: RunSettings) -> ResponsiblePass | None:
+    """Return the first pass of OpenVINO after which the model of a file computes something else; None for none."""
     try:
         for report in pass_reports(
             read(path),
-            reduction.model.inputs,
+            inputs,
             settings.device,
             settings.precision,
             max_iterations=settings.max_iterations,

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from stepper.cli import main
+from stepper.diagnosis.hunt.faults import ModelFeature, ShownFacts, recognised
 from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
 
 pytest.importorskip("openvino")
@@ -27,20 +29,16 @@ def test_seeds_are_tried_once_and_a_line_that_a_kill_cut_off_is_left_out(
     assert (tmp_path / "hunt.jsonl").read_bytes() == lines
 
 
-def test_faults_are_recognised_by_what_a_model_shows(tmp_path: Path) -> None:
-    import openvino
-
-    from stepper.diagnosis.hunt.faults import ShownFacts, recognised
-    from stepper.diagnosis.lint.linting import lint
-    from tests.conformance.runtime_faults import shared_square, unused_slices
-
-    fault = FoundFault(FaultKind.VALUES, "OpenVINO", "numbers")
-    for model, name in ((shared_square(), "square-constant-shared"), (unused_slices(), "sliced-inputs-unread")):
-        openvino.serialize(model, str(tmp_path / "m.xml"), str(tmp_path / "m.bin"))
-        rules = frozenset(finding.rule for finding in lint(tmp_path / "m.xml"))
-        known = recognised(fault, ShownFacts(rules))
-        assert known is not None and known.id == name
-    assert recognised(fault, ShownFacts(types=frozenset({"Add"}))) is None
+def test_a_fault_is_recognised_by_the_model_and_by_how_it_shows() -> None:
+    refused = FoundFault(
+        FaultKind.REFUSED, "OpenVINO", "src/core/src/shape_util.cpp", message="Accessing out-of-range dimension"
+    )
+    scalars = ShownFacts(types=frozenset({"Loop"}), features=frozenset({ModelFeature.SCALAR_JOINED}))
+    known = recognised(refused, scalars)
+    assert known is not None and known.id == "dimension-out-of-range"
+    assert recognised(refused, ShownFacts(types=frozenset({"Loop"}))) is None
+    assert recognised(replace(refused, message="another complaint of the same file"), scalars) is None
+    assert recognised(replace(refused, program="stepper"), scalars) is None
 
 
 def test_a_folder_with_another_hunt_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
