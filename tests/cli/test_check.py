@@ -76,3 +76,13 @@ def test_openvino_is_asked_where_it_is_there_and_what_it_is_known_to_do_is_a_not
     net.result(scan, "again")
     out = call("check", net.write(tmp_path), "--input", "x=[[1],[2],[100]]").out
     assert "S201" in out and "note D502 reference-stops: openvino stops: OpenVINO refuses the model" in out
+
+
+def test_a_file_that_cannot_run_gets_the_findings_of_its_rules(call: Call, tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x", dims=(4, 2)), net.body()
+    row = body.parameter("row", dims=(1, 2))
+    (scan,) = net.tensor_iterator("rows", body, [sliced(x, row)], [joined(body.result(row), part_size=2)])
+    net.result(scan, "out")
+    code, out, _err = call("check", net.write(tmp_path), "--input", "x=ones", "--with", "none", "-q")
+    assert code == 1 and "error S206 part-size-against-stride: TensorIterator 'rows'" in out.splitlines()[0]

@@ -25,7 +25,7 @@ from stepper.diagnosis.precision.checking import check_precision
 from stepper.diagnosis.precision.marks import marked_files, write_marked
 from stepper.diagnosis.precision.narrowing import Narrowing
 from stepper.engine.rules import Rules
-from stepper.errors import UsageError
+from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import is_model_path
 from stepper.files.output import OutputFile
 from stepper.openvino.partner import NUMPY, OPENVINO
@@ -43,7 +43,11 @@ def execute(options: argparse.Namespace) -> int:
     asked = asked_rules(options, of_runs=True)
     found = list(lint(options.model)) if options.model.endswith(".xml") and is_model_path(options.model) else []
     if not any(one.spot.part == "file" for one in found):  # else it cannot be opened
-        found += _of_the_run(options)
+        try:
+            found += _of_the_run(options)
+        except ModelError:
+            if not any(one.severity is Severity.ERROR for one in found):
+                raise  # else the rules say it better, and all of it
     first = "" if options.reference is None else DIFFERS.name  # it knows best what is asked for
     chosen = ranked((one for one in found if one.rule in asked), first=first)
     write_sarif(options.sarif, chosen, asked, protected_files(options))

@@ -195,7 +195,8 @@ def _summed(type: str, made: Made) -> NanReason:
             return NanReason(Arithmetic.INF_MINUS_INF, "Inf - Inf (the largest element is subtracted)")
         return NanReason(Arithmetic.INF_IN_SUM, "Inf - Inf or 0 * Inf in a sum")
     if isinf(made.result) and not made.has_inf and made.dtype in FLOATING:
-        return NanReason(Arithmetic.OVERFLOW, f"the sum {_beyond(made)}")
+        whole = "product" if type == "ReduceProd" else "sum"
+        return NanReason(Arithmetic.OVERFLOW, f"the {whole} {_beyond(made)}")
     return NanReason(Arithmetic.UNKNOWN, "")
 
 

@@ -9,11 +9,12 @@ from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import LoopSubject, of_parameter
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside
 from stepper.element_types import is_floating
-from stepper.ir.model import BackEdge, Layer
+from stepper.ir.model import BackEdge, Layer, Source
 
 _EDGE: Final = '<edge from-layer="11" to-layer="2" />'
 _STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
 """Inputs of a cell that are its state from the iteration before."""
+_MAKERS: Final = frozenset({*_STATE_INPUTS, "Select"})
 _STATES: Final = ("the hidden state", "the cell state")
 
 
@@ -138,6 +139,20 @@ def state_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
             if given:
                 names = {"parameter": loop.name(entry.parameter), "cell": loop.site(cell[0])}
                 yield inside(loop.inner.by_id[entry.parameter], result=given[0], id=entry.parameter, **names)
+
+
+def _state_given(loop: LoopSubject, result: int) -> Source | None:
+    """Return what makes the value of a Result, before its shape changed and before a mask chose it or another value."""
+    origin = loop.origin(loop.given_to(result))
+    for _ in range(4):
+        if origin is None or loop.inner.by_id[origin.layer].type != "Select":
+            return origin
+        chosen = {loop.origin(one) for one in loop.inner.sources[origin.layer][1:]}
+        makers = [one for one in chosen if one is not None and loop.inner.by_id[one.layer].type in _MAKERS]
+        if len(makers) != 1:
+            return origin
+        origin = makers[0]
+    return origin
 
 
 def _cell_of(loop: LoopSubject, reader: Layer, index: int) -> tuple[Layer, int] | None:
@@ -313,7 +328,7 @@ def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
 def cell_states_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
     """States of a cell that get what another output of it, or of another cell, gives."""
     for edge, target in _carried(loop):
-        origin = loop.origin(loop.given_to(edge.from_layer))
+        origin = _state_given(loop, edge.from_layer)
         maker = None if origin is None else loop.inner.by_id[origin.layer]
         if origin is None or maker is None or maker.type not in _STATE_INPUTS:
             continue
@@ -327,8 +342,7 @@ def cell_states_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
             (
                 str(loop.name(result.id))
                 for result in loop.inner.results
-                if (made := loop.origin(loop.given_to(result.id))) is not None
-                and (made.layer, made.output) == (cell.id, state)
+                if (made := _state_given(loop, result.id)) is not None and (made.layer, made.output) == (cell.id, state)
             ),
             f"a Result of output {state} of the cell",
         )

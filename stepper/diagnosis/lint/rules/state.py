@@ -190,7 +190,7 @@ def runs_once(loop: LoopSubject) -> Iterator[RuleHit]:
         says="{layer} multiplies {value} by {constant}, which is 0 everywhere",
         means="nothing of the value is left, in any iteration",
         do="look whether the Constant is the one that was meant, and at its offset",
-        source="specification of Multiply",
+        source="specification of Multiply and MatMul",
         example=Example(
             "counting",
             'name="numbered" type="Add"',
@@ -224,7 +224,7 @@ def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
 def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
     """Yield the products that read a value, or the same in another type or shape, each with the index of the input."""
     for reader, index in graph.readers.get(layer.id, ()):
-        if reader.type == "Multiply":
+        if reader.type in ("Multiply", "MatMul"):
             yield reader, index
         elif reader.type in PASSING and not index:
             yield from _products(graph, reader)
