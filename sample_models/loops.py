@@ -66,6 +66,17 @@ def compound_interest(principal: Array, rate: Array, years: int) -> Array:
 
 def while_loop() -> Sample:
     """Collatz: halve an even number, else triple it and add one, until it is 1: (-1, condition)."""
+    sequence = collatz(27)
+    return Sample(
+        until_one(),
+        {"start": np.array(27, np.int64)},
+        {"steps_taken": np.array(len(sequence)), "highest": np.array(max(sequence)), "numbers": np.array(sequence)},
+        stale=until_one(stale=True),
+    )
+
+
+def until_one(*, stale: bool = False) -> ov.Model:
+    """The loop; `stale`: the condition reads the number before, so that it runs once too often."""
     start = parameter("start", [], np.int64)
     one, none_yet = constant("one", 1, np.int64), constant("none_yet", 0, np.int64)
     not_one = ops.not_equal(start, one, name="start_is_not_one")
@@ -74,15 +85,10 @@ def while_loop() -> Sample:
     steps_next = ops.add(steps, constant("one", 1, np.int64), name="steps_next")
     peak_next = ops.maximum(peak, number_next, name="peak_next")
     body = Body(carried=[(number, start, number_next), (steps, none_yet, steps_next), (peak, start, peak_next)])
-    body.keep_going = ops.not_equal(number_next, constant("goal", 1, np.int64), name="keep_going")
+    body.keep_going = ops.not_equal(number if stale else number_next, constant("goal", 1, np.int64), name="keep_going")
     body.last, body.concatenated = [steps_next, peak_next], [number_next]
     count, highest, numbers = loop("until_one", constant("no_limit", -1, np.int64), not_one, body)
-    sequence = collatz(27)
-    return Sample(
-        model("while_loop", [start], {"steps_taken": count, "highest": highest, "numbers": numbers}),
-        {"start": np.array(27, np.int64)},
-        {"steps_taken": np.array(len(sequence)), "highest": np.array(max(sequence)), "numbers": np.array(sequence)},
-    )
+    return model("while_loop", [start], {"steps_taken": count, "highest": highest, "numbers": numbers})
 
 
 def collatz_next(number: ov.Node) -> ov.Node:

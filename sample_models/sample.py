@@ -34,6 +34,7 @@ class Sample:
     inputs: dict[str, Array]
     formula: dict[str, Array]
     healthy: dict[str, Array] | None = None  # of a sample with a fault: what its outputs would be without it
+    stale: ov.Model | None = None  # the same with a fault: an old value is read where the new one exists
     files: IrFiles | None = None  # in place of the model's own, where OpenVINO cannot read the form that is written
 
     def write(self, folder: Path) -> None:
@@ -47,6 +48,10 @@ class Sample:
         (folder / "model.bin").write_bytes(files.weights)
         np.savez(folder / "inputs.npz", **self.inputs)  # type: ignore[arg-type]
         np.savez(folder / "expected.npz", **outputs)  # type: ignore[arg-type]
+        if self.stale is not None:
+            twin = ir_files(self.stale)
+            (folder / "stale.xml").write_text(twin.xml, encoding="utf-8", newline="\n")
+            (folder / "stale.bin").write_bytes(twin.weights)
         if self.healthy is not None:
             np.savez(folder / "healthy.npz", **self.healthy)  # type: ignore[arg-type]
 

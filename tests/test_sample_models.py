@@ -33,3 +33,12 @@ def test_a_sample_model_gives_the_recorded_outputs(folder: Path, rules: str) -> 
             np.testing.assert_allclose(outputs[name], value, rtol=1e-4, atol=1e-5, err_msg=name, strict=True)
         else:
             np.testing.assert_array_equal(outputs[name], value, err_msg=name, strict=True)
+
+
+def test_the_stale_twin_of_the_while_loop_runs_once_more_from_one() -> None:
+    """Its condition reads 2 in the iteration that gives 1; the next one gives 4, after which it reads 1."""
+    folder = SAMPLES / "while_loop"
+    with np.load(folder / "inputs.npz") as inputs, np.load(folder / "expected.npz") as expected:
+        given, wanted = dict(inputs), list(expected["numbers"])
+    outputs = stepper.run(stepper.read_model(folder / "stale.xml"), given)
+    assert outputs["numbers"].tolist() == [*wanted, 4]
