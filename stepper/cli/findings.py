@@ -53,12 +53,11 @@ def report(found: Sequence[Finding], models: int = 1) -> None:
         rule = known[one.rule]
         for line in wrapped(f"{one.spot.file}:{one.spot.line}: {one.severity} {rule.id} {rule.name}: {headline(one)}"):
             say(line)
-        texts = [f"so: {consequence(one)}", f"do: {remedy(one)}"]
-        if one.address:
-            texts.append(f"see: goto {one.address}")
-        for text in texts:
+        for text in (f"so: {consequence(one)}", f"do: {remedy(one)}"):
             for line in wrapped(text):
                 say(f"    {line}")
+        if one.address:
+            say(f"    see: goto {one.address}")  # in one line, to be pasted
     say(_total(found, models))
 
 

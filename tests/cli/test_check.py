@@ -24,6 +24,11 @@ def test_the_command_names_loop_iteration_layer_and_reason_first(call: Call, tmp
     assert "D202" in out.splitlines()[0] and "see: goto exp_key@7" in out
     (found,) = checked("check", call(*words, "--json").out)["findings"]
     assert found["iterations"] == [7] and found["layer"]["name"] == "exp_key" and found["loop"]["name"] == "time_mixing"
+    (shows,) = [line.partition("see: ")[2] for line in out.splitlines() if "see: " in line]
+    (tmp_path / "commands").write_text(f"{shows}\nprint exp_key\n")
+    given = ("--inputs", model.with_name("inputs.npz"), "--script", tmp_path / "commands", "--no-keep")
+    seen = call("debug", model, *given)
+    assert seen.code == 0 and "inf" in seen.out
     assert call(*words, "--ignore", "D202").code == 0
     assert call(*words, "--sarif", tmp_path / "found.sarif").code == 1
     (result,) = json.loads((tmp_path / "found.sarif").read_text())["runs"][0]["results"]
