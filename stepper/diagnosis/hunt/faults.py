@@ -15,11 +15,11 @@ class ModelFeature(StrEnum):
 
     VIEWED_CONSTANT = "a body reads a Constant through Reshape, Squeeze or Unsqueeze"
     VIEWED_INVARIANT = "a body reads an input that stays the same through Reshape, Squeeze or Unsqueeze"
-    SCALAR_PRODUCT = "a body reshapes a MatMul to a scalar"
+    SCALAR_PRODUCT = "a MatMul is reshaped to a scalar"
     SCALAR_JOINED = "a loop joins the scalars of its iterations"
     LONG_PARTS = "a loop cuts or joins parts that are longer than 1, or with a stride"
-    CONSTANT_PARTS = "a loop cuts parts longer than 1 from a Constant, and has no other inputs"
-    NESTED = "a loop or an If is in a body"
+    CONSTANT_LOOP = "all that goes into a loop is constant"
+    NESTED = "a loop, an If or a recurrent cell is in a body"
     TRANSPOSE_REDUCED = "a reduction reads a Transpose"
     UNSQUEEZE_REDUCED = "a reduction reads an Unsqueeze"
 
@@ -36,9 +36,9 @@ class ShownFacts(Struct, frozen=True):
 
 
 class FaultSignature(Struct, frozen=True):
-    """Features by which a fault is recognised, of the reduced model and of the way it shows; an empty one is not asked.
+    """Features of a reduced model and of the way it shows, all of a known fault; an empty one is not asked for.
 
-    `kinds` are those of the disagreement, `what` is in its place in OpenVINO's sources and `says` in its message,
+    `kinds` are those of the disagreement, `what` is in its place in OpenVINO's sources, one of `says` in its message;
     `rules` are names of lint rules one of which speaks of the model, `types` operations that it has, all of them,
     `one_of` some, and `features` further ones, all of them; `changed_by` is in the name of the first pass that changes
     what it computes.
@@ -46,7 +46,7 @@ class FaultSignature(Struct, frozen=True):
 
     kinds: tuple[FaultKind, ...]
     what: str = ""
-    says: str = ""
+    says: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class FaultSignature(Struct, frozen=True):
             fault.kind in self.kinds
             and fault.program == "OpenVINO"
             and self.what in fault.what
-            and self.says in fault.message
+            and (not self.says or any(text in fault.message for text in self.says))
             and (not self.rules or bool({*self.rules} & shown.rules))
             and shown.types.issuperset(self.types)
             and (not self.one_of or bool({*self.one_of} & shown.types))
@@ -118,9 +118,10 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "product-reshaped-to-a-scalar",
-        "a body reshapes a MatMul of one element to a scalar: OpenVINO crashes (SIGSEGV) while it compiles",
+        "a MatMul of one element is reshaped to a scalar, in a loop or without one: OpenVINO crashes (SIGSEGV) while "
+        "it compiles",
         "2026.4.1",
-        "the compilation of the body by the CPU plugin",
+        "the compilation by the CPU plugin",
         FaultSignature((FaultKind.ENDED,), what="compiling", features=(ModelFeature.SCALAR_PRODUCT,)),
     ),
     RuntimeFault(
@@ -131,7 +132,7 @@ FAULTS: Final = (
         FaultSignature(
             (FaultKind.REFUSED,),
             what="intel_cpu/src/nodes/tensoriterator.cpp",
-            says='Invalid "start","stride","end" values',
+            says=('Invalid "start","stride","end" values',),
             types=("TensorIterator",),
             features=(ModelFeature.LONG_PARTS,),
         ),
@@ -144,19 +145,20 @@ FAULTS: Final = (
         FaultSignature(
             (FaultKind.REFUSED,),
             what="shape_util.cpp",
-            says="Accessing out-of-range dimension",
+            says=("Accessing out-of-range dimension",),
             features=(ModelFeature.SCALAR_JOINED,),
         ),
     ),
     RuntimeFault(
         "static-memory-undefined",
-        "a loop with an If or a loop in its body is refused: the memory between them has no shape, or may not get one",
+        "a Loop that may end by its condition and has an If, a loop or a recurrent cell in its body is refused: the "
+        "memory of what it gives has no shape, or may not get one",
         "2026.4.1",
         "src/plugins/intel_cpu/src/cpu_memory.cpp, StaticMemory",
         FaultSignature(
             (FaultKind.REFUSED,),
             what="intel_cpu/src/cpu_memory.cpp",
-            says="StaticMemory",
+            says=("StaticMemory",),
             features=(ModelFeature.NESTED,),
         ),
     ),
@@ -168,7 +170,7 @@ FAULTS: Final = (
         "2026.4.1",
         "src/plugins/intel_cpu/src/dnnl_postops_composer.cpp",
         FaultSignature(
-            (FaultKind.REFUSED,), what="dnnl_postops_composer.cpp", says="data size", types=("MatMul", "Add")
+            (FaultKind.REFUSED,), what="dnnl_postops_composer.cpp", says=("data size",), types=("MatMul", "Add")
         ),
     ),
     RuntimeFault(
@@ -186,15 +188,15 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "folded-body-mismatch",
-        "a loop of Constants that are cut into parts longer than 1 is refused: where it is computed beforehand, each "
-        "part has one element",
+        "a loop whose inputs are all Constants, of which it cuts parts longer than 1, or whose state changes its "
+        "shape, is refused: it is computed beforehand with parts of one element and states of one shape",
         "2026.4.1",
         "src/core/src/model.cpp, Model::evaluate",
         FaultSignature(
             (FaultKind.REFUSED,),
             what="src/core/src/model.cpp",
-            says="Tensor input shape and Parameter op",
-            features=(ModelFeature.CONSTANT_PARTS,),
+            says=("Tensor input shape and Parameter op",),
+            features=(ModelFeature.CONSTANT_LOOP,),
         ),
     ),
     RuntimeFault(
@@ -215,11 +217,15 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "transpose-sunk-into-a-reduction",
-        "a reduction without keep_dims reads a Transpose, and a product or cell its sum with a Constant of more axes: "
-        "the sum loses the axes, and the model is refused",
+        "a reduction without keep_dims reads a Transpose, and its sum with a Constant has more axes than it: the sum "
+        "loses the axes, and a cell or a Concat that needs them is refused",
         "2026.4.1",
         "the passes that move a Transpose behind a reduction",
-        FaultSignature((FaultKind.REFUSED,), says="rank", features=(ModelFeature.TRANSPOSE_REDUCED,)),
+        FaultSignature(
+            (FaultKind.REFUSED,),
+            says=("Shape rank", "out of the tensor rank range", "Accessing out-of-range dimension"),
+            features=(ModelFeature.TRANSPOSE_REDUCED,),
+        ),
     ),
     RuntimeFault(
         "unsqueeze-under-a-reduction",
@@ -228,7 +234,7 @@ FAULTS: Final = (
         "the passes that leave out an Unsqueeze before a reduction",
         FaultSignature(
             (FaultKind.REFUSED,),
-            says="out of the tensor rank range",
+            says=("out of the tensor rank range",),
             types=("Unsqueeze",),
             features=(ModelFeature.UNSQUEEZE_REDUCED,),
         ),

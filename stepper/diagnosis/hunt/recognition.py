@@ -40,14 +40,14 @@ def _features(model: DraftModel) -> Iterator[ModelFeature]:
 
 def _of_an_operation(graph: DraftGraph, layer: DraftLayer, *, in_a_body: bool) -> Iterator[ModelFeature]:
     """Yield the features of an operation and of what it reads."""
-    if layer.bodies and in_a_body:
+    if in_a_body and (layer.bodies or layer.type.endswith("Cell")):
         yield ModelFeature.NESTED
     source = layer.sources[0] if layer.sources else None
     read = None if source is None else graph.layers[source.layer]
     if read is None:
         return
-    if in_a_body and layer.type in _VIEWS:
-        if read.type == "Constant":
+    if layer.type in _VIEWS:
+        if in_a_body and read.type == "Constant":
             yield ModelFeature.VIEWED_CONSTANT
         if read.type == "MatMul" and layer.outputs[0].dims == ():
             yield ModelFeature.SCALAR_PRODUCT
@@ -61,8 +61,8 @@ def _of_a_loop(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Iterato
     if any(abs(one.stride) != 1 or one.part_size != 1 for one in (*cuts, *joins)):
         yield ModelFeature.LONG_PARTS
     is_constant = all(source is None or graph.layers[source.layer].type == "Constant" for source in layer.sources)
-    if is_constant and any(one.part_size != 1 for one in cuts):
-        yield ModelFeature.CONSTANT_PARTS
+    if is_constant:
+        yield ModelFeature.CONSTANT_LOOP
     carried = {edge.to_layer for edge in body.back_edges}
     invariants = {entry.parameter for entry in body.inputs if entry.slicing is None and entry.input is not None}
     for inner in body.graph.layers.values():
