@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import openvino
 import pytest
@@ -28,3 +29,9 @@ def test_a_case_is_printed_with_its_model_and_what_differs(capsys: pytest.Captur
     assert "two MatMuls share a square Constant" in text and "transpose_b=true" in text
     # the identity times the matrix, and times its transpose
     assert "output 1: expected [[1., 3.], [2., 4.]]" in text
+
+
+def test_a_seed_leads_to_the_shared_square_constant(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hunt", "-o", str(tmp_path), "--seed", "258", "--count", "1", "--json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["faults"]
+    assert (found["fault"], found["is_known"], found["seeds"]) == ("square-constant-shared", True, [258])

@@ -178,6 +178,9 @@ def matrix_product(scope: GraphScope) -> None:
         weights = scope.constant((columns, inner) if transposed else (inner, columns), value.element_type, 1.0)
     node = ops.matmul(value.output, weights.output, False, transposed)
     scope.keep(tamed(scope, scope.derive(node, (value,), value.bound * inner)))
+    if scope.is_free(scope.freedom.tied) and weights.shape == (inner, inner):  # the way back, as a decoder goes it
+        node = ops.matmul(value.output, weights.output, False, not transposed)
+        scope.keep(tamed(scope, scope.derive(node, (value,), value.bound * inner)))
 
 
 def inner_product(scope: GraphScope) -> None:
