@@ -299,7 +299,6 @@ def _textbook(
         is_slide=is_slide,
         legend=request.legend,
         ends=_ends(wanted, trace),
-        moves=request.in_steps or request.pace is not None,
     )
     if made.left_out:
         request.warn(f"not drawn: {'; '.join(made.left_out)}")

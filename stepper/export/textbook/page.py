@@ -82,12 +82,11 @@ def textbook_page(
     is_slide: bool = False,
     legend: bool = True,
     ends: tuple[int, int] | None = None,
-    moves: bool = False,
 ) -> TextbookPage:
     """Return the figure in a width in points; a unit has so many of them.
 
-    `ends` is how many of the first and of the last iterations it has at most (None: as many as have room). `moves`: a
-    band walks over the iterations. Raise UsageError, with the least width, where it does not fit.
+    `ends` is how many of the first and of the last iterations it has at most (None: as many as have room). Raise
+    UsageError, with the least width, where it does not fit.
     """
     width /= unit
     wide = width >= WIDE
@@ -95,13 +94,11 @@ def textbook_page(
     plans = _plans(book.count, ends)
     for plan in plans:
         page = _PageLayout(book, outputs, plan, width, is_wide=wide, is_slide=is_slide)
-        page.moves = moves
         if page.used <= width:
             drawing = page.drawing(title, description, is_slide=is_slide, legend=legend)
             if is_slide and page.free > 1:  # in the middle below the title
                 free = page.free
                 page = _PageLayout(book, outputs, plan, width, is_wide=wide, is_slide=True)
-                page.moves = moves
                 drawing = page.drawing(title, description, is_slide=True, legend=legend, space=free / 2)
             return TextbookPage(replace(drawing, points=unit), page.left_out, page.times)
     least = _PageLayout(book, outputs, plans[-1], width, is_wide=wide, is_slide=is_slide).used * unit
@@ -172,7 +169,6 @@ class _PageLayout:
             self._place(pitch + more)
         self.room = self.end + _END
         self.tear_top = self.free = 0.0
-        self.moves = False
         self.shaded = ""
         self.items: list[Shape] = []
         self.steps = _steps(plan)
@@ -575,8 +571,6 @@ class _PageLayout:
             samples.append(Sample(12, _torn_sample, "iterations not drawn"))
         if self.shaded:
             samples.append(Sample(24, partial(_shades_sample, kind=self.shaded), "elements: the stronger, the larger"))
-        if self.moves:
-            samples.append(Sample(12, _band_sample, "iteration of this step"))
         if any(lane.is_vector and not lane.grows for lane in self.book.carried):
             samples.append(Sample(0, lambda _x, _y: (), "|x|: L2 norm of x"))
         if self.book.branch:
@@ -662,10 +656,6 @@ def _shades_sample(x: float, base: float, *, kind: str) -> list[Shape]:
         Rectangle(f"{kind}-shade", x + 6 * at, base - 6, 6, 6, opacity=shade) for at, shade in enumerate(shades)
     ]
     return [*found, Rectangle(f"{kind}-frame", x, base - 6, 24, 6)]
-
-
-def _band_sample(x: float, base: float) -> list[Shape]:
-    return [Rectangle("band", x, base - 7, 12, 8.5, 2)]
 
 
 def _torn_sample(x: float, base: float) -> list[Shape]:

@@ -152,7 +152,7 @@ def _run(trace: LoopTrace, model: Model | None) -> SteppedDrawing | None:
     book = textbook(trace, model)
     for width in _WIDTHS:
         try:
-            made = textbook_page(book, width, "", f"A run of {trace.loop.title}. {trace.ended}.", moves=True)
+            made = textbook_page(book, width, "", f"A run of {trace.loop.title}. {trace.ended}.")
         except UsageError:
             continue
         is_whole = all(step.is_gap or step.begin in there for step in made.times.steps)

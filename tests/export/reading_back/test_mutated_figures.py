@@ -159,7 +159,7 @@ DRAWN = [
     ("shared_constant", "model", swapped(">sliced, axis 0 ← x<", ">sliced, axis 0, reversed ← x<")),
     ("reverse", "ports", written("axis 1, start -1, end 0, stride -1", "axis 1, start 0, end -1, stride 1")),
     ("for_loop", "ports", without(group("back"))),
-    ("for_loop", "ports", written("output 0 → Result final_balance", "output 1 → Result final_balance")),
+    ("for_loop", "ports", written("output 0 → final_balance", "output 1 → final_balance")),
     ("for_loop", "ports", written(">input 2: f32[3]<", ">input 2: f32[4]<")),
     ("reverse", "right", swapped(">9.00<", ">8.10<")),
     ("reverse", "right", written(">4.281<", ">4.291<")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -199,18 +200,48 @@ class _Textbook:
         told, _, operation = text.partition(", so ")
         numbers = [part.rpartition(" = ")[2] for part in told.split(", ") if " = " in part]
         values = self.run.truth.values[self.run.count - 1] if self.run.count else {}
-        if any(layer.type == "If" for layer in self.run.body.graph.layers.values()):  # it may be in a side
-            return all(any(same_numbers(one, value) for value in values.values()) for one in numbers)
+        if operation and _is_true(dict(part.split(" = ") for part in told.split(", ") if " = " in part), operation):
+            return False
         for layer in self.run.body.graph.layers.values():
             result = values.get((layer.id, 0))
             if result is None or result.dtype.kind != "b" or result.size != 1 or result.reshape(-1)[0]:
                 continue
             read = [values.get(one) for one in layer.sources if one is not None]
             known = all(any(value is not None and same_numbers(one, value) for value in read) for one in numbers)
-            # The operation may stand in the side of an If, which gives it on.
-            if known and (not operation or layer.type == "If" or operation.startswith(f"{layer.type}(")):
+            if known and (not operation or any(operation.startswith(f"{kind}(") for kind in _types(layer))):
                 return True
         return not self.run.count
+
+
+_COMPARISON: Final = re.compile(r"(\w+)\((.+), (.+)\) is false")
+_COMPARE: Final = {
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "Equal": np.equal,
+    "NotEqual": np.not_equal,
+}
+
+
+def _is_true(numbers: dict[str, str], operation: str) -> bool:
+    """Whether `NotEqual(tok, 12) is false` does not hold for the numbers that are told."""
+    found = _COMPARISON.match(operation)
+    if found is None or found[1] not in _COMPARE:
+        return False
+    try:
+        first, second = (float(numbers.get(name, name)) for name in found.groups()[1:])
+    except ValueError:
+        return False
+    return bool(_COMPARE[found[1]](first, second))
+
+
+def _types(layer: Layer) -> Iterator[str]:
+    """The type of an operation, and those in the sides of an If, which gives on what they give."""
+    yield layer.type
+    for body in layer.bodies:
+        for inner in body.graph.layers.values():
+            yield from _types(inner)
 
 
 def tells(text: str, value: np.ndarray, *, is_piece: bool) -> bool:
