@@ -387,12 +387,15 @@ def _wire(group: etree._Element, classes: list[str], title: str) -> Wire:
 
 
 def _bridged(segments: list[Segment]) -> list[Segment]:
-    """The gaps in a wire, where it crosses others: between two ends of it on a line, 9 units apart."""
+    """The gaps in a wire, where it crosses others: between two ends of it on a line.
+
+    They are 9 units apart where it crosses one; of up to four wires close to one another the gaps are one.
+    """
     found = []
     for a, b, c, d in segments:
         for e, f, g, h in segments:
-            is_level = b == d == f == h and abs(max(a, c) + 9 - min(e, g)) < 0.1
-            is_upright = a == c == e == g and abs(max(b, d) + 9 - min(f, h)) < 0.1
+            is_level = b == d == f == h and 8.9 < min(e, g) - max(a, c) < 36
+            is_upright = a == c == e == g and 8.9 < min(f, h) - max(b, d) < 36
             if is_level or is_upright:
                 found.append((max(a, c), b, min(e, g), f) if is_level else (a, max(b, d), e, min(f, h)))
     return found
