@@ -163,7 +163,7 @@ class StepperApp(App[int]):
         self.app_resume_signal.subscribe(self, lambda _app: self.refresh(layout=True))  # the terminal is empty
         if self.inputs is not None:
             self.push_screen(VIEWS["inputs"].load()(self))
-        self.set_timer(_SETTLING, self._settle)
+        self.set_timer(_SETTLING, self._settle_when_open)
 
     def on_ready(self) -> None:
         """The screen is painted: begin with the model."""
@@ -222,12 +222,16 @@ class StepperApp(App[int]):
             more = f" (and {len(self._conflicts) - 1} more: E)" if len(self._conflicts) > 1 else ""
             self.call_after_refresh(self.say, f"keys in conflict: {self._conflicts[0]}{more}", "edit")
 
-    def _settle(self) -> None:
-        """Load what the first key will need, when there is a model. What is there now stays, where we began without the
-        collector: else its pauses are the longest frames."""
+    def _settle_when_open(self) -> None:
+        """Wait for the model, which comes first."""
         if self.inputs is None and not (self.driver.is_open or self.driver.is_closed):
-            self.set_timer(_SETTLING, self._settle)
-            return
+            self.set_timer(_SETTLING, self._settle_when_open)
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Load what the first key will need. What is there now stays, where we began without the collector: else its
+        pauses are the longest frames."""
         from stepper.commands.registry import commands
 
         actions()

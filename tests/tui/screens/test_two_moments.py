@@ -51,6 +51,7 @@ def test_an_edit_is_held_against_the_original_in_four_keys() -> None:
         await driven.press("apostrophe", "A", "tab")
         while driven.app.focused_pane is not driven.pane("spread"):
             await driven.press("tab")
+        await driven.filled()
         await driven.press("x")
         assert driven.state.iteration == 8 and driven.state.frame is not None
         where = driven.state.frame.layers[driven.state.frame.moment].name
