@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import openvino
 import pytest
 
 from stepper.cli import main
 from stepper.diagnosis.hunt.faults import FAULTS
 from stepper.diagnosis.hunt.known_cases import CASES
+
+openvino = pytest.importorskip("openvino")
 
 
 def test_every_case_shows_its_fault_and_is_recognised(capsys: pytest.CaptureFixture[str]) -> None:
