@@ -372,13 +372,20 @@ class RowPicture:
         """True unless letters stand for numbers and there is no line, or not room enough in it, to say for which."""
         return self.form is not Form.CATEGORIES or (height > 1 and len(self.note(room)) <= room)
 
-    def note(self, room: int) -> str:
+    @property
+    def is_log(self) -> bool:
+        """True if the scale is one of logarithms."""
+        if self.scale is not None:
+            return self.scale.kind is ScaleKind.LOG
+        return self.bar_scale is not None and self.bar_scale.log
+
+    def note(self, room: int, *, names_log: bool = True) -> str:
         """Return the scale in words, its numbers with as many digits as have room; empty where there is none."""
         if self.scale is not None:
-            return scale_text(self.scale, room)
+            return scale_text(self.scale, room, names_log=names_log)
         if isinstance(self.labels, dict):
             return " ".join(f"{letter}={value}" for value, letter in self.labels.items())
-        return "" if self.bar_scale is None else bar_scale_text(self.bar_scale, room)
+        return "" if self.bar_scale is None else bar_scale_text(self.bar_scale, room, names_log=names_log)
 
 
 def unit_text(history: ValueHistory, height: int, way: str, room: int, *, is_plain: bool) -> str:
@@ -393,14 +400,15 @@ def unit_text(history: ValueHistory, height: int, way: str, room: int, *, is_pla
     return whole if len(whole) <= room else less
 
 
-def scale_text(scale: Scale, room: int) -> str:
+def scale_text(scale: Scale, room: int, *, names_log: bool = True) -> str:
     """Return the scale of a row for its label, in so many letters if it can be."""
-    return _range_text(None if scale.signed else 0.0, scale.full, room, is_log=scale.kind is ScaleKind.LOG)
+    low = None if scale.signed else 0.0
+    return _range_text(low, scale.full, room, is_log=names_log and scale.kind is ScaleKind.LOG)
 
 
-def bar_scale_text(scale: BarScale, room: int) -> str:
+def bar_scale_text(scale: BarScale, room: int, *, names_log: bool = True) -> str:
     """Return the scale of bars for their label, in so many letters if it can be."""
-    return _range_text(scale.low, scale.high, room, is_log=scale.log)
+    return _range_text(scale.low, scale.high, room, is_log=names_log and scale.log)
 
 
 def _range_text(low: float | None, high: float, room: int, *, is_log: bool) -> str:

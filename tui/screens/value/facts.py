@@ -199,9 +199,8 @@ class OverIterations(FactsPane):
             )
             return [(f"{ends.get(y, ''):>7} ", "dim") for y in range(tall)]
         if chosen is None or values.elements == 1:
-            note, whole = drawn.note(_LABEL - 2), drawn.note(40)
-            second = "log" if whole.endswith("log") and not note.endswith("log") else ""
-            notes = [note, second, *[""] * tall]
+            note = drawn.note(_LABEL - 2, names_log=tall == 1)
+            notes = [note, "log" if drawn.is_log else "", *[""] * tall]
             return [(f" {clip(notes[y], _LABEL - 2):<{_LABEL - 1}}", "dim") for y in range(tall)]
         names = [",".join(map(str, index)) for index in np.ndindex(values.shape)]
         found: list[Cell] = [
