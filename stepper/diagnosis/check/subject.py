@@ -122,17 +122,11 @@ class RunSubject:
 
     def elsewhere_alone(self) -> Iterator[Elsewhere]:
         """Yield a run for each input that alone is another one, where there are several, as long as there is time."""
-        inputs = [one for one in self.model.graph.parameters if self._other(one) is not None]
+        inputs = () if self.elsewhere is None else self.elsewhere.inputs
         for one in inputs if len(inputs) > 1 else ():
             run = self._run_on([one])
             if run is not None:
                 yield run
-
-    def _other(self, parameter: Layer) -> Array | None:
-        """Return another value for an input; None where there is none that surely fits."""
-        machine = self._beginning()
-        frame = machine.stack[0]
-        return _another(frame.values[frame.program.slot(parameter.id)])
 
     def _run_on(self, parameters: Sequence[Layer]) -> Elsewhere | None:
         """Return a run on other values for these inputs; None where that is not made, or fails."""

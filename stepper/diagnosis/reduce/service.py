@@ -211,28 +211,26 @@ def _error(error: StepperError, path: str) -> FoundFault:
 
 def _computes(model: Model, arrays: Arrays, act: TryModel) -> bool:
     """Return True if OpenVINO computes what our engine does not."""
-    if not is_installed():
-        return False
-    try:
-        CompiledText(_runtime(act.settings), native_text.whole(model))(*arrays)
-    except (RuntimeError, KernelError) as error:
-        if is_out_of_memory(error):  # the limit is ours
-            raise MemoryError from None
-        return False
-    return True
+    return is_installed() and not isinstance(_from_openvino(model, arrays, act.settings), Exception)
 
 
 def _beside_openvino(model: Model, arrays: Arrays, expected: Arrays, settings: RunSettings) -> Found:
-    given: Arrays = ()
+    given = _from_openvino(model, arrays, settings)
+    if isinstance(given, Exception):
+        places = _PLACE.findall(str(given))  # from the outside inwards: the first are the same for every refusal
+        what = places[-1] if places else complaint(given)[:60]
+        return FoundFault(FaultKind.REFUSED, "OpenVINO", what, message=complaint(given)), expected, ()
+    return _difference(expected, given, "OpenVINO", settings.tolerances(exact=False)), expected, given
+
+
+def _from_openvino(model: Model, arrays: Arrays, settings: RunSettings) -> Arrays | RuntimeError | KernelError:
+    """Return what OpenVINO computes, or its refusal. MemoryError where it needs more than a trial may use."""
     try:
-        given = CompiledText(_runtime(settings), native_text.whole(model))(*arrays)
+        return CompiledText(_runtime(settings), native_text.whole(model))(*arrays)
     except (RuntimeError, KernelError) as error:
         if is_out_of_memory(error):  # the limit is ours
             raise MemoryError from None
-        places = _PLACE.findall(str(error))  # from the outside inwards: the first are the same for every refusal
-        what = places[-1] if places else complaint(error)[:60]
-        return FoundFault(FaultKind.REFUSED, "OpenVINO", what, message=complaint(error)), expected, given
-    return _difference(expected, given, "OpenVINO", settings.tolerances(exact=False)), expected, given
+        return error
 
 
 @cache
