@@ -122,7 +122,8 @@ def _comparisons(loop: RunOfLoop) -> list[LayerSite]:
         "runs-to-its-limit",
         SubjectKind.RUN,
         Severity.NOTE,
-        says="the loop runs to its limit of {limit} iterations: {asked} never becomes false{repeats}",
+        says="the loop runs to its limit of {limit} iterations: what could end it earlier never becomes false: {asked}"
+        "{repeats}",
         means="what should end the loop earlier does not; the limit alone does",
         do="see whether the value that is waited for can occur at all",
         source="specification/Loop-5, execution_condition",
