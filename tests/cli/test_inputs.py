@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import shlex
 import zipfile
 from pathlib import Path
 
@@ -104,6 +105,16 @@ def test_an_open_shape_is_chosen_by_an_option(call: Call, tmp_path: Path, shape:
         assert called.code == 3 and "has shape [2,2], expected f32[?]" in called.err
     else:
         assert f"out  f32[{found}]" in called.out
+
+
+def test_what_misses_its_inputs_names_the_file_of_them_beside_the_model(call: Call, tmp_path: Path) -> None:
+    """The way that it says is taken as it is, and leads to a run."""
+    path = single(tmp_path, "f32", (2,))
+    assert "beside" not in call("run", path).err
+    np.savez(tmp_path / "inputs.npz", x=np.array([3, 4], np.float32))
+    *_, last = call("run", path).err.splitlines()
+    words = shlex.split(last.removeprefix("beside the model lies one: "))
+    assert call("run", path, "--json", *words).code == 0
 
 
 @pytest.mark.parametrize(

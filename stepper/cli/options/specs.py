@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -86,7 +87,14 @@ def bound_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
         name = excerpt(error.missing[0].name)
         lines.append(f"give each with --input '{name}=FILE.npy' (or zeros, ones, rand:SEED, a JSON literal),")
         lines.append("or all in one file with --inputs FILE.npz; --input '*=rand:0' fills those that are missing")
+        lines += [f"beside the model lies one: --inputs {shlex.quote(str(path))}" for path in _archives_beside(model)]
         raise MissingInputs("\n".join(lines), error.missing, error.inputs) from None
+
+
+def _archives_beside(model: Model) -> list[Path]:
+    """Return the file of inputs in the model's folder, by the names that such a file has; at most one."""
+    names = ("inputs.npz", f"{model.path.stem}.npz")
+    return [path for path in map(model.path.with_name, names) if path.is_file()][:1]
 
 
 def given_texts(
