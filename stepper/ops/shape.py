@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -104,18 +105,32 @@ def squeeze_skipping(data: Array, axes: Array | None = None, *, allow_axis_skip:
     return squeeze(data, axes)
 
 
-@kernel("Unsqueeze", 1)
+def _unsqueeze_at(axes: Array) -> Callable[..., Array]:
+    """Return unsqueeze at constant axes."""
+    shape_of = lru_cache(maxsize=8)(lambda shape: _with_ones(shape, axes))
+
+    def unsqueezed(data: Array) -> Array:
+        return data.reshape(shape_of(data.shape))
+
+    return unsqueezed
+
+
+@kernel("Unsqueeze", 1, settled=_unsqueeze_at)
 def unsqueeze(data: Array, axes: Array) -> Array:
     """Return `data` with dimensions of 1 inserted, so that they are `axes` of the output."""
+    return data.reshape(_with_ones(data.shape, axes))
+
+
+def _with_ones(shape: tuple[int, ...], axes: Array) -> tuple[int, ...]:
     named = set(axes.ravel().tolist())
-    rank = data.ndim + len(named)
+    rank = len(shape) + len(named)
     inserted = {normalize_axis(axis, rank) for axis in named}
-    dims = iter(data.shape)
+    dims = iter(shape)
     try:
-        return data.reshape([1 if axis in inserted else next(dims) for axis in range(rank)])
-    except (StopIteration, ValueError):
+        return tuple([1 if axis in inserted else next(dims) for axis in range(rank)])
+    except StopIteration:  # an axis is named twice, from both ends
         text = shape_text(integers(axes))
-        raise KernelError(f"axes {text} cannot be inserted into the shape {shape_text(data.shape)}") from None
+        raise KernelError(f"axes {text} cannot be inserted into the shape {shape_text(shape)}") from None
 
 
 def _transpose_by(order: Array) -> Callable[..., Array] | None:

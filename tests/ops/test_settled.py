@@ -56,6 +56,8 @@ CASES: list[tuple[str, int, dict[str, str], Iterator[Constants]]] = [
     ("Reshape", 1, KEEP, ((pattern,) for pattern in lists(-1, 0, 3, longest=3))),
     ("Squeeze", 1, {}, ((axes,) for axes in lists(0, 1, -1, 5, HUGE, longest=2))),
     ("Squeeze", 15, {"allow_axis_skip": "true"}, ((axes,) for axes in lists(0, 2, -1, longest=2))),
+    ("Unsqueeze", 1, {}, ((axes,) for axes in lists(0, 1, 2, -1, 5, HUGE, longest=2))),
+    ("Unsqueeze", 1, {}, ((axes,) for axes in (i64(0, 0), i64(0, -1, 1), np.array([[0, 1]])))),
     ("Transpose", 1, {}, ((order,) for order in lists(0, 1, 2, -1, HUGE, longest=3))),
     ("Transpose", 1, {}, ((order,) for order in (np.array([0.0]), np.array([[0]]), np.array([1, 0], np.uint64)))),
     ("Slice", 8, {}, slices()),
