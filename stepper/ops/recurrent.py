@@ -16,7 +16,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import shape_text
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.registry import kernel
+from stepper.ops.registry import attributes_of, kernel
 
 LSTM_ACTIVATIONS = ("sigmoid", "tanh", "tanh")
 GRU_ACTIVATIONS = ("sigmoid", "tanh")
@@ -96,9 +96,38 @@ def rounding_once(cell: C) -> C:
     return computed  # type: ignore[return-value]
 
 
+def lstm_step(
+    from_input: Array,
+    H: Array,
+    C: Array,
+    R: Array | None,
+    B: Array | None = None,
+    P: Array | None = None,
+    *,
+    activations: tuple[str, ...] = LSTM_ACTIVATIONS,
+    activations_alpha: tuple[float, ...] = (),
+    activations_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+    input_forget: bool = False,
+) -> tuple[Array, Array]:
+    """Return the hidden and the cell state after X Wᵀ, which is written over; without R it has H Rᵀ in it."""
+    f, g, h = activations_of_gates(activations, activations_alpha, activations_beta, 3)
+    gates = _with_recurrence(from_input, H, R, B, 4)
+    _check_cell_state(C, H)
+    if input_forget or (P is not None and P.any()):
+        return _lstm_with_peepholes(C, gates, _peepholes(P, H), (f, g, h), clip, input_forget)
+    clip_in_place(gates, clip)
+    n = H.shape[1]
+    forget_and_input = f(gates[:, : 2 * n])
+    cell = forget_and_input[:, :n] * C
+    cell += forget_and_input[:, n:] * g(gates[:, 2 * n : 3 * n])
+    return f(gates[:, 3 * n :]) * h(cell), cell
+
+
 @kernel("LSTMCell", 4, without=("P", "input_forget"))
 @kernel("LSTMCell", 1)
 @rounding_once
+@attributes_of(lstm_step)
 def lstm_cell(
     X: Array,
     H: Array,
@@ -109,11 +138,7 @@ def lstm_cell(
     P: Array | None = None,
     *,
     hidden_size: int = 0,
-    activations: tuple[str, ...] = LSTM_ACTIVATIONS,
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
-    input_forget: bool = False,
+    **attributes: Any,
 ) -> tuple[Array, Array]:
     """Ct = f · C + i · g(c), Ht = o · h(Ct); one tensor in place of W and R is [W | R], followed by B.
 
@@ -121,17 +146,9 @@ def lstm_cell(
     c, o whatever `weights_format` says: so the page has it, and the reader writes that attribute into files that never
     had it.
     """
-    f, g, h = activations_of_gates(activations, activations_alpha, activations_beta, 3)
-    gates = _preactivations(X, H, W, R, B, 4, hidden_size)
-    _check_cell_state(C, H)
-    if input_forget or (P is not None and P.any()):
-        return _lstm_with_peepholes(C, gates, _peepholes(P, H), (f, g, h), clip, input_forget)
-    clip_in_place(gates, clip)
-    n = H.shape[1]
-    forget_and_input = f(gates[:, : 2 * n])
-    cell = forget_and_input[:, :n] * C
-    cell += forget_and_input[:, n:] * g(gates[:, 2 * n : 3 * n])
-    return f(gates[:, 3 * n :]) * h(cell), cell
+    if R.ndim == 1 and B is None:
+        return lstm_step(_of_merged_weights(X, H, W, 4, hidden_size), H, C, None, R, P, **attributes)
+    return lstm_step(_input_product(X, H, W, R, 4, hidden_size), H, C, R, B, P, **attributes)
 
 
 def _lstm_with_peepholes(
@@ -153,30 +170,25 @@ def _lstm_with_peepholes(
     return gate(output, output_peephole, cell) * h(cell), cell
 
 
-@kernel("GRUCell", 3)
-@rounding_once
-def gru_cell(
-    X: Array,
+def gru_step(
+    from_input: Array,
     H: Array,
-    W: Array,
     R: Array,
     B: Array | None = None,
     *,
-    hidden_size: int = 0,
     activations: tuple[str, ...] = GRU_ACTIVATIONS,
     activations_alpha: tuple[float, ...] = (),
     activations_beta: tuple[float, ...] = (),
     clip: float = 0.0,
     linear_before_reset: bool = False,
 ) -> Array:
-    """Return (1 - z) · h~ + z · H; `linear_before_reset` multiplies by r after the recurrent product with bias."""
+    """Return the hidden state after X Wᵀ, which is written over."""
     f, g = activations_of_gates(activations, activations_alpha, activations_beta, 2)
-    n = _hidden_size(X, H, W, R, 3, hidden_size)
+    n = H.shape[1]
     if B is None:
-        B = np.zeros((4 if linear_before_reset else 3) * n, X.dtype)
+        B = np.zeros((4 if linear_before_reset else 3) * n, from_input.dtype)
     elif B.shape != ((4 if linear_before_reset else 3) * n,):
         raise KernelError(f"a bias of shape {shape_text(B.shape)} does not fit a hidden state of {n}")
-    from_input = np.matmul(X, W.T)
     from_input += B[: 3 * n]
     recurrent = np.matmul(H, (R if linear_before_reset else R[: 2 * n]).T)
     z_and_r = from_input[:, : 2 * n] + recurrent[:, : 2 * n]
@@ -191,63 +203,83 @@ def gru_cell(
     return result
 
 
-@kernel("RNNCell", 3)
+@kernel("GRUCell", 3)
 @rounding_once
-def rnn_cell(
-    X: Array,
+@attributes_of(gru_step)
+def gru_cell(
+    X: Array, H: Array, W: Array, R: Array, B: Array | None = None, *, hidden_size: int = 0, **attributes: Any
+) -> Array:
+    """Return (1 - z) · h~ + z · H; `linear_before_reset` multiplies by r after the recurrent product with bias."""
+    return gru_step(_input_product(X, H, W, R, 3, hidden_size), H, R, B, **attributes)
+
+
+def rnn_step(
+    from_input: Array,
     H: Array,
-    W: Array,
-    R: Array,
+    R: Array | None,
     B: Array | None = None,
     *,
-    hidden_size: int = 0,
     activations: tuple[str, ...] = RNN_ACTIVATIONS,
     activations_alpha: tuple[float, ...] = (),
     activations_beta: tuple[float, ...] = (),
     clip: float = 0.0,
 ) -> Array:
-    """Return f(X Wᵀ + H Rᵀ + B)."""
+    """Return the hidden state after X Wᵀ, which is written over; without R it has H Rᵀ in it."""
     (f,) = activations_of_gates(activations, activations_alpha, activations_beta, 1)
-    preactivation = _preactivations(X, H, W, R, B, 1, hidden_size)
+    preactivation = _with_recurrence(from_input, H, R, B, 1)
     clip_in_place(preactivation, clip)
     return f(preactivation)
 
 
-def _preactivations(X: Array, H: Array, W: Array, R: Array, B: Array | None, gates: int, hidden_size: int) -> Array:
-    """X Wᵀ + H Rᵀ + B for all gates; where R is a vector, W is the merged tensor [W | R] and R the bias."""
+@kernel("RNNCell", 3)
+@rounding_once
+@attributes_of(rnn_step)
+def rnn_cell(
+    X: Array, H: Array, W: Array, R: Array, B: Array | None = None, *, hidden_size: int = 0, **attributes: Any
+) -> Array:
+    """Return f(X Wᵀ + H Rᵀ + B); one tensor in place of W and R is [W | R], followed by B."""
     if R.ndim == 1 and B is None:
-        return _merged_preactivations(X, H, W, R, gates, hidden_size)
-    n = _hidden_size(X, H, W, R, gates, hidden_size)
-    result: Array = np.matmul(X, W.T)
-    result += np.matmul(H, R.T)
-    if B is not None:
-        if B.shape != (gates * n,):
-            raise KernelError(f"a bias of shape {shape_text(B.shape)} does not fit a hidden state of {n}")
-        result += B
-    return result
+        return rnn_step(_of_merged_weights(X, H, W, 1, hidden_size), H, None, R, **attributes)
+    return rnn_step(_input_product(X, H, W, R, 1, hidden_size), H, R, B, **attributes)
 
 
-def _merged_preactivations(X: Array, H: Array, WR: Array, B: Array, gates: int, hidden_size: int) -> Array:
+def _input_product(X: Array, H: Array, W: Array, R: Array, gates: int, hidden_size: int) -> Array:
+    check_shapes(X, H, W, R, gates, hidden_size)
+    product: Array = np.matmul(X, W.T)
+    return product
+
+
+def _of_merged_weights(X: Array, H: Array, WR: Array, gates: int, hidden_size: int) -> Array:
+    """Return X Wᵀ + H Rᵀ for all gates, the weights being [W | R]."""
     if X.ndim != 2 or WR.ndim != 2:
         raise KernelError(f"X of shape {shape_text(X.shape)} and [W | R] of {shape_text(WR.shape)}: both have rank 2")
     inputs = X.shape[1]
-    n = _hidden_size(X, H, WR[:, :inputs], WR[:, inputs:], gates, hidden_size)
-    if B.shape != (gates * n,):
-        raise KernelError(f"a bias of shape {shape_text(B.shape)} does not fit a hidden state of {n}")
-    result: Array = np.matmul(np.concatenate((X, H), axis=1), WR.T)
-    result += B
-    return result
+    check_shapes(X, H, WR[:, :inputs], WR[:, inputs:], gates, hidden_size)
+    product: Array = np.matmul(np.concatenate((X, H), axis=1), WR.T)
+    return product
 
 
-def _hidden_size(X: Array, H: Array, W: Array, R: Array, gates: int, declared: int) -> int:
-    """Return the size of the hidden state, the shapes of a cell's inputs checked; a declared 0 is none."""
+def _with_recurrence(from_input: Array, H: Array, R: Array | None, B: Array | None, gates: int) -> Array:
+    """Add H Rᵀ + B in place."""
+    if R is not None:
+        from_input += np.matmul(H, R.T)
+    if B is not None:
+        n = H.shape[1]
+        if B.shape != (gates * n,):
+            raise KernelError(f"a bias of shape {shape_text(B.shape)} does not fit a hidden state of {n}")
+        from_input += B
+    return from_input
+
+
+def check_shapes(X: Array, H: Array, W: Array, R: Array, gates: int, hidden_size: int) -> None:
+    """Raise KernelError where the inputs of a cell do not fit; a declared hidden size of 0 is none."""
     if X.ndim == 2 and H.ndim == 2:
         n: int = H.shape[1]
         fits = W.shape == (gates * n, X.shape[1]) and R.shape == (gates * n, n) and X.shape[0] == H.shape[0]
-        if fits and declared in (0, n):
-            return n
+        if fits and hidden_size in (0, n):
+            return
     shapes = ", ".join(f"{name} {shape_text(x.shape)}" for name, x in zip("XHWR", (X, H, W, R), strict=True))
-    raise KernelError(f"inputs of shapes {shapes} do not fit a cell of {gates} gate(s) and hidden_size {declared}")
+    raise KernelError(f"inputs of shapes {shapes} do not fit a cell of {gates} gate(s) and hidden_size {hidden_size}")
 
 
 def _check_cell_state(C: Array, H: Array) -> None:

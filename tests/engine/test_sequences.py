@@ -24,6 +24,7 @@ from stepper.ir.connections import sources_of
 from stepper.ir.lowering import sequences_of, unopened, without_loops
 from stepper.ir.model import Layer, Model
 from stepper.ir.xml import FilePlace
+from stepper.ops import sequences
 from tests.engine.recurrences import HIDDEN, INPUT, TIME, Recurrence
 from tests.ir import texts
 from tests.models import Graph, carried, invariant, joined, last, sliced
@@ -76,6 +77,17 @@ def test_the_loop_gives_what_kernel_and_formula_give(
     for a, b, expected in zip(kernel.values(), loop.values(), subject.expected(), strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(b, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_products_of_several_blocks_of_steps_give_what_the_formula_gives(
+    tmp_path: Path, type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sequences, "_ELEMENTS_AT_ONCE", 1)
+    subject = Recurrence(type, "bidirectional", (3, 0, TIME, 1))
+    outputs = stepper.run(subject.graph().read(tmp_path), subject.fed())
+    for value, expected in zip(outputs.values(), subject.expected(), strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("case", SEQUENCE_CASES, ids=lambda case: str(case.name))
