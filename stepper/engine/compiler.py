@@ -8,10 +8,8 @@ kernels; resolve port maps (plans.py); compute what follows from constants alone
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from typing import Any, NoReturn
 
 import numpy as np
 from msgspec import Struct
@@ -39,6 +37,7 @@ from stepper.ir.opening import ModelSource, opened
 from stepper.ir.xml import FilePlace
 
 _LARGEST_FOLDED = 256 * 2**20
+_MOST_FORMS = 4
 
 
 def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: Partner | None = None) -> CompiledModel:
@@ -46,12 +45,15 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
 
     `model` may be the path of one. `rules` is "spec" or "openvino". `partner` computes the operations that it claims
     (see partners.py). Raises ModelError with the place for what the file says but cannot be (an attribute, a port map,
-    a missing .bin). An operation without a kernel is not an error here: the run stops when it gets there.
+    a missing .bin). An operation without a kernel is not an error here: the run stops when it gets there. A model keeps
+    its last few forms: the same again is the one that is there.
     """
-    model, rules = opened(model), rules_called(rules)
+    model, rules, partner = opened(model), rules_called(rules), partner or default_partner()
+    forms: dict[tuple[Rules, Partner | None], CompiledModel] = model.compiled
+    if (rules, partner) in forms:
+        return forms[rules, partner]
     notes: list[tuple[str, str]] = []
     programs: dict[int, Program] = {}
-    partner = partner or default_partner()
     recipe = _Recipe(model, rules, partner)
     for index, (path, graph) in reversed(list(enumerate(model.graphs()))):
         program = _Compiler(model, rules, partner, programs, notes, path, graph).compile()
@@ -61,7 +63,9 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
     compiled = CompiledModel(model, rules, main, found, tuple(dict.fromkeys(notes)), recipe=recipe)
     if partner is not None and computed_elsewhere(compiled):
         compiled = replace(compiled, engine=partner.description)
-    _alive.setdefault(model, WeakValueDictionary())[rules, partner] = compiled
+    if len(forms) == _MOST_FORMS:
+        forms.pop(next(iter(forms)), None)
+    forms[rules, partner] = compiled
     return compiled
 
 
@@ -77,23 +81,14 @@ def partner_in(compiled: CompiledModel) -> Partner | None:
 
 
 class _Recipe(Struct, frozen=True):
-    """Source of a compiled model; called, it gives that again: the one that is there, else it is compiled."""
+    """Source of a compiled model; called, it gives that again, which a model keeps."""
 
     model: Model
     rules: Rules
     partner: Partner | None
 
     def __call__(self) -> CompiledModel:
-        known = _alive.get(self.model)
-        compiled = None if known is None else known.get((self.rules, self.partner))
-        if compiled is None:
-            compiled = compile_model(self.model, self.rules, self.partner)
-        _came.append(compiled)
-        return compiled
-
-
-_alive: Final[WeakKeyDictionary[Model, WeakValueDictionary[tuple[Any, ...], CompiledModel]]] = WeakKeyDictionary()
-_came: Final[deque[CompiledModel]] = deque(maxlen=4)
+        return compile_model(self.model, self.rules, self.partner)
 
 
 def unsupported_layers(model: Model) -> list[tuple[tuple[Layer, ...], Layer]]:

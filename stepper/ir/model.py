@@ -224,7 +224,7 @@ def _graph(
     return Graph(layers, edges, MappingProxyType(sources), line)
 
 
-class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
+class Model(Immutable, Struct, frozen=True, eq=False, weakref=True, dict=True):
     """A whole model; it is equal to itself alone. `weights` is None without a .bin: it then opens for its structure.
 
     `reopen` gives the same model in another process, which is how it is pickled: a few hundred bytes, and read once
@@ -237,6 +237,11 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True):
     graph: Graph
     weights: Weights | None
     reopen: Callable[[], Model] | None = None
+
+    @cached_property
+    def compiled(self) -> dict[Any, Any]:
+        """The forms into which the model was compiled, by their rules and partner: kept for as long as it is."""
+        return {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.reopen is not None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +14,10 @@ import pytest
 import stepper
 from stepper.engine import Rules, compile_model
 from stepper.engine.outline import outline
+from stepper.engine.partners import Function
 from stepper.engine.program import Program
 from stepper.errors import ModelError, UnsupportedOperation
+from stepper.ir.model import Layer
 from tests.engine.nested_models import multiplication_table
 from tests.models import Graph, Side, carried, invariant, last
 
@@ -168,11 +174,36 @@ def test_programs_know_where_they_are_and_find_slots_by_layer(tmp_path: Path) ->
     assert set(columns.parameters) == set(product.inputs)
 
 
-def test_compiling_twice_gives_the_same(tmp_path: Path) -> None:
-    model = multiplication_table().read(tmp_path)
-    first, second = compile_model(model), compile_model(model)
+def test_a_model_read_twice_compiles_to_the_same(tmp_path: Path) -> None:
+    first, second = (compile_model(multiplication_table().read(tmp_path)) for _ in range(2))
+    assert first is not second
     for one, other in zip(first.programs, second.programs, strict=True):
         assert one.slots == other.slots and names(one) == names(other) and one.dead_after == other.dead_after
+
+
+class Nobody:
+    """A partner that computes nothing."""
+
+    description = "nobody"
+
+    def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
+        return False
+
+    def bind(self, layer: Layer, constants: Sequence[Any]) -> tuple[Function, str]:
+        raise AssertionError("nothing is its own")
+
+
+def test_a_model_keeps_its_last_forms_and_they_go_with_it(tmp_path: Path) -> None:
+    model = multiplication_table().read(tmp_path)
+    first = compile_model(model)
+    assert compile_model(model, "spec") is first is not compile_model(model, Rules.OPENVINO)
+    for partner in (Nobody() for _ in range(4)):
+        assert compile_model(model, partner=partner) is compile_model(model, partner=partner)
+    assert compile_model(model) is not first, "only so many are kept"
+    gone = [weakref.ref(model), weakref.ref(compile_model(model))]
+    del model, first
+    gc.collect()
+    assert [one() for one in gone] == [None, None]
 
 
 def test_values_of_the_main_graph_go_after_their_last_use_where_nobody_keeps_them(tmp_path: Path) -> None:
