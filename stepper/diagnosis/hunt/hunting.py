@@ -1,15 +1,16 @@
 """`hunt`: random models against OpenVINO; what differs is made small, named, and kept once.
 
 Each core has a thread with a process of its own. A seed is built and tried there; where the outputs differ, the thread
-reduces the model, and the smallest case of each fault is kept. Models depend on the seed and the profile alone.
+reduces the model. The smallest case of each known fault is kept, and that of each seed without a name, which is named
+again when the hunt goes on. Models depend on the seed and the profile alone.
 """
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import os
 import queue
-import re
+import shutil
 import tempfile
 import threading
 import time
@@ -19,33 +20,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from stepper.diagnosis.hunt.faults import recognised
+from stepper.diagnosis.hunt.faults import FAULTS
 from stepper.diagnosis.hunt.journal import Journal, SeedOutcome, SeedRecord
-from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile, hunt_worker
-from stepper.diagnosis.hunt.recognition import shown_facts
-from stepper.diagnosis.lint.linting import lint
+from stepper.diagnosis.hunt.profiles import Profile, hunt_worker
+from stepper.diagnosis.hunt.seeds import MEMORY, SeedHunter, TriedSeed
 from stepper.diagnosis.reduce.case import case_targets, write_case
-from stepper.diagnosis.reduce.conditions import DisagreesWith, FaultKind, FoundFault
-from stepper.diagnosis.reduce.listing import fault_text
-from stepper.diagnosis.reduce.reducing import Reduction, reduce_model
-from stepper.diagnosis.reduce.trial_acts import RunSettings, TrialFacts, TryModel
-from stepper.diagnosis.reduce.trying import ended_fault
-from stepper.diagnosis.reduce.writing import ir_files
-from stepper.errors import StepperError
 from stepper.files.locks import lock
 from stepper.files.output import ProtectedFiles
-from stepper.processes.endings import ENDED
-from stepper.processes.messages import LOADING
-from stepper.processes.worker import Limits, Worker
 
-MEMORY: Final = 2 * 2**30
-"""Bytes that a random model may use."""
-REDUCTION: Final = 60.0
-"""Seconds that the reduction of a disagreement may take."""
-_TRIAL: Final = 30.0
-_ITERATIONS: Final = 1000
 _CASES: Final = "cases"
-_RULES: Final = "openvino"
+_UNNAMED: Final = "unnamed"
 
 
 class HuntProgress(Struct, frozen=True):
@@ -98,13 +82,14 @@ def hunt(
 ) -> HuntReport:
     """Try the seeds from one on, as many as `count` or as time allows, and leave out those that the folder has.
 
-    Ctrl+C ends it (`is_interrupted`); the next call goes on from there. Raises OutputError, and UsageError where the
-    folder has a hunt of another profile or version.
+    Seeds whose disagreement has no name yet are named again before, by today's catalogue; where the small model shows
+    nothing any more, the seed is tried again. Ctrl+C ends it (`is_interrupted`); the next call goes on from there.
+    Raises OutputError, and UsageError where the folder has a hunt of another profile or version.
     """
     journal = Journal(folder, profile)
     try:
         with lock(journal.path, advice="let it end, or choose another folder"):
-            return _Hunt(journal, profile, progress).run(seed, count, seconds, workers or os.cpu_count() or 1)
+            return _Hunt(journal, profile, progress).run(seed, count, seconds, workers or _cores())
     finally:
         journal.close()
 
@@ -132,30 +117,46 @@ def report_of(journal: Journal, *, is_interrupted: bool, seconds: float) -> Hunt
 def _counted(records: list[SeedRecord]) -> FaultCount:
     least = _smallest(records)
     seeds = tuple(record.seed for record in records)
-    case = f"{_CASES}/{least.fault}" if least.operations else ""
+    case = _case(least) if least.operations else ""
     return FaultCount(
         least.fault, least.is_known, least.is_ours, seeds, least.operations, least.message, least.where, case
     )
+
+
+def _case(record: SeedRecord) -> str:
+    """Return the folder of the case of a seed: a known fault has one, others have one for each seed."""
+    return f"{_CASES}/{record.fault}" if record.is_known else f"{_UNNAMED}/seed{record.seed}"
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _smallest(records: Iterable[SeedRecord]) -> SeedRecord:
     return min(records, key=lambda record: (not record.operations, record.operations, record.seed))
 
 
+def _unnamed(journal: Journal) -> list[SeedRecord]:
+    """Return the disagreements that the catalogue of today does not have by the name that they have."""
+    known = {fault.id for fault in FAULTS}
+    differing = (record for record in journal.records.values() if record.outcome is SeedOutcome.DIFFERS)
+    return sorted((one for one in differing if not one.is_known or one.fault not in known), key=lambda one: one.seed)
+
+
 class _Hunt:
     def __init__(self, journal: Journal, profile: Profile, progress: Callable[[HuntProgress], object] | None) -> None:
         self._journal, self._profile, self._progress = journal, profile, progress
-        self._results: queue.Queue[tuple[SeedRecord, Reduction | None] | BaseException | None] = queue.Queue()
+        self._results: queue.Queue[TriedSeed | BaseException | None] = queue.Queue()
         self._stopped, self._guard = threading.Event(), threading.Lock()
         self._began = time.monotonic()
-        self._differing = 0
-        self._faults: set[str] = set()
-        self._least: dict[str, int] = {}
+        self._differing: dict[int, str] = {}
         for record in journal.records.values():
             self._count(record)
 
     def run(self, seed: int, count: int | None, seconds: float | None, workers: int) -> HuntReport:
-        seeds = self._seeds(seed, count, None if seconds is None else self._began + seconds)
+        deadline = None if seconds is None else self._began + seconds
+        seeds = itertools.chain(_unnamed(self._journal), self._seeds(seed, count, deadline))
         threads = [threading.Thread(target=self._work, args=(seeds,), daemon=True) for _ in range(workers)]
         is_interrupted = False
         try:
@@ -184,137 +185,59 @@ class _Hunt:
             elif isinstance(found, BaseException):
                 raise found
             else:
-                self._keep(*found)
+                self._keep(found)
 
-    def _keep(self, record: SeedRecord, reduction: Reduction | None) -> None:
-        """Add a seed, and write its case where it is the smallest of its fault."""
-        if reduction is not None and record.operations < self._least.get(record.fault, record.operations + 1):
-            folder = self._journal.folder / _CASES / record.fault
-            targets = case_targets(folder, ProtectedFiles(), "-o")
-            write_case(reduction, targets, title=f"seed {record.seed} of {self._profile}", finds_pass=False)
-        self._journal.add(record)
-        self._count(record)
+    def _keep(self, tried: TriedSeed) -> None:
+        """Add a seed; its case is kept where it has no name yet, or is the smallest of its fault."""
+        record, own = tried.record, self._journal.folder / _UNNAMED / f"seed{tried.record.seed}"
+        case = self._journal.folder / _case(record)
+        is_kept = record.outcome is SeedOutcome.DIFFERS and (not record.is_known or self._is_smallest(record))
+        if tried.reduction is not None and is_kept:
+            title = f"seed {record.seed} of {self._profile}"
+            write_case(tried.reduction, case_targets(case, ProtectedFiles(), "-o"), title=title, finds_pass=False)
+        elif is_kept and case != own and own.exists():
+            shutil.rmtree(case, ignore_errors=True)
+            case.parent.mkdir(exist_ok=True)
+            own.rename(case)
+        if self._journal.records.get(record.seed) != record:
+            self._journal.add(record)
+            self._count(record)
+        if case != own or not is_kept:
+            shutil.rmtree(own, ignore_errors=True)
         if self._progress is not None:
             seconds = time.monotonic() - self._began
-            self._progress(HuntProgress(len(self._journal.records), self._differing, len(self._faults), seconds))
+            faults = len({*self._differing.values()})
+            self._progress(HuntProgress(len(self._journal.records), len(self._differing), faults, seconds))
 
     def _count(self, record: SeedRecord) -> None:
-        """Take note of a disagreement, and of the size of its smallest case."""
-        if record.outcome is not SeedOutcome.DIFFERS:
-            return
-        self._differing += 1
-        self._faults.add(record.fault)
-        if record.operations:
-            self._least[record.fault] = min(record.operations, self._least.get(record.fault, record.operations))
+        self._differing.pop(record.seed, None)
+        if record.outcome is SeedOutcome.DIFFERS:
+            self._differing[record.seed] = record.fault
 
-    def _work(self, seeds: Iterator[int]) -> None:
+    def _is_smallest(self, record: SeedRecord) -> bool:
+        """True if no other seed has a case of this fault that is as small."""
+        others = (one for one in self._journal.records.values() if one.fault == record.fault and one.is_known)
+        least = min((one.operations for one in others if one.operations and one.seed != record.seed), default=None)
+        return bool(record.operations) and (least is None or record.operations < least)
+
+    def _work(self, seeds: Iterator[SeedRecord | int]) -> None:
         worker = hunt_worker(MEMORY)
         try:
             with tempfile.TemporaryDirectory(prefix="stepper-hunt-") as folder:
-                hunter = _Hunter(worker, Path(folder), self._profile)
+                hunter = SeedHunter(worker, Path(folder), self._profile)
                 while not self._stopped.is_set():
                     with self._guard:
                         seed = next(seeds, None)
                     if seed is None:
                         break
-                    self._results.put(hunter.tried(seed))
+                    self._results.put(self._tried(hunter, seed))
         except BaseException as error:
             self._results.put(error)
         finally:
             worker.close()
             self._results.put(None)
 
-
-class _Hunter:
-    """Tries seeds in a process."""
-
-    def __init__(self, worker: Worker, folder: Path, profile: Profile) -> None:
-        self._worker, self._folder, self._profile = worker, folder, profile
-
-    def tried(self, seed: int) -> tuple[SeedRecord, Reduction | None]:
-        """Return what comes of a seed, and the smallest model where the outputs differ."""
-        path = self._folder / f"seed{seed}.xml"
-        try:
-            return self._tried(seed, path)
-        finally:
-            for suffix in (".xml", ".bin"):
-                path.with_suffix(suffix).unlink(missing_ok=True)
-
-    def _tried(self, seed: int, path: Path) -> tuple[SeedRecord, Reduction | None]:
-        limits, subject = Limits(_TRIAL), f"seed {seed}"
-        try:
-            act = BuildModel(self._profile, seed, str(path))
-            built, inputs = self._worker.ask_for(BuiltModel, act, subject=subject, limits=limits)
-        except (StepperError, RuntimeError):
-            return SeedRecord(seed, SeedOutcome.NOT_BUILT), None
-        if not built.description:
-            return SeedRecord(seed, SeedOutcome.NOT_BUILT), None
-        settings = RunSettings(_RULES, _ITERATIONS)
-        try:
-            trial = TryModel(str(path), settings, DisagreesWith())
-            fault = self._worker.ask_for(TrialFacts, trial, inputs, subject=subject, limits=limits)[0].fault
-        except ENDED as error:
-            end = error.end  # type: ignore[attr-defined]  # each of ENDED has it
-            is_ours = end is None or end.stage in (BUILDING, LOADING)  # nothing of the runtime's had begun
-            fault = None if is_ours else ended_fault(end, DisagreesWith())
-            if fault is None:
-                return SeedRecord(seed, SeedOutcome.UNDECIDED, message=str(error)), None
-        except (StepperError, RuntimeError) as error:
-            return SeedRecord(seed, SeedOutcome.UNDECIDED, message=str(error)), None
-        if fault is None or (fault.skips_a_loop and _is_undefined(path)):
-            return SeedRecord(seed, SeedOutcome.AGREES), None
-        reduction = None
-        with contextlib.suppress(StepperError):
-            reduction = reduce_model(
-                path,
-                dict(enumerate(inputs)),
-                DisagreesWith(),
-                seconds=REDUCTION,
-                rules=_RULES,
-                max_iterations=_ITERATIONS,
-            )
-        return self._named(seed, fault, reduction, path), reduction
-
-    def _named(self, seed: int, fault: FoundFault, reduction: Reduction | None, path: Path) -> SeedRecord:
-        """Return the record of a disagreement: its name, and where it is."""
-        if reduction is None:  # what is not small shows too much to be recognised
-            is_ours = fault.kind is FaultKind.ERROR
-            return SeedRecord(
-                seed, SeedOutcome.DIFFERS, _name(fault, ()), False, is_ours, 0, fault_text(fault), _place(fault, "")
-            )
-        fault, files = reduction.fault, ir_files(reduction.model)
-        path = path.with_name(f"small{seed}.xml")
-        path.write_bytes(files.xml)
-        path.with_suffix(".bin").write_bytes(files.weights)
-        shown = shown_facts(reduction.model, path, fault, reduction.settings)
-        path.unlink()
-        path.with_suffix(".bin").unlink()
-        known = recognised(fault, shown)
-        return SeedRecord(
-            seed,
-            SeedOutcome.DIFFERS,
-            _name(fault, shown.types) if known is None else known.id,
-            known is not None,
-            fault.kind is FaultKind.ERROR,
-            reduction.model.operation_count,
-            fault_text(fault) if known is None else known.what,
-            _place(fault, shown.changed_by) if known is None else known.where,
-        )
-
-
-def _place(fault: FoundFault, changed_by: str) -> str:
-    """Return where a new fault is, as far as it says so."""
-    if changed_by:
-        return f"the pass {changed_by}"
-    return fault.what if fault.kind is FaultKind.REFUSED else ""
-
-
-def _is_undefined(path: Path) -> bool:
-    return any(finding.rule == "undefined-without-iterations" for finding in lint(path))
-
-
-def _name(fault: FoundFault, types: Iterable[str]) -> str:
-    """Return a name for a new fault, made of what it shows."""
-    shown = [str(fault.kind), Path(fault.what).stem if fault.kind is FaultKind.REFUSED else fault.what]
-    shown += sorted(types)[:6] if fault.kind is not FaultKind.REFUSED else []
-    return re.sub(r"[^a-z0-9]+", "-", " ".join(shown).lower()).strip("-")[:80]
+    def _tried(self, hunter: SeedHunter, seed: SeedRecord | int) -> TriedSeed:
+        if isinstance(seed, int):
+            return hunter.tried(seed)
+        return hunter.named_again(seed, self._journal.folder / _UNNAMED / f"seed{seed.seed}")

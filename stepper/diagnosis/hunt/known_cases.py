@@ -9,28 +9,23 @@ import difflib
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 from msgspec import Struct
 
 from stepper.diagnosis.hunt.faults import FAULTS, RuntimeFault, recognised
 from stepper.diagnosis.hunt.recognition import shown_facts
+from stepper.diagnosis.hunt.seeds import SETTINGS
+from stepper.diagnosis.reduce.case import MODEL, read_case
 from stepper.diagnosis.reduce.conditions import DisagreesWith, FoundFault
-from stepper.diagnosis.reduce.draft import DraftModel
 from stepper.diagnosis.reduce.listing import model_lines
-from stepper.diagnosis.reduce.trial_acts import RunSettings, TrialFacts, TryModel, trial_worker
+from stepper.diagnosis.reduce.trial_acts import TrialFacts, TryModel, trial_worker
 from stepper.diagnosis.reduce.trying import ended_fault
 from stepper.element_types import Array
-from stepper.engine.inputs import bind_inputs
 from stepper.errors import UsageError
-from stepper.ir import read
-from stepper.ir.model import Model
 from stepper.processes.endings import ENDED
 from stepper.processes.worker import Limits
 
 CASES: Final = Path(__file__).parent / "cases"
 ALL: Final = "all"
-SETTINGS: Final = RunSettings("openvino", 1000)
-"""How a hunt runs its models."""
 _MEMORY: Final = 2 * 2**30
 _SECONDS: Final = 60.0
 
@@ -75,15 +70,12 @@ def known_cases(name: str) -> tuple[KnownCase, ...]:
 
 def run_case(case: KnownCase) -> CaseOutcome:
     """Run a case here and in OpenVINO, in a process of its own, and hold what shows against the catalogue."""
-    path = case.folder / "model.xml"
-    model = read(path)
-    inputs = _inputs(model, case.folder / "inputs.npz")
-    draft = DraftModel.of(model, inputs)
+    path, draft = case.folder / MODEL, read_case(case.folder)
     trial = TryModel(str(path), SETTINGS, DisagreesWith(), wants_outputs=True)
     worker = trial_worker(_MEMORY, with_openvino=True)
     facts, arrays = TrialFacts(None), list[Array]()
     try:
-        facts, arrays = worker.ask_for(TrialFacts, trial, inputs, subject=case.fault.id, limits=Limits(_SECONDS))
+        facts, arrays = worker.ask_for(TrialFacts, trial, draft.inputs, subject=case.fault.id, limits=Limits(_SECONDS))
         found = facts.fault
     except ENDED as error:
         found = ended_fault(error.end, DisagreesWith())  # type: ignore[attr-defined]  # each of ENDED has it
@@ -100,8 +92,3 @@ def run_case(case: KnownCase) -> CaseOutcome:
         tuple(arrays[facts.expected :]),
         tuple(model_lines(draft)),
     )
-
-
-def _inputs(model: Model, path: Path) -> list[Array]:
-    with np.load(path) as archive:
-        return list(bind_inputs(model, dict(archive)))

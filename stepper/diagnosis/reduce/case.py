@@ -27,11 +27,13 @@ from msgspec import Struct
 from stepper.compare.passes.passes import PassEffect, pass_reports
 from stepper.diagnosis.reduce import scripts
 from stepper.diagnosis.reduce.conditions import FaultKind, StopsAt
+from stepper.diagnosis.reduce.draft import DraftModel
 from stepper.diagnosis.reduce.listing import fault_text, model_lines, type_text, value_text
 from stepper.diagnosis.reduce.reducing import Reduction
 from stepper.diagnosis.reduce.trial_acts import RunSettings
 from stepper.diagnosis.reduce.writing import ir_files
 from stepper.element_types import STRING_DTYPE, Array, is_floating
+from stepper.engine.inputs import bind_inputs
 from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, IR, IR_WEIGHTS, FileKind
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
@@ -42,10 +44,12 @@ from stepper.wording import counted
 
 _SCRIPT: Final = FileKind("a script", (".py",))
 _TEXT: Final = FileKind("a report", (".md",))
+MODEL: Final = "model.xml"
+_INPUTS: Final = "inputs.npz"
 FILES: Final = (
-    ("model.xml", IR),
+    (MODEL, IR),
     ("model.bin", IR_WEIGHTS),
-    ("inputs.npz", ARRAYS),
+    (_INPUTS, ARRAYS),
     ("reproduce.py", _SCRIPT),
     ("test_reduced.py", _SCRIPT),
     ("REPORT.md", _TEXT),
@@ -74,6 +78,13 @@ def case_targets(folder: Path, protected: ProtectedFiles, option: str) -> dict[s
     for target in targets.values():
         target.check()
     return targets
+
+
+def read_case(folder: Path) -> DraftModel:
+    """Return the model of a case with its inputs. Raises what reading them raises."""
+    model = read(folder / MODEL)
+    with np.load(folder / _INPUTS) as archive:
+        return DraftModel.of(model, list(bind_inputs(model, dict(archive))))
 
 
 def write_case(
