@@ -40,7 +40,7 @@ _TRIAL: Final = 30.0
 
 
 class TriedSeed(Struct, frozen=True):
-    """What came of a seed, and the smallest model where the outputs differ and it was made small now."""
+    """Result of a seed, with the smallest model where the outputs differ and it was made small now."""
 
     record: SeedRecord
     reduction: Reduction | None = None

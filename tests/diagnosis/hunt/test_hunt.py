@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 
 from stepper.cli import main
 from stepper.diagnosis.hunt.faults import ModelFeature, ShownFacts, recognised
+from stepper.diagnosis.hunt.known_cases import CASES
 from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
 
 pytest.importorskip("openvino")
@@ -27,6 +30,23 @@ def test_seeds_are_tried_once_and_a_line_that_a_kill_cut_off_is_left_out(
     assert main(command) == 0
     assert json.loads(capsys.readouterr().out)["agree"] == 2
     assert (tmp_path / "hunt.jsonl").read_bytes() == lines
+
+
+def test_what_had_no_name_is_named_again_by_the_catalogue_of_today(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The seed was tried when its fault was not known; its smallest model says today what it is."""
+    setting = {"profile": "loops", "openvino": importlib.metadata.version("openvino")}
+    record = {"seed": 5, "outcome": "differs", "fault": "values-numbers", "operations": 2, "message": "new then"}
+    (tmp_path / "hunt.jsonl").write_text(f"{json.dumps(setting)}\n{json.dumps(record)}\n")
+    shutil.copytree(CASES / "square-constant-shared", tmp_path / "unnamed" / "seed5")
+    for _ in range(2):  # the second time there is nothing to name
+        assert main(["hunt", "-o", str(tmp_path), "--seed", "5", "--count", "1", "--json"]) == 1
+        (found,) = json.loads(capsys.readouterr().out)["faults"]
+        assert (found["fault"], found["is_known"], found["seeds"]) == ("square-constant-shared", True, [5])
+        assert (tmp_path / found["case"] / "model.xml").exists()
+    assert not (tmp_path / "unnamed" / "seed5").exists()
+    assert len((tmp_path / "hunt.jsonl").read_text().splitlines()) == 3
 
 
 def test_a_fault_is_recognised_by_the_model_and_by_how_it_shows() -> None:
