@@ -63,7 +63,13 @@ class Driven:
     def _is_busy(self) -> bool:
         driver = self.app.driver
         awaits_the_first_picture = driver.is_open and not driver.is_closed and self.app.state.view is None
-        return driver.is_busy or self.app.chooser.begins or awaits_the_first_picture
+        return driver.is_busy or self.app.chooser.begins or awaits_the_first_picture or not self._is_laid_out
+
+    @property
+    def _is_laid_out(self) -> bool:
+        """True if no widget waits for its place; one that gets another size may show other things."""
+        screen = self.app.screen
+        return not any(widget._layout_required for widget in (screen, *screen.query("*")))
 
     async def _handled(self) -> None:
         """Until every message that was sent before is handled: what the pilot waits for, and the application's own.
@@ -80,19 +86,20 @@ class Driven:
     async def filled(self) -> None:
         """Until the histories of the last iterations are there, too."""
         await self.settle()
-        for _ in range(300):
-            await asyncio.sleep(0.01)
-            await self._handled()
+        for _ in range(4000):
             if self.app.driver.is_at_rest:
-                break
-        await self.settle()
+                await self.settle()
+                return
+            await asyncio.sleep(0.005)
+            await self._handled()
+        raise AssertionError("the histories were not filled in time")
 
     async def ran(self) -> Overview:
         """Until the run of the overview is made, as far as it is made by itself; without any key. What is known."""
         for _ in range(2000):
             known = self.app.state.overview
             if known is not None and (known.births_complete or known.state in PAUSED):
-                await self.settle()
+                await self.filled()
                 assert not self.app._faults
                 if self.app.state.overview is known:  # else another run has begun meanwhile
                     return known
