@@ -236,7 +236,8 @@ def inputs_sentence(cause: NonFinite) -> str:
     with_inf = [one for one in cause.operands if one.inf]
     for word, dirty in (("NaN", with_nan), ("Inf", with_inf)):
         if dirty:
-            given = ", as the run was given it" if cause.given and word == _WORDS[cause.kind] else ""
+            by = "file has" if all(one.layer.type == "Constant" for one in dirty) else "run was given"
+            given = f", as the {by} it" if cause.given and word == _WORDS[cause.kind] else ""
             parts.append(f"{word} was in {_listed(dirty)} already{given}")
     return "; ".join([*parts, f"clean: {_listed(clean)}" if clean else "no input was clean"])
 

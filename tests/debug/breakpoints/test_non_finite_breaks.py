@@ -11,7 +11,7 @@ import pytest
 from stepper.errors import LimitReached, UsageError
 from tests.debug import loops_to_break as models
 from tests.debug.oracle import after, debugger, forward, moments, stops_both_ways
-from tests.models import Graph, carried, joined, last, sliced
+from tests.models import Graph, carried, invariant, joined, last, sliced
 
 
 def fractions() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -69,6 +69,34 @@ def test_nan_in_what_the_run_was_given(tmp_path: Path) -> None:
     assert stops_both_ways(run) == [after(moments(models.division(), tmp_path, x, y), "whole")[3]]
     run.first()
     assert "NaN was in Parameter 'a' (input 0) already, as the run was given it; clean:" in run.continue_().details[1]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_nan_of_a_constant_appears_where_it_is_read_first_and_an_inf_there_is_meant(
+    tmp_path: Path, inside: bool
+) -> None:
+    """The table has NaN in row 2, which is read in iterations 1 and 2; the mask of Inf is added in each."""
+    net = Graph()
+    x, body = net.parameter("x", "i64", dims=(4,)), net.body()
+    row, numbers, axis = body.parameter("row", "i64", (1,)), [1.0, 2.0, np.nan], body.constant(0, np.int64)
+    table = body.constant(numbers) if inside else body.parameter("table", dims=(3,))
+    taken = body.apply("Gather", table, row, axis, version="opset8", name="taken")
+    masked = body.apply("Add", taken, body.constant([-np.inf]), name="masked")
+    entries = [sliced(x, row)] if inside else [sliced(x, row), invariant(net.constant(numbers), table)]
+    scans = net.tensor_iterator("loop", body, entries, [joined(body.result(one)) for one in (taken, masked)])
+    for scan in scans:
+        net.result(scan)
+    run = debugger(net, tmp_path, np.array([0, 2, 2, 1]))
+    run.break_when("nan")
+    stop = run.continue_()
+    assert (stop.iteration, stop.done.layer.name if stop.done else "") == (1, "taken")
+    assert (
+        "(input 0) already, as the file has it" in stop.details[1] if inside else "Parameter 'table'" in stop.details[1]
+    )
+    run = debugger(net, tmp_path, np.array([0, 1, 1, 1]))
+    run.break_when("inf")
+    run.break_when("nan")
+    assert stops_both_ways(run) == []
 
 
 def test_a_carried_nan_is_reported_where_it_appeared_only(tmp_path: Path) -> None:

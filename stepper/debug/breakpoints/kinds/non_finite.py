@@ -1,8 +1,8 @@
 """`break nan` and `break inf`: one appears in an output of an operation of which no input had one.
 
 What comes into a body (Parameters) was seen where it was computed, so it is reported there and not again; only what the
-run was given from outside counts as new where it is first read. All values of a section are tested at once by a sum,
-which is finite only if everything in it is; only where it is not are they looked at one by one.
+run was given, by its inputs or for NaN by a Constant, counts as new where it is first read. All values of a section are
+tested at once by a sum, finite only if everything in it is; only where it is not are they looked at one by one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def non_finite_checks(
 ) -> list[Check]:
     """Return a check for each operation of the model but the exceptions, as (id of the program, index)."""
     checks: list[Check] = []
-    for program, given in _given(compiled):
+    for program, given in _given(compiled, word):
         guard, file = _guard(program), file_of(compiled)
         for index, operation in enumerate(program.operations):
             # What a loop or an If gives out was computed, and seen, inside of it.
@@ -61,7 +61,7 @@ def holds_any(word: NonFiniteKind, value: Value | None) -> bool:
 
 
 class Given(NamedTuple):
-    """Slots whose values are inputs of the run as they are: `always`, and in iteration 0 `at_first` as well."""
+    """Slots of what the run is given, and of nothing computed: `always`, and in iteration 0 `at_first` as well."""
 
     always: frozenset[int]
     at_first: frozenset[int] = frozenset()
@@ -71,13 +71,23 @@ class Given(NamedTuple):
         return slot in self.always or (slot in self.at_first and iteration_in(frame) == 0)
 
 
-def _given(compiled: CompiledModel) -> list[tuple[Program, Given]]:
-    """Return what is given in each program, from the outside inwards: what a loop is given, its body is given."""
-    known = {id(compiled.main): Given(frozenset(compiled.main.parameters))}
+def _given(compiled: CompiledModel, word: NonFiniteKind) -> list[tuple[Program, Given]]:
+    """Return what is given in each program, from the outside inwards: what a loop is given, its body is given.
+
+    A NaN of a Constant is given as that of an input is; an Inf there is meant (a mask, the start of a maximum).
+    """
+
+    def constants(program: Program) -> frozenset[int]:
+        return frozenset(
+            slot for slot, value in enumerate(program.template) if value is not None and word is NonFiniteKind.NAN
+        )
+
+    known = {id(compiled.main): Given(constants(compiled.main).union(compiled.main.parameters))}
     for program in sorted(compiled.programs, key=lambda program: len(program.path)):
         for operation in program.operations:
             for plan in operation.plans:
-                known[id(plan.program)] = _passed_on(operation, plan, known[id(program)].always)
+                always, at_first = _passed_on(operation, plan, known[id(program)].always)
+                known[id(plan.program)] = Given(always | constants(plan.program), at_first)
     return [(program, known[id(program)]) for program in compiled.programs if id(program) in known]
 
 
