@@ -219,10 +219,12 @@ def _carried(loop: LoopSubject) -> Iterator[tuple[BackEdge, Layer]]:
 
 
 def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
+    """Return True if a Result is declared as a Parameter is: as one may be, open dimensions are so in both."""
     given, taken = loop.of_result(result), of_parameter(parameter)
-    if given.type != taken.type or given.static is None:
+    if given.type != taken.type or taken.rank is None or loop.given_to(result) is None:
         return False
-    return given.static == taken.static and loop.given_to(result) is not None
+    rank = 0 if given.shape is None else given.rank  # the port of a scalar has no dims
+    return rank == taken.rank and all(given.size(axis) == taken.size(axis) for axis in range(taken.rank))
 
 
 @found_by(

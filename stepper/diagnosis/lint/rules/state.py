@@ -222,11 +222,11 @@ def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
 
 
 def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
-    """Yield the products that read a value, or the same in another type or shape, each with the index of the input."""
+    """Yield the products that read a value, or its elements in another type, shape or order; with the input's index."""
     for reader, index in graph.readers.get(layer.id, ()):
         if reader.type in ("Multiply", "MatMul"):
             yield reader, index
-        elif reader.type in PASSING and not index:
+        elif (reader.type in PASSING or reader.type == "Transpose") and not index:
             yield from _products(graph, reader)
 
 

@@ -1,0 +1,88 @@
+"""Rules that the examples do not try in full, on small loops: what breaks one is named, its sound twin says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.diagnosis.lint.linting import lint
+from stepper.diagnosis.texts import sentence
+from tests.models import Graph, carried, invariant, joined, last, sliced
+
+
+def named(net: Graph, folder: Path, rule: str) -> list[str]:
+    """The sentences of this rule; of others there is nothing but notes."""
+    return [sentence(one) for one in lint(net.write(folder)) if one.rule == rule]
+
+
+def summing(lost: bool, dims: Sequence[int], steps: int = 5) -> Graph:
+    """total += row, of open or known shape; the back edge is there or was lost."""
+    net = Graph()
+    rows, start, body = net.parameter("rows", dims=(steps, *dims[1:])), net.parameter("start", dims=dims), net.body()
+    row, total = body.parameter("row", dims=(1, *dims[1:])), body.parameter("total", dims=dims)
+    summed = body.result(body.apply("Add", total, row, name="summed"), "summed_result")
+    state = invariant(start, total) if lost else carried(start, total, summed)
+    scan = body.result(body.apply("Tanh", total))
+    outputs = [joined(scan)] if lost else [joined(scan), last(summed)]
+    for out in net.tensor_iterator("loop", body, [sliced(rows, row), state], outputs):
+        net.result(out)
+    return net
+
+
+@pytest.mark.parametrize("dims", [(1, 4), (1, -1), (-1, -1)], ids=str)
+def test_a_back_edge_that_was_lost_is_named_whatever_of_the_shape_is_open(
+    dims: tuple[int, ...], tmp_path: Path
+) -> None:
+    (said,) = named(summing(True, dims), tmp_path, "result-without-use")
+    assert "'summed_result'" in said and "'total'" in said
+    assert not named(summing(False, dims), tmp_path, "result-without-use")
+
+
+def masked_cell(crossed: bool) -> Graph:
+    """An LSTM cell that holds its states behind the length of the sequence; its two states may be crossed."""
+    net, size = Graph(), 4
+    xs, h0, c0 = net.parameter("xs", dims=(5, 1, size)), *(net.parameter(one, dims=(1, size)) for one in "hc")
+    body = net.body()
+    x, h, c = body.parameter("x", dims=(1, 1, size)), *(body.parameter(f"{one}_in", dims=(1, size)) for one in "hc")
+    alive = body.parameter("alive", "boolean", (1, 1))
+    weights = [body.constant(np.full((4 * size, size), 0.1, np.float32)) for _ in range(2)]
+    squeezed = body.apply("Squeeze", x, body.constant([0], np.int64), dims=(1, size))
+    bias = body.constant(np.zeros(4 * size, np.float32))
+    hidden = body.apply(
+        "LSTMCell", squeezed, h, c, *weights, bias, version="opset4", name="cell", outputs=2, hidden_size=size
+    )
+    cell = replace(hidden, port=hidden.port + 1)
+    held_h = body.result(body.apply("Select", alive, hidden, h, dims=(1, size)), "new_h")
+    held_c = body.result(body.apply("Select", alive, cell, c, dims=(1, size)), "new_c")
+    to_h, to_c = (held_c, held_h) if crossed else (held_h, held_c)
+    entries = [sliced(xs, x), carried(h0, h, to_h), carried(c0, c, to_c)]
+    entries.append(invariant(net.parameter("mask", "boolean", (1, 1)), alive))
+    for out in net.tensor_iterator("loop", body, entries, [last(held_h), last(held_c)]):
+        net.result(out)
+    return net
+
+
+def test_states_of_a_cell_that_are_crossed_behind_a_mask_are_named(tmp_path: Path) -> None:
+    said = named(masked_cell(True), tmp_path, "cell-states-crossed")
+    assert len(said) == 2 and all("'cell'" in one for one in said)
+    assert not named(masked_cell(False), tmp_path, "cell-states-crossed")
+
+
+@pytest.mark.parametrize("zero", [True, False])
+@pytest.mark.parametrize("behind", ["", "Reshape", "Transpose"])
+def test_a_product_with_a_matrix_of_zeros_is_named(behind: str, zero: bool, tmp_path: Path) -> None:
+    net = Graph()
+    rows, body = net.parameter("rows", dims=(5, 4)), net.body()
+    row = body.parameter("row", dims=(1, 4))
+    matrix = body.constant(np.zeros((4, 4), np.float32) if zero else np.eye(4, dtype=np.float32), name="weights")
+    if behind:
+        order = body.constant([4, 4] if behind == "Reshape" else [1, 0], np.int64)
+        matrix = body.apply(behind, matrix, order)
+    scan = body.result(body.apply("MatMul", row, matrix, name="product", dims=(1, 4)))
+    net.result(net.tensor_iterator("loop", body, [sliced(rows, row)], [joined(scan)])[0])
+    said = named(net, tmp_path, "multiplied-by-zero")
+    assert [("'product'" in one, "'weights'" in one) for one in said] == [(True, True)] * zero
