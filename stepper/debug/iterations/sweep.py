@@ -45,6 +45,7 @@ _SLICE: Final = 4096
 """Iterations after which numbers are put into bins."""
 _ELEMENTS: Final = 2**20
 """Elements of values that wait for that."""
+_KINDS: Final = {RowKind.BACK_EDGE: "carried", RowKind.SLICE: "slice"}
 
 
 class Bins:
@@ -136,9 +137,10 @@ def _merged(numbers: Array, counts: Array, places: Array) -> tuple[Array, Array]
 
 
 class TrackView(Brief, Struct, frozen=True, eq=False):
-    """Values of one track over the iterations from `first` on. `kind`: carried, output, condition, watch.
+    """Values of one track over the iterations from `first` on. `kind`: carried, output, slice, condition, watch.
 
-    A carried value is what each iteration handed on, an output its piece; a condition is 1 where it ended the loop.
+    A carried value is what each iteration handed on, an output its piece, a slice what it was given; a condition is 1
+    where it ended the loop.
     `row` says what is carried or put out. `values` are in columns of `step` iterations, None where nothing is known.
     """
 
@@ -397,13 +399,13 @@ class Sweeps:
             return []
         known = loop_rows(activation.operation.layer, plan, str(self._debugger.machine.compiled.model.path))
         tracks, seen = [], set[int]()
-        for row, place in zip(known.rows, known.taken, strict=True):
-            slot = -1 if place is None else known.slots[place]
-            if slot < 0 or slot in seen or row.kind is RowKind.SLICE or row.appends:
+        taken = [(row, known.slots[place]) for row, place in zip(known.rows, known.taken, strict=True) if place is not None]
+        for row, slot in sorted(taken, key=lambda one: one[0].appends):  # what only collects pieces is shown by these
+            if slot in seen:
                 continue
             seen.add(slot)
             parameter = next((one for one, result in plan.carried if result == slot), None)
-            kind = "carried" if row.kind is RowKind.BACK_EDGE else "output"
+            kind = "output" if row.appends else _KINDS.get(row.kind, "output")
             tracks.append(
                 _Track(kind, row.inner.name, row, _reader(slot), None if parameter is None else _reader(parameter))
             )

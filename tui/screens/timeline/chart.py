@@ -9,6 +9,7 @@ import numpy as np
 from textual.app import ComposeResult
 
 from stepper.debug.iterations.sweep import MOST_BINS, TrackView
+from stepper.engine.loops import is_backward
 from stepper.tensors.histories import ValueHistory
 from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, padded, printable, spread
@@ -31,6 +32,7 @@ _TALLEST: Final = 16
 _NUMBERED: Final = 7
 """Cells of a column from which on it has its number below."""
 _EVENT_ROWS: Final = 3
+_GLYPHS: Final = {"carried": GLYPHS["back"], "output": GLYPHS["scan"], "slice": "→"}
 _LEAST_SPAN: Final = 5
 
 
@@ -47,14 +49,15 @@ class TimelineChart(TimeAxisPane):
     shows_running: ClassVar[bool] = True
     help_text: ClassVar[str] = (
         "Iterations from left to right; the moment is marked, arrows, a click or a drag move it.\n"
-        "One band a watch, a value that is handed on, an output; zero is the ground. T and F: the condition.\n"
+        "One band a watch, a value that is handed on (↺), an output (⊞), and where there is room a slice (→); zero is\n"
+        "the ground. T and F: the condition.\n"
         "Column k is what iteration k made. V: linear or logarithmic, as it suits or as one chooses.\n"
         "Where a column is many iterations it shows NaN before Inf before the largest magnitude.\n"
         "Dotted: not reached yet, or not yet looked through. + and - zoom, H and L scroll."
     )
 
-    NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 22), (0, 14))
-    bands: ClassVar[tuple[str, ...]] = ("watch", "carried", "output", "condition")
+    NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 22), (0, 16))
+    bands: ClassVar[tuple[str, ...]] = ("watch", "carried", "output", "slice", "condition")
     """The kinds of tracks that are shown, in this order."""
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
@@ -153,7 +156,7 @@ class TimelineChart(TimeAxisPane):
         if state.loop is None:
             return [[(f" {outside_text(state)}", "dim")]]
         span = self.span(width)
-        tracks = list(self._tracks())
+        tracks = self._fitting(list(self._tracks()), span.axis)
         key = (
             state.sweep,
             span,
@@ -184,6 +187,13 @@ class TimelineChart(TimeAxisPane):
                     continue
                 shown += [] if values is None else [values]
                 yield close.get((kind, track.name), track)
+
+    def _fitting(self, tracks: list[TrackView], axis: Axis) -> list[TrackView]:
+        """Return all, or those that are not slices, where the slices would take the room of the others."""
+        sizes = [size_wanted(track.values, axis) for track in tracks]
+        wanted = sum(min(-(-size // 2), _TALLEST) + 1 if is_picture else size for size, is_picture in sizes)
+        fits = wanted <= self.size.height - 4 - _EVENT_ROWS
+        return tracks if fits else [track for track in tracks if track.kind != "slice"]
 
     def _bands(self, tracks: Sequence[TrackView], span: TimeSpan, width: int) -> list[Row]:
         names, axis = self.name_width(width), span.axis
@@ -246,7 +256,9 @@ class TimelineChart(TimeAxisPane):
     def _row_of(self, track: TrackView) -> ValueRow:
         made = self.seen() + 1
         if track.row is not None:
-            return loop_row(self.state, track.row, track.values, made)
+            row, backward = track.row, track.row.slicing is not None and is_backward(track.row.slicing)
+            arrow = "←" if backward else _GLYPHS[track.kind]
+            return loop_row(self.state, row, track.values, made)._replace(glyph=(f" {arrow} ", "dim"))
         watch = next((one for one in self.state.watches if one.text == track.name), None)
         if watch is None:
             return ValueRow(track.name, (" ", ""), (printable(track.name), "dim"), "", track.values, made=made)

@@ -75,10 +75,11 @@ def loop_row(state: State, row: Row, values: ValueHistory | None, made: int) -> 
 def drawn_rows(rows: Sequence[RowValues], most: int) -> list[RowValues]:
     """Return those that are worth a row, each value once: back edges, then outputs; counters only where there is room.
 
-    What only collects pieces is shown by its pieces.
+    What only collects pieces is an output: it is shown by these.
     """
     kinds = (RowKind.BACK_EDGE, RowKind.CONCATENATED)
     found = [one for kind in kinds for one in rows if one.row.kind is kind and not one.row.appends]
+    found += [one for one in rows if one.row.kind is RowKind.BACK_EDGE and one.row.appends]
     once: list[RowValues] = []
     for one in found:
         if one.values is None or not is_shown(one.values, [other.values for other in once if other.values is not None]):
