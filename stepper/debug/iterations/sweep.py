@@ -399,7 +399,9 @@ class Sweeps:
             return []
         known = loop_rows(activation.operation.layer, plan, str(self._debugger.machine.compiled.model.path))
         tracks, seen = [], set[int]()
-        taken = [(row, known.slots[place]) for row, place in zip(known.rows, known.taken, strict=True) if place is not None]
+        taken = [
+            (row, known.slots[place]) for row, place in zip(known.rows, known.taken, strict=True) if place is not None
+        ]
         for row, slot in sorted(taken, key=lambda one: one[0].appends):  # what only collects pieces is shown by these
             if slot in seen:
                 continue

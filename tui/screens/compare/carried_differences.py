@@ -25,12 +25,14 @@ class CarriedDifferences(Pane, can_focus=False):
     def heading(self, width: int) -> list[Row]:
         """Return the title, with what the numbers are where there is room."""
         self.note = "largest difference " if width >= 52 else ""
-        return super().heading(width)
+        return [] if self.state.comparison is None else super().heading(width)
 
     def rows(self, width: int) -> list[Row]:
         """Return all back edges, then what the signs mean."""
         loop, comparison = self.state.loop, self.state.comparison
-        if loop is None or comparison is None or comparison.problem:
+        if comparison is None:
+            return []
+        if loop is None or comparison.problem:
             why = "the moment is in no loop" if loop is None else "there is nothing to compare with"
             return [[("  ", ""), (why, "dim")]]
         present = self.state.iteration or 0

@@ -12,11 +12,23 @@ from stepper.compare.stops.differences import ValueDifference
 from tui.paint.names import operation_names
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, number, padded, printable
+from tui.screens.lists.topic import example_rows
 from tui.state import State
 from tui.theme import GLYPHS
 
 _LOWEST: Final = -8
 """The exponent of ten at the left end of the scale."""
+
+
+_REFERENCES: Final = (
+    (":reference other.xml", "another model, such as the same network before a transformation; .onnx, .tflite, too"),
+    (":reference openvino", "what OpenVINO computes with the same inputs, where it is installed"),
+    (":reference run.sqlite", "a recorded run: stepper run MODEL --trace run.sqlite"),
+    (":reference values.npz", "values of another program, by name and iteration: h_next@7, h_next@*"),
+    (":A before", "the iteration before, of this run, side by side; = goes round, A 4 is iteration 4"),
+    (":set h = 0", "after an edit, the run as it was without it"),
+    (":tolerance 1e-4 1e-6", "how far values may be from the reference, relative and absolute"),
+)
 
 
 class OperationDifferences(Pane):
@@ -97,22 +109,25 @@ class OperationDifferences(Pane):
 
     def count(self, width: int) -> int:
         """Return a row an operation, or a sentence."""
-        return len(self._shown()) or len(self._sentence(width))
+        return len(self._shown()) or len(self._nothing(width))
 
     def row(self, index: int, width: int) -> Row:
         """Return one operation."""
         shown = self._shown()
-        if not shown:
-            return [("  ", ""), (self._sentence(width)[index], "dim")]
-        return self._row(shown[index], width)
+        return self._row(shown[index], width) if shown else self._nothing(width)[index]
 
-    def _sentence(self, width: int) -> list[str]:
-        return textwrap.wrap(self._why_nothing(), max(width - 4, 20))
+    def _nothing(self, width: int) -> list[Row]:
+        """Return why there is no operation, and without a reference how one is named."""
+        why: list[Row] = [
+            [("  ", ""), (line, "dim")] for line in textwrap.wrap(self._why_nothing(), max(width - 4, 20))
+        ]
+        missing = self.state.comparison is None
+        return [*why, [], *example_rows("what a run can be held against", _REFERENCES, width)] if missing else why
 
     def _why_nothing(self) -> str:
         comparison = self.state.comparison
         if comparison is None:
-            return "nothing is compared: reference FILE names a reference"
+            return "nothing is compared yet; type one of these, or begin with --reference"
         if comparison.problem:
             return printable(comparison.problem)
         if comparison.operations:

@@ -9,6 +9,7 @@ from tui.screens.base import DebugScreen
 from tui.screens.compare.carried_differences import CarriedDifferences
 from tui.screens.compare.differences import OperationDifferences
 from tui.screens.compare.first_difference import FirstDifferencePane
+from tui.state import State
 
 
 class CompareScreen(DebugScreen):
@@ -19,6 +20,7 @@ class CompareScreen(DebugScreen):
     CompareScreen #carried { width: 62; border-left: solid $foreground 14%; }
     CompareScreen.-huge #carried { width: 80; }
     CompareScreen.-narrow #carried { width: 40; }
+    CompareScreen.-alone #carried { display: none; }
     CompareScreen.-ascii #carried { border-left: ascii $foreground 14%; }
     CompareScreen.-tiny #low { layout: vertical; }
     CompareScreen.-tiny #carried { width: 1fr; height: auto; max-height: 9; border-left: none; }
@@ -31,3 +33,8 @@ class CompareScreen(DebugScreen):
         with Horizontal(id="low"):
             yield OperationDifferences(self.host, id="differences")
             yield CarriedDifferences(self.host, id="carried")
+
+    def show(self, state: State) -> None:
+        """Without a reference the words have the whole width."""
+        super().show(state)
+        self.set_class(state.comparison is None, "-alone")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from stepper.commands.topics import topics
@@ -12,9 +13,15 @@ _EXAMPLE: Final = 32
 
 def topic_rows(topic: str, width: int) -> list[Row]:
     """Return a heading, then the examples and what they mean."""
-    rows: list[Row] = [[(f" how {topic} are written", "title")]]
     found = topics()[topic]
-    for written, means in (*found.rows, *([("", found.note)] if found.note else [])):
+    note = [("", found.note)] if found.note else []
+    return example_rows(f"how {topic} are written", (*found.rows, *note), width)
+
+
+def example_rows(title: str, examples: Iterable[tuple[str, str]], width: int) -> list[Row]:
+    """Return a heading, then what can be typed at the left, and what it means at the right."""
+    rows: list[Row] = [[(f" {title}", "title")]]
+    for written, means in examples:
         for place, part in enumerate(wrapped(means, max(width - _EXAMPLE - 4, 20))):
             rows.append([(f"  {'' if place else written:<{_EXAMPLE}}", "key"), (part, "dim")])
     return rows

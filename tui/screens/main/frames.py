@@ -72,8 +72,9 @@ def limit_text(level: LevelView) -> str:
     return f" of {most}" if level.total is not None else f" of max {most}"
 
 
-def loop_title(loop: LoopView) -> str:
-    """Return a loop's name, kind and id, for a heading's note."""
+def loop_title(loop: LoopView, room: int) -> str:
+    """Return a loop's name, kind and id, for a heading's note; with little room its name alone."""
     name = layer_name(loop.layer)
     kind = f"{loop.layer.type} {loop.layer.id}"
-    return kind if name.startswith(loop.layer.type) else f"{name} · {kind}"
+    whole = kind if name.startswith(loop.layer.type) else f"{name} · {kind}"
+    return whole if len(whole) <= room else clip(name, room)

@@ -79,7 +79,7 @@ class LoopCard(LinkPane):
         if loop is None:
             self.note = ""
             return self._outside(width)
-        self.note = clip(loop_title(loop), width - 8)
+        self.note = loop_title(loop, width - 8)
         rows = [*self._from_afar(width), *self._iteration_rows(loop, width), []]
         rows += self._end_rows(loop, width)
         rows += self._condition_rows(loop, width)
@@ -88,7 +88,7 @@ class LoopCard(LinkPane):
     def heading(self, width: int) -> list[Row]:
         """Return the loop's name at the right."""
         loop = self.state.loop
-        self.note = "" if loop is None else clip(loop_title(loop), width - 8)
+        self.note = "" if loop is None else loop_title(loop, width - 8)
         return super().heading(width)
 
     def _from_afar(self, width: int) -> list[Row]:
@@ -107,7 +107,8 @@ class LoopCard(LinkPane):
         if following is None:
             return []
         name = clip(layer_name(following), width - 14)
-        row: Row = [(" next is ", "dim"), (name, ""), (f" · {following.type}", "dim")]
+        kind = f" · {following.type}"
+        row: Row = [(" next is ", "dim"), (name, ""), (kind if len(name) + len(kind) < width - 10 else "", "dim")]
         return linked(row, Destination("iter +1"))
 
     def _outside(self, width: int) -> list[Row]:

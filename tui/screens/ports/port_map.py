@@ -12,6 +12,7 @@ from typing import ClassVar, Final, NamedTuple
 from textual import events
 from textual.message import Message
 
+from stepper.tensors.pictures import Form
 from tui.paint.names import layer_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, padded, width_of
@@ -118,7 +119,10 @@ class PortMap(Pane):
             return []
         values, now = known.values, max(self.state.iteration or 0, 0)
         axis = window(now, None, _COURSE, 1)
-        strips = RowPicture([values], axis).lines(values, axis, 1, self.palette)[0]
+        drawn = RowPicture([values], axis)
+        if not drawn.is_readable(1, _COURSE):
+            drawn = RowPicture([values], axis, Form.BARS)
+        strips = drawn.lines(values, axis, 1, self.palette)[0]
         return row_of(laid([*strips, *gaps(values, axis, now)], _COURSE))
 
     def _note(self) -> str:
@@ -152,6 +156,11 @@ class PortMap(Pane):
             self.post_line("open-port")
 
     # --- drawing -------------------------------------------------------------------------------------------------
+
+    def lines_wanted(self, width: int) -> int:
+        """Return how many lines all has with a free one between entries."""
+        entries, lines = (len(self.pairs), 4) if width >= WIDE else (len(self.ports), 3)
+        return entries * 3 + lines + 2
 
     def rows(self, width: int) -> list[Row]:
         """Return the whole picture."""
@@ -194,7 +203,11 @@ class PortMap(Pane):
         return rows
 
     def _captions(self, columns: Columns) -> Row:
-        after = f"iteration {(self.state.iteration or 0) + 1}, and outside"
+        loop = self.state.loop
+        following = (self.state.iteration or 0) + 1
+        is_last = loop is not None and loop.trip.total is not None and loop.trip.total <= following
+        shown = "outside" if is_last else f"iteration {following}, outside"
+        after = clip(shown, columns.after)
         gap = columns.enter + columns.inside + columns.leave + 2
         return [("  ", ""), (padded("outside", columns.before), "dim"), (" " * gap, ""), (after, "dim")]
 

@@ -234,9 +234,10 @@ def _edge(loop: LoopView, edge: BackEdgeView, course: Course) -> PortArrow:
     iteration = _iteration(loop)
     layer = edge.parameter.layer
     name = carried_name(layer) if layer is not None else "?"
+    follows = edge.comes_next is not None or not _is_over(loop, iteration)
     if not edge.counts:
         words: tuple[str, ...] = ("has no effect",)
-    elif edge.comes_next is None and _is_over(loop, iteration):
+    elif not follows:
         words = ("no iteration follows", "none follows")
     else:
         words = (f"enters {name} at {iteration + 1}", f"at {iteration + 1}")
@@ -247,7 +248,9 @@ def _edge(loop: LoopView, edge: BackEdgeView, course: Course) -> PortArrow:
         glyph=GLYPHS["back"],
         role="carried",
         words=words,
-        outer=End(f"{name}@{iteration + 1}", "" if edge.comes_next is None else _array_type(edge.comes_next)),
+        outer=End(f"{name}@{iteration + 1}", "" if edge.comes_next is None else _array_type(edge.comes_next))
+        if follows
+        else End(f"no iteration {iteration + 1}"),
         inner=End(_result_name(edge.result), _type(edge.result)),
         sentence=edge.why,
         entry=f"<edge {ids}/>",

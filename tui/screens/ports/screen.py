@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import textwrap
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, padded, printable
+from tui.pictures.value_rows import ValueRow
 from tui.screens.base import DebugScreen
 from tui.screens.main.cards import AnswerCard
 from tui.screens.ports.port_map import PortMap
 from tui.screens.ports.rows import PortArrow, PortSide
+from tui.screens.timeline.bar import TimelineBar
+from tui.screens.timeline.tracks import loop_row
+
+_LEAST: Final = 6
+"""Lines of a course: its name, the iterations, two of the picture, the moment, the line above."""
+_TALLEST: Final = 22
 
 
 class PortDetail(Pane, can_focus=False):
@@ -55,8 +62,43 @@ class PortDetail(Pane, can_focus=False):
         return [*rows, [(padded(f"   {port.entry}", width - 1), "dim")]]
 
 
+class PortCourse(TimelineBar, can_focus=False):
+    """What goes through the chosen entry, over the iterations."""
+
+    DEFAULT_CSS = "PortCourse { height: 8; }"
+    kind: ClassVar[str] = "port-course"
+
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self._port: PortArrow | None = None
+
+    def put(self, port: PortArrow | None) -> None:
+        """Show this entry."""
+        self._port = port
+        self.changed()
+
+    def heading(self, width: int) -> list[Row]:
+        """Return the name of the value."""
+        found = self._tracks(1)
+        self.title = f"{found[0].name[0]} over the iterations" if found else ""
+        self.note = "last " if found else ""
+        return super().heading(width) if found else []
+
+    def rows(self, width: int) -> list[Row]:
+        """None of what stays the same."""
+        return super().rows(width) if self._tracks(1) else []
+
+    def _tracks(self, most: int) -> list[ValueRow]:
+        layer, history = None if self._port is None else self._port.layer, self.state.loop_history
+        if layer is None or history is None:
+            return []
+        ends = [(one, {one.row.inner.id, *([one.row.result.id] if one.row.result else [])}) for one in history.rows]
+        found = [one for one, ids in ends if layer.id in ids and one.values is not None]
+        return [loop_row(self.state, one.row, one.values, self.seen() + 1) for one in found[:most]]
+
+
 class PortsScreen(DebugScreen):
-    """The picture, and below it the chosen entry in words."""
+    """The picture, and below it the chosen entry in words, and where there is room over the iterations."""
 
     DEFAULT_CSS = "PortsScreen .hidden { display: none; }"
     view_name = "port map"
@@ -64,6 +106,7 @@ class PortsScreen(DebugScreen):
     def body(self) -> ComposeResult:
         """The picture and the words."""
         yield PortMap(self.host, id="ports")
+        yield PortCourse(self.host, id="course").add_class("hidden")
         yield PortDetail(self.host, id="port")
         yield AnswerCard(self.host, id="card")
 
@@ -76,6 +119,12 @@ class PortsScreen(DebugScreen):
     def on_port_map_chosen(self, message: PortMap.Chosen) -> None:
         """Explain it."""
         self.query_one(PortDetail).put(message.port)
+        ports, course = self.query_one(PortMap), self.query_one(PortCourse)
+        room = ports.outer_size.height + (course.outer_size.height if course.display else 0)
+        left = min(room - ports.lines_wanted(ports.size.width), _TALLEST)
+        course.put(message.port)
+        course.set_class(left < _LEAST, "hidden")
+        course.styles.height = max(left, _LEAST)
 
     def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
         """An answer of several lines takes the place of the words."""
