@@ -35,7 +35,9 @@ def test_a_click_and_the_arrows_move_in_time() -> None:
         await driven.looked_through()
         chart = chart_of(driven)
         span = chart.span(chart.size.width)
-        await driven.pilot.click("#chart", offset=(chart.gutter.left + 14 + span.at(2), 3))
+        await driven.pilot.click(
+            "#chart", offset=(chart.gutter.left + chart.name_width(chart.size.width) + span.at(2), 3)
+        )
         await driven.settle()
         assert driven.state.iteration == 2
         await driven.press("right", "right", "left")
@@ -103,7 +105,7 @@ def test_wide_columns_have_their_numbers_on_their_shades() -> None:
     async def script(driven: Driven) -> None:
         await driven.looked_through()
         lines = driven.text("chart").splitlines()
-        first = next(place for place, line in enumerate(lines) if line.split()[:1] == ["balance"])
+        first = next(place for place, line in enumerate(lines) if line.split()[1:2] == ["balance"])
         values = np.array([[1000.0, 1000.0, 250.0]]) * np.array([[1.01, 1.05, 1.12]]) ** np.arange(1, 4)[:, None]
         slot = chart_of(driven).span(chart_of(driven).size.width).slot
         for element in range(3):

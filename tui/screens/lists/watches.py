@@ -154,6 +154,7 @@ class WatchChart(TimelineChart):
     """The timeline of the watches alone."""
 
     title = "over the iterations"
+    NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 22), (0, 14))
     bands: ClassVar[tuple[str, ...]] = ("watch",)
 
     def heading(self, width: int) -> list[Row]:

@@ -262,7 +262,8 @@ class TimelineChart(TimeAxisPane):
         watch = next((one for one in self.state.watches if one.text == track.name), None)
         if watch is None:
             return ValueRow(track.name, (" ", ""), (printable(track.name), "dim"), "", track.values, made=made)
-        return watch_row(watch, with_stops(track.values, watch), made)
+        shown = watch_row(watch, with_stops(track.values, watch), made)
+        return shown if len(self.bands) == 1 else shown._replace(glyph=(f" {GLYPHS['watch']} ", "dim"))
 
     def _numbered(self, one: ValueRow, axis: Axis) -> Row:
         """Return the number of each column."""
