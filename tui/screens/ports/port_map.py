@@ -204,8 +204,9 @@ class PortMap(Pane):
 
     def _captions(self, columns: Columns) -> Row:
         loop = self.state.loop
-        following = (self.state.iteration or 0) + 1
-        is_last = loop is not None and loop.trip.total is not None and loop.trip.total <= following
+        assert loop is not None
+        following = (loop.level.iteration or 0) + 1
+        is_last = loop.trip.ended is not None or (loop.trip.total is not None and loop.trip.total <= following)
         shown = "outside" if is_last else f"iteration {following}, outside"
         after = clip(shown, columns.after)
         gap = columns.enter + columns.inside + columns.leave + 2
