@@ -63,7 +63,7 @@ class PortDetail(Pane, can_focus=False):
 
 
 class PortCourse(TimelineBar, can_focus=False):
-    """What goes through the chosen entry, over the iterations."""
+    """The value that goes through the chosen entry, over the iterations."""
 
     DEFAULT_CSS = "PortCourse { height: 8; }"
     kind: ClassVar[str] = "port-course"

@@ -8,15 +8,21 @@ import numpy as np
 
 from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip, padded, printable
+from tui.paint.rows import Row, clip, padded, padded_row, printable
 from tui.screens.table.cells import cell_text
 from tui.screens.table.topic import TableTopic
 
 _NUMBER: Final = 10
 _LOWEST, _HIGHEST = 8, 16
 _ABOVE: Final = 26
+LEAST_WIDE: Final = 90
+LEAST_UNDER: Final = 11
+"""Columns from which on the numbers stand beside the course, and the rows that this takes."""
+_LEFT: Final = 50
 _LEAST_HISTOGRAM: Final = 30
 """Lines from which on there is room for the histogram, too."""
+_WIDEST: Final = 5
+"""Cells of an iteration, of which one is blank."""
 _SHOWN, _OUT, _ZERO = "■", "○", "╌"
 
 
@@ -42,12 +48,26 @@ class ColumnPane(Pane, can_focus=False):
         if detail is None or detail.column != column:
             return [*head, [("its numbers are read when it is sorted by (> <)", "dim")]]
         value = self._value(column)
+        if width >= LEAST_WIDE:
+            return self._in_width([*head, *_numbers(detail, value, view.passed)], detail, width)
         rows = [*head, *_numbers(detail, value, view.passed), []]
         bars = view.heads.get(column) if self.size.height >= _LEAST_HISTOGRAM else None
         if bars is not None and len(bars.counts):
             rows += [[("how often", "title"), ("   shown | filtered out", "note")], *_histogram(bars, value, width), []]
-        rows += [[("over the iterations", "title"), ("   the shown in colour", "note")], *self._course(detail, width)]
-        return rows
+        rows += [[("over the iterations", "title"), ("   the shown in colour", "note")]]
+        return rows + self._course(detail, width, max(_LOWEST, min(self.size.height - _ABOVE, _HIGHEST)))
+
+    def _in_width(self, left: list[Row], detail: ColumnDetail, width: int) -> list[Row]:
+        """Return the numbers, and beside them the course in the whole height."""
+        right = [[("over the iterations", "title"), ("   the shown in colour", "note")]]
+        right += self._course(detail, width - _LEFT, self.size.height - 3)
+        return [
+            [
+                *padded_row(left[place] if place < len(left) else [], _LEFT),
+                *(right[place] if place < len(right) else []),
+            ]
+            for place in range(max(len(left), len(right)))
+        ]
 
     def _value(self, column: int) -> Any:
         view, place = self.topic.view, self.topic.level.place
@@ -55,14 +75,14 @@ class ColumnPane(Pane, can_focus=False):
         at = 0 if view is None else place - view.top
         return None if numbers is None or not 0 <= at < len(numbers) else numbers[at]
 
-    def _course(self, detail: ColumnDetail, width: int) -> list[Row]:
+    def _course(self, detail: ColumnDetail, width: int, tall: int) -> list[Row]:
         """Draw each iteration, or the strongest of several, at its height."""
         low, high, look, view = detail.low, detail.high, self.topic.level.look, self.topic.view
         if low is None or high is None or look is None or view is None:
             return [[("no finite number", "dim")]]
-        tall = max(_LOWEST, min(self.size.height - _ABOVE, _HIGHEST))
         room = max(width - _NUMBER - 1, 4)
         count = min(room, len(detail.numbers))
+        slot = max(min(room // max(count, 1), _WIDEST), 1)
         edges = np.arange(count + 1) * len(detail.numbers) // count
         marks = {"cursor": self.topic.iteration, "now": look.now, "a": None}
         if look.a is not None and not look.a.is_elsewhere:
@@ -93,14 +113,16 @@ class ColumnPane(Pane, can_focus=False):
         rows: list[Row] = []
         for line, cells in enumerate(grid):
             label = cell_text(high, 8) if line == 0 else cell_text(low, 8) if line == tall - 1 else ""
-            rows.append([(padded(label, _NUMBER - 1, right=True), "dim"), (" ", ""), *cells])
-        return [*rows, self._axis(places, marks, count)]
+            wide = [(text * max(slot - 1, 1) + " " * (slot > 1), tone) for text, tone in cells]
+            rows.append([(padded(label, _NUMBER - 1, right=True), "dim"), (" ", ""), *wide])
+        return [*rows, self._axis({name: place * slot for name, place in places.items()}, marks, count, slot)]
 
-    def _axis(self, places: dict[str, int], marks: dict[str, int | None], count: int) -> Row:
+    def _axis(self, places: dict[str, int], marks: dict[str, int | None], count: int, slot: int) -> Row:
         view = self.topic.view
         assert view is not None
-        texts = [(0, str(view.begin), "dim"), (count - len(str(view.begin + view.total - 1)), "", "dim")]
-        texts[1] = (texts[1][0], str(view.begin + view.total - 1), "dim")
+        last = str(view.begin + view.total - 1)
+        end_of = (count - 1) * slot if slot > 1 else count - len(last)
+        texts = [(0, str(view.begin), "dim"), (end_of, last, "dim")]
         if "a" in places:
             texts.append((places["a"], "A", "a-on"))
         if "now" in places:

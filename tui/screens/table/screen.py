@@ -11,7 +11,7 @@ from stepper.debug.table.views import SheetSort
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen, ScreenHost
-from tui.screens.table.column import ColumnPane
+from tui.screens.table.column import LEAST_UNDER, LEAST_WIDE, ColumnPane
 from tui.screens.table.pane import TableLine, TablePane
 from tui.screens.table.topic import TableTopic
 from tui.screens.timeline.bar import TimelineBar
@@ -24,6 +24,9 @@ _LEAST_ROWS: Final = 24
 
 _TALL: Final = 42
 """Rows from which on there is room for the timeline."""
+_AROUND: Final = 15
+_MOST_UNDER: Final = 20
+"""Rows of the terminal around those of a table, and the most for the column below it."""
 
 
 class TableScreen(DebugScreen):
@@ -33,6 +36,12 @@ class TableScreen(DebugScreen):
     TableScreen #rows { width: 1fr; }
     TableScreen #column { display: none; margin-top: 0; }
     TableScreen.-beside #column { display: block; }
+    TableScreen.-under #parts { layout: vertical; }
+    TableScreen.-under #rows { height: 1fr; }
+    TableScreen.-under #column {
+        display: block; width: 1fr; border-left: none; border-top: solid $foreground 14%; padding-left: 1;
+    }
+    TableScreen.-under.-ascii #column { border-top: ascii $foreground 14%; }
     TableScreen #timeline { display: none; }
     TableScreen.-tall #timeline { display: block; }
     TableScreen.-ascii #timeline { border-top: ascii $foreground 14%; }
@@ -70,9 +79,14 @@ class TableScreen(DebugScreen):
         self.topic.open()
 
     def fit(self, width: int, height: int) -> None:
-        """The column of the cursor where it has room."""
+        """The column of the cursor where it has room: beside the table, else below one of few rows."""
         is_small = height >= _LEAST_ROWS and len(self.topic.shown) > 0 and self._table.whole_width + _COLUMN <= width
-        self.set_class(width >= _BESIDE or is_small, "-beside")
+        is_beside, view = width >= _BESIDE or is_small, self.topic.view
+        free = 0 if view is None or height >= _TALL else height - _AROUND - view.passed
+        is_under = not is_beside and width >= LEAST_WIDE and free >= LEAST_UNDER
+        self.set_class(is_beside, "-beside")
+        self.set_class(is_under, "-under")
+        self._column.styles.height = min(free, _MOST_UNDER) if is_under else "1fr"
         self.set_class(height >= _TALL, "-tall")
 
     def repaint(self) -> None:
