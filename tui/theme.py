@@ -97,7 +97,8 @@ def break_glyph(one: BreakView) -> str:
 _TWINS: Final = (
     "─- │| ╭+ ╮+ ╰+ ╯+ ├+ ┤+ ┬+ ┴+ ┼+ ╌- ╎: ╵' ╶- └+ ┌+ ┘+ ┐+ ╷| ╴- ═= ╒+ ╕+ ╘+ ╛+ ▼v ▲^ ▸> ▾v ●* ○o ◆? ◦w ↺@ ⊞+ ≠! ·. "
     "…. →> ←< ↓v ↑^ ×x ≤< ≥> ▁_ ▂_ ▃. ▄- ▅- ▆= ▇= █# ▌| ▐| ░. ▒: ▓# ━= ╸= ┃| ▪# ▫. Δd −- ›> ■$ ␣_ ▀# ▏| ✓v ✗x ±~ ‑- ∞~ "
-    "►> ⋮: ΣS ‹< •* –- ²2 ³3 ⋯. ━= ┏# ┓# ┗# ┛# ┣# ┫# ┳# ┻# ╋# ╹' ╻| ╸= ╺="
+    "►> ⋮: ΣS ‹< •* –- ²2 ³3 ⋯. ━= ┏# ┓# ┗# ┛# ┣# ┫# ┳# ┻# ╋# ╹' ╻| ╸= ╺= "
+    "₁- ₂- ₃- ₄- ₅- ₆- ₇- ₈- ₉-"
 )
 _BRAILLE: Final = {0x2800 + dots: " " if not dots else "." if dots.bit_count() < 3 else ":" for dots in range(256)}
 ASCII_TWINS: Final = {ord(pair[0]): pair[1] for pair in _TWINS.split()} | _BRAILLE

@@ -22,7 +22,7 @@ from textual.color import Color
 
 from tui.paint.links import Destination, link_in
 from tui.paint.painter import FaultReporter, PaintedWidget
-from tui.paint.rows import Cell, Row, spread
+from tui.paint.rows import Cell, Row, figure, spread
 from tui.pictures.palette import Palette
 from tui.state import State
 from tui.theme import GLYPHS, Look
@@ -303,7 +303,8 @@ class Pane(PaintedWidget, can_focus=True):
         elif level in (float("inf"), float("-inf")):
             text = "I"
         elif self.look.plain and abs(level) >= 0.05:
-            text = f"{'-' if signed and level < 0 and width > 1 else ''}{min(9, int(abs(level) * 10))}"
+            shown = min(9, int(abs(level) * 10))
+            text = figure(-shown if signed and level < 0 else shown, width)
         style = Style(bgcolor=shade.rich_color, color=shade.get_contrast_text().rich_color, bold=not text.isdigit())
         return f"{text:>{width}}"[:width], style
 

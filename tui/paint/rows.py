@@ -67,6 +67,14 @@ def bar(value: float, low: float, high: float) -> str:
     return BARS[max(0, min(5, int(level * 5.999)))]
 
 
+_BELOW_ZERO: Final = "₀₁₂₃₄₅₆₇₈₉"
+
+
+def figure(level: int, width: int) -> str:
+    """Return a shade from -9 to 9 as a figure with its sign; in one cell it stands low where it is below zero."""
+    return str(level) if level >= 0 or width > 1 else _BELOW_ZERO[-level]
+
+
 def number(value: float | bool | None, width: int = 6) -> str:
     """A number in at most `width` (6 or more) cells, at most three decimals, so that points stand under points."""
     if value is None:

@@ -29,7 +29,7 @@ from stepper.tensors.pictures import (
     shades,
 )
 from stepper.tensors.surveys import CellStatistic
-from tui.paint.rows import Row, Token, cell_len, clip, few_digits, printable
+from tui.paint.rows import Row, Token, cell_len, clip, few_digits, figure, printable
 from tui.pictures.axis import ENTERED, Axis, Slot, ruler
 from tui.theme import GLYPHS
 
@@ -214,8 +214,8 @@ def fitting_number(value: float, room: int) -> str:
 
 
 def _figure(level: float, width: int) -> str:
-    figure = int(digits(np.array([level]))[0])
-    return f"{figure if width > 1 else abs(figure)}" if figure else "·"
+    shade = int(digits(np.array([level]))[0])
+    return figure(shade, width) if shade else "·"
 
 
 def bar_row_scale(histories: Sequence[ValueHistory], kind: ScaleKind | None) -> BarScale:

@@ -16,7 +16,7 @@ import numpy as np
 from stepper.element_types import Array
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form, digits, form_of, heights, letters, shades
-from tui.paint.rows import Cell, Row, Token
+from tui.paint.rows import Cell, Row, Token, figure
 from tui.pictures.drawing import EIGHTHS, bar_row_scale, first_bad, numbers_in, reduced, row_scale
 from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
@@ -110,8 +110,8 @@ def _box(levels: Sequence[float], room: int, palette: Palette, *, is_signed: boo
 
 def _figure(level: float, letter: str, width: int, palette: Palette, *, is_signed: bool, is_loud: bool) -> Cell:
     """Return a shade without colours: a figure, or a letter where there is NaN or Inf."""
-    figure = int(digits(np.array([level]))[0])
-    text = letter or ("·" if not figure else f"{figure if width > 1 else abs(figure)}")
+    nearest = int(digits(np.array([level]))[0])
+    text = letter or (figure(nearest, width) if nearest else "·")
     shade = palette.shade(level, is_signed=is_signed, is_first=is_loud)
     token: Token = ("bad" if letter else "") if palette.look.ascii else palette.on(shade, bold=bool(letter))
     return f"{text:>{(width + 2) // 2}}".ljust(width)[:width], token

@@ -18,7 +18,7 @@ from stepper.ops.operands import form_text
 from stepper.tensors.statistics import statistics
 from tui.paint.names import carried_name, layer_name, marked_name, operation_names, statistic_word
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, number, spread, width_of
+from tui.paint.rows import Row, figure, number, spread, width_of
 from tui.screens.grid.columns import difference_at, is_beyond
 from tui.screens.grid.grid import Grid
 from tui.screens.main.value import MOST_AT_ONCE
@@ -186,6 +186,7 @@ class GridDetail(Pane, can_focus=False):
             [(" I ", "badbg"), (" first of its kind  ", "dim")],
             [(GLYPHS["break"], "bad"), (" stopped  ", "dim"), (self.look.edited, "edit"), (" edited  ", "dim")],
             [(GLYPHS["shape"], ""), (" shape changed  ", "dim"), (GLYPHS["now"], "accent"), (" the moment  ", "dim")],
+            *([[(figure(-3, 1), ""), (" below zero  ", "dim")]] if self.look.plain else []),
             [(GLYPHS["free"], ""), (" not known  ", "dim")],
             [("low ", "dim"), *[("  ", style) for style in self._grid.paint.shades()], (" high", "dim")],
         ]

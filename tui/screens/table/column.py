@@ -59,7 +59,7 @@ class ColumnPane(Pane, can_focus=False):
 
     def _in_width(self, left: list[Row], detail: ColumnDetail, width: int) -> list[Row]:
         """Return the numbers, and beside them the course in the whole height."""
-        right = [[("over the iterations", "title"), ("   the shown in colour", "note")]]
+        right: list[Row] = [[("over the iterations", "title"), ("   the shown in colour", "note")]]
         right += self._course(detail, width - _LEFT, self.size.height - 3)
         return [
             [
