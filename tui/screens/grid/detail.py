@@ -186,7 +186,7 @@ class GridDetail(Pane, can_focus=False):
             [(" I ", "badbg"), (" first of its kind  ", "dim")],
             [(GLYPHS["break"], "bad"), (" stopped  ", "dim"), (self.look.edited, "edit"), (" edited  ", "dim")],
             [(GLYPHS["shape"], ""), (" shape changed  ", "dim"), (GLYPHS["now"], "accent"), (" the moment  ", "dim")],
-            *([[(figure(-3, 1), ""), (" below zero  ", "dim")]] if self.look.plain else []),
+            [(figure(-3, 1), ""), (" below zero  ", "dim")] if self.look.plain else [],
             [(GLYPHS["free"], ""), (" not known  ", "dim")],
             [("low ", "dim"), *[("  ", style) for style in self._grid.paint.shades()], (" high", "dim")],
         ]
