@@ -106,14 +106,21 @@ class Looks:
             self._kinds[key] = SCALES[(SCALES.index(self.kind(key)) + 1) % len(SCALES)]
 
 
-def size_wanted(values: ValueHistory | None, axis: Axis, labels: tuple[str, ...] = ()) -> tuple[int, bool]:
+def size_wanted(
+    values: ValueHistory | None, axis: Axis, labels: tuple[str, ...] = (), *, is_ruled: bool = False
+) -> tuple[int, bool]:
     """Return how many numbers a column of the row has, and whether it is a picture of them."""
     if values is None:
         return 1, False
     form = form_on(form_of(values.type, values.elements), labels, [values], axis)
     if form is Form.PICTURE:
         return values.elements, True
-    if form is Form.BARS and values.type[0] in "iu" and _in_words(values, axis, values.count, axis.reach):
+    if (
+        not is_ruled
+        and form is Form.BARS
+        and values.type[0] in "iu"
+        and _in_words(values, axis, values.count, axis.reach)
+    ):
         return 1, False
     return {Form.BARS: _BARS, Form.CATEGORIES: 2}.get(form, 1), False
 
@@ -128,16 +135,18 @@ def value_rows(
     *,
     marked: Sequence[int] = (),
     a: Sequence[int] = (),
+    is_ruled: bool = False,
 ) -> list[Row]:
     """Return a value over the iterations of an axis, in so many lines; the slots of `marked` iterations are tinted.
 
-    So are those of the iterations of A, in its colour.
+    So are those of the iterations of A, in its colour. `is_ruled`: the iterations are numbered above, so that each
+    value has to stand in its slot.
     """
-    how = axis, height, columns, palette, looks.way(one.key), looks.kind(one.key), tuple(marked), tuple(a)
+    how = axis, height, columns, palette, looks.way(one.key), looks.kind(one.key), tuple(marked), tuple(a), is_ruled
     kept = looks.kept(one, how)
     if kept is not None:
         return kept
-    lines, notes = _drawn(one, axis, height, columns, looks, palette)
+    lines, notes = _drawn(one, axis, height, columns, looks, palette, is_ruled=is_ruled)
     slots = [
         (slot, iterations is a)
         for iterations in (a, marked)
@@ -162,7 +171,7 @@ def value_rows(
 
 
 def _drawn(
-    one: ValueRow, axis: Axis, height: int, columns: RowColumns, looks: Looks, palette: Palette
+    one: ValueRow, axis: Axis, height: int, columns: RowColumns, looks: Looks, palette: Palette, *, is_ruled: bool
 ) -> tuple[list[list[Strip]], list[str]]:
     """Return the strips of each line, and what is said of the scale and of how many numbers share a line."""
     way, values = looks.way(one.key), one.values
@@ -174,7 +183,8 @@ def _drawn(
         drawn = RowPicture(histories, axis, None, one.labels, way, looks.kind(one.key))
         if not drawn.is_readable(height, letters):
             drawn = RowPicture(histories, axis, Form.BARS, (), way, looks.kind(one.key))
-        words = _in_words(values, axis, one.made, room) if drawn.form in (Form.BARS, Form.CATEGORIES) else []
+        in_words = not is_ruled and drawn.form in (Form.BARS, Form.CATEGORIES)
+        words = _in_words(values, axis, one.made, room) if in_words else []
         if words:
             return [words, *lines[1:]], []
         lines = drawn.lines(values, axis, height, palette)

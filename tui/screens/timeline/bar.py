@@ -118,14 +118,22 @@ class TimelineBar(TimeAxisPane):
     def _track_rows(self, ones: Sequence[ValueRow], span: TimeSpan, width: int, room: int) -> list[Row]:
         names, axis, now = self.name_width(width), span.axis, self.state.iteration
         columns = RowColumns(names, width - names - 8, 7)
-        wants = [Want(*size_wanted(one.values, axis, one.labels)) for one in ones]
+        wants = [Want(*size_wanted(one.values, axis, one.labels, is_ruled=True)) for one in ones]
         tall = heights(wants, room, plain=self.look.plain).lines
         marked, a = [] if now is None else [now], self.state.iterations_of_a
         rows: list[Row] = []
         for one, lines in zip(ones, tall, strict=True):
             beside: Row = [(f"{clip(one.last(now), 6):>6} ", "")]
             rows += value_rows(
-                one._replace(beside=(beside,)), axis, lines, columns, self._looks, self.palette, marked=marked, a=a
+                one._replace(beside=(beside,)),
+                axis,
+                lines,
+                columns,
+                self._looks,
+                self.palette,
+                marked=marked,
+                a=a,
+                is_ruled=True,
             )
         return rows
 

@@ -190,7 +190,7 @@ class TimelineChart(TimeAxisPane):
 
     def _fitting(self, tracks: list[TrackView], axis: Axis) -> list[TrackView]:
         """Return all, or those that are not slices, where the slices would take the room of the others."""
-        sizes = [size_wanted(track.values, axis) for track in tracks]
+        sizes = [size_wanted(track.values, axis, is_ruled=True) for track in tracks]
         wanted = sum(min(-(-size // 2), _TALLEST) + 1 if is_picture else size for size, is_picture in sizes)
         fits = wanted <= self.size.height - 4 - _EVENT_ROWS
         return tracks if fits else [track for track in tracks if track.kind != "slice"]
@@ -199,7 +199,7 @@ class TimelineChart(TimeAxisPane):
         names, axis = self.name_width(width), span.axis
         columns = RowColumns(names, width - names - _VALUE, 7)
         ones = [self._row_of(track) for track in tracks if track.kind != "condition"]
-        sizes = [size_wanted(one.values, axis, one.labels) for one in ones]
+        sizes = [size_wanted(one.values, axis, one.labels, is_ruled=True) for one in ones]
         flat = sum(size <= 2 and not is_picture for size, is_picture in sizes)
         places = [one for one in ones if self._place_in_loop(one) >= 0]
         extra = 0 if spread_cells(self.state) is None else len(places) * (3 if is_beside_run(self.state) else 1)
@@ -224,6 +224,7 @@ class TimelineChart(TimeAxisPane):
                 self.palette,
                 marked=marked,
                 a=self.state.iterations_of_a,
+                is_ruled=True,
             )
             rows += [self._numbered(one, axis)] if below else []
             rows += self._beside_a(one, axis, min(lines, max(lines // 2, 2)), columns)
@@ -243,7 +244,7 @@ class TimelineChart(TimeAxisPane):
             shared = () if one.values is None else (one.values,)
             a = one._replace(key=(one.key, "A"), name=("A", "a"), shape="", values=theirs, beside=(), shared=shared)
             self._looks.follow(a.key, one.key)
-            rows += value_rows(a, axis, lines, columns, self._looks, self.palette)
+            rows += value_rows(a, axis, lines, columns, self._looks, self.palette, is_ruled=True)
         strip = site_strip(self, cells, history.rows[index].row, axis, columns.picture)
         return [*rows, [(" from A".ljust(names), "dim"), *strip]] if strip else rows
 
