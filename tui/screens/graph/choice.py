@@ -10,7 +10,7 @@ from tui.paint.pane import Host
 from tui.paint.rows import cell_len, clip
 from tui.screens.graph.drawing import Drawing
 from tui.screens.graph.drawings import BodyDrawings, is_large
-from tui.screens.graph.fitting import Fitting, fits, is_folded, map_width
+from tui.screens.graph.fitting import Fitting, fits, is_folded, map_width, part_width
 from tui.screens.graph.levels import LEVELS, MAP, NAMES, Manner
 from tui.screens.graph.neighbourhood import REACHES, usual_reach
 
@@ -76,10 +76,10 @@ class DrawingChoice:
             return 0
         if drawing.is_part and (self.is_only or not is_large(program)):
             return 0
-        if drawing.manner.parts > 1 or (not drawing.is_part and fits(drawing, *self.room)):
+        if not drawing.is_part and fits(drawing, *self.room):
             return 0
         wide = map_width(self.room.width)
-        return wide if drawing.width + drawing.gutter + wide <= self.room.width else 0
+        return wide if drawing.width + drawing.gutter <= part_width(self.room.width - wide, drawing.manner.parts) else 0
 
     def zoom_by(self, by: int, program: Program, drawing: Drawing) -> None:
         """Larger or smaller boxes, of a neighbourhood fewer or more; at the size that fits they follow the room."""

@@ -29,6 +29,8 @@ _MOST_LOST: Final = 5
 """Rows that may stay empty at the end of a part."""
 _TALLER: Final = 1.2
 """How many times as tall a graph may become for values in its boxes."""
+_DENSER: Final = 1.5
+"""How many times as many operations are to be seen in lines as in boxes, of a graph of which a part is seen."""
 _MOST_FOLDED: Final = (2, 3, 4, 6, 9)
 """Operations of an expression in one box: the first with which all of a graph is seen."""
 _MOST_LANES: Final = 4
@@ -83,6 +85,12 @@ def fitted(program: Program, how: Fitting) -> Drawing:
         whole = next((one for one in _folded(program, how) if fits(one, how.width, how.height)), None)
     if whole is not None:
         return whole
+    part = _part(program, graph, how)
+    return part if _opens(program, graph, how) else _denser(program, graph, how, part)
+
+
+def _part(program: Program, graph: DrawnGraph, how: Fitting) -> Drawing:
+    """Return the drawing of which a part is seen, in boxes."""
     if how.width < _ROOMY[0] or how.height < _ROOMY[1]:
         return _scrolled(program, graph, how, (NAMES, SHORT))
     drawing = _scrolled(program, graph, how, (BOXES, NAMES, SHORT))
@@ -91,6 +99,17 @@ def fitted(program: Program, how: Fitting) -> Drawing:
     valued = _scrolled(program, graph, how, (VALUES,))
     is_as_good = valued.manner.room == drawing.manner.room and valued.manner.lanes == drawing.manner.lanes
     return valued if is_as_good and valued.height <= _TALLER * drawing.height else drawing
+
+
+def _denser(program: Program, graph: DrawnGraph, how: Fitting, part: Drawing) -> Drawing:
+    """Return lines instead of boxes where at least twice as many operations are seen in them, as of a long chain."""
+    seen = len(part.graph.nodes) * min(how.height / max(part.height, 1), 1)
+    room = how.width - map_width(how.width)
+    parts = max(min((room + BETWEEN) // (_LEAST_PART + BETWEEN), _MOST_PARTS), 1)
+    if how.height * parts < _DENSER * seen:
+        return part
+    lines = drawn(program, graph, Manner(LINES, part_width(room, parts), False, how.unfolded, parts=parts))
+    return lines if lines.width + lines.gutter <= part_width(room, parts) else part
 
 
 def _candidates(program: Program, graph: DrawnGraph, how: Fitting) -> Iterator[Drawing]:

@@ -362,10 +362,11 @@ class BodyGraph(Pane):
             return lines[:height] + [[]] * (height - len(lines))
         if self.choice.is_map:
             return [*heading, *self._map_rows(width, height - 1, alone=True)]
-        if self.view.parts > 1:
-            return [*heading, *self._rows_of_parts(painter, height - 1)]
         wide, top = self.view.map_width, self.view.top
-        rows = [painter.row(y + top, self.view.left, width - wide, y, height - 1) for y in range(height - 1)]
+        if self.view.parts > 1:
+            rows = self._rows_of_parts(painter, height - 1)
+        else:
+            rows = [painter.row(y + top, self.view.left, width - wide, y, height - 1) for y in range(height - 1)]
         if wide:
             beside = self._map_rows(wide - 2, height - 1, alone=False)
             rows = [spread(row, [(" ", ""), *part], width) for row, part in zip(rows, beside, strict=True)]
