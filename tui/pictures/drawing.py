@@ -412,15 +412,29 @@ def bar_scale_text(scale: BarScale, room: int, *, names_log: bool = True) -> str
 
 
 def _range_text(low: float | None, high: float, room: int, *, is_log: bool) -> str:
-    """Return the ends of a scale (without a low one on both sides of zero): whole words and digits where they fit."""
+    """Return the ends of a scale (without a low one on both sides of zero): whole words and digits where they fit.
+
+    Where the ends do not differ in the digits that have room, the low one and how far the high one is from it.
+    """
     text = ""
     for tail in (" log", "") if is_log else ("",):
         for count in (3, 2, 1):
             for joint in ("±",) if low is None else (" to ", "–"):
-                text = f"{'' if low is None else few_digits(low, count)}{joint}{few_digits(high, count)}{tail}"
+                ends = "" if low is None else few_digits(low, count), few_digits(high, count)
+                if low is not None and low < high and float(ends[0]) == float(ends[1]):
+                    return _low_and_span(low, high, room)
+                text = f"{ends[0]}{joint}{ends[1]}{tail}"
                 if len(text) <= room:
                     return text
     return text
+
+
+def _low_and_span(low: float, high: float, room: int) -> str:
+    """Return the low end with as many digits as there is room for, and how far the high one is from it."""
+    span = few_digits(high - low, 2)
+    return next(
+        (text for digits in range(9, 2, -1) if len(text := f"{low:.{digits}g} +{span}") <= room), f"{low:.1g} +{span}"
+    )
 
 
 def height_wanted(form: Form, histories: Sequence[ValueHistory], columns: int) -> int:

@@ -6,6 +6,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from stepper.debug.inspection.views import LoopView
 from stepper.debug.run_summary import RunSummary
+from stepper.engine.loops import EndReason
 from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, linked, value_destination
 from tui.paint.names import layer_name
@@ -163,6 +164,8 @@ class LoopCard(LinkPane):
     def _end_rows(self, loop: LoopView, width: int) -> list[Row]:
         reasons = [_Reason(str(loop.trip.ended))] if loop.trip.ended is not None else self._ways_to_end(loop)
         word = "ended: " if loop.trip.ended is not None else "ends when "
+        if loop.trip.ended is EndReason.INITIAL_CONDITION:
+            word, reasons = "did not begin: ", [_Reason("condition was false")]
         target = self._condition_target(loop)
         rows: list[Row] = [] if reasons else [[(" never ends: ", "dim"), ("it is always true", "")]]
         for place, reason in enumerate(reasons):
@@ -201,6 +204,8 @@ class LoopCard(LinkPane):
         past = GLYPHS["true"] * done
         if trip.ended is not None and not condition.value and past:
             past = past[:-1] + GLYPHS["false"]
+        if trip.ended is EndReason.INITIAL_CONDITION:
+            past = GLYPHS["false"]
         shown = past[-(room - 2) :] if room > 2 else ""
         limit = trip.limit if trip.total is None else trip.total
         most = limit if limit is not None and limit <= COUNTED else done + 8

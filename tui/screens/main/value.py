@@ -151,6 +151,11 @@ def statistics_row(found: Statistics, width: int) -> Row:
     return [*shown, *mean] if found.mean is not None and width_of(shown) + width_of(mean) <= width else shown
 
 
+_LONG: Final = 11
+_LEAST_LONG: Final = 1e5
+"""Cells of a number from this one on, where all have room for them."""
+
+
 def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Row]:
     """Return the first row along the last axis in at most so many lines: labels, shades, numbers.
 
@@ -164,7 +169,8 @@ def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Ro
     vector = plain.reshape(-1, plain.shape[-1])[0] if plain.ndim else plain.reshape(1)
     values = vector.astype(np.float64)
     room = width - 2
-    cell = next((size for size in (6, 4, 2) if size * len(values) <= room), 0)
+    widths = (_LONG, 6, 4, 2) if bool((np.abs(values) >= _LEAST_LONG).any()) else (6, 4, 2)
+    cell = next((size for size in widths if size * len(values) <= room), 0)
     scale = scale_of(values)
     levels, signed = shades(values, scale), scale.signed
     row_of_all = f"in row [{','.join('0' * (plain.ndim - 1))}]  " if vector.size < plain.size else ""

@@ -145,7 +145,8 @@ def sentence(pair: PairedRow, found: Difference | None, room: int) -> Row:
     if found is None:
         return []
     if found.change is Change.SAME:
-        return [("the same bits in A and now", "dim")]
+        words = ("the same bits in A and now", "the same bits", "same")
+        return [(next((text for text in words if len(text) <= room), words[-1]), "dim")]
     place = (*pair.lead, pair.best) if len(pair.a) > 1 or pair.lead else ()
     a, now, gap = float(pair.a[pair.best]), float(pair.now[pair.best]), float(pair.gap[pair.best])
     at = f"[{','.join(map(str, place))}]  " if place else ""

@@ -34,6 +34,9 @@ from tui.theme import GLYPHS
 _WIDTHS: Final = (4, 3, 2, 1)
 _NAME: Final = 18
 _LEAST_NOTE: Final = 16
+_ROOMY: Final = 20
+_MOST_LINES: Final = 3
+"""Rows of the pane from which on what became of the outputs has so many lines; else two."""
 
 
 _LEGEND: Final = (
@@ -151,7 +154,9 @@ class SpreadGrid(Pane):
         more = "" if sentence else f"compared {found.compared:,} iterations"
         tone = "title-on" if self.has_focus else "title"
         lines = [line.strip() for line in wrapped(printable(sentence or f"{more} so far"), max(width - 2, 20))]
-        lines = [lines[0], *([clip_end(" ".join(lines[1:]), width - 2)] if len(lines) > 1 else [])]
+        most = _MOST_LINES if self.size.height >= _ROOMY else 2
+        rest = " ".join(lines[most - 1 :])
+        lines = [*lines[: most - 1], *([clip_end(rest, width - 2)] if rest else [])]
         rows: list[Row] = [[mark, (lines[0], tone)]]
         rows += [[(" ", ""), (line, tone)] for line in lines[1:]]
         notes = "; ".join(filter(None, map(output_notes, found.outputs[:1])))

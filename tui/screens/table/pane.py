@@ -12,7 +12,8 @@ from stepper.debug.table.views import SheetForm, SheetView
 from stepper.query.short_names import last_part
 from tui.paint.names import expression_name
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, cell_len, clip, clip_end, clip_head, padded, printable, width_of
+from tui.paint.rows import Row, cell_len, clip, clip_end, clip_head, padded, printable, width_of, wrapped
+from tui.screens.lists.topic import example_rows
 from tui.screens.table.cells import Shades, cell_text, count_bars, difference_text, time_bars
 from tui.screens.table.topic import TableTopic
 from tui.state import State
@@ -25,6 +26,15 @@ _USUAL: Final = 13
 """Cells of a column at most where not all of them have room."""
 _BARS: Final = 8
 _DOWN, _UP = "▼", "▲"
+
+
+_TABLES: Final = (
+    (":table", "what the loop next to the moment carries"),
+    (":table x, P", "values by name, a column an element"),
+    (":table rms(*)", "a column an operation"),
+    (":table outer@3::inner::h", "a value of one run of an inner loop"),
+    ("0", "the overview: Enter there, or ] here, goes into a loop, where # shows what is selected"),
+)
 
 
 class TablePane(Pane):
@@ -119,8 +129,12 @@ class TablePane(Pane):
         """Return the title, what is sorted and filtered, the heads of the columns, and the rows that are held."""
         view = self.topic.view
         if view is None:
-            self.title, self.note = "table", "reading"
-            return super().heading(width)
+            problem = self.topic.level.problem
+            self.title, self.note = "table", "" if problem else "reading"
+            if not problem:
+                return super().heading(width)
+            why: list[Row] = [[(f"  {line}", "")] for line in wrapped(printable(problem), width - 4)]
+            return [*super().heading(width), [], *why, [], *example_rows("what a table shows", _TABLES, width)]
         self._shades.take(view)
         tight = self.app.size.height < 30
         rows = [self._title(view, width)]

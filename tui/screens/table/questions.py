@@ -10,6 +10,7 @@ from stepper.debug.table.files import csv_lines, save
 from stepper.debug.table.held_rows import SheetLook, look_at
 from stepper.debug.table.sheet import Sheet
 from stepper.debug.table.views import SheetRequest, SheetSort
+from stepper.errors import UsageError
 
 AT_ONCE = 0.1
 """Seconds for which a new table is read before it is shown."""
@@ -22,9 +23,12 @@ class OpenSheet(Struct, frozen=True):
 
     text: str
 
-    def answer(self, debugger: Debugger) -> Sheet:
-        """Return it, with what can be read at once."""
-        sheet = Sheet(debugger.timeline, self.text)
+    def answer(self, debugger: Debugger) -> Sheet | UsageError:
+        """Return it, with what can be read at once; or why there is none."""
+        try:
+            sheet = Sheet(debugger.timeline, self.text)
+        except UsageError as error:
+            return error
         sheet.read_on(AT_ONCE)
         return sheet
 

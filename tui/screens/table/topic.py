@@ -33,7 +33,10 @@ _BESIDE = 8
 
 
 class OpenTable(Struct, eq=False):
-    """One table of those opened inside of one another: with a cursor by place and column (-1: the iteration)."""
+    """One table of those opened inside of one another: with a cursor by place and column (-1: the iteration).
+
+    `problem` is why there is none.
+    """
 
     text: str
     sheet: Sheet | None = None
@@ -46,6 +49,7 @@ class OpenTable(Struct, eq=False):
     filter: str = ""
     sought: str = ""
     hidden: set[int] = field(default_factory=set)
+    problem: str = ""
     shows_all: bool = False
     is_placed: bool = False
 
@@ -76,7 +80,11 @@ class TableTopic:
         level = self.level
         self._driver.ask(OpenSheet(level.text), lambda sheet: self._opened(level, sheet))
 
-    def _opened(self, level: OpenTable, sheet: Sheet) -> None:
+    def _opened(self, level: OpenTable, sheet: Sheet | UsageError) -> None:
+        if isinstance(sheet, UsageError):
+            level.problem = str(sheet)
+            self._changed()
+            return
         level.sheet = sheet
         self.refresh()
         self._read()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+from stepper.debug.inspection.views import LoopView
 from tui.paint.names import layer_name
 from tui.paint.pane import Host
 from tui.paint.rows import Row, clip
@@ -52,7 +53,7 @@ class TimelineBar(TimeAxisPane):
 
     def rows(self, width: int) -> list[Row]:
         """Return the number line, the tracks and the events; a short one has two tracks alone."""
-        if self.state.loop is None:
+        if self.state.loop is None or none_ran(self.state.loop):
             shown = self._outside(width)
             return shown[:2] if self.is_short else shown
         span = self.span(width)
@@ -177,8 +178,15 @@ def event_label(event: TimelineEvent) -> str:
     return "edited" if event.breakpoint is None else f"b{event.breakpoint}"
 
 
+def none_ran(loop: LoopView) -> bool:
+    """True if a run of a loop has ended without an iteration."""
+    return loop.trip.ended is not None and not loop.trip.executed
+
+
 def outside_text(state: State) -> str:
-    """Return a sentence for the place of iterations, outside of all loops."""
+    """Return a sentence for the place of iterations, where there are none."""
+    if state.loop is not None:
+        return f"{layer_name(state.loop.layer)} ran no iteration: {state.loop.trip.ended}"
     if state.view is None or state.view.outputs is None:
         return state.without_loops or "no loop around this; s steps into one"
     last = None if state.ending is None else state.ending.last

@@ -19,7 +19,7 @@ from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, va
 from tui.screens.base import DebugScreen
 from tui.screens.main.frames import COUNTED
 from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip, spread_cells
-from tui.screens.timeline.bar import EVENT_MARKS, event_label, outside_text
+from tui.screens.timeline.bar import EVENT_MARKS, event_label, none_ran, outside_text
 from tui.screens.timeline.far_title import far_title
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
 from tui.screens.timeline.tracks import is_shown, loop_row, watch_row, with_stops
@@ -29,6 +29,7 @@ from tui.worker.requests import ShowRun, ShowTime
 
 _VALUE: Final = 8
 _TALLEST: Final = 16
+_WIDEST: Final = 24
 _NUMBERED: Final = 7
 """Cells of a column from which on it has its number below."""
 _EVENT_ROWS: Final = 3
@@ -76,7 +77,7 @@ class TimelineChart(TimeAxisPane):
         total = self._total()
         visible = max(total >> self._zoom, min(total, _LEAST_SPAN))
         begin = max(0, min(self._begin, total - visible))
-        return TimeSpan.fitting(begin, begin + visible, width - self.name_width(width) - _VALUE)
+        return TimeSpan.fitting(begin, begin + visible, width - self.name_width(width) - _VALUE, _WIDEST)
 
     def _total(self) -> int:
         loop, seen = self.state.loop, self.seen() + 1
@@ -132,7 +133,7 @@ class TimelineChart(TimeAxisPane):
 
     def heading(self, width: int) -> list[Row]:
         """Return the title, what a column is, and the number line."""
-        if self.state.loop is None:
+        if self.state.loop is None or none_ran(self.state.loop):
             self.note = ""
             return super().heading(width)
         span = self.span(width)
@@ -153,7 +154,7 @@ class TimelineChart(TimeAxisPane):
     def rows(self, width: int) -> list[Row]:
         """Return the bands, and what happened."""
         state = self.state
-        if state.loop is None:
+        if state.loop is None or none_ran(state.loop):
             return [[(f" {outside_text(state)}", "dim")]]
         span = self.span(width)
         tracks = self._fitting(list(self._tracks()), span.axis)

@@ -69,7 +69,7 @@ def test_a_condition_that_is_always_false_is_a_limit_of_one() -> None:
 def test_a_loop_that_is_not_entered_says_so() -> None:
     async def script(driven: Driven) -> None:
         card = driven.text("loop")
-        assert "of 0\n" in card and "0 done · ended" in card and "condition was false at the start" in card
+        assert "of 0\n" in card and "0 done · ended" in card and "did not begin: condition was false" in card
 
     drive(doubling(24, "true", initial=False), script, lines=("step 1",))
 

@@ -94,7 +94,7 @@ def test_a_body_of_fewer_operations_is_drawn_whole() -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()
         assert "around" not in driven.text("graph").splitlines()[0]
-        assert "1004 ops · boxes" in driven.text("graph"), "998 operations, two Parameters and Results, the rest folded"
+        assert "1004 ops · lines" in driven.text("graph"), "998 operations, two Parameters and Results, the rest folded"
 
     debugger = chain_loop(998)
     debugger.run_to("chain::hub@0")
