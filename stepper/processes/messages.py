@@ -78,7 +78,13 @@ class OutOfMemory(Struct, frozen=True, tag=True):
     """Memory did not suffice; the process lives on."""
 
 
-Reply = StageBegan | Completed | Rejected | OutOfMemory
+class Replaced(Struct, frozen=True, tag=True):
+    """The process that was at it ended, by a signal (negative) or with an exit code; the next request has another."""
+
+    code: int
+
+
+Reply = StageBegan | Completed | Rejected | OutOfMemory | Replaced
 
 
 class _ArrayFacts(Struct, frozen=True, array_like=True):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import select
 import shutil
 import signal
 import sys
@@ -25,7 +26,7 @@ import msgspec
 from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
 from stepper.processes import messages
-from stepper.processes.messages import Completed, OutOfMemory, Rejected, Reply, StageBegan, WorkRequest
+from stepper.processes.messages import Completed, OutOfMemory, Rejected, Replaced, Reply, StageBegan, WorkRequest
 
 FAULT: Final = "STEPPER_FAULT"
 _OUT_OF_MEMORY: Final = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory", "Failed to allocate")
@@ -50,8 +51,13 @@ Announce = Callable[[str], None]
 """Says that a stage begins."""
 
 
-def serve(make: Callable[[Announce], Service]) -> NoReturn:
-    """Answer requests with a service until the other side is gone; the memory limit is the program's argument."""
+def serve(make: Callable[[Announce], Service], *, in_children: bool = False) -> NoReturn:
+    """Answer requests with a service until the other side is gone; the memory limit is the program's argument.
+
+    `in_children`: a child answers, and where it ends another one, so that what this process has loaded is not loaded
+    again. Nothing that was loaded may have started a thread that a child needs. Where the system has no fork, or one
+    that libraries do not survive, this process answers itself.
+    """
     answers = os.fdopen(os.dup(1), "wb")
     requests = os.fdopen(os.dup(0), "rb")
     _keep_libraries_off_the_pipes()
@@ -59,7 +65,24 @@ def serve(make: Callable[[Announce], Service]) -> NoReturn:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     _limit_memory(int(sys.argv[1]))
+    if in_children and sys.platform == "linux":
+        _go_on_in_children(requests, answers)
     _Server(requests, answers, make).run()
+
+
+def _go_on_in_children(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Return in a child; it is forked when there is a request. The parent says how each ended, but for the last."""
+    while True:
+        select.select([requests], [], [])
+        child = os.fork()
+        if not child:
+            return
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if code:
+            with contextlib.suppress(BrokenPipeError):
+                messages.write(answers, Replaced(code))
+                continue
+        os._exit(0)  # the other side is gone
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,7 @@ from stepper.processes.messages import (
     CallFunction,
     Completed,
     Rejected,
+    Replaced,
     Reply,
     StageBegan,
     WorkRequest,
@@ -95,7 +97,7 @@ class Worker:
         self._forgotten: list[int] = []
         self._stage, self._begun = RUNNING, 0
         self.generation = 0
-        """Number of processes that were started; what was defined in an earlier one is gone."""
+        """Number of processes that there were; what was defined in an earlier one is gone."""
 
     def ask(self, act: Any, arrays: Sequence[Any] = (), *, subject: str, limits: Limits | None = None) -> list[Array]:
         """Perform an act; return the arrays of the answer.
@@ -163,8 +165,13 @@ class Worker:
                 case _:
                     raise _Ended(EndKind.MEMORY, 0)
         except _Ended as ended:
-            self.close()
             kind_of_end, code = ended.args
+            if process.goes_on:
+                process.goes_on = False
+                self._forgotten.clear()
+                self.generation += 1
+            else:
+                self.close()
             limit = self._memory if kind_of_end is EndKind.MEMORY else 0
             raise error_of(ProcessEnd(kind_of_end, self.program.name, self._stage, subject, code, limit)) from None
         except BaseException:  # an interrupt: what is under way there is nobody's any more
@@ -239,6 +246,9 @@ class _Process:
         assert self._process.stdin is not None and self._process.stdout is not None
         self.requests: IO[bytes] = self._process.stdin
         self._replies: queue.Queue[tuple[Reply, list[Array]] | EndKind | None] = queue.Queue()
+        self._heard = 0
+        self.goes_on = False
+        """True where only a child of it has ended."""
         threading.Thread(target=_listen, args=(self._process.stdout, self._replies), daemon=True).start()
 
     @property
@@ -254,24 +264,33 @@ class _Process:
             found = self._replies.get(timeout=seconds)
         except queue.Empty:
             return None
-        if isinstance(found, tuple):
-            return found
-        if found is EndKind.GARBLED:
-            raise _Ended(EndKind.GARBLED, 0)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
-        code = self._process.returncode or 0
+        match found:
+            case Replaced() as replaced, _:
+                self.goes_on, code = True, replaced.code
+            case EndKind():
+                raise _Ended(found, 0)
+            case None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(10)
+                code = self._process.returncode or 0
+            case _:
+                return found
         if code < 0 and b"bad_alloc" in self._said():
             raise _Ended(EndKind.MEMORY, 0)
         raise _Ended(EndKind.SIGNAL if code < 0 else EndKind.EXIT, abs(code))
 
     def _said(self) -> bytes:
+        """Return the end of what it has printed since the last time."""
         self._messages.seek(0, os.SEEK_END)
-        self._messages.seek(max(0, self._messages.tell() - 4000))
-        return self._messages.read()
+        self._messages.seek(max(self._heard, self._messages.tell() - 4000))
+        said = self._messages.read()
+        self._heard = self._messages.tell()
+        return said
 
     def end(self) -> None:
-        """Kill it and wait until it is gone."""
+        """Kill it, with its children, and wait until it is gone."""
+        if os.name == "posix" and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._messages):

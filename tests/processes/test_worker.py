@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import re
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -186,3 +190,40 @@ def test_a_request_names_what_can_be_forgotten(worker: Worker) -> None:
     assert worker._forgotten == [key]
     worker.ask(CallFunction(0), [], subject="the model")
     assert worker._forgotten == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="children are forked on Linux alone")
+def test_a_child_takes_the_place_of_one_that_ended_and_loads_nothing_again() -> None:
+    worker = Worker(WorkerProgram("SlowRT", "tests.processes.served_in_children"), memory=2**32)
+    try:
+        ((first, loaded),) = asked(worker, "")
+        assert first != loaded == worker.pid()
+        generations = [worker.generation]
+        for way, said in (("SIGSEGV", "crashed (SIGSEGV)"), ("no memory", "ran out of memory"), ("exit", "code 7"),
+                          ("SIGABRT", "crashed (SIGABRT)")):  # fmt: skip
+            with pytest.raises((WorkerEnded, WorkerLimit), match=re.escape(said)):
+                asked(worker, way)
+            ((now, still),) = asked(worker, "")
+            assert still == loaded and now not in (first, loaded) and asked(worker, "")[0][0] == now
+            generations.append(worker.generation)
+        assert generations == [1, 2, 3, 4, 5]
+        with pytest.raises(WorkerLimit):
+            asked(worker, "hang", 0.5)
+        assert not _runs(int(now)) and not _runs(int(loaded)), "the child goes with its parent"
+        ((_, anew),) = asked(worker, "")
+        assert anew != loaded
+    finally:
+        worker.close()
+
+
+def _runs(pid: int) -> bool:
+    """True if there is such a process that has not ended; waits a little for one that is being killed."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return False
+        if state == "Z":
+            return False
+        time.sleep(0.01)
+    return True

@@ -225,7 +225,6 @@ class _Reducer:
         if outcome.fault is None:
             return None
         self._fault = fault = outcome.fault
-        runner.start_spares()
         if fault.kind is FaultKind.ENDED:
             runner.limit(2 * _LEAST_LIMIT)
         if isinstance(runner.condition, AnyFault):

@@ -347,9 +347,9 @@ def _observed(act: ObserveValues, arrays: Arrays) -> tuple[ObservedFacts, Arrays
 
 
 def main() -> None:
-    """Serve until the other side is gone."""
-    if WITH_OPENVINO in os.environ and is_installed():  # now, not in the time of a trial
+    """Serve until the other side is gone; a child for each crash has what is loaded here."""
+    if WITH_OPENVINO in os.environ and is_installed():
         import openvino
 
         assert openvino
-    serve(TrialService)
+    serve(TrialService, in_children=True)

@@ -33,8 +33,6 @@ from stepper.processes.worker import Limits
 
 MEMORY: Final = 4 * 2**30
 """Bytes that a trial may use."""
-_SPARES: Final = 2
-"""Processes that wait: where trial after trial crashes, to start one takes longer than the trials."""
 _FIRST: Final = 60.0
 """Seconds that the whole model may take."""
 
@@ -74,9 +72,7 @@ class TrialRunner:
         self.condition, self.settings = condition, settings
         self.trials = 0
         self._limits = Limits(_FIRST)
-        with_openvino = _asks_openvino(condition)
-        workers = (trial_worker(MEMORY, with_openvino=with_openvino) for _ in range(1 + _SPARES))
-        self._worker, *self._spares = workers
+        self._worker = trial_worker(MEMORY, with_openvino=_asks_openvino(condition))
         self._folder = tempfile.TemporaryDirectory(prefix="stepper-reduce-")
         self._numbers = itertools.count()
         self._known: dict[bytes, FoundFault | None] = {}
@@ -84,18 +80,11 @@ class TrialRunner:
     def close(self) -> None:
         """End the process, and delete the folder."""
         self._worker.close()
-        for spare in self._spares:
-            spare.close()
         self._folder.cleanup()
 
     def limit(self, seconds: float) -> None:
         """Let each stage of a trial take so long from now on."""
         self._limits = Limits(seconds)
-
-    def start_spares(self) -> None:
-        """Start the processes that are to take the place of one that ends."""
-        for spare in self._spares:
-            spare.ready()
 
     def fault(self, pair: Pair) -> FoundFault | None:
         """Return the fault of a candidate; None for none, and where it cannot be judged."""
@@ -119,10 +108,6 @@ class TrialRunner:
         try:
             facts, arrays = self._worker.ask_for(TrialFacts, act, inputs, subject="a candidate", limits=self._limits)
         except ENDED as error:
-            # A spare one has loaded what it needs; another is started meanwhile.
-            self._spares.append(self._worker)
-            self._worker = self._spares.pop(0)
-            self._spares[-1].ready()
             return TrialOutcome(ended_fault(error.end, self.condition))  # type: ignore[attr-defined]  # each of ENDED has it
         except (StepperError, RuntimeError):
             return TrialOutcome(None)

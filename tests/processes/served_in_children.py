@@ -1,0 +1,51 @@
+"""A worker process that answers in children, each with what was loaded before the first."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.processes.messages import COMPILING
+from stepper.processes.server import Announce, serve
+from tests.processes.played_worker import Act, Fail
+
+LOADED = os.getpid()
+
+
+class Played:
+    """Ends as it is asked to, or says in which process it is and which one has loaded this module."""
+
+    acts = Act
+
+    def __init__(self, announce: Announce) -> None:
+        self._announce = announce
+
+    def forget(self, _key: int) -> None:
+        """Nothing is defined."""
+
+    def perform(self, act: Act, arrays: list[Array]) -> tuple[Any, Sequence[Any]]:
+        """Fail, or return the ids of both processes."""
+        way = act.way if isinstance(act, Fail) else ""
+        self._announce(COMPILING)
+        if way == "no memory":
+            print("terminate called after throwing an instance of 'std::bad_alloc'", file=sys.stderr, flush=True)
+            way = "SIGABRT"
+        if way.startswith("SIG"):
+            os.kill(os.getpid(), getattr(signal, way))
+        if way == "exit":
+            os._exit(7)
+        if way == "hang":
+            time.sleep(60)
+        return None, [np.array([os.getpid(), LOADED])]
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    serve(Played, in_children=True)
