@@ -12,6 +12,7 @@ from stepper.debug.causes.crossings import ValueSpot
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.nan_origins import first_element
 from stepper.debug.causes.why import Differs, NoValueYet, element_asked
+from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.iterations.slots import is_current, read_only, why_absent
 from stepper.debug.scopes import enclosing_loop, innermost_loop
 from stepper.element_types import Array
@@ -116,7 +117,9 @@ def _ended_loop(frames: EarlierFrames, compiled: CompiledModel, name: str) -> En
         assert activation is not None
         if activation.ended is None:
             at = max(activation.iteration, 0)
-            raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {at:,}")
+            outlook = "; it can never end: there is no trip count, and no condition that may turn false"
+            never = outlook if never_ends(activation) else ""
+            raise NoValueYet(f"'{path[-1].name}' has not ended here: it is in iteration {at:,}{never}")
         around = frames.present[: depth - 1]
         return EndedLoop(around, frames.present[:depth] if activation.iteration >= 0 else None, activation)
     outer = _seat_in(frames, _program_of(compiled, path[:-1]), asked, path[-1].name)

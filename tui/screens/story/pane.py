@@ -18,6 +18,7 @@ from stepper.errors import UsageError
 from stepper.query.address_syntax import Address, exact_name, without_element
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_end, overlaid, shortened, spread, width_of, wrapped
+from tui.screens.lists.topic import example_rows
 from tui.screens.story.detail import detail_rows
 from tui.screens.story.questions import AskPreview, AskStory
 from tui.screens.story.strip import Strip, StripCursor
@@ -36,6 +37,13 @@ _LEAST_TEXT: Final = 5
 _LANES: Final = 8
 _LONGEST_ELEMENT: Final = 12
 _MOST_DETAIL: Final = 12
+_QUESTIONS: Final = (
+    (":why x  :why x[0,3]@7", "why a value, an element of it, is what it is: the way back through the iterations"),
+    (":why end  :why end my_loop", "why the run of a loop ended, once it has"),
+    (":why shape of x", "where the shape of a value comes from"),
+    (":uses x", "where a value goes: who reads it, which back edge carries it on"),
+    ("0", "the overview of the run as far as it has come; x there goes to what was found, as the last change"),
+)
 """Rows of the detail below lanes, at most."""
 
 
@@ -281,8 +289,10 @@ class StoryPane(Pane):
             words = (
                 "looking back …" if self.question is not None else "why ADDRESS, or why end, tells where it comes from"
             )
-            said = [(self._refused, "bad")] if self._refused else [(words, "dim")]
-            return _filled([[], [("  ", ""), *said]], height)
+            if not self._refused:
+                return _filled([[], [("  ", ""), (words, "dim")]], height)
+            said: list[Row] = [[("  ", ""), (line, "bad")] for line in wrapped(self._refused, width - 4)]
+            return _filled([[], *said, [], *example_rows("what can be asked", _QUESTIONS, width)], height)
         lines = self._head(story, width, height)
         room = height - len(lines)
         if self.shown_view == "text" or not story.links:
