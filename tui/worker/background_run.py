@@ -73,8 +73,9 @@ class BackgroundRun:
 
     @property
     def is_over(self) -> bool:
-        """True if it was made by itself, to the end."""
-        return self._is_automatic and self._debugger.overview().state in (RunState.FINISHED, RunState.FAILED)
+        """True if it was made by itself, to the end or as far as its limits allow."""
+        state = self._debugger.overview().state
+        return self._is_automatic and not self._is_wanted and state not in (RunState.NOT_RUN, RunState.RUNNING)
 
     @property
     def has_work(self) -> bool:

@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 
 from msgspec import Struct
 
+from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.iterations.loop_runs import Outer, enter_run, go_to_latest, iterations_in_all, outer_now
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
@@ -59,7 +60,7 @@ class FarRun(Brief, Struct, frozen=True, eq=False):
 def far_run(timeline: Timeline, loop: LoopOfRun) -> FarRun:
     """Return a run of a loop as it stands at its end, or as far as it is known. Paused; UsageError if there is none.
 
-    Iterations that the run has not come to are computed for MOST_SECONDS.
+    Iterations that the run has not come to are computed for MOST_SECONDS; none of a loop that can never end.
     """
     machine = timeline.machine
     with excursion(timeline):
@@ -79,7 +80,9 @@ def _to_its_end(timeline: Timeline, depth: int) -> None:
     furthest = timeline.furthest
     go_to_latest(timeline, depth)
     while len(machine.stack) > depth:
-        if machine.tick >= furthest and perf_counter() > deadline:
+        activation = machine.stack[depth].activation
+        more = activation is not None and not never_ends(activation) and perf_counter() <= deadline
+        if machine.tick >= furthest and not more:
             return
         until = furthest if machine.tick < furthest else machine.tick + _STRETCH
         try:

@@ -78,7 +78,7 @@ def test_the_timeline_and_the_watches_know_all_iterations_from_the_start() -> No
         for _ in range(3):
             await driven.filled()
         lines = driven.text("chart").splitlines()
-        first = next(place for place, line in enumerate(lines) if line.strip().startswith("order"))
+        first = next(place for place, line in enumerate(lines) if line.split()[1:2] == ["order"])
         shown = [line.split() for line in lines[first : first + 5]]
         assert [[float(row[-3 + k]) for row in shown] for k in range(3)] == orders
         assert "passes, the whole run" in lines[0]

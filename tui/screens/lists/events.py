@@ -117,10 +117,10 @@ class EventDetail(Pane):
         self._list = listed
 
     def heading(self, width: int) -> list[Row]:
-        """Return its kind and number."""
+        """Return its number, and what it was when."""
         chosen = self._list.chosen
-        self.title = "" if chosen is None else f"{chosen.kind.value} at tick {chosen.tick:,}"
-        self.note = "" if chosen is None else f"event {chosen.number}, branch {chosen.branch} "
+        self.title = "" if chosen is None else f"event {chosen.number}"
+        self.note = "" if chosen is None else f"{chosen.kind.value} at tick {chosen.tick:,}, branch {chosen.branch} "
         return super().heading(width)
 
     def rows(self, width: int) -> list[Row]:

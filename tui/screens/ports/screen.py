@@ -100,7 +100,10 @@ class PortCourse(TimelineBar, can_focus=False):
 class PortsScreen(DebugScreen):
     """The picture, and below it the chosen entry in words, and where there is room over the iterations."""
 
-    DEFAULT_CSS = "PortsScreen .hidden { display: none; }"
+    DEFAULT_CSS = """
+    PortsScreen .hidden { display: none; }
+    PortsScreen.-ascii PortCourse { border-top: ascii $foreground 14%; }
+    """
     view_name = "port map"
 
     def body(self) -> ComposeResult:
