@@ -93,6 +93,8 @@ class _Form(NamedTuple):
         return [words for is_drawn, words in parts if not is_drawn]
 
 
+_USUAL_LETTER: Final = 0.5 * LABEL_SIZE
+"""Its width."""
 _INSIDE: Final = ("bodies deeper than {} inside of their operations", "bodies inside of their operations")
 
 
@@ -111,6 +113,7 @@ FORMS: Final = (
     _Form(130, 24),
     _Form(170, 24, lists=Arrangement.PORT_LISTS),
     _Form(170, 28, lists=Arrangement.PORT_LIST),
+    _Form(110, 20),
     _Form(110, 20, False),
     _Form(130, 18, False, lists=Arrangement.PORT_LISTS),
     _Form(130, 18, False, lists=Arrangement.PORT_LIST),
@@ -119,6 +122,7 @@ FORMS: Final = (
     _Form(90, 16, False),
     _Form(70, 13, False),
     _Form(130, 24, outside=False),
+    _Form(110, 20, False, outside=False),
     _Form(90, 16, False, outside=False),
     _Form(70, 13, False, outside=False),
     _Form(58, 12, False, outside=False),
@@ -340,15 +344,33 @@ def _first_entries(
 
 
 def _narrow_node(node: FigureNode, form: _Form) -> FigureNode:
-    name = shortened(node.name, form.label) if form.names else ""
+    name = _within(node.name, form.label) if form.names else ""
     is_beside = form.lists is not None and not node.cluster  # its words stand at a wire, not in a box
-    label = shortened(node.label, 26 if is_beside else form.label)
+    label = _narrow_label(node, 26 if is_beside else form.label)
     lines = _lines(node.lines, form.line)
     if form.lines == 0:
         lines = ()
     elif form.lines is not None and len(lines) > form.lines:
         lines = (*lines[: form.lines - 1], f"{lines[form.lines - 1].rstrip(' ,;')} …")
     return replace(node, label=label, name=name, lines=lines)
+
+
+def _narrow_label(node: FigureNode, letters: int) -> str:
+    """Return a label that loses its operands before letters of its type; that of a mark stands beside it, whole."""
+    if node.kind is NodeKind.END:
+        return node.label
+    options = (node.label, f"{node.brief}(…)", node.brief) if node.brief else (node.label,)
+    return next((one for one in options if _within(one, letters) == one), _within(options[-1], letters))
+
+
+def _within(text: str, letters: int) -> str:
+    """Return a text that has so many letters, or is no wider than so many usually are; else without its middle."""
+    found = text
+    for longest in range(len(text) - 1, letters - 1, -1):
+        if advance(found, LABEL_SIZE) <= letters * _USUAL_LETTER:
+            break
+        found = shortened(text, longest)
+    return found
 
 
 def _narrow_frame(frame: Cluster, form: _Form, *, is_alone: bool) -> Cluster:

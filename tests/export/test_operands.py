@@ -36,7 +36,7 @@ def test_small_constants_stand_in_the_box_and_weights_by_name(tmp_path: Path) ->
     assert found == {
         "half": ("Divide(·, 2)", "half"),
         "square": ("Multiply(·, ·)", "square"),
-        "Add both": ("Add both",),
+        "both": ("Add", "both"),
         "shifted": ("Add(·, [0.5 -Inf NaN])", "shifted"),
         "product": ("MatMul(·, W f32[3,4])", "product"),
         "biased": ("Add(·, f32[2,4])", "biased"),

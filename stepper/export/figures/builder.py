@@ -14,7 +14,7 @@ from stepper.engine.roles import Role, RoleError, output_role, roles_of
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, FramePort, NodeKind, PortRole
-from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.labels import references_of, says_type, shortened, type_and_name
 from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.operands import constant_text, operands_text
 from stepper.export.loops.frame_ports import FramePorts
@@ -23,7 +23,7 @@ from stepper.export.parting.states import over_all, over_body
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
 from stepper.ops.operands import shape_text
-from stepper.query.short_names import short_names_of
+from stepper.query.short_names import is_automatic, short_names_of
 from stepper.wording import excerpt
 
 SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
@@ -105,7 +105,7 @@ class FigureBuilder(Struct):
 
     def add_neighbours(self, layer: Layer, outer: Graph) -> None:
         """Add what a loop or If that was added alone gets its inputs from, and what reads its outputs."""
-        labels, sources = labels_of(outer), outer.sources[layer.id]
+        names, sources = short_names_of(outer), outer.sources[layer.id]
         known: dict[Source, str] = {}
         for port in self._frames[f"c{layer.id}"]:
             if port.is_output:
@@ -121,8 +121,10 @@ class FigureBuilder(Struct):
                 producer = outer.by_id[source.layer]
                 kind = NodeKind.INPUT if producer.type == "Parameter" else NodeKind.OPERATION
                 lines = (declared_text(producer.outputs[source.output]),)
-                label = excerpt(labels[producer.id])
-                self.nodes.append(FigureNode(known[source], kind, label, lines, title=str(producer)))
+                label, name = type_and_name(producer, names[producer.id])
+                if kind is NodeKind.INPUT:
+                    label, name = excerpt(names[producer.id]), ""
+                self.nodes.append(FigureNode(known[source], kind, label, lines, name=name, title=str(producer)))
             for target, edge_kind, label in self._targets(layer, port, ""):
                 self.edges.append(FigureEdge(known[source], target, edge_kind, label, enters=port.index))
 
@@ -134,8 +136,11 @@ class FigureBuilder(Struct):
         kind = NodeKind.OUTPUT if readers[0].type == "Result" else NodeKind.OPERATION
         named = [reader_name(outer, reader) for reader in readers]
         more = f" and {len(named) - 2} more" if len(named) > 2 else ""
-        label, lines = f"{', '.join(named[:2])}{more}", (declared_text(layer.outputs[port.index]),)
-        self.nodes.append(FigureNode(id, kind, label, lines, title="; ".join(map(str, readers[:12]))))
+        label, name, lines = f"{', '.join(named[:2])}{more}", "", (declared_text(layer.outputs[port.index]),)
+        if len(readers) == 1 and kind is NodeKind.OPERATION:
+            label, name = type_and_name(readers[0], short_names_of(outer)[readers[0].id])
+        title = "; ".join(map(str, readers[:12]))
+        self.nodes.append(FigureNode(id, kind, label, lines, name=name, title=title))
         for end in port.ends:
             self.edges.append(FigureEdge(end, id, EdgeKind.PORT, output=port.index, leaves=port.index))
 
@@ -188,11 +193,12 @@ class FigureBuilder(Struct):
         if node.kind is NodeKind.ACCUMULATOR:
             lines = (*lines, "Parameter → Concat → Result")
         computed_by = self.content.computed_by(graph, node.layers)
-        label, name = self._words(graph, node)
+        label, name, brief = self._words(graph, node)
         made = FigureNode(
             id=id,
             kind=node.kind,
             label=label,
+            brief=brief,
             lines=lines,
             name=name,
             title=node_title(graph, node) + "".join(f"; computed by {who}" for who in computed_by),
@@ -203,17 +209,22 @@ class FigureBuilder(Struct):
         found = self.content.differences
         return made if found is None else over_all(made, graph, node, found)
 
-    def _words(self, graph: Graph, node: DrawnNode) -> tuple[str, str]:
-        """Return the label of a box, and the name below it where the label is a formula."""
+    def _words(self, graph: Graph, node: DrawnNode) -> tuple[str, str, str]:
+        """Return the label of a box, the name below it, and the label without operands where it has some."""
         model, layer = self.content.model, graph.by_id[node.key]
         if model is not None and self.content.constants is not ConstantStyle.HIDE and len(node.layers) == 1:
             if node.kind is NodeKind.CONSTANT:
-                return constant_text(model, layer), ""
+                return constant_text(model, layer), "", ""
             folded = self.content.constants is ConstantStyle.INLINE and node.kind is NodeKind.OPERATION
             operands = operands_text(model, graph, layer) if folded else ""
             if operands:
-                return f"{excerpt(layer.type)}{operands}", shortened(excerpt(self.short_names(graph)[layer.id]))
-        return excerpt(node.label), ""
+                brief = excerpt(layer.type)
+                return f"{brief}{operands}", shortened(excerpt(self.short_names(graph)[layer.id])), brief
+        if node.kind is NodeKind.OPERATION and len(node.layers) == 1:
+            name = self.short_names(graph)[layer.id]
+            if not is_automatic(layer) or not says_type(layer, name):
+                return *type_and_name(layer, name), ""
+        return excerpt(node.label), "", ""
 
     def _add_edges(self, graph: Graph, drawn: DrawnGraph, opened: Mapping[int, Layer], prefix: str) -> None:
         for edge in drawn.edges:
@@ -359,7 +370,7 @@ def _from(layer: Layer, entry: InputMapping, outer: Graph | None) -> str:
     source = None if entry.input is None or outer is None else outer.sources[layer.id][entry.input]
     if source is None or outer is None:
         return ""
-    return f" ← {shortened(excerpt(labels_of(outer)[source.layer]), 20)}"
+    return f" ← {shortened(excerpt(references_of(outer)[source.layer]), 20)}"
 
 
 def _to(output: OutputMapping, layer: Layer, outer: Graph | None) -> str:
@@ -374,8 +385,8 @@ def _to(output: OutputMapping, layer: Layer, outer: Graph | None) -> str:
 
 
 def reader_name(outer: Graph, reader: Layer) -> str:
-    """Return the label of what reads an output; of a Result its name alone."""
-    return excerpt(short_names_of(outer)[reader.id] if reader.type == "Result" else labels_of(outer)[reader.id])
+    """Return the name of what reads an output; of a Result also where others have it."""
+    return excerpt(short_names_of(outer)[reader.id] if reader.type == "Result" else references_of(outer)[reader.id])
 
 
 def declared_lines(layer: Layer) -> tuple[str, ...]:

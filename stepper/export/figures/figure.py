@@ -155,7 +155,8 @@ class BodyEnds(Struct, frozen=True):
 class FigureNode(Struct, frozen=True):
     """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`).
 
-    `name` is that of an operation whose label is a formula: `half` of `Divide(·, 2)`.
+    `name` is that of an operation whose label is its type, or a formula: `half` of `Divide(·, 2)`; `brief` the label
+    without the operands of a formula: `Divide`.
     `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
     `role` is that of a Parameter or Result that is drawn in a way of its own, `state` that beside another run.
     `place` is that in an iteration of a run.
@@ -166,6 +167,7 @@ class FigureNode(Struct, frozen=True):
     label: str
     lines: tuple[str, ...] = ()
     name: str = ""
+    brief: str = ""
     marks: tuple[str, ...] = ()
     title: str = ""
     cluster: str = ""

@@ -9,6 +9,7 @@ from typing import Final
 
 from stepper.ir.model import Graph, Layer
 from stepper.query.short_names import NO_OPERATIONS, is_automatic, short_names_of
+from stepper.wording import excerpt
 
 LONGEST: Final = 28
 _LETTER: Final = re.compile(r"[^\W\d_]")
@@ -30,6 +31,29 @@ def labels_of(graph: Graph) -> Mapping[int, str]:
         operand = f" ({read[0]})" if len(read) == 1 and read[0] else ""
         labels[layer.id] = shortened(named_with_type(layer, names[layer.id]) + operand)
     return told_apart(labels)
+
+
+def references_of(graph: Graph) -> Mapping[int, str]:
+    """Return for every layer what a text calls it: its short name, of an operation without the type.
+
+    One whose name is a converter's number alone has its type before that.
+    """
+    names, labels = short_names_of(graph), labels_of(graph)
+    return told_apart(
+        {
+            layer.id: shortened(names[layer.id])
+            if layer.type not in NO_OPERATIONS and _LETTER.search(names[layer.id])
+            else labels[layer.id]
+            for layer in graph.layers
+        }
+    )
+
+
+def type_and_name(layer: Layer, name: str) -> tuple[str, str]:
+    """Return the two lines of an operation's box: its type and its name, or the name alone where that says the type."""
+    if says_type(layer, name):
+        return shortened(excerpt(name)), ""
+    return excerpt(layer.type), shortened(excerpt(name))
 
 
 def _constant_names(graph: Graph) -> dict[int, str]:
@@ -55,7 +79,12 @@ def named_with_type(layer: Layer, name: str) -> str:
     """Return a name for a layer, with its type where the name does not say that."""
     if layer.type in ("Parameter", "Constant", "Result") and _LETTER.search(name):
         return name
-    return name if layer.type.lower() in name.lower() else f"{layer.type} {name}".rstrip()
+    return name if says_type(layer, name) else f"{layer.type} {name}".rstrip()
+
+
+def says_type(layer: Layer, name: str) -> bool:
+    """True if the type of the layer is in a name."""
+    return layer.type.lower() in name.lower()
 
 
 def told_apart(labels: Mapping[int, str]) -> dict[int, str]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from stepper.engine.roles import Control, ControlOrigin, control, control_inputs
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import FramePort
-from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.labels import references_of, shortened
 from stepper.export.figures.loop_facts import has_limit
 from stepper.export.figures.operands import constant_text
 from stepper.export.options import ConstantStyle
@@ -30,7 +30,7 @@ class FramePorts:
 
     def __init__(self, content: FigureContent, layer: Layer, outer: Graph) -> None:
         self._content, self._layer, self._outer = content, layer, outer
-        self._names = labels_of(outer)
+        self._names = references_of(outer)
         found = Control() if content.model is None else control(content.model, outer, layer)
         self._controls: dict[int, tuple[str, ControlOrigin | None]] = {}
         if layer.type == "Loop":

@@ -12,7 +12,7 @@ from stepper.debug.causes.verdicts import compared_text
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import Roles, output_role, roles_of
 from stepper.export.figures.builder import SIDES, body_prefix
-from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.labels import references_of, shortened
 from stepper.export.figures.loop_facts import EdgeWithoutEffect, edges_without_effect
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
@@ -83,7 +83,7 @@ class Textbook(Struct, frozen=True):
 
 def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
     """Return the facts of a traced run; every iteration that may be drawn has to be in the trace."""
-    names = labels_of(trace.loop.body.graph)
+    names = references_of(trace.loop.body.graph)
     roles = roles_of(trace.loop.layer)
     grown = _grown(trace, roles)
     growing = {one.parameter: one for one in grown.values()}
@@ -142,7 +142,7 @@ def _grown(trace: LoopTrace, roles: Roles) -> dict[int, Growth]:
 def _sliced(trace: LoopTrace, roles: Roles) -> tuple[tuple[ValueLane, ...], list[bool]]:
     """Return the sliced inputs, and of each whether it goes from the end to the beginning."""
     layer, outer = trace.loop.layer, trace.loop.outer
-    outside = labels_of(outer)
+    outside = references_of(outer)
     lanes, backward = [], []
     for entry in roles.sliced:
         assert entry.slicing is not None and entry.input is not None
@@ -186,7 +186,7 @@ def _outputs(
 def _invariant(trace: LoopTrace, roles: Roles) -> tuple[str, ...]:
     """Return the names of the inputs that are the same in each iteration, without Constants."""
     layer, outer = trace.loop.layer, trace.loop.outer
-    outside = labels_of(outer)
+    outside = references_of(outer)
     found = []
     for entry in roles.invariant:
         source = None if entry.input is None else outer.sources[layer.id][entry.input]

@@ -12,7 +12,7 @@ from stepper.engine.roles import NoEffect, output_role, roles_of
 from stepper.export.figures.builder import SIDES, kind_of, loop_label, reader_name
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind, PortRole
-from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.labels import references_of, shortened
 from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.formulas.equations import equations
@@ -62,7 +62,7 @@ def _titled(frame: Cluster, layer: Layer) -> Cluster:
 def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) -> Figure:
     """Return the figure with the cell of a loop and its roles, back edges without effect, and a mark for each end."""
     body, roles = loop.body, roles_of(loop.layer)
-    names = labels_of(body.graph)
+    names = references_of(body.graph)
     carried = [names[parameter] for parameter in roles.merged_from]
     lost = edges_without_effect(loop.layer)
     inputs = _told(
@@ -122,7 +122,7 @@ def _with_sides(figure: Figure, loop: LoopPath, frame: str) -> Figure:
 
 
 def _side(loop: LoopPath, body: Body, frame: str) -> FigureNode:
-    names = labels_of(body.graph)
+    names = references_of(body.graph)
     told = _told(
         {
             "reads": [names[entry.parameter] for entry in body.inputs],

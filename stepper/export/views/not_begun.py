@@ -19,7 +19,7 @@ from stepper.export.figures.figure import (
     NodeKind,
     PortRole,
 )
-from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.labels import references_of, shortened
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.ir.model import Source
 from stepper.wording import excerpt
@@ -62,7 +62,7 @@ class _NotBegun:
     def __init__(self, trace: LoopTrace) -> None:
         self.trace, self.layer, self.outer = trace, trace.loop.layer, trace.loop.outer
         self.roles, self.body = roles_of(trace.loop.layer), trace.loop.body
-        self.names, self.inner = labels_of(trace.loop.outer), labels_of(trace.loop.body.graph)
+        self.names, self.inner = references_of(trace.loop.outer), references_of(trace.loop.body.graph)
         self.frame = f"c{self.layer.id}"
         self.nodes: list[FigureNode] = []
         self.edges: list[FigureEdge] = []

@@ -18,7 +18,7 @@ from stepper.export.figures.figure import (
     NodeKind,
     PortRole,
 )
-from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.labels import references_of, shortened
 from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.ir.model import Body, Layer, Model, Slicing, Source
@@ -80,7 +80,7 @@ class _Ports:
 
     def __init__(self, loop: LoopPath) -> None:
         self.loop, self.layer = loop, loop.layer
-        self.outer = labels_of(loop.outer)
+        self.outer = references_of(loop.outer)
         self.nodes: list[FigureNode] = []
         self.edges: list[FigureEdge] = []
 
@@ -124,7 +124,7 @@ class _Ports:
 
 
 def _add_side(ports: _Ports, side: str, body: Body) -> None:
-    names = labels_of(body.graph)
+    names = references_of(body.graph)
     inputs = {entry.parameter: entry.input for entry in body.inputs}
     for parameter in body.graph.parameters:
         index = inputs.get(parameter.id)
@@ -152,7 +152,7 @@ class _LoopPorts(_Ports):
 
     def __init__(self, loop: LoopPath) -> None:
         super().__init__(loop)
-        self.body, self.inner = loop.body, labels_of(loop.body.graph)
+        self.body, self.inner = loop.body, references_of(loop.body.graph)
         try:
             self.roles = roles_of(loop.layer)
         except RoleError as error:

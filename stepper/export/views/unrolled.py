@@ -25,7 +25,7 @@ from stepper.export.figures.figure import (
     NodeKind,
 )
 from stepper.export.figures.iteration_labels import IterationLabels
-from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.labels import references_of, shortened
 from stepper.export.figures.loop_facts import edges_without_effect
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.options import ValueDetail
@@ -78,7 +78,7 @@ class _Unrolled:
         self.roles: Roles = roles_of(self.layer)
         self.drawn: DrawnGraph = drawn_graph(self.body.graph, self.body, content.folding(self.body.graph))
         self.parts = FigureBuilder(content)
-        self.names = labels_of(trace.loop.outer)
+        self.names = references_of(trace.loop.outer)
         self.stages = self._stages()
         self.template = self._template()
         self.texts = IterationLabels(trace, content)
