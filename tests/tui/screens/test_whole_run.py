@@ -99,3 +99,17 @@ def test_a_watch_is_filled_for_all_iterations_from_the_start() -> None:
         assert [track.values.over(k, k + 1)[0] for k in range(7)] == [2 * k for k in range(7)]
 
     drive(sample("rwkv_overflow"), script, size=(140, 40))
+
+
+def test_below_a_short_list_stands_the_loop_that_comes_next_where_no_other_pane_shows_it() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("0")
+        await driven.filled()
+        lines = driven.text("spare").splitlines()
+        assert "time_mixing, as it will run" in lines[0]
+        ruler = lines[1]
+        infinite = next(line for line in lines if "I" in line)
+        assert infinite.split()[0] == "numerator"
+        assert infinite.index("I") >= ruler.index(" 7 ") and infinite.count("I") == 5, "iterations 7 to 11"
+
+    drive("rwkv_overflow", script, size=(80, 24), runs=True)

@@ -6,10 +6,16 @@ from typing import ClassVar, Final
 
 from textual.timer import Timer
 
-from tui.paint.names import operation_names
+from tui.paint.names import layer_name, operation_names
 from tui.paint.pane import Host
 from tui.paint.rows import Row
+from tui.pictures.heights import Want, heights
+from tui.pictures.value_rows import Looks, RowColumns, size_wanted, value_rows
+from tui.screens.main.back_edges import reach_of
 from tui.screens.main.value import history_rows
+from tui.screens.timeline.bar import none_ran
+from tui.screens.timeline.time_axis import TimeSpan
+from tui.screens.timeline.tracks import drawn_rows, loop_row
 from tui.screens.value.facts import OverIterations
 from tui.screens.value.heat import HeatGrid
 from tui.screens.value.inquiries import Inquiries
@@ -18,6 +24,7 @@ from tui.screens.value.selection import Subject
 from tui.state import State
 
 _TALLEST: Final = 10
+_NAMES: Final = 14
 _CALM: Final = 0.25
 """Seconds without another value before iterations are run through for one."""
 
@@ -34,6 +41,7 @@ class SelectedValue(OverIterations):
         self._heat = HeatGrid(inspected, self)
         self._calm: Timer | None = None
         self._is_calm = False
+        self._looks = Looks()
 
     def update(self, state: State) -> None:
         """Another moment, or another value: it is asked about when nothing has changed for a while."""
@@ -68,6 +76,25 @@ class SelectedValue(OverIterations):
         rows = super().rows(width) if self._is_calm else []
         rows = [*rows, *history_rows(self.state, width, min(self.size.height - 1 - len(rows), _TALLEST))]
         self.title = f"{name} over iterations" if rows else ""
+        return rows or self._ahead(width, self.size.height - 1)
+
+    def _ahead(self, width: int, lines: int) -> list[Row]:
+        """Return what the loop carries that comes next, as it will run, where no other pane on the screen shows it."""
+        state = self.state.inside
+        loop, history = state.loop, state.loop_history
+        is_alone = self.screen.has_class("-tiny") and self.state.looks_ahead
+        if not is_alone or loop is None or history is None or none_ran(loop):
+            return []
+        seen, limit = reach_of(state)
+        span = TimeSpan.fitting(0, limit or seen + 1, width - _NAMES)
+        ones = [loop_row(state, one.row, one.values, seen + 1) for one in drawn_rows(history.rows, lines)]
+        wants = [Want(*size_wanted(one.values, span.axis, one.labels, is_ruled=True)) for one in ones]
+        tall = heights(wants, max(lines - 1, len(ones)), plain=self.look.plain).lines
+        self.title = f"{layer_name(loop.layer)}, as it will run"
+        rows: list[Row] = [[(" " * _NAMES, ""), *span.ruler(())]]
+        columns = RowColumns(_NAMES, width - _NAMES, 0)
+        for one, height in zip(ones, tall, strict=True):
+            rows += value_rows(one, span.axis, height, columns, self._looks, self.palette, is_ruled=True)
         return rows
 
     def on_unmount(self) -> None:
