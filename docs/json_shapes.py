@@ -1129,6 +1129,7 @@ class TrialsData(TypedDict):
 class ProvenanceData(TypedDict):
     """Why a value, a shape, or the number of a loop's iterations is what it is.
 
+    `complete`: every element is among the sources; else `tensors` says of which there are more than are listed.
     `iterations` and `ended` are of a loop that was asked about; `stopped` says why not all was found.
     """
 
@@ -1140,6 +1141,7 @@ class ProvenanceData(TypedDict):
     value: Scalar | None
     chain: list[ChainLinkData]
     sources: list[SourceData]
+    complete: bool
     extents: list[SourceExtentData]
     tensors: list[SourceTensorData]
     iterations: int | None

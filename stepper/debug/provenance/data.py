@@ -44,6 +44,7 @@ def provenance_data(found: Provenance) -> dict[str, Any]:
             for one in found.sources
             for element in one.elements
         ],
+        "complete": all(len(one.elements) == one.count for one in found.sources),
         "extents": [
             {"kind": one.kind, "name": one.name, "axis": axis.index[0], "value": axis.value, "part": axis.part}
             for one in found.sources

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.debug.provenance import answer
 from tests.cli.conftest import ROOT, Call
 from tests.json_answers import checked
 from tests.models import Graph, carried, joined, last
@@ -34,7 +35,17 @@ def test_an_element_is_followed_to_its_inputs_as_text_and_as_json(call: Call) ->
         ("rate", [1]),
     ]
     assert data["chain"][0]["address"] == "years:1[2,1]" and data["chain"][-1]["address"] == "principal[1]"
-    assert data["trials"]["tried"] == 2
+    assert data["trials"]["tried"] == 2 and data["complete"]
+
+
+def test_a_script_is_told_where_not_every_source_is_listed(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer, "MOST_ELEMENTS", 2)
+    model, option, inputs = given("rwkv_overflow")
+    code, out, _ = call("why", model, "wkv[0,3]@8", option, inputs, "--json", "-q")
+    data = checked("why", out)
+    (tensor,) = [one for one in data["tensors"] if one["kind"] == "input"]
+    assert code == 0 and not data["complete"] and tensor["listed"] == 2 < tensor["elements"]
+    assert len([one for one in data["sources"] if one["kind"] == "input"]) == 2
 
 
 def test_where_an_element_goes(call: Call) -> None:
