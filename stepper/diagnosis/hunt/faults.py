@@ -1,35 +1,20 @@
-"""Known faults of the runtime: each with its pass or kernel, and the signature by which it is recognised."""
+"""Known faults of the runtime: each with its pass or kernel, and the signatures by which it is recognised."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 
+from stepper.diagnosis.hunt.features import ModelFeature
 from stepper.diagnosis.reduce.conditions import FaultKind, FoundFault
 
 
-class ModelFeature(StrEnum):
-    """Feature of a reduced model that no type of an operation tells."""
-
-    VIEWED_CONSTANT = "a body reads a Constant through Reshape, Squeeze or Unsqueeze"
-    VIEWED_INVARIANT = "a body reads an input that stays the same through Reshape, Squeeze or Unsqueeze"
-    SCALAR_PRODUCT = "a MatMul is reshaped to a scalar"
-    SCALAR_JOINED = "a loop joins the scalars of its iterations"
-    LONG_PARTS = "a loop cuts or joins parts that are longer than 1, or with a stride"
-    CONSTANT_LOOP = "all that goes into a loop is constant"
-    NESTED = "a loop, an If or a recurrent cell is in a body"
-    TRANSPOSE_REDUCED = "a reduction reads a Transpose"
-    UNSQUEEZE_REDUCED = "a reduction reads an Unsqueeze"
-
-
 class ShownFacts(Struct, frozen=True):
-    """Features of a reduced model: names of the lint rules that speak of it, types of its operations, the first pass
-    that changes what it computes (empty: none), and further ones.
+    """Features of a reduced model, types of its operations, and the first pass that changes what it computes (empty:
+    none).
     """
 
-    rules: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     changed_by: str = ""
     features: frozenset[ModelFeature] = frozenset()
@@ -39,15 +24,13 @@ class FaultSignature(Struct, frozen=True):
     """Features of a reduced model and of the way it shows, all of a known fault; an empty one is not asked for.
 
     `kinds` are those of the disagreement, `what` is in its place in OpenVINO's sources, one of `says` in its message;
-    `rules` are names of lint rules one of which speaks of the model, `types` operations that it has, all of them,
-    `one_of` some, and `features` further ones, all of them; `changed_by` is in the name of the first pass that changes
-    what it computes.
+    `types` are operations that the model has, all of them, `one_of` some, and `features` further ones, all of them;
+    `changed_by` is in the name of the first pass that changes what it computes.
     """
 
     kinds: tuple[FaultKind, ...]
     what: str = ""
     says: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     one_of: tuple[str, ...] = ()
     features: tuple[ModelFeature, ...] = ()
@@ -56,65 +39,89 @@ class FaultSignature(Struct, frozen=True):
     def fits(self, fault: FoundFault, shown: ShownFacts) -> bool:
         """True if a reduced model has all these features."""
         return (
-            fault.kind in self.kinds
-            and fault.program == "OpenVINO"
-            and self.what in fault.what
-            and (not self.says or any(text in fault.message for text in self.says))
-            and (not self.rules or bool({*self.rules} & shown.rules))
+            self.may_fit(fault)
             and shown.types.issuperset(self.types)
             and (not self.one_of or bool({*self.one_of} & shown.types))
             and shown.features.issuperset(self.features)
             and self.changed_by in shown.changed_by
         )
 
+    def may_fit(self, fault: FoundFault) -> bool:
+        """True if a disagreement shows in this way, whatever the model is."""
+        # Where our engine fails, the runtime computes what it should have refused.
+        program = "stepper" if fault.kind is FaultKind.ERROR else "OpenVINO"
+        return (
+            fault.kind in self.kinds
+            and fault.program == program
+            and self.what in fault.what
+            and (not self.says or any(text in fault.message for text in self.says))
+        )
+
 
 class RuntimeFault(Struct, frozen=True):
-    """A fault of the runtime: what is wrong, since which version it is known, and where it is."""
+    """A fault of the runtime: what is wrong, since which version it is known, where it is, and how it shows."""
 
     id: str
     what: str
     versions: str
     where: str
-    signature: FaultSignature
+    signatures: tuple[FaultSignature, ...]
 
 
 _VALUES: Final = (FaultKind.VALUES, FaultKind.SHAPES)
+_BROKEN: Final = (FaultKind.REFUSED, FaultKind.ENDED)
+_ALL: Final = (*_VALUES, *_BROKEN, FaultKind.ERROR)
+
+_INDEX: Final = ("vector::_M_range_check",)
+_COUNTER: Final = (*_INDEX, "CurrentIteration", "getDataType() == memory::data_type::s32")
+_UNDEFINED: Final = (ModelFeature.GATHERED_BEYOND, ModelFeature.INTEGERS_BY_ZERO)
+"""What the specification leaves open."""
 
 FAULTS: Final = (
     RuntimeFault(
         "sliced-inputs-unread",
-        "a TensorIterator none of whose slices is read: the inputs are left out, and the count of iterations with them",
+        "parts of a tensor that nothing needs: the input is left out, and with it the count of iterations of a "
+        "TensorIterator, or the check that there are as many parts as iterations",
         "2026.4.1",
-        "the pass EliminateLoopInputsOutputs",
-        FaultSignature(_VALUES, rules=("sliced-inputs-unread",), changed_by="EliminateLoopInputsOutputs"),
+        "the passes EliminateLoopInputsOutputs and RemoveMultiSubGraphOpDanglingParamsResults",
+        (
+            FaultSignature((*_VALUES, FaultKind.ERROR), features=(ModelFeature.SLICES_UNNEEDED,)),
+            FaultSignature((FaultKind.REFUSED,), what="shape_inference", features=(ModelFeature.SLICES_UNNEEDED,)),
+        ),
     ),
     RuntimeFault(
         "square-constant-shared",
         "two MatMuls share a square Constant, one of them transposed: the second has the weights of the first",
         "2026.4.1",
         "the weights cache of the CPU plugin's FullyConnected",
-        FaultSignature((FaultKind.VALUES,), rules=("square-constant-shared",)),
+        (FaultSignature((FaultKind.VALUES,), features=(ModelFeature.SQUARE_SHARED,)),),
     ),
     RuntimeFault(
         "aliased-back-edges",
-        "a Result passes a Parameter on as it is, and a back edge carries it to another: it gets the new value",
+        "a back edge carries a Parameter as it is, or through Reshape, Squeeze, Unsqueeze and what is computed in "
+        "place: the state gets the value of the next iteration, such as its slice",
         "2026.4.1",
-        "the back edges of the CPU plugin's TensorIterator node, which share memory",
-        FaultSignature(_VALUES, rules=("aliased-back-edges",)),
+        "the back edges of the CPU plugin's TensorIterator node, which share memory with Parameters",
+        (FaultSignature(_VALUES, features=(ModelFeature.CARRIED_IN_PLACE,)),),
     ),
     RuntimeFault(
         "abs-sunk-into-a-shared-constant",
         "Abs of a Concat in which one Constant stands twice, such as Abs(Concat(Concat(c, c), c)): wrong numbers",
         "2026.4.1",
         "the pass AbsSinking",
-        FaultSignature(_VALUES, changed_by="AbsSinking"),
+        (FaultSignature(_VALUES, changed_by="AbsSinking"),),
     ),
     RuntimeFault(
         "dangling-results",
-        "a loop has an output that nothing reads: removing it mixes up the outputs, or the count of iterations",
+        "a Result feeds several outputs of a loop, and nothing reads one of them: the Result is removed, "
+        "with the others",
         "2026.4.1",
         "the pass RemoveMultiSubGraphOpDanglingParamsResults",
-        FaultSignature(_VALUES, changed_by="RemoveMultiSubGraphOpDanglingParamsResults"),
+        (
+            FaultSignature((*_VALUES, FaultKind.ENDED), features=(ModelFeature.HALF_READ_RESULT,)),
+            FaultSignature((FaultKind.REFUSED,), says=_INDEX, features=(ModelFeature.HALF_READ_RESULT,)),
+            FaultSignature(_VALUES, changed_by="RemoveMultiSubGraphOpDanglingParamsResults"),
+        ),
     ),
     RuntimeFault(
         "product-reshaped-to-a-scalar",
@@ -122,19 +129,21 @@ FAULTS: Final = (
         "it compiles",
         "2026.4.1",
         "the compilation by the CPU plugin",
-        FaultSignature((FaultKind.ENDED,), what="compiling", features=(ModelFeature.SCALAR_PRODUCT,)),
+        (FaultSignature((FaultKind.ENDED,), what="compiling", features=(ModelFeature.SCALAR_PRODUCT,)),),
     ),
     RuntimeFault(
         "parts-beside-the-axis",
         "a TensorIterator whose parts do not fill the axis is refused",
         "2026.4.1",
         "src/plugins/intel_cpu/src/nodes/tensoriterator.cpp",
-        FaultSignature(
-            (FaultKind.REFUSED,),
-            what="intel_cpu/src/nodes/tensoriterator.cpp",
-            says=('Invalid "start","stride","end" values',),
-            types=("TensorIterator",),
-            features=(ModelFeature.LONG_PARTS,),
+        (
+            FaultSignature(
+                (FaultKind.REFUSED,),
+                what="intel_cpu/src/nodes/tensoriterator.cpp",
+                says=('Invalid "start","stride","end" values',),
+                types=("TensorIterator",),
+                features=(ModelFeature.LONG_PARTS,),
+            ),
         ),
     ),
     RuntimeFault(
@@ -142,11 +151,13 @@ FAULTS: Final = (
         "a loop that joins the scalars of its iterations along axis 0 is refused where its trip count is known",
         "2026.4.1",
         "src/core/src/shape_util.cpp, while the CPU plugin compiles the loop",
-        FaultSignature(
-            (FaultKind.REFUSED,),
-            what="shape_util.cpp",
-            says=("Accessing out-of-range dimension",),
-            features=(ModelFeature.SCALAR_JOINED,),
+        (
+            FaultSignature(
+                (FaultKind.REFUSED,),
+                what="shape_util.cpp",
+                says=("Accessing out-of-range dimension",),
+                features=(ModelFeature.SCALAR_JOINED,),
+            ),
         ),
     ),
     RuntimeFault(
@@ -155,11 +166,13 @@ FAULTS: Final = (
         "memory of what it gives has no shape, or may not get one",
         "2026.4.1",
         "src/plugins/intel_cpu/src/cpu_memory.cpp, StaticMemory",
-        FaultSignature(
-            (FaultKind.REFUSED,),
-            what="intel_cpu/src/cpu_memory.cpp",
-            says=("StaticMemory",),
-            features=(ModelFeature.NESTED,),
+        (
+            FaultSignature(
+                (FaultKind.REFUSED,),
+                what="intel_cpu/src/cpu_memory.cpp",
+                says=("StaticMemory",),
+                features=(ModelFeature.NESTED,),
+            ),
         ),
     ),
     RuntimeFault(
@@ -169,8 +182,10 @@ FAULTS: Final = (
         "channels",
         "2026.4.1",
         "src/plugins/intel_cpu/src/dnnl_postops_composer.cpp",
-        FaultSignature(
-            (FaultKind.REFUSED,), what="dnnl_postops_composer.cpp", says=("data size",), types=("MatMul", "Add")
+        (
+            FaultSignature(
+                (FaultKind.REFUSED,), what="dnnl_postops_composer.cpp", says=("data size",), types=("MatMul", "Add")
+            ),
         ),
     ),
     RuntimeFault(
@@ -179,11 +194,13 @@ FAULTS: Final = (
         "TensorIterator is refused: it is taken apart into a TensorIterator, and one may not hold another",
         "2026.4.1",
         "the passes that take sequences apart, and src/core/src/op/tensor_iterator.cpp",
-        FaultSignature(
-            (FaultKind.REFUSED,),
-            what="core/src/op/tensor_iterator.cpp",
-            types=("TensorIterator",),
-            one_of=("LSTMSequence", "GRUSequence", "RNNSequence"),
+        (
+            FaultSignature(
+                (FaultKind.REFUSED,),
+                what="core/src/op/tensor_iterator.cpp",
+                types=("TensorIterator",),
+                one_of=("LSTMSequence", "GRUSequence", "RNNSequence"),
+            ),
         ),
     ),
     RuntimeFault(
@@ -192,11 +209,13 @@ FAULTS: Final = (
         "shape, is refused: it is computed beforehand with parts of one element and states of one shape",
         "2026.4.1",
         "src/core/src/model.cpp, Model::evaluate",
-        FaultSignature(
-            (FaultKind.REFUSED,),
-            what="src/core/src/model.cpp",
-            says=("Tensor input shape and Parameter op",),
-            features=(ModelFeature.CONSTANT_LOOP,),
+        (
+            FaultSignature(
+                (FaultKind.REFUSED,),
+                what="src/core/src/model.cpp",
+                says=("Tensor input shape and Parameter op",),
+                features=(ModelFeature.CONSTANT_LOOP,),
+            ),
         ),
     ),
     RuntimeFault(
@@ -205,7 +224,7 @@ FAULTS: Final = (
         "Constant: the second iteration computes with the result of the first",
         "2026.4.1",
         "operations in place in the CPU plugin: the memory of the Constant is shared with that of the result",
-        FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_CONSTANT,)),
+        (FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_CONSTANT,)),),
     ),
     RuntimeFault(
         "invariant-overwritten",
@@ -213,7 +232,7 @@ FAULTS: Final = (
         "is written over the input: the second iteration computes with the result of the first",
         "2026.4.1",
         "operations in place in the CPU plugin: the memory of the input is shared with that of the result",
-        FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_INVARIANT,)),
+        (FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_INVARIANT,)),),
     ),
     RuntimeFault(
         "transpose-sunk-into-a-reduction",
@@ -221,10 +240,12 @@ FAULTS: Final = (
         "loses the axes, and a cell or a Concat that needs them is refused",
         "2026.4.1",
         "the passes that move a Transpose behind a reduction",
-        FaultSignature(
-            (FaultKind.REFUSED,),
-            says=("Shape rank", "out of the tensor rank range", "Accessing out-of-range dimension"),
-            features=(ModelFeature.TRANSPOSE_REDUCED,),
+        (
+            FaultSignature(
+                (FaultKind.REFUSED,),
+                says=("Shape rank", "out of the tensor rank range", "Accessing out-of-range dimension"),
+                features=(ModelFeature.TRANSPOSE_REDUCED,),
+            ),
         ),
     ),
     RuntimeFault(
@@ -232,12 +253,82 @@ FAULTS: Final = (
         "a reduction with keep_dims counts its axis from the end of an Unsqueeze: that is left out, the axis stays",
         "2026.4.1",
         "the passes that leave out an Unsqueeze before a reduction",
-        FaultSignature(
-            (FaultKind.REFUSED,),
-            says=("out of the tensor rank range",),
-            types=("Unsqueeze",),
-            features=(ModelFeature.UNSQUEEZE_REDUCED,),
+        (
+            FaultSignature(
+                (FaultKind.REFUSED,),
+                says=("out of the tensor rank range",),
+                types=("Unsqueeze",),
+                features=(ModelFeature.UNSQUEEZE_REDUCED,),
+            ),
         ),
+    ),
+    RuntimeFault(
+        "counter-after-a-constant",
+        "a Loop gets a Constant, whose Parameter stands before that of current_iteration: the Constant moves into the "
+        "body, and another Parameter is taken for current_iteration",
+        "2026.4.1",
+        "the pass PushConstantToSubgraph",
+        (
+            FaultSignature((*_VALUES, FaultKind.ENDED), features=(ModelFeature.COUNTER_AFTER_CONSTANT,)),
+            FaultSignature((FaultKind.REFUSED,), says=_COUNTER, features=(ModelFeature.COUNTER_AFTER_CONSTANT,)),
+        ),
+    ),
+    RuntimeFault(
+        "counter-after-an-unneeded-parameter",
+        "a Parameter that nothing needs stands before that of current_iteration: it is removed, and another Parameter "
+        "is taken for current_iteration",
+        "2026.4.1",
+        "the pass RemoveMultiSubGraphOpDanglingParamsResults",
+        (
+            FaultSignature((*_VALUES, FaultKind.ENDED), features=(ModelFeature.COUNTER_AFTER_UNNEEDED,)),
+            FaultSignature((FaultKind.REFUSED,), says=_COUNTER, features=(ModelFeature.COUNTER_AFTER_UNNEEDED,)),
+        ),
+    ),
+    RuntimeFault(
+        "parameter-passed-to-two-outputs",
+        "a Result passes a Parameter that stays the same on to two outputs of a loop: OpenVINO crashes (SIGSEGV), as "
+        "one of the outputs is forgotten",
+        "2026.4.1",
+        "the pass EliminateLoopInputsOutputs",
+        (FaultSignature(_BROKEN, features=(ModelFeature.PASSED_TO_OUTPUTS,)),),
+    ),
+    RuntimeFault(
+        "invariant-carried",
+        "a back edge carries an input that stays the same to another Parameter: the Result is removed with the input, "
+        "and the back edge that needs it throws",
+        "2026.4.1",
+        "the pass EliminateLoopInputsOutputs",
+        (FaultSignature(_BROKEN, says=("EliminateLoopInputsOutputs",), features=(ModelFeature.INVARIANT_CARRIED,)),),
+    ),
+    RuntimeFault(
+        "open-state-hidden",
+        "a state that changes its shape is no output of its Loop: its body is compiled for the first shape",
+        "2026.4.1",
+        "src/core/src/op/loop.cpp, Loop::validate_and_infer_types",
+        (FaultSignature((*_VALUES, *_BROKEN), features=(ModelFeature.OPEN_STATE_HIDDEN,)),),
+    ),
+    RuntimeFault(
+        "nested-constant-loops",
+        "a constant loop in a constant loop whose body has an operation that cannot be computed beforehand, such as a "
+        "recurrent cell: the outer is computed beforehand, and the inner refused",
+        "2026.4.1",
+        "the pass ConstantFolding: src/core/src/model.cpp, Model::evaluate",
+        (
+            FaultSignature(
+                (FaultKind.REFUSED,),
+                what="src/core/src/model.cpp",
+                says=("Evaluation failed on",),
+                features=(ModelFeature.CONSTANT_LOOP, ModelFeature.NESTED),
+            ),
+        ),
+    ),
+    RuntimeFault(
+        "part-size-beside-the-stride",
+        "a loop cuts a tensor with a part_size that is not its stride: shapes are inferred by the one and parts cut by "
+        "the other; it is not always refused, and computes with parts that are too long or too short",
+        "2026.4.1",
+        "src/core/src/op/util/sub_graph_base.cpp and src/plugins/intel_cpu/src/nodes/tensoriterator.cpp",
+        (FaultSignature(_ALL, features=(ModelFeature.PARTS_BESIDE_STRIDE,)),),
     ),
 )
 """The catalogue. The first whose signature fits is the name of a disagreement."""
@@ -245,4 +336,10 @@ FAULTS: Final = (
 
 def recognised(fault: FoundFault, shown: ShownFacts) -> RuntimeFault | None:
     """Return the known fault that a reduced model shows; None for a new one."""
-    return next((known for known in FAULTS if known.signature.fits(fault, shown)), None)
+    return next((known for known in FAULTS if any(one.fits(fault, shown) for one in known.signatures)), None)
+
+
+def causes_of(fault: FoundFault) -> frozenset[ModelFeature]:
+    """Return the features of known faults that show as a disagreement does: a model that gets one may show another."""
+    signatures = [one for known in FAULTS for one in known.signatures if one.may_fit(fault)]
+    return frozenset((*_UNDEFINED, *(feature for one in signatures for feature in one.features)))

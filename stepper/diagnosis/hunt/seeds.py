@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.diagnosis.hunt.faults import recognised
+from stepper.diagnosis.hunt.faults import causes_of, recognised
+from stepper.diagnosis.hunt.features import features_of
 from stepper.diagnosis.hunt.journal import SeedOutcome, SeedRecord
 from stepper.diagnosis.hunt.profiles import BUILDING, BuildModel, BuiltModel, Profile
 from stepper.diagnosis.hunt.recognition import shown_facts
@@ -26,6 +27,7 @@ from stepper.diagnosis.reduce.trying import ended_fault
 from stepper.diagnosis.reduce.writing import ir_files
 from stepper.element_types import Array
 from stepper.errors import StepperError
+from stepper.ir import read
 from stepper.processes.endings import ENDED
 from stepper.processes.messages import LOADING
 from stepper.processes.worker import Limits, Worker
@@ -91,7 +93,7 @@ class SeedHunter:
         fault = self._fault(seed, path, inputs)
         if fault is None or (fault.skips_a_loop and _is_undefined(path)):
             return TriedSeed(SeedRecord(seed, SeedOutcome.AGREES))
-        reduction = None
+        reduction, admits = None, _stays(path, inputs, fault)
         with contextlib.suppress(StepperError):
             reduction = reduce_model(
                 path,
@@ -100,6 +102,7 @@ class SeedHunter:
                 seconds=REDUCTION,
                 rules=SETTINGS.rules,
                 max_iterations=SETTINGS.max_iterations,
+                admits=admits,
             )
         if reduction is None:  # what is not small shows too much to be recognised
             return TriedSeed(_new(seed, fault, (), 0, _place(fault, "")))
@@ -128,12 +131,21 @@ class SeedHunter:
         return facts.fault
 
 
+def _stays(path: Path, inputs: Sequence[Array], fault: FoundFault) -> Callable[[DraftModel], bool]:
+    """Return the test of a candidate: it may have no cause of a disagreement like this one that the whole lacks."""
+    causes = causes_of(fault)
+    had = causes & features_of(DraftModel.of(read(path), inputs))
+    return lambda candidate: not (causes & features_of(candidate)) - had
+
+
 def _named(seed: int, fault: FoundFault, small: DraftModel, path: Path) -> SeedRecord:
     """Return the record of a disagreement: its name, and where it is. The small model stands in this file."""
     shown = shown_facts(small, path, fault, SETTINGS)
     known = recognised(fault, shown)
     new = _new(seed, fault, shown.types, small.operation_count, _place(fault, shown.changed_by))
-    return new if known is None else replace(new, fault=known.id, is_known=True, message=known.what, where=known.where)
+    if known is None:
+        return new
+    return replace(new, fault=known.id, is_known=True, is_ours=False, message=known.what, where=known.where)
 
 
 def _new(seed: int, fault: FoundFault, types: Iterable[str], operations: int, place: str) -> SeedRecord:

@@ -94,6 +94,7 @@ def reduce_model(
     extensions: Sequence[str] = (),
     relative: float | None = None,
     absolute: float | None = None,
+    admits: Callable[[DraftModel], bool] | None = None,
     progress: Callable[[ReductionProgress], object] | None = None,
 ) -> Reduction | None:
     """Return the smallest model found within so many seconds that has the same fault; None where it has none.
@@ -101,8 +102,8 @@ def reduce_model(
     `condition` is one of `conditions`: StopsAt("nan"), EndsInError(), DisagreesWith("openvino"), DisagreesWith(PATH of
     a healthy model), or None for whichever holds. `states` are what variables begin with, which become Constants of the
     model. `engine`, `choices` and `extensions` say who computes our run; `relative` and `absolute` are tolerances of
-    floats, instead of those of the element type. Ctrl+C ends it with the best so far (`is_interrupted`). Raises what
-    reading the model and its inputs raises.
+    floats, instead of those of the element type. `admits` says which candidates may be taken. Ctrl+C ends it with the
+    best so far (`is_interrupted`). Raises what reading the model and its inputs raises.
     """
     subject = opened(model)
     draft = DraftModel.of(subject, bind_inputs(subject, inputs))
@@ -127,7 +128,7 @@ def reduce_model(
     )
     runner = TrialRunner(condition, settings)
     try:
-        return _Reducer(Pair(draft, twin), runner, seconds, progress).reduction()
+        return _Reducer(Pair(draft, twin), runner, seconds, admits, progress).reduction()
     finally:
         runner.close()
 
@@ -165,9 +166,14 @@ Change = Callable[[_Side], bool]
 
 class _Reducer:
     def __init__(
-        self, pair: Pair, runner: TrialRunner, seconds: float, progress: Callable[[ReductionProgress], object] | None
+        self,
+        pair: Pair,
+        runner: TrialRunner,
+        seconds: float,
+        admits: Callable[[DraftModel], bool] | None,
+        progress: Callable[[ReductionProgress], object] | None,
     ) -> None:
-        self._pair, self._runner, self._progress = pair, runner, progress
+        self._pair, self._runner, self._admits, self._progress = pair, runner, admits, progress
         self._began = time.monotonic()
         self._deadline = self._began + seconds
         self._size = _size(pair)
@@ -273,6 +279,8 @@ class _Reducer:
             return False
         size = _size(candidate)
         if size >= self._size and not any_size:
+            return False
+        if self._admits is not None and not self._admits(candidate.model):
             return False
         trials = self._runner.trials
         found = self._runner.fault(candidate)
