@@ -74,8 +74,8 @@ _ALL: Final = (*_VALUES, *_BROKEN, FaultKind.ERROR)
 
 _INDEX: Final = ("vector::_M_range_check",)
 _COUNTER: Final = (*_INDEX, "CurrentIteration", "getDataType() == memory::data_type::s32")
-_UNDEFINED: Final = (ModelFeature.GATHERED_BEYOND, ModelFeature.INTEGERS_BY_ZERO)
-"""What the specification leaves open."""
+_UNDEFINED: Final = (ModelFeature.GATHERED_BEYOND, ModelFeature.INTEGERS_BY_ZERO, ModelFeature.OPEN_STATE_HIDDEN)
+"""What the specification leaves open, or the runtime should refuse."""
 
 FAULTS: Final = (
     RuntimeFault(
@@ -162,8 +162,9 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "static-memory-undefined",
-        "a Loop that may end by its condition and has an If, a loop or a recurrent cell in its body is refused: the "
-        "memory of what it gives has no shape, or may not get one",
+        "a Loop of constant trip count that may end by its condition joins what its body computes of Constants "
+        "alone, or gets from an If, a loop or a recurrent cell: it is refused, as the memory of what it gives has no "
+        "shape",
         "2026.4.1",
         "src/plugins/intel_cpu/src/cpu_memory.cpp, StaticMemory",
         (
@@ -171,7 +172,6 @@ FAULTS: Final = (
                 (FaultKind.REFUSED,),
                 what="intel_cpu/src/cpu_memory.cpp",
                 says=("StaticMemory",),
-                features=(ModelFeature.NESTED,),
             ),
         ),
     ),
@@ -228,11 +228,14 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "invariant-overwritten",
-        "a body reads an input that stays the same through Reshape, Squeeze or Unsqueeze, and what is computed of it "
-        "is written over the input: the second iteration computes with the result of the first",
+        "a body takes the Softmax of an input that stays the same, or reads it through Reshape, Squeeze or Unsqueeze, "
+        "and what is computed is written over the input: the second iteration computes with the result of the first",
         "2026.4.1",
         "operations in place in the CPU plugin: the memory of the input is shared with that of the result",
-        (FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_INVARIANT,)),),
+        (
+            FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_INVARIANT,)),
+            FaultSignature((FaultKind.VALUES,), features=(ModelFeature.INVARIANT_SOFTMAX,)),
+        ),
     ),
     RuntimeFault(
         "transpose-sunk-into-a-reduction",
@@ -301,13 +304,6 @@ FAULTS: Final = (
         (FaultSignature(_BROKEN, says=("EliminateLoopInputsOutputs",), features=(ModelFeature.INVARIANT_CARRIED,)),),
     ),
     RuntimeFault(
-        "open-state-hidden",
-        "a state that changes its shape is no output of its Loop: its body is compiled for the first shape",
-        "2026.4.1",
-        "src/core/src/op/loop.cpp, Loop::validate_and_infer_types",
-        (FaultSignature((*_VALUES, *_BROKEN), features=(ModelFeature.OPEN_STATE_HIDDEN,)),),
-    ),
-    RuntimeFault(
         "nested-constant-loops",
         "a constant loop in a constant loop whose body has an operation that cannot be computed beforehand, such as a "
         "recurrent cell: the outer is computed beforehand, and the inner refused",
@@ -318,7 +314,7 @@ FAULTS: Final = (
                 (FaultKind.REFUSED,),
                 what="src/core/src/model.cpp",
                 says=("Evaluation failed on",),
-                features=(ModelFeature.CONSTANT_LOOP, ModelFeature.NESTED),
+                features=(ModelFeature.NESTED,),
             ),
         ),
     ),

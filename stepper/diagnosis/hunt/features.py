@@ -21,6 +21,7 @@ class ModelFeature(StrEnum):
 
     VIEWED_CONSTANT = "a body reads a Constant through Reshape, Squeeze or Unsqueeze"
     VIEWED_INVARIANT = "a body reads an input that stays the same through Reshape, Squeeze or Unsqueeze"
+    INVARIANT_SOFTMAX = "a body takes the Softmax of an input that stays the same"
     SCALAR_PRODUCT = "a MatMul is reshaped to a scalar"
     SCALAR_JOINED = "a loop joins the scalars of its iterations"
     LONG_PARTS = "a loop cuts or joins parts that are longer than 1, or with a stride"
@@ -128,9 +129,9 @@ def _of_parameters(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Ite
         yield ModelFeature.SLICES_UNNEEDED
     invariants = _invariants(body)
     for one in inner.layers.values():
-        source = one.sources[0] if one.type in _VIEWS else None
+        source = one.sources[0] if one.type in (*_VIEWS, "Softmax") else None
         if source is not None and source.layer in invariants:
-            yield ModelFeature.VIEWED_INVARIANT
+            yield ModelFeature.VIEWED_INVARIANT if one.type in _VIEWS else ModelFeature.INVARIANT_SOFTMAX
     counter = next((one.parameter for one in body.inputs if one.purpose == "current_iteration"), None)
     if counter is None:
         return
