@@ -25,7 +25,7 @@ BETWEEN: Final = 3
 """Cells between two parts of a graph that stand side by side."""
 _MOST_PARTS: Final = 4
 _LEAST_PART: Final = 24
-_MOST_LOST: Final = 5
+MOST_LOST: Final = 5
 """Rows that may stay empty at the end of a part."""
 _TALLER: Final = 1.2
 """How many times as tall a graph may become for values in its boxes."""
@@ -63,7 +63,7 @@ def part_starts(drawing: Drawing, top: int, height: int) -> list[int]:
     starts = [top]
     while len(starts) < drawing.manner.parts:
         end = starts[-1] + height
-        near = range(end, max(end - _MOST_LOST, starts[-1]) - 1, -1)
+        near = range(end, max(end - MOST_LOST, starts[-1]) - 1, -1)
         starts.append(next((y for y in near if y - 1 in drawing.boxes), end))
     return starts
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from textual.geometry import Size
 
 from tui.screens.graph.drawing import Drawing
-from tui.screens.graph.fitting import BETWEEN, fits, part_starts, part_width
+from tui.screens.graph.fitting import BETWEEN, MOST_LOST, fits, part_starts, part_width
+from tui.screens.graph.levels import LINES
 
 
 class Viewport:
@@ -89,8 +90,8 @@ class Viewport:
             self.left = max(min(spare, 0), min(self.left, max(spare, 0)))
             return
         if self.parts > 1:
-            below = 0 if self.is_whole else drawing.height - self.size.height // 2
-            self.top = max(0, min(self.top, below))
+            lost = 0 if drawing.manner.level == LINES else MOST_LOST * (self.parts - 1)
+            self.top = 0 if self.is_whole else max(0, min(self.top, below + lost))
         else:
             self.top = max(0, min(self.top, below)) if below > 0 else below // 2
         self.left = max(0, min(self.left, spare)) if spare > 0 else spare // 2
