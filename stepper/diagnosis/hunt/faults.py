@@ -74,7 +74,12 @@ _ALL: Final = (*_VALUES, *_BROKEN, FaultKind.ERROR)
 
 _INDEX: Final = ("vector::_M_range_check",)
 _COUNTER: Final = (*_INDEX, "CurrentIteration", "getDataType() == memory::data_type::s32")
-_UNDEFINED: Final = (ModelFeature.GATHERED_BEYOND, ModelFeature.INTEGERS_BY_ZERO, ModelFeature.OPEN_STATE_HIDDEN)
+_UNDEFINED: Final = (
+    ModelFeature.GATHERED_BEYOND,
+    ModelFeature.INTEGERS_BY_ZERO,
+    ModelFeature.OPEN_STATE_HIDDEN,
+    ModelFeature.PIECES_BESIDE_STRIDE,
+)
 """What the specification leaves open, or the runtime should refuse."""
 
 FAULTS: Final = (
@@ -162,9 +167,9 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "static-memory-undefined",
-        "a Loop of constant trip count that may end by its condition joins what its body computes of Constants "
-        "alone, or gets from an If, a loop or a recurrent cell: it is refused, as the memory of what it gives has no "
-        "shape",
+        "a Loop that may end by its condition joins what an operation computes of Constants alone, where constant "
+        "folding leaves it, as Maximum of u8, an If, a loop, a recurrent cell: it is refused, as the memory of what "
+        "the Loop gives has no shape",
         "2026.4.1",
         "src/plugins/intel_cpu/src/cpu_memory.cpp, StaticMemory",
         (
@@ -177,9 +182,9 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "fused-data-size",
-        "a body adds a Constant to a product along another axis than the last, such as [2,1,1] to [3,2,1,4]: the "
-        "addition is fused as one for each channel, and compiling is refused: its data has another size than there are "
-        "channels",
+        "a body adds a Constant to a product of four axes along another axis than the last, such as [2,1,1] to "
+        "[1,2,1,4]: the addition is fused as one for each channel, and compiling is refused: its data has another size "
+        "than there are channels",
         "2026.4.1",
         "src/plugins/intel_cpu/src/dnnl_postops_composer.cpp",
         (
@@ -249,11 +254,13 @@ FAULTS: Final = (
                 says=("Shape rank", "out of the tensor rank range", "Accessing out-of-range dimension"),
                 features=(ModelFeature.TRANSPOSE_REDUCED,),
             ),
+            FaultSignature((FaultKind.SHAPES,), types=("Add",), features=(ModelFeature.TRANSPOSE_REDUCED,)),
         ),
     ),
     RuntimeFault(
         "unsqueeze-under-a-reduction",
-        "a reduction with keep_dims counts its axis from the end of an Unsqueeze: that is left out, the axis stays",
+        "a reduction counts its axis from the end of an Unsqueeze, with a loop or without one: that is left out, the "
+        "axis stays, and is beyond what is left",
         "2026.4.1",
         "the passes that leave out an Unsqueeze before a reduction",
         (
@@ -293,7 +300,7 @@ FAULTS: Final = (
         "one of the outputs is forgotten",
         "2026.4.1",
         "the pass EliminateLoopInputsOutputs",
-        (FaultSignature(_BROKEN, features=(ModelFeature.PASSED_TO_OUTPUTS,)),),
+        (FaultSignature((FaultKind.ENDED,), features=(ModelFeature.PASSED_TO_OUTPUTS,)),),
     ),
     RuntimeFault(
         "invariant-carried",

@@ -8,7 +8,7 @@ from typing import Final
 
 from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel
 from stepper.element_types import Array
-from stepper.ir.model import Source
+from stepper.ir.model import Slicing, Source
 
 _VIEWS: Final = ("Reshape", "Squeeze", "Unsqueeze")
 _IN_PLACE: Final = (*_VIEWS, "Abs", "Add", "Clamp", "LogicalNot", "Multiply", "Negative", "Relu", "Softmax", "Tanh")
@@ -26,6 +26,7 @@ class ModelFeature(StrEnum):
     SCALAR_JOINED = "a loop joins the scalars of its iterations"
     LONG_PARTS = "a loop cuts or joins parts that are longer than 1, or with a stride"
     PARTS_BESIDE_STRIDE = "a loop cuts a tensor with a part_size that is not its stride"
+    PIECES_BESIDE_STRIDE = "a loop joins pieces whose length is not its stride"
     SLICES_UNNEEDED = "a loop cuts a tensor into parts that nothing needs"
     CONSTANT_LOOP = "all that goes into a loop is constant"
     NESTED = "a loop, an If or a recurrent cell is in a body"
@@ -154,8 +155,8 @@ def _of_results(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Iterat
             continue
         is_read = any(True for _ in graph.readers(Source(layer.id, entry.output)))
         of_result.setdefault(entry.result, []).append(is_read)
-        if entry.slicing is not None and inner.layers[made.layer].outputs[made.output].dims == ():
-            yield ModelFeature.SCALAR_JOINED
+        if entry.slicing is not None:
+            yield from _of_a_piece(inner.layers[made.layer].outputs[made.output].dims, entry.slicing)
     for result, reads in of_result.items():
         if len(reads) > 1 and any(reads) and not all(reads):
             yield ModelFeature.HALF_READ_RESULT
@@ -164,8 +165,18 @@ def _of_results(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Iterat
             yield ModelFeature.PASSED_TO_OUTPUTS
 
 
+def _of_a_piece(dims: tuple[int | None, ...] | None, joined: Slicing) -> Iterator[ModelFeature]:
+    if dims == ():
+        yield ModelFeature.SCALAR_JOINED
+    elif dims is not None and -len(dims) <= joined.axis < len(dims):
+        size = dims[joined.axis]
+        if size is not None and size != abs(joined.stride):
+            yield ModelFeature.PIECES_BESIDE_STRIDE
+
+
 def _of_back_edges(body: DraftBody) -> Iterator[ModelFeature]:
     inner, invariants = body.graph, _invariants(body)
+    constant = invariants | {one.to_layer for one in body.back_edges if _reads(inner, one.from_layer) == one.to_layer}
     # New slices are written first, then what is carried in the order of the inputs.
     order = {one.parameter: (one.slicing is None, one.input) for one in body.inputs if one.input is not None}
     exposed = {one.result for one in body.outputs if one.slicing is None and one.output is not None}
@@ -173,7 +184,7 @@ def _of_back_edges(body: DraftBody) -> Iterator[ModelFeature]:
         made = inner.layers[edge.from_layer].sources[0]
         if made is None:
             continue
-        if made.layer in invariants:
+        if made.layer in constant - {edge.to_layer}:
             yield ModelFeature.INVARIANT_CARRIED
         for parameter in _in_place_of(inner, made):
             is_written = parameter in order and edge.to_layer in order and parameter not in invariants
@@ -202,6 +213,11 @@ def _in_place_of(graph: DraftGraph, source: Source) -> Iterator[int]:
             waiting += [(one.layer, seen) for one in read if one is not None]
 
 
+def _reads(graph: DraftGraph, result: int) -> int | None:
+    source = graph.layers[result].sources[0]
+    return None if source is None else source.layer
+
+
 def _invariants(body: DraftBody) -> set[int]:
     carried = {edge.to_layer for edge in body.back_edges}
     return {one.parameter for one in body.inputs if one.slicing is None and one.input is not None} - carried
@@ -220,6 +236,19 @@ def _needed(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> set[int]:
         key = waiting.pop()
         if key not in needed:
             needed.add(key)
-            waiting += [one.layer for one in body.graph.layers[key].sources if one is not None]
+            waiting += [one.layer for one in _needed_sources(body.graph, body.graph.layers[key])]
             waiting += [edge.from_layer for edge in body.back_edges if edge.to_layer == key]
     return needed
+
+
+def _needed_sources(graph: DraftGraph, layer: DraftLayer) -> Iterator[Source]:
+    """Yield what a layer needs of what it reads: all, but for a loop whose body does not need an input."""
+    dropped = set[int]()
+    for body in layer.bodies if layer.type in _LOOPS else ():
+        needed = _needed(graph, layer, body)
+        mapped = [one for one in body.inputs if one.input is not None]
+        kept = {one.input for one in mapped if one.parameter in needed}
+        dropped |= {one.input for one in mapped if one.input is not None} - {one for one in kept if one is not None}
+    if layer.type == "Loop":
+        dropped -= {0, 1}
+    yield from (one for index, one in enumerate(layer.sources) if one is not None and index not in dropped)
