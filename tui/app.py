@@ -302,7 +302,12 @@ class StepperApp(App[int]):
             began = thread_time()  # without what it waits for the run
             self.state = replace(self.state, running=message.running)
             self.front.show_running(self.state)
-            self._progress_due = perf_counter() + _SHARE * (thread_time() - began)
+            self._wait_with_progress(began)
+            self.call_after_refresh(self._wait_with_progress, began)
+
+    def _wait_with_progress(self, began: float) -> None:
+        """Leave the processor to the run for long enough after a picture of it, what painting it took included."""
+        self._progress_due = perf_counter() + _SHARE * (thread_time() - began)
 
     def on_answered(self, message: Answered) -> None:
         """The answer to a question of a pane."""
