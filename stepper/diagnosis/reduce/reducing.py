@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from stepper.diagnosis.reduce import edits
 from stepper.diagnosis.reduce.conditions import OPENVINO, AnyFault, DisagreesWith, FaultCondition, FaultKind, FoundFault
-from stepper.diagnosis.reduce.draft import DraftModel, LayerAddress, Scope
+from stepper.diagnosis.reduce.draft import DraftLayer, DraftModel, LayerAddress, Scope
 from stepper.diagnosis.reduce.trial_acts import ChosenKernel, RunSettings
 from stepper.diagnosis.reduce.trying import ObservedRun, Pair, TrialOutcome, TrialRunner
 from stepper.element_types import STRING_DTYPE, Array, is_floating
@@ -500,9 +500,13 @@ class _Reducer:
             self._first_of("round values", rounder)
 
     def _declare(self) -> None:
-        """Let ports say the shapes that are there."""
+        """Let ports and Parameters of bodies say the shapes that are there; one by one where all hide the fault."""
         self._observe()
-        self._attempt("declare shapes", lambda side: _declare_shapes(side, self._observed), any_size=True)
+        what = "declare shapes"
+        if not self._attempt(what, lambda side: _declare_shapes(side, self._observed), any_size=True):
+            layers = [LayerAddress(scope, key) for scope, graph in self._pair.model.graphs() for key in graph.layers]
+            for one in layers:
+                self._attempt(what, partial(_declare_shapes, observed=self._observed, only=one), any_size=True)
 
 
 def _condition_of(fault: FoundFault) -> FaultCondition:
@@ -622,25 +626,30 @@ def _shrink_axis(side: _Side, address: LayerAddress, axis: int, new: int, *, at_
     return found is not None and edits.shrink_axis(side.draft, found, axis, new, at_end=at_end)
 
 
-def _declare_shapes(side: _Side, observed: ObservedRun) -> bool:
+def _declare_shapes(side: _Side, observed: ObservedRun, only: LayerAddress | None = None) -> bool:
+    changed = False
     for scope, graph in side.draft.graphs():
         for layer in graph.layers.values():
+            address = side.at(LayerAddress(scope, layer.id))
+            if address is None or only not in (None, address) or (layer.type == "Parameter" and not scope):
+                continue
             for index, port in enumerate(layer.outputs):
-                address = side.at(LayerAddress(scope, layer.id))
-                if address is None or (layer.type == "Parameter" and layer.value is not None):
-                    continue
-                first = layer.value if layer.value is not None else observed.value(address, index)
-                last = layer.value if layer.value is not None else observed.value(address, index, at_last=True)
-                if first is None or last is None:
-                    continue
-                same = first.ndim == last.ndim
-                dims = (
-                    tuple(a if a == b else -1 for a, b in zip(first.shape, last.shape, strict=False))
-                    if same
-                    else port.dims
-                )
-                layer.outputs[index] = port._replace(dims=dims)
-    return True
+                dims = _dims_there(layer, address, index, observed)
+                if dims is not None and (dims != port.dims or layer.type == "Parameter"):
+                    layer.outputs[index] = port._replace(dims=dims)
+                    if layer.type == "Parameter":
+                        layer.attributes["shape"] = ",".join(map(str, dims))
+                    changed = True
+    return changed
+
+
+def _dims_there(layer: DraftLayer, address: LayerAddress, output: int, observed: ObservedRun) -> tuple[int, ...] | None:
+    """Return the dims that an output has, -1 for one that changes; None where the rank does, or nothing is known."""
+    first = layer.value if layer.value is not None else observed.value(address, output)
+    last = layer.value if layer.value is not None else observed.value(address, output, at_last=True)
+    if first is None or last is None or first.ndim != last.ndim:
+        return None
+    return tuple(a if a == b else -1 for a, b in zip(first.shape, last.shape, strict=True))
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
