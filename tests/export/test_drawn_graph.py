@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import stepper
 from stepper.export.figures.drawn_graph import EVERYTHING_DRAWN, WHOLE_EXPRESSIONS, FoldingOptions, drawn_graph
 from stepper.export.figures.figure import NodeKind
-from stepper.export.figures.labels import labels_of, shortened
+from stepper.export.figures.labels import labels_of, shortened, shortened_names
 from stepper.export.layout.layered import lay_out
 from stepper.ir.model import Body, Graph
 from stepper.query.short_names import short_names_of
@@ -136,6 +136,19 @@ def test_a_label_says_type_and_operand() -> None:
 def test_a_long_name_loses_its_middle_and_keeps_its_number() -> None:
     short = shortened("a_very_long_name_of_an_operation_that_goes_on_42")
     assert len(short) == 28 and short.endswith("_on_42") and short.startswith("a_very")
+
+
+def test_a_long_name_has_its_last_words_where_these_are_its_own() -> None:
+    names = [
+        "attention_expanded_function_state_in",
+        "h_forward_state",
+        "c_forward_state",
+        "q/MatMul",
+        "Parameter_98954",
+    ]
+    short = shortened_names(names, 11)
+    assert short["attention_expanded_function_state_in"] == "…state_in"
+    assert len(set(short.values())) == len(names) and max(map(len, short.values())) <= 11
 
 
 @settings(max_examples=40, deadline=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from stepper.ir.model import Graph, Layer
@@ -12,6 +12,7 @@ from stepper.query.short_names import NO_OPERATIONS, is_automatic, short_names_o
 from stepper.wording import excerpt
 
 LONGEST: Final = 28
+_BETWEEN_WORDS: Final = re.compile(r"[._:…-]+")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 
 
@@ -39,9 +40,10 @@ def references_of(graph: Graph) -> Mapping[int, str]:
     One whose name is a converter's number alone has its type before that.
     """
     names, labels = short_names_of(graph), labels_of(graph)
+    short = shortened_names(names.values())
     return told_apart(
         {
-            layer.id: shortened(names[layer.id])
+            layer.id: short[names[layer.id]]
             if layer.type not in NO_OPERATIONS and _LETTER.search(names[layer.id])
             else labels[layer.id]
             for layer in graph.layers
@@ -73,6 +75,26 @@ def shortened(text: str, longest: int = LONGEST) -> str:
         return text
     tail = (longest - 1) * 2 // 3
     return f"{text[: longest - 1 - tail].rstrip('…')}…{text[-tail:].lstrip('…')}"
+
+
+def shortened_names(names: Iterable[str], longest: int = LONGEST) -> dict[str, str]:
+    """Return for each name one of at most that many characters: of a long one its last words, `…function_state_in`.
+
+    Where these tell nothing, or fit another name as well, it loses its middle.
+    """
+    found = {name: _last_words(name, longest) for name in names}
+    count = Counter(words.lstrip("…") for words in found.values())
+    return {name: words if count[words.lstrip("…")] == 1 else shortened(name, longest) for name, words in found.items()}
+
+
+def _last_words(name: str, longest: int) -> str:
+    """Return the end of a long name at which a word begins; its beginning and end where that would say little."""
+    if len(name) <= longest:
+        return name
+    scoped = "/" in name or " " in name  # it has a scope, or a type, because its end does not tell
+    ends = () if scoped else (name[found.end() :] for found in _BETWEEN_WORDS.finditer(name))
+    fitting = next((end for end in ends if len(end) < longest), "")
+    return f"…{fitting}" if len(fitting) >= longest // 3 and _LETTER.search(fitting) else shortened(name, longest)
 
 
 def named_with_type(layer: Layer, name: str) -> str:

@@ -12,13 +12,13 @@ from stepper.debug.causes.verdicts import compared_text
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import Roles, output_role, roles_of
 from stepper.export.figures.builder import SIDES, body_prefix
-from stepper.export.figures.labels import references_of, shortened
+from stepper.export.figures.labels import references_of, shortened_names
 from stepper.export.figures.loop_facts import EdgeWithoutEffect, edges_without_effect
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.formulas.equations import equations
 from stepper.ir.growth import Growth, growth_of
-from stepper.ir.model import Model
+from stepper.ir.model import Graph, Model
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
 
@@ -53,6 +53,11 @@ class ValueLane(Struct, frozen=True):
         """True if a value has several elements."""
         return any(len(value.shape) and _size(value) != 1 for value in self.values.values())
 
+    @property
+    def has_numbers(self) -> bool:
+        """True if its values are neither booleans nor strings."""
+        return all(value.type not in ("boolean", "string") for value in self.values.values())
+
 
 class Textbook(Struct, frozen=True):
     """Everything of a run that the figure shows; `conditions` are the verdicts of the iterations, where they count.
@@ -83,14 +88,14 @@ class Textbook(Struct, frozen=True):
 
 def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
     """Return the facts of a traced run; every iteration that may be drawn has to be in the trace."""
-    names = references_of(trace.loop.body.graph)
+    names = _names_of(trace.loop.body.graph)
     roles = roles_of(trace.loop.layer)
     grown = _grown(trace, roles)
     growing = {one.parameter: one for one in grown.values()}
     carried = [
         ValueLane(
             LaneKind.CARRIED,
-            _short(names[entry.parameter]),
+            names[entry.parameter],
             _values(trace, entry.parameter, 0),
             passing="" if entry.input is None else trace.came.get(entry.input, ""),
             grows=entry.parameter in growing,
@@ -142,12 +147,12 @@ def _grown(trace: LoopTrace, roles: Roles) -> dict[int, Growth]:
 def _sliced(trace: LoopTrace, roles: Roles) -> tuple[tuple[ValueLane, ...], list[bool]]:
     """Return the sliced inputs, and of each whether it goes from the end to the beginning."""
     layer, outer = trace.loop.layer, trace.loop.outer
-    outside = references_of(outer)
+    outside = _names_of(outer)
     lanes, backward = [], []
     for entry in roles.sliced:
         assert entry.slicing is not None and entry.input is not None
         source = outer.sources[layer.id][entry.input]
-        name = f"input {entry.input}" if source is None else _short(outside[source.layer])
+        name = f"input {entry.input}" if source is None else outside[source.layer]
         cut = next((one.slices[entry.parameter] for one in trace.iterations if entry.parameter in one.slices), None)
         form = "" if cut is None else f"axis {cut.axis}, {cut.extent}"
         passing = trace.came.get(entry.input, "")
@@ -179,19 +184,19 @@ def _outputs(
     for growth in grown.values():  # what grows and does not leave the loop is a strip as well
         if growth.result not in given_out and growth.piece is not None:
             pieces = _values(trace, growth.piece.layer, growth.piece.output)
-            lanes.append(ValueLane(LaneKind.JOINED, _short(names[growth.parameter]), pieces, "grows"))
+            lanes.append(ValueLane(LaneKind.JOINED, names[growth.parameter], pieces, "grows"))
     return tuple(lanes), backward
 
 
 def _invariant(trace: LoopTrace, roles: Roles) -> tuple[str, ...]:
     """Return the names of the inputs that are the same in each iteration, without Constants."""
     layer, outer = trace.loop.layer, trace.loop.outer
-    outside = references_of(outer)
+    outside = _names_of(outer)
     found = []
     for entry in roles.invariant:
         source = None if entry.input is None else outer.sources[layer.id][entry.input]
         if source is not None and outer.by_id[source.layer].type != "Constant":
-            found.append(_short(outside[source.layer]))
+            found.append(outside[source.layer])
     return tuple(dict.fromkeys(found))
 
 
@@ -206,7 +211,7 @@ def _branch(trace: LoopTrace, names: Mapping[int, str]) -> tuple[str, dict[int, 
         for body in layer.bodies:
             if body_prefix("", layer, body) in item.sides:
                 ran[item.number] = SIDES[body.role]
-    return (_short(names[layer.id]) if ran else ""), ran
+    return names[layer.id] if ran else "", ran
 
 
 def _conditions(trace: LoopTrace) -> dict[int, bool]:
@@ -245,8 +250,11 @@ def _form(trace: LoopTrace, output: int) -> str:
     return ""
 
 
-def _short(name: str) -> str:
-    return shortened(excerpt(name), _LONGEST)
+def _names_of(graph: Graph) -> dict[int, str]:
+    """Return what lanes of the values of a graph are called, by layer."""
+    names = {key: excerpt(name) for key, name in references_of(graph).items()}
+    short = shortened_names(names.values(), _LONGEST)
+    return {key: short[name] for key, name in names.items()}
 
 
 def _size(value: ValueSummary) -> int:

@@ -18,7 +18,7 @@ from stepper.errors import UsageError
 from stepper.export.drawing.legend import LegendForm, Sample, legend_drawn
 from stepper.export.drawing.shapes import PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
-from stepper.export.figures.labels import shortened
+from stepper.export.figures.labels import shortened, shortened_names
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.fonts import advance, wrapped
 from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
@@ -135,6 +135,8 @@ class _PageLayout:
         self.margin = _SLIDE_MARGIN if is_slide else _MARGIN
         self.book, self.outputs, self.plan, self.width, self.is_wide = book, tuple(outputs), plan, width, is_wide
         strips = (*book.sliced, *outputs)
+        names = [lane.name for lane in (*book.carried, *strips)]
+        self.names = {name: name for name in names} if is_wide else shortened_names(names, _NARROW_NAME)
         labels = [advance(self._name(lane), SMALL, bold=True) for lane in (*book.carried, *strips)]
         labels += [advance(lane.form, SMALL) for lane in strips]
         labels += [advance("goes on", SMALL, bold=True), advance("iteration", SMALL)]
@@ -571,7 +573,7 @@ class _PageLayout:
             samples.append(Sample(12, _torn_sample, "iterations not drawn"))
         if self.shaded:
             samples.append(Sample(24, partial(_shades_sample, kind=self.shaded), "elements: the stronger, the larger"))
-        if any(lane.is_vector and not lane.grows for lane in self.book.carried):
+        if any(_has_norm(lane) for lane in self.book.carried):
             samples.append(Sample(0, lambda _x, _y: (), "|x|: L2 norm of x"))
         if self.book.branch:
             samples.append(Sample(0, lambda _x, _y: (), f"then, else: side of {self.book.branch} that ran"))
@@ -583,8 +585,8 @@ class _PageLayout:
 
     def _name(self, lane: ValueLane) -> str:
         """Return the name of a lane, shorter on a narrow page; of carried tensors their norm is drawn."""
-        name = lane.name if self.is_wide else shortened(lane.name, _NARROW_NAME)
-        return f"|{name}|" if lane.kind is LaneKind.CARRIED and lane.is_vector and not lane.grows else name
+        name = self.names[lane.name]
+        return f"|{name}|" if _has_norm(lane) else name
 
     def _text(self, lane: ValueLane, k: int) -> str:
         if lane.grows:
@@ -614,6 +616,11 @@ def _steps(plan: _Plan) -> tuple[DrawnStep, ...]:
 def _passing(lane: ValueLane) -> str:
     """Return what came in or went out where no iteration ran, short."""
     return shortened(lane.passing, _LONGEST_PASSING)
+
+
+def _has_norm(lane: ValueLane) -> bool:
+    """True if the L2 norms of a lane's values are drawn: they are carried, and numbers."""
+    return lane.kind is LaneKind.CARRIED and lane.is_vector and not lane.grows and lane.has_numbers
 
 
 def _is_broken(value: ValueSummary) -> bool:
@@ -667,8 +674,13 @@ def _torn_sample(x: float, base: float) -> list[Shape]:
 
 
 def value_text(value: ValueSummary, decimals: int, *, is_piece: bool = False) -> str:
-    """Return a value in a word: a scalar itself, a carried tensor's norm, of a piece its largest element and place."""
+    """Return a value in a word: a scalar itself, a carried tensor's norm, of a piece its largest element and place.
+
+    Of several booleans how many are true.
+    """
     found = value.statistics
+    if found is not None and value.type == "boolean" and found.size > 1:
+        return {0: "all true", found.size: "all false"}.get(found.zeros, f"{found.size - found.zeros} true")
     if found is None or value.type in ("boolean", "string"):
         return value.numbers or value.described
     if found.nan or found.infinite:
