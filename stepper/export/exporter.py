@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from os import PathLike
 from typing import Any, Final, TypeVar
 
@@ -126,13 +127,14 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     _check_blocks(request, view)
     limits = {} if view is FigureView.STORY else _condition_limits(model)
     content = replace(request.content, model=model, limits=limits)
-    request = _on_page(replace(request, view=view, content=content))
+    may_turn = request.direction is None and request.preset is Preset.DOCS and zoom is None and not request.in_steps
+    request = _on_page(replace(request, view=view, content=content, warn=_WarnedOnce(request.warn)))
     request = compared(model, machine, request)
     if machine is not None and view in (FigureView.MODEL, FigureView.ROLLED):
         begun = never_begun(machine())
         request = replace(request, content=replace(request.content, never_begun=begun))
 
-    def make(content: FigureContent) -> Picture:
+    def make(content: FigureContent, request: FigureRequest = request) -> Picture:
         asked = replace(request, content=content)
         if zoom is None:
             made = _picture(model, machine, asked)
@@ -142,7 +144,28 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
             made = replace(made, figure=compared_with(made.figure, content.differences))
         return _told(made, request)
 
-    return fitted(make, request)
+    try:
+        return fitted(make, request)
+    except UsageError:
+        if not may_turn or view is not FigureView.UNROLLED or request.content.differences is not None:
+            raise
+        turned = replace(request, direction=TimeDirection.RIGHT)
+        found = fitted(partial(make, request=turned), turned)
+        request.warn("iterations side by side, their bodies as one box: one below the other they have no room")
+        return found
+
+
+class _WarnedOnce:
+    """A function that warns of each thing once, however often a figure is made until it fits."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._told: set[str] = set()
+
+    def __call__(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._warn(sentence)
 
 
 def _on_page(request: FigureRequest) -> FigureRequest:

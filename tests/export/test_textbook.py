@@ -23,7 +23,8 @@ from stepper.export.fonts import advance
 from stepper.export.picture import Picture
 from stepper.export.textbook.page import SMALL
 from stepper.export.writers.svg import svg
-from tests.export.runs import SAMPLES, sample
+from tests.export.reading_back.drawing import SVG, Drawing
+from tests.export.runs import NAMES, SAMPLES, sample
 from tests.models import Graph, carried, joined, last, sliced
 
 
@@ -34,6 +35,42 @@ def page(name: str, millimetres: float = 170, **options: Any) -> PageDrawing:
     )
     assert made.page is not None
     return made.page
+
+
+def leaving(svg: str) -> list[str]:
+    """The texts, rectangles and points of lines of an SVG that are not all within its viewBox."""
+    root = etree.fromstring(svg.encode())
+    left, top, wide, high = map(float, root.get("viewBox").split())
+    found = []
+    for words in Drawing(svg).words:
+        area = words.area
+        if (
+            area.x < left - 0.5
+            or area.right > left + wide + 0.5
+            or area.y < top - 0.5
+            or area.bottom > top + high + 0.5
+        ):
+            found.append(words.text)
+    for item in root.iter(f"{SVG}rect", f"{SVG}path", f"{SVG}line", f"{SVG}polygon"):
+        box = [float(item.get(key, "0")) for key in ("x", "y", "width", "height")]
+        points = [(box[0], box[1]), (box[0] + box[2], box[1] + box[3])] if item.tag == f"{SVG}rect" else []
+        drawn = re.findall(r"([A-Za-z])?\s*(-?[\d.]+)[ ,](-?[\d.]+)", item.get("d") or item.get("points") or "")
+        assert not any(letter.islower() for letter, *_ in drawn), "coordinates are absolute"
+        points += [(float(x), float(y)) for letter, x, y in drawn if letter != "A"]
+        if any(not (left - 0.5 <= x <= left + wide + 0.5 and top - 0.5 <= y <= top + high + 0.5) for x, y in points):
+            found.append(etree.tostring(item).decode()[:120])
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_of_a_sample_is_drawn_outside_of_the_page(name: str) -> None:
+    inputs = dict(np.load(SAMPLES / name / "inputs.npz"))
+    pages: list[dict[str, Any]] = [{"preset": "paper"}, {"preset": "paper", "width": 642}, {"preset": "slide"}]
+    for options in (*pages, {"preset": "docs", "direction": "right"}):
+        made = draw(sample(name), inputs, view="unrolled", **options)
+        assert leaving(made.text("svg")) == [], options
+    svg = made.text("svg")
+    assert leaving(re.sub(r'viewBox="0 0 [\d.]+', 'viewBox="0 0 300', svg)), "a narrower page is noticed"
 
 
 def texts(drawing: PageDrawing, *styles: str) -> list[str]:

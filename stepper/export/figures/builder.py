@@ -23,7 +23,7 @@ from stepper.export.parting.states import over_all, over_body
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
 from stepper.ops.operands import shape_text
-from stepper.query.short_names import is_automatic, short_names_of
+from stepper.query.short_names import NO_OPERATIONS, is_automatic, short_names_of
 from stepper.wording import excerpt
 
 SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
@@ -122,7 +122,7 @@ class FigureBuilder(Struct):
                 kind = NodeKind.INPUT if producer.type == "Parameter" else NodeKind.OPERATION
                 lines = (declared_text(producer.outputs[source.output]),)
                 label, name = type_and_name(producer, names[producer.id])
-                if kind is NodeKind.INPUT:
+                if producer.type in NO_OPERATIONS:
                     label, name = excerpt(names[producer.id]), ""
                 self.nodes.append(FigureNode(known[source], kind, label, lines, name=name, title=str(producer)))
             for target, edge_kind, label in self._targets(layer, port, ""):
