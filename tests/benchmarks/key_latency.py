@@ -50,17 +50,27 @@ class Press:
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys and those that take them back, after a line that brings the wanted pane into focus."""
+    """Keys and those that take them back, after lines that bring the wanted pane into focus.
+
+    Where they move no more than a cursor of the pane (`within`), the first paint is the answer.
+    """
 
     where: str
-    line: str
+    lines: tuple[str, ...]
     pane: str
     pairs: tuple[tuple[str, str], ...]
+    within: bool = False
 
 
-MAIN: Final = Keys("", "", "operations", (("n", "N"), ("]", "["), ("J", "K")))
-GRAPH: Final = Keys("graph ", "", "graph", (("↓", "↑"),))
-GRID: Final = Keys("grid ", "view grid", "grid", (("n", "N"), ("→", "←"), ("J", "K")))
+MAIN: Final = Keys("", (), "operations", (("n", "N"), ("]", "["), ("J", "K")))
+GRAPH: Final = Keys("graph ", (), "graph", (("↓", "↑"),))
+GRID: Final = Keys("grid ", ("view grid",), "grid", (("n", "N"), ("→", "←"), ("J", "K")))
+TIMELINE: Final = Keys("timeline ", ("view timeline",), "chart", (("]", "["),))
+OVERVIEW: Final = Keys("overview ", ("view overview",), "overview", (("→", "←"), ("↓", "↑")), within=True)
+TABLE: Final = Keys("table ", ("view main", "table"), "table", (("→", "←"), ("↓", "↑")), within=True)
+BESIDE_A: Final = Keys("A | now ", ("view main", "mark A"), "operations", (("n", "N"), ("]", "[")))
+STORY: Final = Keys("story ", ("view main", "continue", "why end"), "story", (("v", "v"),), within=True)
+PLACES: Final = (MAIN, GRAPH, GRID, TIMELINE, OVERVIEW, TABLE, BESIDE_A, STORY)
 
 
 class Watched:
@@ -97,8 +107,8 @@ class Watched:
 
     async def focus(self, keys: Keys) -> None:
         """Open the view and focus the pane."""
-        if keys.line:
-            self.app.perform(keys.line)
+        for line in keys.lines:
+            self.app.perform(line)
             await asyncio.sleep(0.2)
             await self.rest()
         self.app.screen.query_one(f"#{keys.pane}").focus()
@@ -124,9 +134,7 @@ def watch(debugger: Debugger, script: Callable[[Watched], Awaitable[None]]) -> N
         gc.unfreeze()
 
 
-def key_to_paint(
-    debugger: Debugger, presses: int, places: Sequence[Keys] = (MAIN, GRAPH, GRID)
-) -> dict[str, list[Press]]:
+def key_to_paint(debugger: Debugger, presses: int, places: Sequence[Keys] = PLACES) -> dict[str, list[Press]]:
     """For each key all presses."""
     found: dict[str, list[Press]] = {}
 
@@ -135,7 +143,7 @@ def key_to_paint(
             await watched.focus(keys)
             for pair in keys.pairs:
                 for key in pair * presses:
-                    press = await watched.press(key, lambda before, now: now is not before)
+                    press = await watched.press(key, lambda before, now, keys=keys: keys.within or now is not before)
                     found.setdefault(f"{keys.where}{key}", []).append(press)
                     await asyncio.sleep(PAUSE)
 
