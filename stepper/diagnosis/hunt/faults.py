@@ -75,6 +75,7 @@ _ALL: Final = (*_VALUES, *_BROKEN, FaultKind.ERROR)
 _INDEX: Final = ("vector::_M_range_check",)
 _COUNTER: Final = (*_INDEX, "CurrentIteration", "getDataType() == memory::data_type::s32")
 _UNDEFINED: Final = (
+    ModelFeature.CARRIED_OTHER_TYPE,
     ModelFeature.GATHERED_BEYOND,
     ModelFeature.INTEGERS_BY_ZERO,
     ModelFeature.OPEN_STATE_HIDDEN,
@@ -259,8 +260,8 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "unsqueeze-under-a-reduction",
-        "a reduction counts its axis from the end of an Unsqueeze, with a loop or without one: that is left out, the "
-        "axis stays, and is beyond what is left",
+        "a reduction reads an Unsqueeze, with a loop or without one: that is left out, and an axis counted from the "
+        "end is beyond what is left, or the new axis stands elsewhere",
         "2026.4.1",
         "the passes that leave out an Unsqueeze before a reduction",
         (
@@ -270,6 +271,7 @@ FAULTS: Final = (
                 types=("Unsqueeze",),
                 features=(ModelFeature.UNSQUEEZE_REDUCED,),
             ),
+            FaultSignature((FaultKind.SHAPES,), features=(ModelFeature.UNSQUEEZE_REDUCED,)),
         ),
     ),
     RuntimeFault(

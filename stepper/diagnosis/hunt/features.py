@@ -34,6 +34,7 @@ class ModelFeature(StrEnum):
     UNSQUEEZE_REDUCED = "a reduction reads an Unsqueeze"
     SQUARE_SHARED = "several MatMuls share a square Constant"
     CARRIED_IN_PLACE = "a back edge carries a Parameter as it is, or what a view makes of it"
+    CARRIED_OTHER_TYPE = "a back edge carries another element type than its Parameter has"
     HALF_READ_RESULT = "a Result feeds several outputs of a loop, of which some are read"
     PASSED_TO_OUTPUTS = "a Result passes a Parameter on to several outputs of a loop"
     INVARIANT_CARRIED = "a back edge carries an input that stays the same"
@@ -64,7 +65,7 @@ def _features(model: DraftModel) -> Iterator[ModelFeature]:
 def _of_a_graph(graph: DraftGraph) -> Iterator[ModelFeature]:
     for layer in graph.of_type("Constant"):
         dims = layer.outputs[0].dims
-        if dims is not None and len(dims) == 2 and dims[0] == dims[1] and dims[0] != 1:
+        if len(dims) == 2 and dims[0] == dims[1] and dims[0] != 1:
             readers = [reader for reader, _index in graph.readers(Source(layer.id, 0)) if reader.type == "MatMul"]
             if len(readers) > 1:
                 yield ModelFeature.SQUARE_SHARED
@@ -107,7 +108,7 @@ def _reads_beyond(graph: DraftGraph, layer: DraftLayer, values: list[Array | Non
     ):
         return False
     size = dims[int(axis.item())]
-    return size is not None and bool(((indices >= size) | (indices < -size)).any())
+    return size >= 0 and bool(((indices >= size) | (indices < -size)).any())
 
 
 def _of_a_loop(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Iterator[ModelFeature]:
@@ -165,12 +166,12 @@ def _of_results(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Iterat
             yield ModelFeature.PASSED_TO_OUTPUTS
 
 
-def _of_a_piece(dims: tuple[int | None, ...] | None, joined: Slicing) -> Iterator[ModelFeature]:
+def _of_a_piece(dims: tuple[int, ...], joined: Slicing) -> Iterator[ModelFeature]:
     if dims == ():
         yield ModelFeature.SCALAR_JOINED
-    elif dims is not None and -len(dims) <= joined.axis < len(dims):
+    elif -len(dims) <= joined.axis < len(dims):
         size = dims[joined.axis]
-        if size is not None and size != abs(joined.stride):
+        if size not in (-1, abs(joined.stride)):
             yield ModelFeature.PIECES_BESIDE_STRIDE
 
 
@@ -190,8 +191,13 @@ def _of_back_edges(body: DraftBody) -> Iterator[ModelFeature]:
             is_written = parameter in order and edge.to_layer in order and parameter not in invariants
             if is_written and order[parameter] < order[edge.to_layer]:
                 yield ModelFeature.CARRIED_IN_PLACE
+        if (
+            inner.layers[made.layer].outputs[made.output].element_type
+            != inner.layers[edge.to_layer].outputs[0].element_type
+        ):
+            yield ModelFeature.CARRIED_OTHER_TYPE
         dims = inner.layers[edge.to_layer].outputs[0].dims
-        if (dims is None or None in dims) and edge.from_layer not in exposed:
+        if -1 in dims and edge.from_layer not in exposed:
             yield ModelFeature.OPEN_STATE_HIDDEN
 
 
