@@ -226,11 +226,14 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "constant-overwritten",
-        "a body reads a Constant through Reshape, Squeeze or Unsqueeze, and what is computed of it is written over the "
-        "Constant: the second iteration computes with the result of the first",
+        "a body takes the Softmax of a Constant, or reads it through Reshape, Squeeze or Unsqueeze, and what is "
+        "computed is written over the Constant, and over another of the same bytes: it has the result from then on",
         "2026.4.1",
         "operations in place in the CPU plugin: the memory of the Constant is shared with that of the result",
-        (FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_CONSTANT,)),),
+        (
+            FaultSignature((FaultKind.VALUES,), features=(ModelFeature.VIEWED_CONSTANT,)),
+            FaultSignature((FaultKind.VALUES,), features=(ModelFeature.CONSTANT_SOFTMAX,)),
+        ),
     ),
     RuntimeFault(
         "invariant-overwritten",

@@ -22,6 +22,7 @@ class ModelFeature(StrEnum):
     VIEWED_CONSTANT = "a body reads a Constant through Reshape, Squeeze or Unsqueeze"
     VIEWED_INVARIANT = "a body reads an input that stays the same through Reshape, Squeeze or Unsqueeze"
     INVARIANT_SOFTMAX = "a body takes the Softmax of an input that stays the same"
+    CONSTANT_SOFTMAX = "a body takes the Softmax of a Constant"
     SCALAR_PRODUCT = "a MatMul is reshaped to a scalar"
     SCALAR_JOINED = "a loop joins the scalars of its iterations"
     LONG_PARTS = "a loop cuts or joins parts that are longer than 1, or with a stride"
@@ -78,6 +79,8 @@ def _of_an_operation(graph: DraftGraph, layer: DraftLayer, *, in_a_body: bool) -
     read = [None if source is None else graph.layers[source.layer] for source in layer.sources]
     if not read or read[0] is None:
         return
+    if in_a_body and layer.type == "Softmax" and read[0].type == "Constant":
+        yield ModelFeature.CONSTANT_SOFTMAX
     if layer.type in _VIEWS:
         if in_a_body and read[0].type == "Constant":
             yield ModelFeature.VIEWED_CONSTANT
