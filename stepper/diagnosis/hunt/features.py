@@ -33,6 +33,7 @@ class ModelFeature(StrEnum):
     NESTED = "a loop, an If or a recurrent cell is in a body"
     TRANSPOSE_REDUCED = "a reduction reads a Transpose"
     UNSQUEEZE_REDUCED = "a reduction reads an Unsqueeze"
+    COMPRESSED_WEIGHTS = "a MatMul reads weights of 4 or 8 bits"
     SQUARE_SHARED = "several MatMuls share a square Constant"
     CARRIED_IN_PLACE = "a back edge carries a Parameter as it is, or what a view makes of it"
     CARRIED_OTHER_TYPE = "a back edge carries another element type than its Parameter has"
@@ -88,7 +89,22 @@ def _of_an_operation(graph: DraftGraph, layer: DraftLayer, *, in_a_body: bool) -
             yield ModelFeature.SCALAR_PRODUCT
     if layer.type.startswith("Reduce") and read[0].type in _REDUCED:
         yield _REDUCED[read[0].type]
+    if layer.type == "MatMul" and _is_compressed(graph, layer.sources[1]):
+        yield ModelFeature.COMPRESSED_WEIGHTS
     yield from _left_open(graph, layer, [None if one is None else one.value for one in read])
+
+
+def _is_compressed(graph: DraftGraph, source: Source | None) -> bool:
+    """Return True if a value is made of a Constant of few bits by conversion and scales."""
+    while source is not None:
+        layer = graph.layers[source.layer]
+        if layer.type == "Constant":
+            kind = layer.outputs[0].element_type
+            return kind is not None and kind.bits in (4, 8)
+        if layer.type not in ("Convert", "Multiply", "Subtract", "Reshape", "Transpose"):
+            return False
+        source = layer.sources[0]
+    return False
 
 
 def _left_open(graph: DraftGraph, layer: DraftLayer, values: list[Array | None]) -> Iterator[ModelFeature]:

@@ -132,10 +132,19 @@ class SeedHunter:
 
 
 def _stays(path: Path, inputs: Sequence[Array], fault: FoundFault) -> Callable[[DraftModel], bool]:
-    """Return the test of a candidate: it may have no cause of a disagreement like this one that the whole lacks."""
+    """Return the test of a candidate: it may have no cause of a disagreement like this one that the whole lacks.
+
+    An error of ours is to keep one of its causes: others are what the reduction has made.
+    """
     causes = causes_of(fault)
     had = causes & features_of(DraftModel.of(read(path), inputs))
-    return lambda candidate: not (causes & features_of(candidate)) - had
+    wanted = had if fault.kind is FaultKind.ERROR else frozenset()
+
+    def stays(candidate: DraftModel) -> bool:
+        features = features_of(candidate)
+        return not (causes & features) - had and (not wanted or bool(features & wanted))
+
+    return stays
 
 
 def _named(seed: int, fault: FoundFault, small: DraftModel, path: Path) -> SeedRecord:
