@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stepper.debug.inspection.views import LoopView, ScanView
 from stepper.engine.roles import Role, Roles, roles_of
-from stepper.export.figures.builder import DrawnBox, FigureBuilder, axis_text, loop_label
+from stepper.export.figures.builder import DrawnBox, FigureBuilder, axis_text, loop_label, port_roles
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, drawn_graph
 from stepper.export.figures.figure import (
@@ -259,6 +259,8 @@ class _Unrolled:
         """Return the body without values, which every iteration repeats."""
         parts = FigureBuilder(self.content)
         parts.add_graph(self.body.graph, None, self.layer, "*.", "*")
+        roles = {f"*.n{key}": role for key, role in port_roles(self.layer, self.body).items()}
+        parts.nodes = [replace(node, role=roles.get(node.id, node.role)) for node in parts.nodes]
         return parts
 
     def _add_carried(self) -> None:
