@@ -63,7 +63,7 @@ class _Form(NamedTuple):
     `outside`: what is around the frame of a rolled body is drawn. `lists` is how the lists of a port map stand (None:
     it is none), `entries` how many wires a list has at most (None: all). `legend`: lines and boxes are explained;
     `facts`: what starts and ends the loop is said in words, not only by marks; `lines` how many lines a box has at most
-    below its label (None: all).
+    below its label (None: all); `joined`: Parameters of a model that go to the same boxes are one box, so are Results.
     """
 
     line: int
@@ -75,6 +75,7 @@ class _Form(NamedTuple):
     facts: bool = True
     entries: int | None = None
     lines: int | None = None
+    joined: bool = False
 
     @property
     def left_out(self) -> list[str]:
@@ -83,6 +84,7 @@ class _Form(NamedTuple):
             (self.names, "names of operations"),
             (self.outside, "what is outside of the loop"),
             (self.entries is None, f"Parameters and Results but for the first {self.entries} each"),
+            (not self.joined, "boxes of Parameters and Results, but for one where they lead to the same"),
             (self.legend, "the legend"),
             (self.facts, "when the loop starts and ends, in words"),
             (
@@ -93,6 +95,8 @@ class _Form(NamedTuple):
         return [words for is_drawn, words in parts if not is_drawn]
 
 
+_MOST_JOINED: Final = 6
+"""Names in a box of several Parameters or Results."""
 _USUAL_LETTER: Final = 0.5 * LABEL_SIZE
 """Its width."""
 _INSIDE: Final = ("bodies deeper than {} inside of their operations", "bodies inside of their operations")
@@ -105,6 +109,8 @@ def _is_for(form: _Form, picture: Picture, content: FigureContent) -> bool:
     if form.lists is not None:
         return picture.figure.arrangement is Arrangement.PORT_MAP
     request = picture.request
+    if form.joined:
+        return request.view is FigureView.MODEL and request.zoom is None
     return form.outside or (request.view is FigureView.ROLLED and request.zoom is None and picture.trace is None)
 
 
@@ -128,6 +134,9 @@ FORMS: Final = (
     _Form(58, 12, False, outside=False),
     _Form(255, 28, legend=False),
     _Form(350, 28, legend=False),
+    _Form(170, 20, False, joined=True),
+    _Form(90, 16, False, legend=False, joined=True),
+    _Form(58, 12, False, legend=False, joined=True),
     _Form(130, 24, False, legend=False, lists=Arrangement.PORT_LISTS),
     _Form(110, 18, False, legend=False, lists=Arrangement.PORT_LISTS),
     *(
@@ -164,6 +173,40 @@ def _alone(figure: Figure) -> Figure:
     nodes = tuple(node for node in nodes if node.kind is not NodeKind.END or node.id in fed)
     clusters = tuple(frame if frame.parent else replace(frame, ports=()) for frame in figure.clusters)
     return replace(figure, nodes=nodes, edges=edges, clusters=clusters)
+
+
+def _joined(figure: Figure) -> Figure:
+    """Return a model in which Parameters that the same boxes read are one box with their names, and Results alike."""
+    alike: dict[tuple[NodeKind, tuple[str, ...]], list[FigureNode]] = {}
+    for node in figure.nodes:
+        if node.kind in (NodeKind.PARAMETER, NodeKind.RESULT) and not node.cluster:
+            ends = {
+                edge.target if edge.source == node.id else edge.source
+                for edge in figure.edges
+                if node.id in (edge.source, edge.target)
+            }
+            alike.setdefault((node.kind, tuple(sorted(ends))), []).append(node)
+    made: dict[str, FigureNode] = {}
+    into: dict[str, str] = {}
+    for (kind, _), nodes in alike.items():
+        if len(nodes) > 1:
+            label = counted(len(nodes), "input" if kind is NodeKind.PARAMETER else "output")
+            shown = [shortened(node.label, 20) for node in nodes[:_MOST_JOINED]]
+            rest = len(nodes) - len(shown)
+            line = ", ".join([*shown, *([f"{rest} more"] if rest else [])])
+            title = "; ".join(node.title for node in nodes[:_MOST_JOINED])
+            made[nodes[0].id] = replace(nodes[0], label=label, brief="", name="", lines=(line,), title=title)
+            into.update({node.id: nodes[0].id for node in nodes})
+    kept = tuple(made.get(node.id, node) for node in figure.nodes if into.get(node.id, node.id) == node.id)
+    edges, seen = [], set()
+    for edge in figure.edges:
+        moved = into.get(edge.source, edge.source), into.get(edge.target, edge.target)
+        if moved in seen:
+            continue
+        if edge.source in into or edge.target in into:
+            seen.add(moved)
+        edges.append(replace(edge, source=moved[0], target=moved[1]))
+    return replace(figure, nodes=kept, edges=tuple(edges))
 
 
 def room_of(request: FigureRequest) -> PageRoom | None:
@@ -213,7 +256,8 @@ def _is_far(figure: Figure, is_rolled: bool, room: PageRoom, request: FigureRequ
     """True if even the narrowest form of a figure is much larger than a room, so that no other form can fit."""
     if figure.arrangement is Arrangement.PORT_MAP:
         return False
-    figure = narrowed(figure, _NARROWEST._replace(outside=not is_rolled))
+    is_model = request.view is FigureView.MODEL and request.zoom is None
+    figure = narrowed(figure, _NARROWEST._replace(outside=not is_rolled, joined=is_model))
     _, (width, height) = _page(figure, arranged(figure), room, request)
     return width > _FAR[0] * room.width or (room.height is not None and height > _FAR[1] * room.height)
 
@@ -305,6 +349,7 @@ def _too_large(room: PageRoom, size: Size) -> str:
 def narrowed(figure: Figure, form: _Form) -> Figure:
     """Return a figure with lines wrapped, labels shortened, and names left out."""
     figure = figure if form.outside else _alone(figure)
+    figure = _joined(figure) if form.joined else figure
     nodes = tuple(_narrow_node(node, form) for node in figure.nodes)
     is_alone = sum(not frame.parent for frame in figure.clusters) == 1
     clusters = tuple(_narrow_frame(frame, form, is_alone=is_alone and not frame.parent) for frame in figure.clusters)

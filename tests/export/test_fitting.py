@@ -17,6 +17,7 @@ from stepper.export.figures.loop_paths import loops_of
 from stepper.export.fonts import advance
 from stepper.export.options import Theme
 from tests.export.runs import SAMPLES, picture, sample
+from tests.models import Graph
 
 MILLIMETRE = 96 / 25.4
 PAGES = [("paper", 84 * MILLIMETRE), ("paper", 170 * MILLIMETRE), ("docs", 820), ("slide", 1280)]
@@ -104,3 +105,17 @@ def test_bodies_with_long_names_fit_every_page(name: str, tmp_path: Path) -> Non
             made = draw(model, view="rolled", loop=loop.layer.name, preset=preset, **options)  # type: ignore[arg-type]
             assert made.page is not None
             held(made.page, width, LEAST[preset])
+
+
+def test_parameters_that_lead_to_the_same_are_one_box_where_a_page_is_narrow(tmp_path: Path) -> None:
+    net = Graph()
+    read = [net.parameter(f"an_input_of_the_model_{at}", "f32", (2,)) for at in range(9)]
+    joined = net.apply("Concat", *read, dims=(18,), axis=0, name="joined")
+    net.result(joined, "all")
+    said: list[str] = []
+    made = draw(net.read(tmp_path), view="model", preset="paper", warn=said.append)
+    assert made.page is not None
+    held(made.page, 84 * MILLIMETRE, LEAST["paper"])
+    lines = [line.text for line, _, _ in texts(made.page.items)]
+    assert "9 inputs" in lines and any("3 more" in line for line in lines)
+    assert "boxes of Parameters and Results, but for one where they lead to the same" in said[0]

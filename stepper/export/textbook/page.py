@@ -40,7 +40,8 @@ _MOST_SPREAD: Final = 26.0
 _TOOTH: Final = 6.0
 _DEPTH: Final = 2.2
 """Teeth of a torn edge: their height, and how far they reach to both sides."""
-_NARROW_NAME: Final = 11
+_NARROW_NAMES: Final = (11, 8, 6)
+"""Letters of names on a narrow page; fewer where there is no room even for few iterations."""
 _LONGEST_PASSING: Final = 18
 _LEGEND_FORM: Final = LegendForm("aside", SMALL, 11, 4, 12)
 MOST_SHOWN: Final = 12
@@ -53,11 +54,15 @@ ON_SCREEN: Final = 11 / SMALL
 
 
 class _Plan(NamedTuple):
-    """The iterations drawn from the beginning and from the end, and the decimals of numbers."""
+    """The iterations drawn from the beginning and from the end, the decimals of numbers, and letters of a name.
+
+    On a wide page names are whole.
+    """
 
     first: tuple[int, ...]
     last: tuple[int, ...]
     decimals: int
+    letters: int
 
     @property
     def shown(self) -> tuple[int, ...]:
@@ -121,9 +126,11 @@ def _plans(count: int, most: tuple[int, int] | None = None) -> list[_Plan]:
             tail = max(1, min(most[1], max(tail, shown - most[0])))
         ends.append((tuple(range(shown - tail)), tuple(range(count - tail, count))))
     enough = [pair for pair in ends if len(pair[0]) + len(pair[1]) >= min(3, count)]
-    found = [_Plan(first, last, decimals) for decimals in (2, 1) for first, last in enough]
-    rest = [_Plan(first, last, decimals) for decimals in (1, 0) for first, last in ends]
-    return [*found, *rest] or [_Plan((), (), 0)]
+    usual, *fewer = _NARROW_NAMES
+    found = [_Plan(first, last, decimals, usual) for decimals in (2, 1) for first, last in enough]
+    found += [_Plan(first, last, decimals, usual) for decimals in (1, 0) for first, last in ends]
+    found += [_Plan(first, last, 0, letters) for letters in fewer for first, last in ends]
+    return found or [_Plan((), (), 0, letters) for letters in _NARROW_NAMES]
 
 
 class _PageLayout:
@@ -136,7 +143,7 @@ class _PageLayout:
         self.book, self.outputs, self.plan, self.width, self.is_wide = book, tuple(outputs), plan, width, is_wide
         strips = (*book.sliced, *outputs)
         names = [lane.name for lane in (*book.carried, *strips)]
-        self.names = {name: name for name in names} if is_wide else shortened_names(names, _NARROW_NAME)
+        self.names = {name: name for name in names} if is_wide else shortened_names(names, plan.letters)
         labels = [advance(self._name(lane), SMALL, bold=True) for lane in (*book.carried, *strips)]
         labels += [advance(lane.form, SMALL) for lane in strips]
         labels += [advance("goes on", SMALL, bold=True), advance("iteration", SMALL)]
@@ -158,7 +165,8 @@ class _PageLayout:
         self.cell = max(body, 42.0 if is_wide else 22.0)
         pitch = max([self.cell + self.gap, *cells, _PICTURE + 6 if pictured else 0.0])
         self.gap = pitch - self.cell
-        self.tear = (46.0 if is_wide else 36.0) if plan.last else 0.0
+        tear = 46.0 if is_wide else 36.0 if plan.letters == _NARROW_NAMES[0] else 30.0
+        self.tear = tear if plan.last else 0.0
         self.between = max(self.begin, 20.0)
         self.places: dict[int, float] = {}
         self._place(pitch)
@@ -680,7 +688,7 @@ def value_text(value: ValueSummary, decimals: int, *, is_piece: bool = False) ->
     """
     found = value.statistics
     if found is not None and value.type == "boolean" and found.size > 1:
-        return {0: "all true", found.size: "all false"}.get(found.zeros, f"{found.size - found.zeros} true")
+        return "all true" if not found.zeros else f"{found.size - found.zeros} true"
     if found is None or value.type in ("boolean", "string"):
         return value.numbers or value.described
     if found.nan or found.infinite:

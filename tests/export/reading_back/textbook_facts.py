@@ -248,7 +248,7 @@ def tells(text: str, value: np.ndarray, *, is_piece: bool) -> bool:
     """Whether a word is a value: a scalar itself, of a carried tensor the L2 norm, of a piece the largest element."""
     if value.dtype.kind == "b" and value.size > 1:
         count = int(value.sum())
-        return text == {0: "all false", value.size: "all true"}.get(count, f"{count} true")
+        return text == ("all true" if count == value.size else f"{count} true")
     if value.dtype.kind not in "fiu":
         return value.dtype.kind != "b" or same_numbers(text, value)
     floats = value.astype(np.float64).reshape(-1)
