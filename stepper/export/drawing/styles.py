@@ -138,6 +138,7 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("box", "result output", stroke_width="2"),
     _rule("box", "accumulator carried merged", fill="carried", stroke="back"),
     _rule("box", "condition", fill="box", stroke="ink"),
+    _rule("box", "computed", fill="box", stroke="edge"),
     _rule("square", fill="page", stroke="body-edge", stroke_width="1.4"),
     _rule("box", "group shapes ellipsis", stroke_dasharray="5 3"),
     _rule("wire", "back carried", stroke="back"),

@@ -389,6 +389,12 @@ def reader_name(outer: Graph, reader: Layer) -> str:
     return excerpt(short_names_of(outer)[reader.id] if reader.type == "Result" else references_of(outer)[reader.id])
 
 
+def origin_role(outer: Graph, source: Source | None) -> PortRole:
+    """Return the role of what a loop reads from outside: COMPUTED but for a Parameter, which is an input."""
+    is_input = source is None or outer.by_id[source.layer].type == "Parameter"
+    return PortRole.NONE if is_input else PortRole.COMPUTED
+
+
 def declared_lines(layer: Layer) -> tuple[str, ...]:
     """Return the type and shape that the file declares for each output (of a Result: for its input)."""
     ports = layer.inputs[:1] if layer.type == "Result" else layer.outputs

@@ -105,11 +105,12 @@ class LegendEntry(Struct, frozen=True):
 
 
 class PortRole(StrEnum):
-    """Role of a Parameter or Result that is drawn in a way of its own."""
+    """Role of a Parameter or Result that is drawn in a way of its own; COMPUTED: an input of a loop that is none."""
 
     NONE = ""
     CARRIED = "merged"
     CONDITION = "condition"
+    COMPUTED = "computed"
 
 
 class ValueState(StrEnum):

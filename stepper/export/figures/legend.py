@@ -72,11 +72,11 @@ def _signs(figure: Figure) -> Iterator[LegendSign]:
 def _signs_of_node(node: FigureNode) -> Iterator[LegendSign]:
     if node.kind is NodeKind.END:
         yield LegendSign.ENDS
-    if node.name:  # then the label is a formula
+    if node.brief:  # then the label is a formula
         yield LegendSign.OPERAND
     if node.idle:
         yield LegendSign.IDLE
     elif node.kind is NodeKind.ACCUMULATOR:
         yield LegendSign.ACCUMULATOR
-    elif node.kind in _BOXES:
+    elif node.kind in _BOXES and node.role is not PortRole.COMPUTED:
         yield _ROLES.get(node.role, _BOXES[node.kind])

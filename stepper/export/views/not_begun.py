@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stepper.engine.loops import EndReason
 from stepper.engine.roles import roles_of
-from stepper.export.figures.builder import loop_label, reader_name
+from stepper.export.figures.builder import loop_label, origin_role, reader_name
 from stepper.export.figures.figure import (
     Cluster,
     EdgeKind,
@@ -88,7 +88,8 @@ class _NotBegun:
         source = self.outer.sources[self.layer.id][index]
         label = f"input {index}" if source is None else excerpt(self.names[source.layer])
         title = "" if source is None else str(self.outer.by_id[source.layer])
-        return FigureNode(f"in{index}", NodeKind.INPUT, label, (self.trace.came.get(index, ""),), title=title)
+        lines, role = (self.trace.came.get(index, ""),), origin_role(self.outer, source)
+        return FigureNode(f"in{index}", NodeKind.INPUT, label, lines, title=title, role=role)
 
     def add_outputs(self) -> None:
         """Add all outputs with what they became."""

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from stepper.engine.roles import OutputRole, Role, RoleError, output_role, roles_of
 from stepper.errors import ModelError
-from stepper.export.figures.builder import SIDES, declared_text, input_role
+from stepper.export.figures.builder import SIDES, declared_text, input_role, origin_role
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import (
     Arrangement,
@@ -95,7 +95,8 @@ class _Ports:
             return
         producer = self.loop.outer.by_id[source.layer]
         lines = (f"input {index}: {declared_text(producer.outputs[source.output])}",)
-        self.nodes.append(FigureNode(id, NodeKind.INPUT, excerpt(self.outer[producer.id]), lines, title=str(producer)))
+        label, role = excerpt(self.outer[producer.id]), origin_role(self.loop.outer, source)
+        self.nodes.append(FigureNode(id, NodeKind.INPUT, label, lines, title=str(producer), role=role))
 
     def add_output(self, output: int) -> None:
         """Add the box of an output, once."""

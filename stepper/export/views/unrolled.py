@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stepper.debug.inspection.views import LoopView, ScanView
 from stepper.engine.roles import Role, Roles, roles_of
-from stepper.export.figures.builder import DrawnBox, FigureBuilder, axis_text, loop_label, port_roles
+from stepper.export.figures.builder import DrawnBox, FigureBuilder, axis_text, loop_label, origin_role, port_roles
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnBackEdge, DrawnGraph, drawn_graph
 from stepper.export.figures.figure import (
@@ -164,7 +164,8 @@ class _Unrolled:
                 lines.append(form_text(found.array))
         label = f"input {index}" if source is None else excerpt(self.names[source.layer])
         title = "" if source is None else str(self.trace.loop.outer.by_id[source.layer])
-        return FigureNode(id, NodeKind.INPUT, label, tuple(lines), title=title)
+        role = origin_role(self.trace.loop.outer, source)
+        return FigureNode(id, NodeKind.INPUT, label, tuple(lines), title=title, role=role)
 
     def _input_edge(self, id: str, entry: InputMapping, stage: _Stage) -> FigureEdge:
         role = self.roles.role_of(entry)
