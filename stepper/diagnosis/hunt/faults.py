@@ -220,7 +220,6 @@ FAULTS: Final = (
                 (FaultKind.REFUSED,),
                 what="src/core/src/model.cpp",
                 says=("Tensor input shape and Parameter op",),
-                features=(ModelFeature.CONSTANT_LOOP,),
             ),
         ),
     ),
