@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from stepper.engine.roles import OutputRole, Role, RoleError, output_role, roles_of
 from stepper.errors import ModelError
-from stepper.export.figures.builder import SIDES, declared_text, input_role, origin_role
+from stepper.export.figures.builder import SIDES, declared_text, input_role, origin_role, port_roles
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import (
     Arrangement,
@@ -189,8 +189,10 @@ class _LoopPorts(_Ports):
 
     def add_results(self) -> None:
         """Add every Result with its targets: outputs of the loop, Parameters of the next iteration, the condition."""
+        roles = port_roles(self.layer, self.body)
         for result in self.body.graph.results:
             self.add_port(f"n{result.id}", result, self.inner[result.id], BODY)
+            self.nodes[-1] = replace(self.nodes[-1], role=roles.get(result.id, PortRole.NONE))
             for entry in self.body.outputs:
                 if entry.result != result.id:
                     continue
