@@ -49,7 +49,7 @@ _ANY: Final = (0, 1)
 """A stretch of iterations, where only the whole of the loop is asked for."""
 _PATIENCE: Final = 0.5
 """Seconds that one filling may take."""
-_AT_ONCE: Final = 0.008
+_AT_ONCE: Final = 0.004
 """Seconds for holding A against now while one waits for the picture."""
 _AT_A_KEY: Final = 0.2
 """Seconds for a comparison while one waits for the picture."""
@@ -346,6 +346,6 @@ class Snapshots:
 
 
 def _after(seconds: float) -> Callable[[], bool]:
-    """Return what says when so many seconds are over."""
-    deadline = time.monotonic() + seconds
-    return lambda: time.monotonic() > deadline
+    """Return what says when this thread has worked for so many seconds, without what it waited for others."""
+    deadline = time.thread_time() + seconds
+    return lambda: time.thread_time() > deadline
