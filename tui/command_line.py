@@ -69,21 +69,25 @@ class CommandLine:
             self._app.driver.execute(text, echo=echo)
 
     def filled(self, line: str) -> str:
-        """Return the line with the selected operation and the chosen row in it. UsageError where there is none."""
+        """Return the line with what is selected in it, a row too. UsageError where there is none."""
         if "{row}" in line:
             line = line.replace("{row}", self._chosen_row())
-        if "{op}" not in line:
-            return line
+        if "{value}" in line:
+            line = line.replace("{value}", _in_all_iterations(self._selected()))
+        return line.replace("{op}", self._selected()) if "{op}" in line else line
+
+    def _selected(self) -> str:
+        """Return the address of what is selected. UsageError where nothing is."""
         pane = self._app.focused_pane
         address = "" if pane is None else pane.chosen_address
         if address:
-            return line.replace("{op}", address)
+            return address
         if self._app.found:
-            return line.replace("{op}", self._app.found)
+            return self._app.found
         state = self._app.state
         if state.frame is None or state.cursor is None:
             raise UsageError("nothing is selected: the run has ended")
-        return line.replace("{op}", state.frame.address(state.cursor, self._app.driver.compiled))
+        return state.frame.address(state.cursor, self._app.driver.compiled)
 
     def _chosen_row(self) -> str:
         pane = self._app.focused_pane
@@ -91,6 +95,15 @@ class CommandLine:
         if not name:
             raise UsageError("no row of a list is chosen")
         return name
+
+
+def _in_all_iterations(address: str) -> str:
+    from stepper.query.address_syntax import parse_address, without_iterations
+
+    try:
+        return str(without_iterations(parse_address(address)))
+    except UsageError:  # several, as of a watch
+        return address
 
 
 def _action_beginning(word: str) -> Action | None:

@@ -17,12 +17,13 @@ from stepper.commands.stop_answers import moved
 from stepper.debug.branches.branches import WORDS
 from stepper.debug.branches.edit_making import is_still_read, taken_by
 from stepper.debug.branches.edits import ConstantEdit, ValueEdit
+from stepper.debug.causes.reason import Reason
 from stepper.debug.scopes import enclosing_loop
 from stepper.engine.frames import Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.errors import StepperError, UsageError
-from stepper.query.address_syntax import Address, AddressError, parse_address
+from stepper.query.address_syntax import Address, AddressError, names_iteration, parse_address, without_iterations
 
 _ASSIGNED: Final = re.compile(r"(?P<address>(?:`[^`]*`|id=|[^`=<>!])+?)\s*=(?!=)\s*(?P<value>\S.*)")
 
@@ -42,7 +43,11 @@ def edited_value(text: str) -> Address | None:
         return None
 
 
-@command("set", syntax=_SET, help="change a value, constant, trip count or condition, in a branch, from here on")
+@command(
+    "set",
+    syntax=_SET,
+    help="change a value (x@7: there), constant, trip count or condition, in a branch, from then on",
+)
 def _set(session: Session, text: str) -> Answer:
     of_loop = _OF_LOOP.fullmatch(required(text, "ADDR = EXPR"))
     if of_loop is not None:
@@ -51,7 +56,13 @@ def _set(session: Session, text: str) -> Answer:
     if match is None:
         raise UsageError("ADDR = EXPR is expected, such as h[0,3] = 1.5")
     debugger, machine = session.debugger, session.debugger.machine
-    answer = moved(session, debugger.set_value(match["address"], _content(session, match["value"])))
+    address = parse_address(match["address"].strip())
+    if names_iteration(address):
+        stop = debugger.goto(str(replace(address, index=())))
+        if stop.reason is Reason.PAUSED:
+            return moved(session, stop)
+        address = without_iterations(address)
+    answer = moved(session, debugger.set_value(address, _content(session, match["value"])))
     edit = debugger.timeline.edits[machine.tick][-1]
     assert isinstance(edit, ValueEdit | ConstantEdit)
     return _noted(answer, [] if is_still_read(machine, edit) else [_unread(machine, edit, match["address"])])

@@ -192,6 +192,17 @@ def without_element(text: str) -> str:
     return str(replace(parse_address(text), index=()))
 
 
+def names_iteration(address: Address) -> bool:
+    """True if an address says of which iterations it is, of its own loop or of one around it."""
+    return address.iterations is not None or any(level.iterations is not None for level in address.levels)
+
+
+def without_iterations(address: Address) -> Address:
+    """Return an address in all iterations: `m::h[0]` of `m::h@7[0]`."""
+    levels = tuple(replace(level, iterations=None) for level in address.levels)
+    return replace(address, levels=levels, iterations=None)
+
+
 def address_given(address: str | Address) -> Address:
     """Return what a caller gave as an address, parsed if it is text. Raise ArgumentTypeError for anything else."""
     if isinstance(address, Address):

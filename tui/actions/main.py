@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 from textual.containers import Container
 
 from stepper.errors import UsageError
-from stepper.plain_values import tensor_json
-from stepper.query.address_resolution import resolve
-from stepper.query.address_syntax import parse_address
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.actions.registry import action
+from tui.actions.values import subject_of
 from tui.paint.pane import Pane
 from tui.screens.value.selection import Subject
 from tui.worker.requests import ShowStatistic
 
 if TYPE_CHECKING:
     from tui.application import Application
-
-_MOST_COPIED: Final = 1000
 
 
 # --- what only some panes can do ------------------------------------------------------------------------------------
@@ -271,7 +267,7 @@ def _fold(app: Application, _text: str) -> None:
 )
 def _open(app: Application, text: str) -> None:
     if text:
-        app.open_value(_subject(app, text))
+        app.open_value(subject_of(app, text))
         return
     frame, cursor, ending = app.state.frame, app.state.cursor, app.state.ending
     chosen = "" if app.focused_pane is None else app.focused_pane.chosen_address
@@ -287,15 +283,6 @@ def _open(app: Application, text: str) -> None:
         app.perform("step")
     else:
         app.open_view("value")
-
-
-def _subject(app: Application, text: str) -> Subject:
-    """Return the value that an address names. StepperError where it names none."""
-    program = app.driver.compiled.main if app.state.frame is None else app.state.frame.program
-    found = resolve(parse_address(text), app.driver.compiled, program)
-    if found.layer in found.program.layers:
-        return Subject(found.program, found.program.layers.index(found.layer), found.output)
-    return Subject(found.program, 0, 0, found.layer)
 
 
 @action("open-output", syntax="N", help="the value of an output of the model, at the end of the run")
@@ -348,22 +335,6 @@ def _theme(app: Application, text: str) -> None:
     if wanted not in app.available_themes:
         raise UsageError(f"there is no theme '{wanted}'; there are {', '.join(sorted(app.available_themes))}")
     app.theme = wanted
-
-
-@action("copy", syntax="value|address", help="copy the selected value, or its address")
-def _copy(app: Application, text: str) -> None:
-    frame, cursor = app.state.frame, app.state.cursor
-    if frame is None or cursor is None:
-        raise UsageError("nothing is selected")
-    if text == "address":
-        copied = app.filled("{op}")
-    else:
-        value = frame.output(cursor).array
-        if value is None or value.size > _MOST_COPIED:
-            raise UsageError("there is no value" if value is None else f"{value.size} elements are too many to copy")
-        copied = str(tensor_json(value)["values"])
-    app.copy_to_clipboard(copied)
-    app.say(f"copied {text or 'value'}")
 
 
 @action("palette", help="every action by name")

@@ -18,7 +18,7 @@ _WAYS = ("left", "right", "back", "on", "up", "down", "home", "end")
     "overview",
     syntax="[WAY [N]]",
     help="the whole run, each loop a card; there: left, right, back, on, up, down, home, end, finding, open, run, "
-    "why, ending, sequences, failure; go LINE, row CARD ROW",
+    "why, ending, sequences, failure; go LINE, row CARD ROW, mark LETTER",
 )
 def _overview(app: Application, text: str) -> None:
     word, _, count = text.partition(" ")
@@ -37,6 +37,9 @@ def _overview(app: Application, text: str) -> None:
         if len(place) != 2 or not all(one.isdecimal() for one in place):
             raise UsageError("the number of a card and that of a row are expected")
         pane.put_on_row(int(place[0]), int(place[1]))
+        return
+    if word == "mark" and count:
+        _mark(app, pane, count)
         return
     if count and not count.strip().isdecimal():
         raise UsageError(f"a number is expected, not '{count}'")
@@ -78,6 +81,16 @@ def _open(app: Application, pane: OverviewPane) -> None:
     for line in lines:
         app.perform(line)
     app.open_view("main")
+
+
+def _mark(app: Application, pane: OverviewPane, letter: str) -> None:
+    """Make the iteration of the cursor A; another letter marks the moment."""
+    if letter != "A":
+        app.perform(f"mark {letter}")
+        return
+    if not pane.moment:
+        raise UsageError("no iteration ran here")
+    app.perform(f"A {pane.moment}")
 
 
 def _failure(app: Application, pane: OverviewPane) -> None:

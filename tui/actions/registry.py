@@ -41,6 +41,7 @@ _GROUPS: Final = (
     "story",
     "table",
     "tensor",
+    "values",
 )
 """The modules of actions, imported when the first action is called for: the screen is painted before."""
 

@@ -10,7 +10,6 @@ from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.query.address_syntax import numpy_index, parse_address
 from stepper.tensors.planes import Plane, plane_of
-from stepper.tensors.surveys import standing_out
 from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.value.formats import exact
@@ -149,25 +148,6 @@ def _copy_element(app: Application, text: str) -> None:
         copied = exact(element)
     app.copy_to_clipboard(copied)
     app.say(f"copied {copied}")
-
-
-@action("edit-value", help="type another value for the element under the cursor, or for the one that stands out")
-def _edit_value(app: Application, _text: str) -> None:
-    if isinstance(app.screen, ValueScreen):
-        _, seen, _array = _shown(app)
-        address, element = seen.shown.address, seen.cursor
-    else:
-        frame, cursor = app.state.frame, app.state.cursor
-        if frame is None or cursor is None or not frame.layers[cursor].outputs:
-            raise UsageError("nothing is selected that has a value")
-        value = frame.output(cursor).array
-        if value is None:
-            raise UsageError(f"it has no value that could be changed: {frame.output(cursor).absent}")
-        address, element = frame.address(cursor, app.driver.compiled), standing_out(value)
-    if not address:
-        raise UsageError("outputs of the model cannot be changed")
-    index = f"[{','.join(map(str, element))}]" if element else ""
-    app.open_prompt(f"set {address}{index} =")
 
 
 @action("save-value", help="write the value that is open into a .npy file")

@@ -29,6 +29,7 @@ from tui.theme import GLYPHS, Look
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
     from stepper.commands.completion import Completion
+    from stepper.element_types import Array
     from stepper.session.input_choices import InputChoices
     from tui.keys.keymap import Keymap
     from tui.paint.folding import Folding
@@ -161,6 +162,16 @@ class Pane(PaintedWidget, can_focus=True):
     def chosen_address(self) -> str:
         """The address for {op} in a line, where the pane has a cursor of its own on a value; else empty."""
         return ""
+
+    @property
+    def chosen_array(self) -> Array | None:
+        """The value at that address, where the pane knows it of a moment of its own; else None."""
+        return None
+
+    @property
+    def chosen_element(self) -> tuple[int, ...] | None:
+        """The element that stands out in that value, where the pane knows it; else None."""
+        return None
 
     def show_statistic(self, name: str) -> bool:
         """Show another number for a tensor; True if only this pane knows it."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from stepper.debug.overview.facts import RowKind
+from tui.screens.overview.cards import LinePart
+
 if TYPE_CHECKING:
     from stepper.engine.program import CompiledModel
-    from stepper.ir.model import LayerSite
+    from stepper.ir.model import Layer, LayerSite
     from tui.screens.overview.cards import Card, Line
 
 
@@ -16,16 +19,29 @@ def address(card: Card, line: Line | None, run: int, iteration: int, compiled: C
     return address_of_site(card, None if line is None else card.made_by(line), run, iteration, compiled)
 
 
+def value_address(card: Card, line: Line, run: int, iteration: int, compiled: CompiledModel) -> str:
+    """Return the value of a row in an iteration, a slice too; empty for a row without a layer."""
+    is_slice = line.part is LinePart.VALUE and line.kind is RowKind.SLICE
+    site = card.facts.rows[line.row].inner if is_slice else card.made_by(line)
+    program = card.program
+    layer = None if program is None or site is None else program.graph.by_id.get(site.id)
+    return "" if layer is None else _address(card, layer, run, iteration, compiled)
+
+
 def address_of_site(card: Card, site: LayerSite | None, run: int, iteration: int, compiled: CompiledModel) -> str:
     """Return where an operation of a loop has run in an iteration; the iteration itself for what is none."""
+    operations = () if card.program is None else card.program.operations
+    computing = (one.layer for one in operations if site is not None and one.layer.id == site.id)
+    return _address(card, next(computing, None), run, iteration, compiled)
+
+
+def _address(card: Card, layer: Layer | None, run: int, iteration: int, compiled: CompiledModel) -> str:
     from stepper.query.address_resolution import MAIN, Target, address_of  # the first picture has no cursor
     from stepper.query.address_syntax import Address, Level, Name, NameKind
 
     program = card.program
     if program is None or not program.operations:
         return ""
-    computing = (one.layer for one in program.operations if site is not None and one.layer.id == site.id)
-    layer = next(computing, None)
     named = program.operations[0].layer if layer is None else layer
     slot = program.slots.get((named.id, 0), -1)
     place = address_of(Target(program, named, 0, slot, named, (None,) * len(program.path)), compiled)

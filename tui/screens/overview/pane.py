@@ -16,13 +16,15 @@ from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.overview.facts import Overview, RowKind, RunState
 from stepper.debug.story.question import StoryQuestion
 from stepper.errors import UsageError
+from stepper.tensors.histories import ValueHistory, bucket_begins
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS, column, first_bad
 from tui.screens.overview import around
-from tui.screens.overview.addresses import address
+from tui.screens.overview.addresses import address, value_address
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, is_as_whole, lines_used, widths
+from tui.screens.overview.cards import LinePart
 from tui.screens.overview.cursor import (
     NOWHERE,
     Place,
@@ -41,10 +43,11 @@ from tui.screens.overview.cursor import (
 from tui.screens.overview.detail import detail, failure_detail
 from tui.screens.overview.lines import cards_of, input_letters
 from tui.screens.overview.page import Page, PageLine, Sight, axis_at
-from tui.screens.overview.row_pictures import RowPictures
+from tui.screens.overview.row_pictures import RowPictures, value_at
 from tui.worker.requests import GoOnWithOverview, ShowOverview
 
 if TYPE_CHECKING:
+    from stepper.element_types import Array
     from stepper.engine.program import CompiledModel, Program
     from tui.screens.overview.beside_a import BesideA
     from tui.screens.overview.cards import Card, Line, RowKey
@@ -357,13 +360,56 @@ class OverviewPane(Pane):
 
     def lines_to_open(self) -> tuple[str, ...]:
         """Return the lines that go to the moment of the cursor; none where there is none."""
-        at, cards, overview = self._at, self._cards, self.overview
+        overview = self.overview
         if self._is_at_failure and overview is not None:
             return f"goto tick {overview.ticks}", "step"  # which fails once more
+        return (f"goto {self.moment}",) if self.moment else ()
+
+    @property
+    def moment(self) -> str:
+        """The address of the cursor: a value in its iteration, else the iteration; empty where there is none."""
+        at, cards = self._at, self._cards
         if not cards or not iterations_at(cards, at):
-            return ()
-        found = address(cards[at.card], line_at(cards, at), at.run, at.iteration, self.host.driver.compiled)
-        return (f"goto {found}",) if found else ()
+            return ""
+        return address(cards[at.card], line_at(cards, at), at.run, at.iteration, self.host.driver.compiled)
+
+    @property
+    def chosen_address(self) -> str:
+        """The value of the cursor, in its iteration."""
+        at, cards = self._at, self._cards
+        line = line_at(cards, at)
+        if line is None or self._is_at_failure or not iterations_at(cards, at):
+            return ""
+        return value_address(cards[at.card], line, at.run, at.iteration, self.host.driver.compiled)
+
+    @property
+    def chosen_array(self) -> Array | None:
+        """The value of the cursor; None of more elements than are kept one by one."""
+        history, numbers = self._numbers_at_cursor
+        if history is None or numbers is None or not history.is_whole:
+            return None
+        return numbers.reshape(history.shape)
+
+    @property
+    def chosen_element(self) -> tuple[int, ...] | None:
+        """The element that stands out in that value; of many the first of the bucket that stands out."""
+        history, numbers = self._numbers_at_cursor
+        if history is None or numbers is None:
+            return None
+        from stepper.tensors.surveys import standing_out  # the first picture has no use for it
+
+        if history.is_whole:
+            return standing_out(numbers.reshape(history.shape))
+        begins = bucket_begins(history.elements)
+        return tuple(map(int, np.unravel_index(begins[standing_out(numbers)[0]], history.shape)))
+
+    @property
+    def _numbers_at_cursor(self) -> tuple[ValueHistory | None, Array | None]:
+        at, cards = self._at, self._cards
+        line = None if self._is_at_failure else line_at(cards, at)
+        if line is None or line.part is not LinePart.VALUE:
+            return None, None
+        return value_at(cards[at.card], line, at, self._wishes)
 
     # --- the mouse -----------------------------------------------------------------------------------------------
 

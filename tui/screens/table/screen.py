@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 
 from stepper.debug.table.views import SheetSort
+from stepper.errors import UsageError
+from stepper.query.address_syntax import parse_address
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen, ScreenHost
@@ -29,6 +32,17 @@ _MOST_UNDER: Final = 20
 """Rows of the terminal around those of a table, and the most for the column below it."""
 
 
+def at_iteration(text: str) -> tuple[str, int | None]:
+    """Return the value of an address in all iterations, and the one it names: `x` and 7 of `x@7`; else the text."""
+    try:
+        address = parse_address(text)
+    except UsageError:
+        return text, None
+    if not isinstance(address.iterations, int) or address.iterations < 0 or address.operation is None:
+        return text, None
+    return str(replace(address, iterations=None)), address.iterations
+
+
 class TableScreen(DebugScreen):
     """Values over the iterations of a loop as a table."""
 
@@ -48,11 +62,11 @@ class TableScreen(DebugScreen):
     """
     view_name = "table"
 
-    def __init__(self, host: ScreenHost, text: str = "") -> None:
-        """Show these values; without any what the loop here carries."""
+    def __init__(self, host: ScreenHost, text: str = "", begin: int | None = None) -> None:
+        """Show these values, from an iteration or that of the moment on; without any what the loop here carries."""
         super().__init__(host)
         self.text = text
-        self.topic = TableTopic(host.driver, text, self.repaint, self._say)
+        self.topic = TableTopic(host.driver, text, self.repaint, self._say, begin)
         self._table = TablePane(host, self.topic, id="table")
         self._line = TableLine(host, self.topic, id="line")
         self._column = ColumnPane(host, self.topic, id="column")

@@ -57,7 +57,15 @@ class OpenTable(Struct, eq=False):
 class TableTopic:
     """Content of the panes of the table. Whoever changes anything has them painted: `changed` is called."""
 
-    def __init__(self, driver: Driver, text: str, changed: Callable[[], None], say: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        text: str,
+        changed: Callable[[], None],
+        say: Callable[[str, str], None],
+        begin: int | None = None,
+    ) -> None:
+        self._begin = begin
         self._driver, self._changed, self._say = driver, changed, say
         self.levels = [OpenTable(text)]
         self.room = 20
@@ -133,10 +141,11 @@ class TableTopic:
         self._changed()
 
     def _begin_at(self, look: SheetLook) -> None:
-        """Put the cursor on the iteration of the moment."""
+        """Put the cursor on the iteration that was asked for, else on that of the moment."""
         level = self.level
-        if look.now is not None and not level.sort and not level.filter:
-            level.place = max(look.now - look.view.begin, 0)
+        row = look.now if self._begin is None or level is not self.levels[0] else self._begin
+        if row is not None and not level.sort and not level.filter:
+            level.place = max(row - look.view.begin, 0)
         level.column = self.shown[0] if self.shown else -1
 
     def _read(self) -> None:
