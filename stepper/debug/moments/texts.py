@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from stepper.debug.moments.difference import Change, Difference
@@ -88,29 +89,38 @@ def spread_sentence(found: SpreadView) -> str:
     if any(found.ends):
         ended = next(name for name, end in zip((found.a, found.b), found.ends, strict=True) if end)
         return f"the outputs cannot be compared: {ended} ends with an error"
-    verb = "differs" if found.is_reference else "changed"
-    changed = [output_text(one, verb) for one in found.outputs if one.difference.change is not Change.SAME]
-    if not changed:
+    alike: dict[str, list[OutputChange]] = {}
+    for one in found.outputs:
+        if one.difference.change is not Change.SAME:
+            alike.setdefault(_became(one, several=False, is_reference=False), []).append(one)
+    if not alike:
         many = "the output has" if len(found.outputs) == 1 else "all outputs have"
         return f"{many} the same bits"
-    return "; ".join(changed)
+    return "; ".join(_outputs_text(some, is_reference=found.is_reference) for some in alike.values())
 
 
-def output_text(found: OutputChange, verb: str = "changed") -> str:
-    """Return what became of one output of the model."""
-    name, whole = f"output {found.name}", found.difference
+def _outputs_text(found: Sequence[OutputChange], *, is_reference: bool) -> str:
+    """Return what became of outputs of the model, all in the same way."""
+    *others, last = (one.name for one in found)
+    names = f"outputs {', '.join(others)} and {last}" if others else f"output {last}"
+    return f"{names} {_became(found[0], several=bool(others), is_reference=is_reference)}"
+
+
+def _became(found: OutputChange, *, several: bool, is_reference: bool) -> str:
+    whole, has = found.difference, "have" if several else "has"
+    verb = "changed" if not is_reference else "differ" if several else "differs"
     if found.rows is None:
         if whole.change is Change.SHAPE:
-            return f"{name} has another shape"
+            return f"{has} another shape"
         only = "" if whole.beyond else f", only by {_short(whole.largest)}"
-        return f"{name} {verb} in {whole.different:,} of {counted(whole.size, 'element')}{only}"
+        return f"{verb} in {whole.different:,} of {counted(whole.size, 'element')}{only}"
     rows = f"{found.different:,} of {counted(found.rows, 'row')}"
     lengths = f"{found.lengths[1]:,} rows, not {found.lengths[0]:,}"
     if whole.change is Change.SHAPE and not found.different:
-        return f"{name} has {lengths}"
-    more = f" (and has {lengths})" if found.lengths[0] != found.lengths[1] else ""
+        return f"{has} {lengths}"
+    more = f" (and {has} {lengths})" if found.lengths[0] != found.lengths[1] else ""
     first = "" if found.first is None else f", first in iteration {found.first}"
-    return f"{name} {verb} in {rows}{first}{more}"
+    return f"{verb} in {rows}{first}{more}"
 
 
 def output_notes(found: OutputChange) -> str:

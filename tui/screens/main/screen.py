@@ -108,6 +108,8 @@ class MainScreen(DebugScreen):
     """True if the graph is wanted in the centre although A is held against now."""
     _tab_before: str = "ops"
     _has_spare: bool = False
+    _edits_seen: tuple[str, ...] = ()
+    """The edits whose spread was shown last."""
     _awaited: tuple[tuple[str, str, tuple[str, ...]], str | None] | None = None
     """The two branches that are being compared, and the last answer meanwhile; empty once what was found is said."""
 
@@ -206,7 +208,11 @@ class MainScreen(DebugScreen):
             return
         key = found.a, found.b, found.edits
         if self._awaited is None or self._awaited[0] != key:
-            self._awaited = key, None if not found.is_complete else ""
+            is_new_edit = state.is_edited and self._edits_seen != found.edits
+            self._awaited, self._edits_seen = (key, None if not found.is_complete else ""), found.edits
+            if is_new_edit and self.has_class("-tiny") and not self.has_graph and self.tab == "ops":
+                self.show_tab("body")  # what became of the edit is what one wants to see
+                self.call_after_refresh(self._focus_on, "body")
             return
         if self._awaited[1] is None:
             self._awaited = key, self.host.answered[0]
@@ -336,7 +342,8 @@ class MainScreen(DebugScreen):
         return names[(names.index(self.tab) + 1) % len(names)] if beside is None else beside.name_for_tab
 
     def _focus_on(self, tab: str) -> None:
-        pane = next((pane for pane in self.query(Pane) if pane.kind == TABS[tab] and pane.display), None)
+        kind = "moments" if tab == "body" and self._centre() != "graph" else TABS[tab]
+        pane = next((pane for pane in self.query(Pane) if pane.kind == kind and pane.display), None)
         pane = pane or next(iter(self._chain()), None)  # at the end of the run there is no value
         if pane is not None:
             pane.focus()
