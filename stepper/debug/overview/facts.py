@@ -14,7 +14,7 @@ from stepper.plain_values import json_number
 from stepper.records import Brief, as_data
 
 if TYPE_CHECKING:
-    from stepper.debug.inspection.views import ConditionLimit
+    from stepper.debug.inspection.views import ConditionLimit, SliceView
     from stepper.engine.loops import EndReason
     from stepper.engine.roles import Control
     from stepper.errors import ErrorPlace
@@ -93,10 +93,10 @@ class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     `iterations` are those closed so far; `limit` is the most that trip count or slices allow, `condition_limit` that
     of a counter in its condition. `condition` is its last verdict (None: no condition counts); every one before it is
     true. `values` are the histories of the loop's rows (None: of the condition, and where nothing is known).
-    `ending` None: it has not ended.
+    `ending` None: it has not ended. `slices` are, of rows that are slices, those of their first iteration.
     """
 
-    unshown: ClassVar = ("values",)
+    unshown: ClassVar = ("values", "slices")
 
     number: int
     outer: tuple[int, ...]
@@ -107,6 +107,7 @@ class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     condition: bool | None
     values: tuple[ValueHistory | None, ...]
     ending: Ending | None
+    slices: tuple[SliceView | None, ...] = ()
 
 
 class LoopFacts(Brief, Struct, frozen=True, eq=False):

@@ -15,7 +15,7 @@ from stepper.debug.causes.locations import file_of
 from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.explanations import never_ends
-from stepper.debug.inspection.views import ConditionLimit
+from stepper.debug.inspection.views import ConditionLimit, SliceView
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind
 from stepper.debug.overview.rows import loop_rows
 from stepper.element_types import Array
@@ -75,6 +75,10 @@ class _ActivationRecorder:
         self._shapes = {place: ShapeRecorder() for place in viewed}
         pairs = [(history, slots[place]) for place, history in own.items()]
         sources = {taken.parameter: taken for taken in activation.slices} if cuts_later else {}
+        self._slices = {
+            one.parameter: SliceView(0, one.source.shape[one.walk.axis], one.walk) for one in activation.slices
+        }
+        self._slots = tuple(slots)
         self._cut = [(history, sources[slot]) for history, slot in pairs if slot in sources]
         self._taken = [(history, slot) for history, slot in pairs if slot not in sources]
         self._viewed = [(shapes.append, slots[place]) for place, shapes in self._shapes.items()]
@@ -137,6 +141,7 @@ class _ActivationRecorder:
             condition=self.condition,
             values=known,
             ending=self.ending,
+            slices=tuple(None if place is None else self._slices.get(self._slots[place]) for place in taken),
         )
 
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui.paint.rows import Row, number, printable, shortened, spread
+from stepper.debug.overview.facts import RowKind
+from tui.paint.rows import Row, number, printable, shortened, spread, width_of
 from tui.screens.overview import words
 from tui.screens.overview.addresses import short_address
 from tui.screens.overview.arrangement import LOW, Wishes
-from tui.screens.overview.cards import Card, LinePart
-from tui.screens.overview.cursor import iterations_at, line_at
+from tui.screens.overview.cards import Card, Line, LinePart
+from tui.screens.overview.cursor import Place, iterations_at, line_at
 from tui.screens.overview.row_pictures import growth_text, value_at, way_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         return [shortened([*head, (f"   {differs}", "strong")], width - 1)]
     if is_low:
         room = width - len(name) - 2
-        return [[(f"{name}  ", "strong"), (kind + words.numbers_in(values, room - len(kind)), "")]]
+        head = [(f"{name}  ", "strong"), (kind + words.numbers_in(values, room - len(kind)), "")]
+        slices = _slices_beside(card, line, at, wishes)
+        return [[*head, *slices] if width_of(head) + width_of(slices) < width else head]
     going = "follows the run " if follows and sight.is_running else "Enter goes there "
     head = [
         (name, "strong"),
@@ -93,3 +96,18 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         row: Row = [("   A    ", "a"), (kind if theirs is not None else "", "dim"), (a, ""), (label, "strong")]
         rows.append(shortened([*row, (f"   {differs}", "strong")], width - 1))
     return rows
+
+
+def _slices_beside(card: Card, line: Line, at: Place, wishes: Wishes) -> Row:
+    """Return where the slice of the row lies; of another row the slices that its iteration got, as far as numbers."""
+    row: Row = []
+    for other in card.lines:
+        places = words.place_of_slice(card, other, at.run, at.iteration)
+        if not places or (line is not other and line.kind is RowKind.SLICE):
+            continue
+        if line is not other:
+            history, values = value_at(card, other, at, wishes)
+            told = "" if history is None or values is None or values.size > 1 else number(float(values[0]))
+            row += [("   ← ", "dim"), (other.name, "strong"), (f" {told}".rstrip(), "")]
+        row.append((f"   {places[-2]}", "dim"))
+    return row

@@ -411,6 +411,9 @@ class Page:
             return [[(growth_text(values), "")]]
         found = history.at(at.iteration)
         rows = [] if found is None else words.value_lines(line, history, values, found, width)
+        place = next((text for text in words.place_of_slice(card, line, at.run, at.iteration) if len(text) < width), "")
+        if place and rows:
+            rows.insert(1 if values.size == 1 else 0, [(place, "dim")])
         if height == 1 and len(rows) > 1 and width_of(rows[0]) + width_of(rows[1]) + 2 <= width:
             return [[*rows[0], ("  ", ""), *rows[1]]]
         return [shortened(row, width - 1) for row in rows]

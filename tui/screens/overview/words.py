@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper.debug.causes.texts import scalar_text
 from stepper.debug.causes.verdict_facts import VerdictOperand
@@ -315,6 +316,19 @@ def type_text(history: ValueHistory) -> str:
     return f"{history.type}[{','.join(map(str, history.shape))}]"
 
 
+def place_of_slice(card: Card, line: Line, run: int, iteration: int) -> tuple[str, ...]:
+    """Return where the slice of an iteration lies on its axis, at several lengths; nothing for another row."""
+    if line.part is not LinePart.VALUE or line.kind is not RowKind.SLICE or run >= len(card.runs):
+        return ()
+    slicing, slices = card.facts.rows[line.row].slicing, card.runs[run].slices
+    first = slices[line.row] if line.row < len(slices) else None
+    if slicing is None or first is None or iteration >= first.walk.count:
+        return ()
+    from tui.paint.slices import slice_words
+
+    return slice_words(slicing, replace(first, iteration=iteration))
+
+
 def doing(card: Card, line: Line, run: int, iteration: int) -> str:
     """Return what the value of a row is."""
     row, history = card.facts.rows[line.row] if line.part is not LinePart.CHOICE else None, card.history(line, run)
@@ -329,7 +343,8 @@ def doing(card: Card, line: Line, run: int, iteration: int) -> str:
         word = "NaN" if iteration == history.first_nan else "Inf"
         return f"the first {word} is born here" if line.is_born else f"the first {word} of this row"
     if line.kind is RowKind.SLICE:
-        return f"the slice that iteration {iteration:,} gets"
+        place = place_of_slice(card, line, run, iteration)
+        return f"the slice that iteration {iteration:,} gets{f': {place[0]}' if place else ''}"
     if line.kind in (RowKind.CONCATENATED, RowKind.LAST_VALUE):
         along = "" if row is None or row.axis is None else f" on axis {row.axis}"
         is_piece = row is not None and (row.appends or row.kind is RowKind.CONCATENATED)

@@ -18,16 +18,16 @@ from stepper.debug.inspection.views import (
     LoopView,
     OutputView,
     ScanView,
-    SliceView,
     ValueView,
 )
 from stepper.element_types import Array
 from stepper.engine.loops import in_axis_order, is_backward
 from stepper.engine.roles import OutputRole, Role
-from stepper.ir.model import Layer, Slicing
+from stepper.ir.model import Layer
 from stepper.tensors.statistics import number_of
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Row, number, printable
+from tui.paint.slices import slice_words
 from tui.screens.main.frames import COUNTED
 from tui.screens.ports.axis_picture import AxisPicture, picture_of_scan, picture_of_slice
 from tui.theme import GLYPHS
@@ -157,7 +157,7 @@ def _input_words(loop: LoopView, entry: InputView, role: Role) -> tuple[str, tup
         arrow = "←" if is_backward(entry.slicing) else "→"
         if entry.slice is None:
             return arrow, ("no slice is left for this iteration", "no slice left"), []
-        return arrow, _slice_words(entry.slicing, entry.slice), picture_of_slice(entry.slice)
+        return arrow, slice_words(entry.slicing, entry.slice), picture_of_slice(entry.slice)
     if role is Role.MERGED:
         edge = next((edge for edge in loop.back_edges if edge.counts and _same(edge, entry)), None)
         result = "its Result" if edge is None else _result_name(edge.result)
@@ -175,21 +175,6 @@ def _input_words(loop: LoopView, entry: InputView, role: Role) -> tuple[str, tup
 
 def _same(edge: BackEdgeView, entry: InputView) -> bool:
     return edge.parameter.layer is not None and edge.parameter.layer == entry.inner.layer
-
-
-def _slice_words(slicing: Slicing, taken: SliceView) -> tuple[str, ...]:
-    """Return the slice of this iteration, at several lengths."""
-    last = taken.extent - 1
-    one = taken.end - taken.begin == 1
-    piece = f"piece {taken.begin}" if one else f"elements {taken.begin}–{taken.end - 1}"
-    short = str(taken.begin) if one else f"{taken.begin}–{taken.end - 1}"
-    stride = f", stride {slicing.stride}" if is_backward(slicing) else ""
-    return (
-        f"{piece} of 0–{last}, axis {taken.axis}{stride}",
-        f"{piece} of 0–{last}, axis {taken.axis}",
-        f"{short} of 0–{last}, axis {taken.axis}",
-        f"{short} of 0–{last}",
-    )
 
 
 def _input_entry(entry: InputView) -> str:
