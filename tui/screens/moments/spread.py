@@ -67,6 +67,8 @@ class SpreadGrid(Pane):
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self._differing_alone = False
+        self._is_placed = False
+        """True once the first operation that differs was put at the top, far from every moment."""
 
     # --- what is shown -------------------------------------------------------------------------------------------
 
@@ -113,8 +115,11 @@ class SpreadGrid(Pane):
         cells = self._cells()
         if state.is_far and cells is not None:  # no operation is that of the moment: from the first that differs on
             rows = [row for row, entry in enumerate(entries) if cells.touched[list(entry.indices)].any()][:1]
-        if rows and room > 0 and not self.top <= rows[0] < self.top + room:
+        self._is_placed = self._is_placed and state.is_far
+        is_to_place = state.is_far and not self._is_placed
+        if rows and room > 0 and (is_to_place or not self.top <= rows[0] < self.top + room):
             self.top = rows[0] - (0 if state.is_far else room * 2 // 3)
+            self._is_placed = state.is_far
         self.top = max(0, min(self.top, len(entries) - room))
         self.changed()
 
