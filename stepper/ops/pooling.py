@@ -43,8 +43,7 @@ def avg_pool(
 ) -> Array:
     """Return the mean under each window, of the data alone or (without `exclude_pad`) of the padding's zeros too.
 
-    What a window has beyond the data counts only where there is padding: rounding_type=ceil alone adds no zeros. A
-    window that has no data at all, as ceil with a stride beyond the kernel makes one, gives 0.
+    What a window has beyond the data counts only where there is padding: rounding_type=ceil alone adds no zeros.
     """
     axes = _pooled_axes(data, (kernel, strides, dilations, pads_begin, pads_end), auto_pad, rounding_type)
     lead = data.ndim - len(axes)
@@ -54,7 +53,7 @@ def avg_pool(
         result = _over_windows(np.add, result, lead + number, axis)
         divisor = _data_under(axis, data.shape[lead + number]) if of_data_alone else np.full(axis.count, axis.kernel)
         spread = (slice(None), *[np.newaxis] * (len(axes) - 1 - number))
-        result = result / np.maximum(divisor, 1).astype(result.dtype)[spread]
+        result = result / divisor.astype(result.dtype)[spread]
     return narrowed(result if is_floating(data.dtype) else np.rint(result), data.dtype)
 
 

@@ -110,7 +110,10 @@ def _unsqueeze_at(axes: Array) -> Callable[..., Array]:
     shape_of = lru_cache(maxsize=8)(lambda shape: _with_ones(shape, axes))
 
     def unsqueezed(data: Array) -> Array:
-        return data.reshape(shape_of(data.shape))
+        try:
+            return data.reshape(shape_of(data.shape))
+        except ValueError:
+            return unsqueeze(data, axes)
 
     return unsqueezed
 
@@ -118,7 +121,11 @@ def _unsqueeze_at(axes: Array) -> Callable[..., Array]:
 @kernel("Unsqueeze", 1, settled=_unsqueeze_at)
 def unsqueeze(data: Array, axes: Array) -> Array:
     """Return `data` with dimensions of 1 inserted, so that they are `axes` of the output."""
-    return data.reshape(_with_ones(data.shape, axes))
+    shape = _with_ones(data.shape, axes)
+    try:
+        return data.reshape(shape)
+    except ValueError:  # more dimensions than numpy has
+        raise _not_inserted(axes, data.shape) from None
 
 
 def _with_ones(shape: tuple[int, ...], axes: Array) -> tuple[int, ...]:
@@ -129,8 +136,12 @@ def _with_ones(shape: tuple[int, ...], axes: Array) -> tuple[int, ...]:
     try:
         return tuple([1 if axis in inserted else next(dims) for axis in range(rank)])
     except StopIteration:  # an axis is named twice, from both ends
-        text = shape_text(integers(axes))
-        raise KernelError(f"axes {text} cannot be inserted into the shape {shape_text(shape)}") from None
+        raise _not_inserted(axes, shape) from None
+
+
+def _not_inserted(axes: Array, shape: tuple[int, ...]) -> KernelError:
+    text = shape_text(integers(axes))
+    return KernelError(f"axes {text} cannot be inserted into the shape {shape_text(shape)}")
 
 
 def _transpose_by(order: Array) -> Callable[..., Array] | None:

@@ -125,9 +125,9 @@ def test_a_model_of_repeating_layers_is_drawn_with_each_once_and_its_loops_as_fr
     encoder = [node for node in once.nodes if node.cluster == frames["encoder.{0..19}  × 20"].id]
     assert {node.label for node in encoder} >= {"tanh", "sigmoid", "exp", "Add", "x"}
     entry = next(node for node in encoder if node.kind is NodeKind.INPUT)
-    assert entry.lines == ("then Add sum of the one before",)
+    assert entry.lines == ("then sum of the one before",)
     read_by = {edge.target for edge in once.edges if edge.source == entry.id}
-    assert {once.by_id[id].name or once.by_id[id].label for id in read_by} == {"project", "Add sum"}
+    assert {once.by_id[id].name or once.by_id[id].label for id in read_by} == {"project", "sum"}
     for edge in once.edges:
         for end in (edge.source, edge.target):
             assert end in once.by_id or end in once.clusters_by_id
