@@ -287,6 +287,17 @@ def test_a_value_that_nothing_reads_any_more_is_set_with_a_word_of_warning() -> 
     assert len(said(interpreter, "set number_next = 8")) == 3
 
 
+def test_a_value_of_another_iteration_is_set_there() -> None:
+    interpreter = at_prompt()
+    said(interpreter, "set number@4 = 8")
+    debugger = interpreter.session.debugger
+    assert debugger.stop.iteration == 4 and debugger.timeline.branch != "original"
+    assert interpreter.execute("print number").data["values"] == [8]
+    said(interpreter, "last")
+    steps, _peak, _numbers = collatz(8)
+    assert debugger.machine.outputs is not None and int(debugger.machine.outputs[0]) == 4 + steps
+
+
 def test_a_literal_or_an_expression_can_be_set() -> None:
     interpreter = at_prompt("nested_loop")
     said(interpreter, "run-to passes@0", "set order = [5, 4, 3, 2, 1]")
