@@ -49,9 +49,10 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
     its last few forms: the same again is the one that is there.
     """
     model, rules, partner = opened(model), rules_called(rules), partner or default_partner()
-    forms: dict[tuple[Rules, Partner | None], CompiledModel] = model.compiled
-    if (rules, partner) in forms:
-        return forms[rules, partner]
+    forms: dict[tuple[Rules, int], CompiledModel] = model.compiled
+    key = rules, id(partner)  # a new partner begins anew, such as after a crash of the runtime; its form keeps it alive
+    if key in forms:
+        return forms[key]
     notes: list[tuple[str, str]] = []
     programs: dict[int, Program] = {}
     recipe = _Recipe(model, rules, partner)
@@ -65,7 +66,7 @@ def compile_model(model: ModelSource, rules: str | Rules = Rules.SPEC, partner: 
         compiled = replace(compiled, engine=partner.description)
     if len(forms) == _MOST_FORMS:
         forms.pop(next(iter(forms)), None)
-    forms[rules, partner] = compiled
+    forms[key] = compiled
     return compiled
 
 
@@ -88,7 +89,8 @@ class _Recipe(Struct, frozen=True):
     partner: Partner | None
 
     def __call__(self) -> CompiledModel:
-        return compile_model(self.model, self.rules, self.partner)
+        known = (one for one in list(self.model.compiled.values()) if one.recipe == self)
+        return next(known, None) or compile_model(self.model, self.rules, self.partner)
 
 
 def unsupported_layers(model: Model) -> list[tuple[tuple[Layer, ...], Layer]]:
