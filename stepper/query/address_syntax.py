@@ -203,6 +203,17 @@ def without_iterations(address: Address) -> Address:
     return replace(address, levels=levels, iterations=None)
 
 
+def apart_from_iteration(text: str) -> tuple[str, int | None]:
+    """Return the value of an address in all iterations, and the one it names: `x` and 7 of `x@7`; else the text."""
+    try:
+        address = parse_address(text)
+    except UsageError:
+        return text, None
+    if not isinstance(address.iterations, int) or address.iterations < 0 or address.operation is None:
+        return text, None
+    return str(replace(address, iterations=None)), address.iterations
+
+
 def address_given(address: str | Address) -> Address:
     """Return what a caller gave as an address, parsed if it is text. Raise ArgumentTypeError for anything else."""
     if isinstance(address, Address):

@@ -44,17 +44,22 @@ def main() -> None:
         messages.write(sys.stdout.buffer, *answer(request, arrays))
 
 
+def end_as(way: str) -> None:
+    """End this process by a signal or with an exit code, or hang; nothing for another way."""
+    if way.startswith("SIG"):
+        os.kill(os.getpid(), getattr(signal, way))
+    if way == "exit":
+        os._exit(7)
+    if way == "hang":
+        time.sleep(60)
+
+
 def answer(request: WorkRequest[Act], arrays: list[messages.Array]) -> tuple[messages.Reply, list[messages.Array]]:
     """What is asked for, or the end."""
     fault = request.act.way if isinstance(request.act, Fail) else ""
     if isinstance(request.act, CallFunction) and any(array.dtype.kind == "f" and (array < 0).any() for array in arrays):
         fault = "SIGSEGV"
-    if fault.startswith("SIG"):
-        os.kill(os.getpid(), getattr(signal, fault))
-    if fault == "exit":
-        os._exit(7)
-    if fault == "hang":
-        time.sleep(60)
+    end_as(fault)
     if fault == "garbage":
         sys.stdout.buffer.write(b"nothing that could be read as a message")
     if fault == "memory":

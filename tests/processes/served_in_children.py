@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +12,7 @@ import numpy as np
 from stepper.element_types import Array
 from stepper.processes.messages import COMPILING
 from stepper.processes.server import Announce, serve
-from tests.processes.played_worker import Act, Fail
+from tests.processes.played_worker import Act, Fail, end_as
 
 LOADED = os.getpid()
 
@@ -37,12 +35,7 @@ class Played:
         if way == "no memory":
             print("terminate called after throwing an instance of 'std::bad_alloc'", file=sys.stderr, flush=True)
             way = "SIGABRT"
-        if way.startswith("SIG"):
-            os.kill(os.getpid(), getattr(signal, way))
-        if way == "exit":
-            os._exit(7)
-        if way == "hang":
-            time.sleep(60)
+        end_as(way)
         return None, [np.array([os.getpid(), LOADED])]
 
 

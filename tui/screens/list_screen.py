@@ -25,6 +25,7 @@ class ListScreen(DebugScreen):
     ListScreen .more { display: none; }
     ListScreen.-more .more { display: block; }
     ListScreen.-more ListPane { height: auto; max-height: 50%; }
+    ListScreen.-ascii ChosenDetail { border-top: ascii $foreground 14%; }
     """
     pane_class: ClassVar[type[ListPane[Any]]]
     shown_anyway: ClassVar[tuple[list[str], ...]] = (["enable"], ["disable"], ["delete"])

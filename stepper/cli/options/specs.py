@@ -87,14 +87,10 @@ def bound_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
         name = excerpt(error.missing[0].name)
         lines.append(f"give each with --input '{name}=FILE.npy' (or zeros, ones, rand:SEED, a JSON literal),")
         lines.append("or all in one file with --inputs FILE.npz; --input '*=rand:0' fills those that are missing")
-        lines += [f"beside the model lies one: --inputs {shlex.quote(str(path))}" for path in _archives_beside(model)]
+        beside = next(filter(Path.is_file, map(model.path.with_name, ("inputs.npz", f"{model.path.stem}.npz"))), None)
+        if beside is not None:
+            lines.append(f"beside the model lies one: --inputs {shlex.quote(str(beside))}")
         raise MissingInputs("\n".join(lines), error.missing, error.inputs) from None
-
-
-def _archives_beside(model: Model) -> list[Path]:
-    """Return the file of inputs in the model's folder, by the names that such a file has; at most one."""
-    names = ("inputs.npz", f"{model.path.stem}.npz")
-    return [path for path in map(model.path.with_name, names) if path.is_file()][:1]
 
 
 def given_texts(

@@ -89,10 +89,10 @@ def spread_sentence(found: SpreadView) -> str:
     if any(found.ends):
         ended = next(name for name, end in zip((found.a, found.b), found.ends, strict=True) if end)
         return f"the outputs cannot be compared: {ended} ends with an error"
-    alike: dict[str, list[OutputChange]] = {}
+    alike: dict[tuple[Any, ...], list[OutputChange]] = {}
     for one in found.outputs:
         if one.difference.change is not Change.SAME:
-            alike.setdefault(_became(one, several=False, is_reference=False), []).append(one)
+            alike.setdefault(_told(one), []).append(one)
     if not alike:
         many = "the output has" if len(found.outputs) == 1 else "all outputs have"
         return f"{many} the same bits"
@@ -104,6 +104,16 @@ def _outputs_text(found: Sequence[OutputChange], *, is_reference: bool) -> str:
     *others, last = (one.name for one in found)
     names = f"outputs {', '.join(others)} and {last}" if others else f"output {last}"
     return f"{names} {_became(found[0], several=bool(others), is_reference=is_reference)}"
+
+
+def _told(found: OutputChange) -> tuple[Any, ...]:
+    """Return the facts of which `_became` tells: outputs that have the same are told together."""
+    whole = found.difference
+    if found.rows is not None:
+        return whole.change is Change.SHAPE, found.rows, found.different, found.first, found.lengths
+    if whole.change is Change.SHAPE:
+        return (whole.change,)
+    return whole.different, whole.size, None if whole.beyond else whole.largest
 
 
 def _became(found: OutputChange, *, several: bool, is_reference: bool) -> str:

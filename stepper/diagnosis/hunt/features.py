@@ -222,12 +222,12 @@ def _of_back_edges(body: DraftBody) -> Iterator[ModelFeature]:
 
 def _in_place_of(graph: DraftGraph, source: Source) -> Iterator[int]:
     """Yield the Parameters whose memory a value may have: read as it is, or through views and what is done in place."""
-    waiting, has_view = [(source.layer, False)], set[tuple[int, bool]]()
+    waiting, done = [(source.layer, False)], set[tuple[int, bool]]()
     while waiting:
         key, through_view = waiting.pop()
-        if (key, through_view) in has_view:
+        if (key, through_view) in done:
             continue
-        has_view.add((key, through_view))
+        done.add((key, through_view))
         layer = graph.layers[key]
         if layer.type == "Parameter":
             if key == source.layer or through_view:

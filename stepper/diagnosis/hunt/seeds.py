@@ -76,7 +76,7 @@ class SeedHunter:
         try:
             draft = read_case(case)
             fault = self._fault(record.seed, case / MODEL, draft.inputs)
-        except (StepperError, OSError, ValueError, _Undecided):
+        except (StepperError, OSError, _Undecided):
             fault = None
         if fault is None:
             return self.tried(record.seed)

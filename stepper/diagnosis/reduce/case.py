@@ -33,6 +33,7 @@ from stepper.diagnosis.reduce.reducing import Reduction
 from stepper.diagnosis.reduce.trial_acts import RunSettings
 from stepper.diagnosis.reduce.writing import ir_files
 from stepper.element_types import STRING_DTYPE, Array, is_floating
+from stepper.engine.array_files import read_archive
 from stepper.engine.inputs import bind_inputs
 from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, IR, IR_WEIGHTS, FileKind
@@ -83,8 +84,8 @@ def case_targets(folder: Path, protected: ProtectedFiles, option: str) -> dict[s
 def read_case(folder: Path) -> DraftModel:
     """Return the model of a case with its inputs. Raises what reading them raises."""
     model = read(folder / MODEL)
-    with np.load(folder / _INPUTS) as archive:
-        return DraftModel.of(model, list(bind_inputs(model, dict(archive))))
+    inputs: Mapping[Any, Array] = read_archive(folder / _INPUTS)
+    return DraftModel.of(model, bind_inputs(model, inputs))
 
 
 def write_case(

@@ -82,19 +82,19 @@ def shortened_names(names: Iterable[str], longest: int = LONGEST) -> dict[str, s
 
     Where these tell nothing, or fit another name as well, it loses its middle.
     """
-    found = {name: _last_words(name, longest) for name in names}
-    count = Counter(words.lstrip("…") for words in found.values())
-    return {name: words if count[words.lstrip("…")] == 1 else shortened(name, longest) for name, words in found.items()}
+    ends = {name: _last_words(name, longest) for name in names}
+    count = Counter(ends.values()) + Counter(name for name in ends if len(name) <= longest)
+    return {name: f"…{end}" if end and count[end] == 1 else shortened(name, longest) for name, end in ends.items()}
 
 
 def _last_words(name: str, longest: int) -> str:
-    """Return the end of a long name at which a word begins; its beginning and end where that would say little."""
+    """Return the end of a long name at which a word begins; empty for a short one, and where that would say little."""
     if len(name) <= longest:
-        return name
+        return ""
     scoped = "/" in name or " " in name  # it has a scope, or a type, because its end does not tell
     ends = () if scoped else (name[found.end() :] for found in _BETWEEN_WORDS.finditer(name))
     fitting = next((end for end in ends if len(end) < longest), "")
-    return f"…{fitting}" if len(fitting) >= longest // 3 and _LETTER.search(fitting) else shortened(name, longest)
+    return fitting if len(fitting) >= longest // 3 and _LETTER.search(fitting) else ""
 
 
 def named_with_type(layer: Layer, name: str) -> str:

@@ -102,7 +102,7 @@ def _part(program: Program, graph: DrawnGraph, how: Fitting) -> Drawing:
 
 
 def _denser(program: Program, graph: DrawnGraph, how: Fitting, part: Drawing) -> Drawing:
-    """Return lines instead of boxes where at least twice as many operations are seen in them, as of a long chain."""
+    """Return lines instead of boxes where many more operations are seen in them, as of a long chain."""
     seen = len(part.graph.nodes) * min(how.height / max(part.height, 1), 1)
     room = how.width - map_width(how.width)
     parts = max(min((room + BETWEEN) // (_LEAST_PART + BETWEEN), _MOST_PARTS), 1)

@@ -11,9 +11,10 @@ from stepper.debug.breakpoints.data_breakpoints import data_breakpoint, kinds
 from stepper.debug.inspection.run_views import BreakView
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
-from tui.paint.pane import Host, Pane
+from tui.paint.pane import Pane
 from tui.paint.rows import Row, Token, cell_len, clip, clip_end, printable, width_of, wrapped
 from tui.screens.list_screen import ListScreen
+from tui.screens.lists.detail import ChosenDetail
 from tui.screens.lists.topic import topic_rows
 from tui.theme import GLYPHS, break_glyph
 
@@ -118,22 +119,14 @@ _FACT: Final = 13
 _MOST_PLACES: Final = 8
 
 
-class BreakDetail(Pane):
+class BreakDetail(ChosenDetail):
     """Of the chosen breakpoint."""
 
-    DEFAULT_CSS = "BreakDetail { height: 1fr; margin-top: 1; border-top: solid $foreground 14%; }"
-    kind: ClassVar[str] = "card"
     help_text: ClassVar[str] = "What the chosen breakpoint waits for, where it sits, and the stops that it has made."
 
-    def __init__(self, host: Host, breakpoints: BreakpointList) -> None:
-        super().__init__(host, id="detail")
-        self._list = breakpoints
-
-    def heading(self, width: int) -> list[Row]:
+    def titled(self, chosen: BreakView) -> tuple[str, str]:
         """Return its number."""
-        chosen = self._list.chosen
-        self.title = "" if chosen is None else f"breakpoint {chosen.number}"
-        return super().heading(width)
+        return f"breakpoint {chosen.number}", ""
 
     def rows(self, width: int) -> list[Row]:
         """Return the facts, and where there is room how breakpoints are written."""
@@ -200,7 +193,6 @@ def _counts(chosen: BreakView) -> Iterator[str]:
 class BreakpointsScreen(ListScreen):
     """The breakpoints, with what they wait for."""
 
-    DEFAULT_CSS = "BreakpointsScreen.-ascii BreakDetail { border-top: ascii $foreground 14%; }"
     view_name = "breakpoints"
     pane_class = BreakpointList
 

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Final
 
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
-from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip_end, clip_head, printable, wrapped
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, clip_end, clip_head, printable
 from tui.screens.list_screen import ListScreen
+from tui.screens.lists.detail import ChosenDetail
 from tui.theme import GLYPHS
 from tui.worker.event_log import LogEntry, LogKind
 
@@ -105,49 +106,26 @@ def _place_text(place: str) -> str:
     return printable(place.removeprefix("model > ").replace(" > ", " › "))
 
 
-class EventDetail(Pane):
+class EventDetail(ChosenDetail):
     """All that is known of the chosen event."""
 
-    DEFAULT_CSS = "EventDetail { height: 1fr; margin-top: 1; border-top: solid $foreground 14%; }"
-    kind: ClassVar[str] = "card"
     help_text: ClassVar[str] = "The chosen event in full: where it happened, what it was, and what was typed."
+    word_width: ClassVar[int] = 7
 
-    def __init__(self, host: Host, listed: EventList) -> None:
-        super().__init__(host, id="detail")
-        self._list = listed
-
-    def heading(self, width: int) -> list[Row]:
+    def titled(self, chosen: LogEntry) -> tuple[str, str]:
         """Return its number, and what it was when."""
-        chosen = self._list.chosen
-        self.title = "" if chosen is None else f"event {chosen.number}"
-        self.note = "" if chosen is None else f"{chosen.kind.value} at tick {chosen.tick:,}, branch {chosen.branch} "
-        return super().heading(width)
+        return f"event {chosen.number}", f"{chosen.kind.value} at tick {chosen.tick:,}, branch {chosen.branch} "
 
-    def rows(self, width: int) -> list[Row]:
-        """Return a word at the left, the whole text at the right."""
-        chosen = self._list.chosen
-        if chosen is None:
-            return [
-                [(f"  {part}", "dim")] for line in self._list.help_text.splitlines() for part in wrapped(line, width)
-            ]
+    def texts(self, chosen: LogEntry) -> tuple[tuple[str, str], ...]:
+        """Return what it was, what stopped the run, where, and what was typed."""
         stopped = "" if chosen.breakpoint is None else f"breakpoint {chosen.breakpoint}"
-        texts = (
-            ("what", chosen.text),
-            ("by", stopped),
-            ("place", _place_text(chosen.place)),
-            ("typed", chosen.command),
-        )
-        rows: list[Row] = []
-        for word, text in texts:
-            for place, part in enumerate(wrapped(printable(text), max(width - 11, 20)) if text else ()):
-                rows.append([(f"  {'' if place else word:<7}", "dim"), (part.lstrip(), "")])
-        return rows
+        place = _place_text(chosen.place)
+        return ("what", chosen.text), ("by", stopped), ("place", place), ("typed", chosen.command)
 
 
 class EventsScreen(ListScreen):
     """The log of the session, and the chosen event in full."""
 
-    DEFAULT_CSS = "EventsScreen.-ascii EventDetail { border-top: ascii $foreground 14%; }"
     view_name = "events"
     pane_class = EventList
 

@@ -13,9 +13,10 @@ from stepper.wording import counted
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name
-from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, clip_end, clip_head, printable, wrapped
+from tui.paint.pane import Pane
+from tui.paint.rows import Row, clip_end, clip_head, printable
 from tui.screens.list_screen import ListScreen
+from tui.screens.lists.detail import ChosenDetail
 
 _SEVERITY: Final = 9
 _RULE: Final = 6
@@ -76,50 +77,30 @@ def _what(item: Finding, width: int) -> Row:
     return written(clip_end(printable(sentence(item)), width - 1), width, "")
 
 
-class FindingDetail(Pane):
+class FindingDetail(ChosenDetail):
     """All that there is to say of the chosen finding."""
 
-    DEFAULT_CSS = "FindingDetail { height: 1fr; margin-top: 1; border-top: solid $foreground 14%; }"
-    kind: ClassVar[str] = "card"
     help_text: ClassVar[str] = "What is wrong, what comes of it, what to do, and where it stands in the file."
 
-    def __init__(self, host: Host, findings: FindingList) -> None:
-        super().__init__(host, id="detail")
-        self._list = findings
-
-    def heading(self, width: int) -> list[Row]:
+    def titled(self, chosen: Finding) -> tuple[str, str]:
         """Return its rule."""
-        chosen = self._list.chosen
-        self.title = "" if chosen is None else f"{rules()[chosen.rule].id} {chosen.rule}"
-        return super().heading(width)
+        return f"{rules()[chosen.rule].id} {chosen.rule}", ""
 
-    def rows(self, width: int) -> list[Row]:
-        """Return a word at the left, the sentence at the right."""
-        chosen = self._list.chosen
-        if chosen is None:
-            return [
-                [(f"  {part}", "dim")] for line in self._list.help_text.splitlines() for part in wrapped(line, width)
-            ]
-        rule = rules()[chosen.rule]
+    def texts(self, chosen: Finding) -> tuple[tuple[str, str], ...]:
+        """Return what it is, what to do, and where."""
         where = f"{chosen.spot.file}, line {chosen.spot.line}" if chosen.spot.line else chosen.spot.file
-        texts = (
+        return (
             ("what", sentence(chosen)),
             ("so", consequence(chosen)),
             ("do", remedy(chosen)),
             ("in", where),
-            ("see", rule.source),
+            ("see", rules()[chosen.rule].source),
         )
-        found: list[Row] = []
-        for word, text in texts:
-            for place, part in enumerate(wrapped(printable(text), max(width - 10, 20))):
-                found.append([(f"  {'' if place else word:<6}", "dim"), (part.lstrip(), "")])
-        return found
 
 
 class FindingsScreen(ListScreen):
     """The findings, with what is to be done."""
 
-    DEFAULT_CSS = "FindingsScreen.-ascii FindingDetail { border-top: ascii $foreground 14%; }"
     view_name = "findings"
     pane_class = FindingList
 

@@ -37,6 +37,7 @@ _LEAST_TEXT: Final = 5
 _LANES: Final = 8
 _LONGEST_ELEMENT: Final = 12
 _MOST_DETAIL: Final = 12
+"""Rows of the detail below lanes, at most."""
 _QUESTIONS: Final = (
     (":why x  :why x[0,3]@7", "why a value, an element of it, is what it is: the way back through the iterations"),
     (":why end  :why end my_loop", "why the run of a loop ended, once it has"),
@@ -44,7 +45,7 @@ _QUESTIONS: Final = (
     (":uses x", "where a value goes: who reads it, which back edge carries it on"),
     ("0", "the overview of the run as far as it has come; x there goes to what was found, as the last change"),
 )
-"""Rows of the detail below lanes, at most."""
+"""What can be typed, and what that tells, where there is no story."""
 
 
 class StoryPane(Pane):

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from msgspec.structs import replace
 from textual.app import ComposeResult
 
 from stepper.debug.table.views import SheetSort
-from stepper.errors import UsageError
-from stepper.query.address_syntax import parse_address
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen, ScreenHost
@@ -30,17 +27,6 @@ _TALL: Final = 42
 _AROUND: Final = 15
 _MOST_UNDER: Final = 20
 """Rows of the terminal around those of a table, and the most for the column below it."""
-
-
-def at_iteration(text: str) -> tuple[str, int | None]:
-    """Return the value of an address in all iterations, and the one it names: `x` and 7 of `x@7`; else the text."""
-    try:
-        address = parse_address(text)
-    except UsageError:
-        return text, None
-    if not isinstance(address.iterations, int) or address.iterations < 0 or address.operation is None:
-        return text, None
-    return str(replace(address, iterations=None)), address.iterations
 
 
 class TableScreen(DebugScreen):
