@@ -111,6 +111,8 @@ def test_what_misses_its_inputs_names_the_file_of_them_beside_the_model(call: Ca
     """The way that it says is taken as it is, and leads to a run."""
     path = single(tmp_path, "f32", (2,))
     assert "beside" not in call("run", path).err
+    np.savez(path.with_suffix(".npz"), x=np.array([3, 4], np.float32), expected=np.array([3, 4], np.float32))
+    assert "beside" not in call("run", path).err, "it has more than inputs, which --inputs refuses"
     np.savez(tmp_path / "inputs.npz", x=np.array([3, 4], np.float32))
     *_, last = call("run", path).err.splitlines()
     words = shlex.split(last.removeprefix("beside the model lies one: "))

@@ -12,7 +12,7 @@ from stepper.engine.array_files import archive_keys, read_archive
 from stepper.engine.inputs import bind_inputs, input_names, missing_lines, position_of
 from stepper.engine.specs import value_of
 from stepper.engine.variables import listed, variables_of
-from stepper.errors import MissingInputs, UsageError
+from stepper.errors import MissingInputs, StepperError, UsageError
 from stepper.ops.operands import shape_text
 from stepper.wording import excerpt
 
@@ -87,10 +87,21 @@ def bound_inputs(model: Model, given: Mapping[str | int, Any]) -> list[Array]:
         name = excerpt(error.missing[0].name)
         lines.append(f"give each with --input '{name}=FILE.npy' (or zeros, ones, rand:SEED, a JSON literal),")
         lines.append("or all in one file with --inputs FILE.npz; --input '*=rand:0' fills those that are missing")
-        beside = next(filter(Path.is_file, map(model.path.with_name, ("inputs.npz", f"{model.path.stem}.npz"))), None)
-        if beside is not None:
-            lines.append(f"beside the model lies one: --inputs {shlex.quote(str(beside))}")
+        beside = (model.path.with_name(name) for name in ("inputs.npz", f"{model.path.stem}.npz"))
+        found = next((path for path in beside if path.is_file() and _has_inputs(path, model)), None)
+        if found is not None:
+            lines.append(f"beside the model lies one: --inputs {shlex.quote(str(found))}")
         raise MissingInputs("\n".join(lines), error.missing, error.inputs) from None
+
+
+def _has_inputs(path: Path, model: Model) -> bool:
+    """Return True if an archive has the inputs of a model, and nothing else."""
+    parameters = model.graph.parameters
+    try:
+        keys = [_plain_key(parameters, key) for key in archive_keys(path)]
+        return len(_by_position(parameters, dict.fromkeys(keys))) == len(parameters)
+    except StepperError:
+        return False
 
 
 def given_texts(
