@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from functools import cache, partial
+from functools import partial
 from os import PathLike
 from typing import Any, Final, TypeVar
 
@@ -128,8 +128,7 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     limits = {} if view is FigureView.STORY else _condition_limits(model)
     content = replace(request.content, model=model, limits=limits)
     may_turn = request.direction is None and request.preset is Preset.DOCS and zoom is None and not request.in_steps
-    warn = cache(request.warn)  # of each thing once, however often a figure is made until it fits
-    request = _on_page(replace(request, view=view, content=content, warn=warn))
+    request = _on_page(replace(request, view=view, content=content, warn=_WarnedOnce(request.warn)))
     request = compared(model, machine, request)
     if machine is not None and view in (FigureView.MODEL, FigureView.ROLLED):
         begun = never_begun(machine())
@@ -154,6 +153,19 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
         found = fitted(partial(make, request=turned), turned)
         request.warn("iterations side by side, their bodies as one box: one below the other they have no room")
         return found
+
+
+class _WarnedOnce:
+    """A function that warns of each thing once, however often a figure is made until it fits; it can be pickled."""
+
+    def __init__(self, warn: Callable[[str], None]) -> None:
+        self._warn = warn
+        self._told: set[str] = set()
+
+    def __call__(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self._warn(sentence)
 
 
 def _on_page(request: FigureRequest) -> FigureRequest:
