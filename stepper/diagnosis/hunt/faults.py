@@ -131,8 +131,8 @@ FAULTS: Final = (
     ),
     RuntimeFault(
         "product-reshaped-to-a-scalar",
-        "a MatMul of one element is reshaped to a scalar, in a loop or without one: OpenVINO crashes (SIGSEGV) while "
-        "it compiles",
+        "a MatMul of one element, or what Tanh, Abs and others make of it, is reshaped to a scalar, in a loop or "
+        "without one: OpenVINO crashes (SIGSEGV) while it compiles",
         "2026.4.1",
         "the compilation by the CPU plugin",
         (FaultSignature((FaultKind.ENDED,), what="compiling", features=(ModelFeature.SCALAR_PRODUCT,)),),
@@ -333,6 +333,14 @@ FAULTS: Final = (
                 features=(ModelFeature.NESTED,),
             ),
         ),
+    ),
+    RuntimeFault(
+        "bounds-with-axes",
+        "Maximum and Minimum with Constants of one element bound a value of fewer axes, such as Maximum(f32[], "
+        "f32[1]): they become a Clamp, and what they give loses the axes",
+        "2026.4.1",
+        "the pass ClampFusion",
+        (FaultSignature((FaultKind.SHAPES, *_BROKEN), features=(ModelFeature.BOUNDS_WITH_AXES,)),),
     ),
     RuntimeFault(
         "dynamic-quantisation",

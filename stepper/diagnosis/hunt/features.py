@@ -13,6 +13,7 @@ from stepper.ir.model import Slicing, Source
 _VIEWS: Final = ("Reshape", "Squeeze", "Unsqueeze")
 _IN_PLACE: Final = (*_VIEWS, "Abs", "Add", "Clamp", "LogicalNot", "Multiply", "Negative", "Relu", "Softmax", "Tanh")
 _LOOPS: Final = ("TensorIterator", "Loop")
+_BOUNDS: Final = ("Maximum", "Minimum")
 _DIVISIONS: Final = ("Divide", "Mod", "FloorMod")
 
 
@@ -23,7 +24,8 @@ class ModelFeature(StrEnum):
     VIEWED_INVARIANT = "a body reads an input that stays the same through Reshape, Squeeze or Unsqueeze"
     INVARIANT_SOFTMAX = "a body takes the Softmax of an input that stays the same"
     CONSTANT_SOFTMAX = "a body takes the Softmax of a Constant"
-    SCALAR_PRODUCT = "a MatMul is reshaped to a scalar"
+    SCALAR_PRODUCT = "a MatMul, or what is computed of it and constants, is reshaped to a scalar"
+    BOUNDS_WITH_AXES = "Maximum and Minimum with one element each, of which one has more axes than what is bounded"
     SCALAR_JOINED = "a loop joins the scalars of its iterations"
     LONG_PARTS = "a loop cuts or joins parts that are longer than 1, or with a stride"
     PARTS_BESIDE_STRIDE = "a loop cuts a tensor with a part_size that is not its stride"
@@ -85,13 +87,64 @@ def _of_an_operation(graph: DraftGraph, layer: DraftLayer, *, in_a_body: bool) -
     if layer.type in _VIEWS:
         if in_a_body and read[0].type == "Constant":
             yield ModelFeature.VIEWED_CONSTANT
-        if read[0].type == "MatMul" and layer.outputs[0].dims == ():
+        if layer.outputs[0].dims == () and _is_of_product(graph, layer.sources[0]):
             yield ModelFeature.SCALAR_PRODUCT
+    if layer.type in _BOUNDS and _has_bounds_with_axes(graph, layer):
+        yield ModelFeature.BOUNDS_WITH_AXES
     if layer.type.startswith("Reduce") and read[0].type in _REDUCED:
         yield _REDUCED[read[0].type]
     if layer.type == "MatMul" and _is_compressed(graph, layer.sources[1]):
         yield ModelFeature.COMPRESSED_WEIGHTS
     yield from _left_open(graph, layer, [None if one is None else one.value for one in read])
+
+
+def _is_of_product(graph: DraftGraph, source: Source | None) -> bool:
+    """Return True if a value is a MatMul, or computed of one and constants element by element."""
+    while source is not None:
+        layer = graph.layers[source.layer]
+        if layer.type == "MatMul":
+            return True
+        computed = _computed(graph, layer)
+        if len(computed) != 1 or layer.bodies or layer.type.startswith("Reduce"):
+            return False
+        source = computed[0]
+    return False
+
+
+def _computed(graph: DraftGraph, layer: DraftLayer) -> list[Source]:
+    """Return what a layer reads but Constants."""
+    return [one for one in layer.sources if one is not None and graph.layers[one.layer].type != "Constant"]
+
+
+def _is_constant(graph: DraftGraph, source: Source) -> bool:
+    """Return True if a value is a Constant, or computed of Constants alone."""
+    waiting, seen = [source.layer], set[int]()
+    while waiting:
+        key = waiting.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        layer = graph.layers[key]
+        if layer.type == "Constant":
+            continue
+        read = [one.layer for one in layer.sources if one is not None]
+        if layer.bodies or not read:
+            return False
+        waiting += read
+    return True
+
+
+def _has_bounds_with_axes(graph: DraftGraph, layer: DraftLayer) -> bool:
+    """Return True if a Maximum of a Minimum or the other way round bounds a value of fewer axes by single elements."""
+    bounded = _computed(graph, layer)
+    inner = graph.layers[bounded[0].layer] if len(bounded) == 1 else None
+    if inner is None or {layer.type, inner.type} != {*_BOUNDS}:
+        return False
+    ports = [None if one is None else graph.layers[one.layer].outputs[one.output] for one in inner.sources]
+    ranks = {len(port.dims) for port in ports if port is not None}
+    return all(size == 1 for size in layer.outputs[0].dims) and (
+        len(ranks) > 1 or ranks != {len(layer.outputs[0].dims)}
+    )
 
 
 def _is_compressed(graph: DraftGraph, source: Source | None) -> bool:
@@ -137,7 +190,7 @@ def _of_a_loop(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Iterato
         yield ModelFeature.LONG_PARTS
     if any(one.part_size is not None and abs(one.stride) != one.part_size for one in cuts):
         yield ModelFeature.PARTS_BESIDE_STRIDE
-    if all(source is None or graph.layers[source.layer].type == "Constant" for source in layer.sources):
+    if all(source is None or _is_constant(graph, source) for source in layer.sources):
         yield ModelFeature.CONSTANT_LOOP
     yield from _of_parameters(graph, layer, body)
     yield from _of_results(graph, layer, body)
@@ -162,8 +215,7 @@ def _of_parameters(graph: DraftGraph, layer: DraftLayer, body: DraftBody) -> Ite
         yield ModelFeature.COUNTER_AFTER_UNNEEDED
     for entry in body.inputs:
         source = None if entry.input is None else layer.sources[entry.input]
-        is_constant = source is not None and graph.layers[source.layer].type == "Constant"
-        if is_constant and entry.parameter in before & invariants:
+        if source is not None and _is_constant(graph, source) and entry.parameter in before & invariants:
             yield ModelFeature.COUNTER_AFTER_CONSTANT
 
 
