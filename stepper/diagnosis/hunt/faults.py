@@ -343,6 +343,13 @@ FAULTS: Final = (
         (FaultSignature((FaultKind.SHAPES, *_BROKEN), features=(ModelFeature.BOUNDS_WITH_AXES,)),),
     ),
     RuntimeFault(
+        "reversed-range",
+        "a FakeQuantize whose input_low is not below its input_high gives output_low for what is above both, or NaN",
+        "2026.4.1",
+        "the CPU plugin's FakeQuantize",
+        (FaultSignature((FaultKind.VALUES,), features=(ModelFeature.REVERSED_RANGE,)),),
+    ),
+    RuntimeFault(
         "dynamic-quantisation",
         "a MatMul with weights of 4 or 8 bits rounds the other side to 8 bits, in groups of 32 elements, unless "
         "DYNAMIC_QUANTIZATION_GROUP_SIZE is 0: results are off by about 0.3 %",

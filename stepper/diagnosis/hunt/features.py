@@ -44,6 +44,7 @@ class ModelFeature(StrEnum):
     INVARIANT_CARRIED = "a back edge carries an input that stays the same"
     COUNTER_AFTER_UNNEEDED = "a Parameter that nothing needs stands before that of current_iteration"
     COUNTER_AFTER_CONSTANT = "a Parameter that gets a Constant stands before that of current_iteration"
+    REVERSED_RANGE = "a FakeQuantize whose input_low is not below its input_high"
     OPEN_STATE_HIDDEN = "a state of open shape is no output of its loop"
     GATHERED_BEYOND = "a Gather reads beyond its axis"
     INTEGERS_BY_ZERO = "a division of integers by a Constant 0"
@@ -164,8 +165,14 @@ def _left_open(graph: DraftGraph, layer: DraftLayer, values: list[Array | None])
     """Yield what an operation with Constants asks for that the specification leaves open."""
     if layer.type in _DIVISIONS and (by := values[1]) is not None and by.dtype.kind in "iu" and not by.all():
         yield ModelFeature.INTEGERS_BY_ZERO
+    if layer.type == "FakeQuantize" and _is_reversed(values[1], values[2]):
+        yield ModelFeature.REVERSED_RANGE
     if layer.type == "Gather" and _reads_beyond(graph, layer, values):
         yield ModelFeature.GATHERED_BEYOND
+
+
+def _is_reversed(low: Array | None, high: Array | None) -> bool:
+    return low is not None and high is not None and low.shape == high.shape and bool((low >= high).any())
 
 
 def _reads_beyond(graph: DraftGraph, layer: DraftLayer, values: list[Array | None]) -> bool:
