@@ -210,6 +210,11 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
         return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
 
     @cached_property
+    def indices(self) -> Mapping[int, int]:
+        """The index of the operation of a layer, by the id of the layer."""
+        return {operation.layer.id: index for index, operation in enumerate(self.operations)}
+
+    @cached_property
     def producers(self) -> Mapping[int, tuple[Layer, int]]:
         """The layer that computes the value of a slot, and at which output; a Result computes none."""
         by_id = self.graph.by_id

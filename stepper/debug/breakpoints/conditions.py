@@ -241,7 +241,7 @@ def _visible(address: Address, compiled: CompiledModel, program: Program, index:
     limit = index
     if target.program is not program:
         inner = program.path[depth]
-        limit = next(at for at, one in enumerate(target.program.operations) if one.layer is inner) - 1
+        limit = target.program.indices[inner.id] - 1
     if index < closed(program) and target.program.computed_at.get(target.slot, BEGUN) > limit:
         raise UsageError(f"'{address}' is computed later than this place, so it has no value here yet")
     return target

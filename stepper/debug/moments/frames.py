@@ -153,7 +153,7 @@ def _program_at(main: Program, place: GraphPlace) -> tuple[Program, Order]:
     """Return the program of a place, and the order of the moment at which its iteration is closed."""
     program, found = main, list[float]()
     for step in place:
-        index = next(at for at, operation in enumerate(program.operations) if operation.layer.id == step.layer)
+        index = program.indices[step.layer]
         plans = program.operations[index].plans
         program = plans[step.role == "else_body"].program if len(plans) > 1 else plans[0].program
         found += [index, 0 if step.iteration is None else step.iteration]

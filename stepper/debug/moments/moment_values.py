@@ -30,6 +30,12 @@ class MomentValues(Brief, Struct, frozen=True, eq=False):
     _frame: Frame | None = None
     given: Mapping[ValueKey, Any] = field(default_factory=dict)
 
+    def are_of(self, other: MomentValues) -> bool:
+        """True if both read the same frame, or what the same reference gave at the same place."""
+        if self._frame is None or other._frame is None:
+            return self._frame is other._frame and self.given is other.given
+        return self._frame is other._frame
+
     def held(self, layer: int, output: int = 0) -> Value | None:
         """Return the value of a layer's output, by the layer's id, itself; None where the moment has none."""
         if self._frame is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, Generic, TypeVar
 
@@ -59,6 +59,8 @@ class Moments:
         self._finders: dict[int, tuple[object, FrameFinder]] = {}
         self._differences = _Remembered[Difference]()
         self._numbers = _Remembered[float | None]()
+        self._operations: _Beside[OperationDifference] | None = None
+        self._carried: _Beside[Difference] | None = None
         self._spread: Spread | None = None
         self.tolerances: Tolerances | None = None
         self._given: OrderedDict[tuple[int, GraphPlace], dict[ValueKey, Any]] = OrderedDict()
@@ -197,6 +199,7 @@ class Moments:
         """Compare with these tolerances from now on."""
         self.tolerances = tolerances
         self._spread, self._differences = None, _Remembered[Difference]()
+        self._operations = self._carried = None
 
     def _view(self, moment: Moment, depth: int, loop_depth: int | None, statistic: str, enough: Enough) -> MomentView:
         stack = self._timeline.machine.stack
@@ -208,55 +211,53 @@ class Moments:
         if loop_depth != depth:
             found = None if loop_depth is None else self.values(moment, stack[: loop_depth + 1], enough)
             around = found if isinstance(found, MomentValues) else None
-        carried: dict[int, Difference] = {}
-        operations: dict[int, OperationDifference] = {}
-        work = self._operations(moment, values, stack[: depth + 1], statistic, operations)
+        operations = self._operations
+        if operations is None or not operations.is_of(moment, values, statistic):
+            operations = self._operations = _Beside(moment, values, statistic)
+        work = self._compare_operations(operations, stack[: depth + 1])
+        carried = None
         if around is not None and loop_depth is not None:
-            work = chain(self._carried(moment, around, stack[: loop_depth + 1], carried), work)
+            carried = self._carried
+            if carried is None or not carried.is_of(moment, around, statistic):
+                carried = self._carried = _Beside(moment, around, statistic)
+            work = chain(self._compare_carried(carried, stack[: loop_depth + 1]), work)
         is_complete = not any(is_due and enough() for is_due in work)
         iteration = None if around is None else around.iteration
-        return MomentView(moment, iteration, title, values, around, operations, carried, is_complete=is_complete)
+        known, entered = dict(operations.found), {} if carried is None else dict(carried.found)
+        return MomentView(moment, iteration, title, values, around, known, entered, is_complete=is_complete)
 
-    def _carried(
-        self, moment: Moment, a: MomentValues, stack: Sequence[Frame], found: dict[int, Difference]
-    ) -> Iterator[bool]:
+    def _compare_carried(self, beside: _Beside[Difference], stack: Sequence[Frame]) -> Iterator[bool]:
         """Compare what entered the iteration of a loop; yield True where it is time to look at the clock."""
-        frame, asks = stack[-1], moment.kind is MomentKind.REFERENCE
+        frame, moment = stack[-1], beside.moment
         plan = None if frame.activation is None else frame.activation.plan
-        for entry in plan.merged if isinstance(plan, LoopPlan) else ():
-            layer = frame.program.parameter(entry.parameter)
-            if asks:
-                self._ask_reference(a, stack, (layer.id, 0))
-            apart = self._pair(a.held(layer.id), _current(frame, entry.parameter), layer, moment)
-            if apart is not None:
-                found[layer.id] = apart
+        merged = plan.merged if isinstance(plan, LoopPlan) else ()
+        entered = [(frame.program.parameter(one.parameter), [_current(frame, one.parameter)]) for one in merged]
+        layers = {layer.id: layer for layer, _now in entered}
+        for key, now in beside.outdated((layer.id, now) for layer, now in entered):
+            if moment.kind is MomentKind.REFERENCE:
+                self._ask_reference(beside.values, stack, (key, 0))
+            beside.put(key, now, self._pair(beside.values.held(key), now[0], layers[key], moment))
             yield True
 
-    def _operations(
-        self,
-        moment: Moment,
-        a: MomentValues,
-        stack: Sequence[Frame],
-        statistic: str,
-        found: dict[int, OperationDifference],
-    ) -> Iterator[bool]:
-        """Compare the operations of a graph, the last one that has run first; yield as above."""
-        frame, asks = stack[-1], moment.kind is MomentKind.REFERENCE
-        for count, index in enumerate(_latest_first(frame)):
-            layer = frame.program.operations[index].layer
-            outputs = frame.program.operations[index].outputs
+    def _compare_operations(self, beside: _Beside[OperationDifference], stack: Sequence[Frame]) -> Iterator[bool]:
+        """Compare what is not compared yet of a graph, the last one that has run first; yield as above."""
+        frame, moment, a = stack[-1], beside.moment, beside.values
+        asks = moment.kind is MomentKind.REFERENCE
+        for count, (index, now) in enumerate(beside.outdated(_latest_first(frame))):
+            operation = frame.program.operations[index]
+            layer, outputs = operation.layer, range(len(operation.outputs))
             if asks:
-                for output in range(len(outputs)):
+                for output in outputs:
                     self._ask_reference(a, stack, (layer.id, output))
-            theirs = [a.held(layer.id, output) for output in range(len(outputs))]
-            pairs = [
-                self._pair(one, _current(frame, slot), layer, moment) for one, slot in zip(theirs, outputs, strict=True)
-            ]
+            theirs = [a.held(layer.id, output) for output in outputs]
+            pairs = [self._pair(one, ours, layer, moment) for one, ours in zip(theirs, now, strict=True)]
             known = [pair for pair in pairs if pair is not None]
+            found = None
             if theirs and theirs[0] is not None:
-                number = self._number(theirs[0], statistic)
-                found[index] = OperationDifference(number, max(known, key=_rank, default=None))
-            yield asks or count % _SOME == 0
+                number = self._number(theirs[0], beside.statistic)
+                found = OperationDifference(number, max(known, key=_rank, default=None))
+            beside.put(index, now, found)
+            yield asks or count % _SOME == _SOME - 1
 
     def _pair(self, a: Value | None, now: Value | None, layer: Layer, moment: Moment) -> Difference | None:
         if a is None or now is None:
@@ -279,16 +280,48 @@ def _current(frame: Frame, slot: int) -> Value | None:
     return frame.values[slot] if slots.is_current(frame, slot) else None
 
 
-def _latest_first(frame: Frame) -> Iterator[int]:
-    """Yield the operations that have run, from the last one on, then those that are still to come."""
-    count = len(frame.program.operations)
-    done = frame.pc if frame.phase is Phase.RUNNING else count
-    yield from reversed(range(done))
-    yield from range(done, count)
+def _latest_first(frame: Frame) -> Iterator[tuple[int, list[Value | None]]]:
+    """Yield the operations that have run, from the last one on, then those to come: the index, and what it gave."""
+    operations = frame.program.operations
+    done = frame.pc if frame.phase is Phase.RUNNING else len(operations)
+    for index in chain(reversed(range(done)), range(done, len(operations))):
+        yield index, [_current(frame, slot) for slot in operations[index].outputs]
 
 
 def _rank(found: Difference) -> tuple[int, float]:
     return _RANKS.index(found.change), found.relative
+
+
+class _Beside(Generic[Result]):
+    """Places of a frame beside those of A, as far as they are compared: a step compares only what it computed."""
+
+    def __init__(self, moment: Moment, values: MomentValues, statistic: str) -> None:
+        self.moment = moment
+        self.values = values
+        self.statistic = statistic
+        self.found: dict[int, Result] = {}
+        self._seen: dict[int, tuple[Callable[[], Value | None], ...]] = {}
+
+    def is_of(self, moment: Moment, values: MomentValues, statistic: str) -> bool:
+        """True if A has these values."""
+        return self.moment == moment and self.values.are_of(values) and self.statistic == statistic
+
+    def outdated(self, places: Iterable[tuple[int, list[Value | None]]]) -> list[tuple[int, list[Value | None]]]:
+        """Forget the places that have other values since; return those that are not known, with what they have."""
+        waiting: list[tuple[int, list[Value | None]]] = []
+        for place, now in places:
+            seen = self._seen.get(place)
+            if seen is None or not all(held() is value for held, value in zip(seen, now, strict=True)):
+                waiting.append((place, now))
+                self._seen.pop(place, None)
+                self.found.pop(place, None)
+        return waiting
+
+    def put(self, place: int, now: Sequence[Value | None], found: Result | None) -> None:
+        """Keep what a place with these values was found to be; None where one of the two has none."""
+        self._seen[place] = tuple(map(_holder, now))
+        if found is not None:
+            self.found[place] = found
 
 
 class _Remembered(Generic[Result]):
@@ -312,5 +345,5 @@ class _Remembered(Generic[Result]):
         return found
 
 
-def _holder(value: Value) -> Callable[[], Value | None]:
+def _holder(value: Value | None) -> Callable[[], Value | None]:
     return weakref.ref(value) if isinstance(value, np.ndarray) else lambda: value

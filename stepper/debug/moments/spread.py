@@ -15,6 +15,7 @@ from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches, edit_text
 from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
@@ -111,6 +112,16 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False):
         code = int(codes.max())
         change = next((change for change, known in CODES.items() if known == code), None)
         return SpreadCell(change, float(self.relative[part].max()), bool(self.edited[part].any()))
+
+    def joined(self, operations: Sequence[int] | None = None) -> SpreadCells:
+        """Return some operations as one column (None: all of them): the worst of each row."""
+        kept = slice(None) if operations is None else list(operations)
+        return replace(
+            self,
+            changes=self.changes[:, kept].max(axis=1, keepdims=True, initial=UNKNOWN),
+            relative=self.relative[:, kept].max(axis=1, keepdims=True, initial=0.0),
+            edited=self.edited[:, kept].any(axis=1, keepdims=True),
+        )
 
     @property
     def touched(self) -> Array:

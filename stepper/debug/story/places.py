@@ -163,7 +163,7 @@ def _program_of(compiled: CompiledModel, path: tuple[Layer, ...]) -> Program:
 
 
 def _index_of(frame: Frame, layer: Layer) -> int:
-    return next(k for k, operation in enumerate(frame.program.operations) if operation.layer is layer)
+    return frame.program.indices[layer.id]
 
 
 def _ensure_ran(frames: EarlierFrames, seat: Seat, index: int) -> None:

@@ -17,6 +17,7 @@ from stepper.engine.events import EventKind, Every
 from tests.compare.twins import X, recurrence
 from tests.debug.debugged import SAMPLES
 from tests.engine.nested_models import rows_of_rows
+from tests.tui.wide_models import wide_loop
 
 Run = dict[tuple[str, int], np.ndarray]
 """What each operation of the loop gave in each iteration."""
@@ -153,6 +154,29 @@ def stepper_before() -> object:
     from stepper.debug.moments.moment import BEFORE
 
     return BEFORE
+
+
+def test_what_is_compared_in_pieces_goes_on_and_forgets_what_an_iteration_before_gave() -> None:
+    debugger = wide_loop(200, 8)
+    debugger.run_to("h_next@2")
+    debugger.pin()
+    pinned, moments = debugger.pinned, debugger.moments
+    assert pinned is not None
+
+    def looks() -> int:
+        return next(count for count in range(1, 100) if moments.view(pinned, enough=lambda: True).is_complete)
+
+    debugger.goto("h_next@5")
+    moments.values(pinned, debugger.machine.stack)  # what is looked for is found; what is compared is ended at once
+    assert 1 < looks() < 30
+    debugger.next()
+    assert looks() <= 3  # what the step computed alone
+    now, before = (moments.view(pinned).operations[3].difference for _ in range(2))
+    assert now is before
+    debugger.goto("h_next@2")
+    moments.values(pinned, debugger.machine.stack)
+    found = moments.view(pinned, enough=lambda: True)
+    assert not found.is_complete and {one.difference.change for one in found.operations.values()} == {Change.SAME}
 
 
 def test_in_nested_loops_each_level_stands_beside_its_own(tmp_path: Path) -> None:

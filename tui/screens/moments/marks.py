@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -92,35 +91,31 @@ def worst_strip(pane: Pane, cells: SpreadCells, axis: Axis, width: int) -> Row:
 
     Of all operations some always differ from those of another iteration.
     """
-    operations: Sequence[int] = range(len(cells.program.operations))
-    history = pane.state.loop_history
+    history, places = pane.state.loop_history, cells.program.indices
+    sites: list[int] = []
     if not is_beside_run(pane.state) and history is not None:
-        sites = {one.row.producer.id for one in history.rows if one.row.producer is not None and not one.row.appends}
-        operations = [at for at in operations if cells.program.operations[at].layer.id in sites] or operations
-    return _strip(pane, cells, operations, axis, width)
+        producers = [one.row.producer for one in history.rows if not one.row.appends]
+        sites = [places[one.id] for one in producers if one is not None and one.id in places]
+    return _strip(pane, cells.joined(sites or None), axis, width)
 
 
 def difference_strip(pane: Pane, cells: SpreadCells, value: ValueView | None, axis: Axis, width: int) -> Row:
     """Return where a value of the body differs in each slot of an axis; empty where no operation gives it."""
     layer = None if value is None else value.layer
-    index = next(
-        (at for at, one in enumerate(cells.program.operations) if layer is not None and one.layer is layer), None
-    )
-    if index is None or not axis.slots:
+    index = None if layer is None else cells.program.indices.get(layer.id)
+    if index is None or cells.program.operations[index].layer is not layer or not axis.slots:
         return []
-    return _strip(pane, cells, [index], axis, width)
+    return _strip(pane, cells.joined([index]), axis, width)
 
 
 def site_strip(pane: Pane, cells: SpreadCells, row: LoopRow, axis: Axis, width: int) -> Row:
     """Return where a row of the loop differs in each slot of an axis; empty where no operation gives it."""
-    site = row.producer
-    index = next(
-        (at for at, one in enumerate(cells.program.operations) if site is not None and one.layer.id == site.id), None
-    )
-    return [] if index is None or not axis.slots else _strip(pane, cells, [index], axis, width)
+    index = None if row.producer is None else cells.program.indices.get(row.producer.id)
+    return [] if index is None or not axis.slots else _strip(pane, cells.joined([index]), axis, width)
 
 
-def _strip(pane: Pane, cells: SpreadCells, operations: Sequence[int], axis: Axis, width: int) -> Row:
+def _strip(pane: Pane, cells: SpreadCells, axis: Axis, width: int) -> Row:
+    """Return the worst of cells of one operation in each slot."""
     row: Row = []
     at = 0
     for slot in sorted(axis.slots):
@@ -128,11 +123,6 @@ def _strip(pane: Pane, cells: SpreadCells, operations: Sequence[int], axis: Axis
             break
         row.append((" " * (slot.start - at), ""))
         first, last = slot.first // cells.step, -(-slot.last // cells.step)
-        one = (
-            cells.worst_in(first, last, operations)
-            if first < len(cells.changes)
-            else SpreadCell(None, 0.0, is_edited=False)
-        )
-        row.append(spread_tile(pane, one, slot.width))
+        row.append(spread_tile(pane, cells.worst_in(first, last, (0,)), slot.width))
         at = slot.start + slot.width
     return row

@@ -114,7 +114,8 @@ class SpreadGrid(Pane):
         rows = [row for row, entry in enumerate(entries) if state.cursor in entry.indices]
         cells = self._cells()
         if state.is_far and cells is not None:  # no operation is that of the moment: from the first that differs on
-            rows = [row for row, entry in enumerate(entries) if cells.touched[list(entry.indices)].any()][:1]
+            touched = cells.touched
+            rows = [row for row, entry in enumerate(entries) if touched[list(entry.indices)].any()][:1]
         self._is_placed = self._is_placed and state.is_far
         is_to_place = state.is_far and not self._is_placed
         if rows and room > 0 and (is_to_place or not self.top <= rows[0] < self.top + room):
@@ -227,7 +228,7 @@ class SpreadGrid(Pane):
         is_cursor, is_now = self.state.cursor in entry.indices, frame.moment in entry.indices
         if self.state.is_far:
             is_cursor = is_now = False
-        touched = bool(cells.touched[list(entry.indices)].any())
+        touched = bool(cells.joined(entry.indices).touched[0])
         tone = ("strong" if is_cursor else "" if touched else "dim") + (" cursor" if is_cursor else "")
         gutter: Cell = (f"{GLYPHS['now'] if is_now else ' '} ", "accent")
         row: Row = [gutter, (padded(name, name_width), tone.strip())]

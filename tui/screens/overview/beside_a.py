@@ -94,7 +94,7 @@ class BesideA:
         if self._cells is None or line.part is not LinePart.VALUE or shown.card.program is not self._cells.program:
             return False
         site = shown.card.facts.rows[line.row].producer
-        return site is not None and any(one.layer.id == site.id for one in self._cells.program.operations)
+        return site is not None and site.id in self._cells.program.indices
 
     def _whole(self, shown: Shown, line: Line) -> ValueHistory | None:
         """Return the values of a row in A over all iterations, where they are drawn."""
@@ -156,5 +156,5 @@ class BesideA:
         if cells is None or site is None or not self.is_beside(at) or line.part is not LinePart.VALUE:
             return None
         row = at.iteration // cells.step
-        index = next((k for k, one in enumerate(cells.program.operations) if one.layer.id == site.id), None)
+        index = cells.program.indices.get(site.id)
         return None if index is None or row >= len(cells.changes) else cells.at(row, index)
