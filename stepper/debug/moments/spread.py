@@ -11,11 +11,10 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from stepper.debug.branches.branches import Branches, edit_text
 from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
@@ -52,6 +51,7 @@ SECONDS: Final = 60.0
 UNKNOWN: Final = 0
 CODES: Final = {Change.SAME: 1, Change.NUMBER: 2, Change.SHAPE: 3, Change.MENDED: 4, Change.BROKEN: 5}
 """By change: what stands for it in the cells. The largest of several iterations stands for all of them."""
+_BY_CODE: Final = {code: change for change, code in CODES.items()}
 
 
 ClosedPair = tuple[ClosedIteration | None, ClosedIteration]
@@ -89,8 +89,7 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False):
 
     def at(self, row: int, operation: int) -> SpreadCell:
         """Return one cell."""
-        code = int(self.changes[row, operation])
-        change = next((change for change, known in CODES.items() if known == code), None)
+        change = _BY_CODE.get(int(self.changes[row, operation]))
         return SpreadCell(change, float(self.relative[row, operation]), bool(self.edited[row, operation]))
 
     def window(self, first: int, iterations: int, operations: Array) -> tuple[Array, Array]:
@@ -103,25 +102,23 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False):
         changes[known], relative[known] = self.changes[taken], self.relative[taken]
         return changes, relative
 
-    def worst_in(self, first: int, end: int, operations: Sequence[int]) -> SpreadCell:
-        """Return the worst of some rows and operations."""
-        part = slice(first, max(end, first + 1)), list(operations)
-        codes = self.changes[part]
-        if not codes.size:
-            return SpreadCell(None, 0.0, is_edited=False)
-        code = int(codes.max())
-        change = next((change for change, known in CODES.items() if known == code), None)
-        return SpreadCell(change, float(self.relative[part].max()), bool(self.edited[part].any()))
+    def worst_in(self, spans: Sequence[tuple[int, int]], operations: Sequence[int] | None = None) -> list[SpreadCell]:
+        """Return the worst of some operations (None: of all) in each span of rows: from the first to before the last.
 
-    def joined(self, operations: Sequence[int] | None = None) -> SpreadCells:
-        """Return some operations as one column (None: all of them): the worst of each row."""
-        kept = slice(None) if operations is None else list(operations)
-        return replace(
-            self,
-            changes=self.changes[:, kept].max(axis=1, keepdims=True, initial=UNKNOWN),
-            relative=self.relative[:, kept].max(axis=1, keepdims=True, initial=0.0),
-            edited=self.edited[:, kept].any(axis=1, keepdims=True),
-        )
+        What is beyond the last row was not compared.
+        """
+        kept, count = slice(None) if operations is None else list(operations), len(self.changes)
+        bounds = np.minimum(np.array([(first, max(end, first + 1)) for first, end in spans], int).ravel(), count)
+
+        def worst(array: Array) -> list[Any]:
+            rows = array[:, kept].max(axis=1, initial=0)
+            found: list[Any] = np.maximum.reduceat(np.append(rows, rows.dtype.type(0)), bounds)[::2].tolist()
+            return found
+
+        columns = (worst(self.changes), worst(self.relative), worst(self.edited)) if spans else ((), (), ())
+        return [
+            SpreadCell(_BY_CODE.get(code), relative, edited) for code, relative, edited in zip(*columns, strict=True)
+        ]
 
     @property
     def touched(self) -> Array:

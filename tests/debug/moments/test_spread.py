@@ -12,7 +12,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.debug.moments import spread as module
 from stepper.debug.moments.difference import Change
-from stepper.debug.moments.spread import CODES, SpreadView
+from stepper.debug.moments.spread import CODES, SpreadCells, SpreadView
 from stepper.debug.moments.texts import output_notes, spread_sentence
 from stepper.engine.frames import loop_run
 from tests.debug.debugged import SAMPLES
@@ -57,6 +57,23 @@ def test_every_cell_is_that_of_two_plain_runs(plain: Run, edited: Run) -> None:
     assert touched == {operation.layer.name for operation in operations} - same
     first = found.cells.next_different(7, 3)
     assert first is not None and (first[0], operations[first[1]].layer.name) == (7, "key_with_bonus")
+
+
+def test_the_worst_of_spans_is_that_of_their_cells_one_by_one() -> None:
+    rng = np.random.default_rng(5)
+    shape = (23, 9)
+    changes, edited = rng.choice([0, 1, 1, 2, 4, 5], shape).astype(np.uint8), rng.random(shape) < 0.05
+    relative = np.where(changes == CODES[Change.NUMBER], rng.random(shape), 0.0)
+    cells = SpreadCells(after_edit().frame.program, 23, 1, changes, relative, edited)
+    spans = [(0, 23), (0, 1), (5, 9), (9, 9), (4, 30), (20, 23), (23, 25), (40, 41), (2, 3)]
+    for operations in (None, [3], [8, 0, 4]):
+        kept = list(range(9)) if operations is None else operations
+        for (first, end), found in zip(spans, cells.worst_in(spans, operations), strict=True):
+            ones = [cells.at(row, index) for row in range(first, min(max(end, first + 1), 23)) for index in kept]
+            worst = max((0 if one.change is None else CODES[one.change] for one in ones), default=0)
+            assert (0 if found.change is None else CODES[found.change]) == worst, (first, end, operations)
+            assert found.relative == max((one.relative for one in ones), default=0.0)
+            assert found.is_edited is any(one.is_edited for one in ones)
 
 
 def test_what_became_of_the_outputs_in_facts_and_words() -> None:

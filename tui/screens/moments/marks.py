@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -96,7 +97,7 @@ def worst_strip(pane: Pane, cells: SpreadCells, axis: Axis, width: int) -> Row:
     if not is_beside_run(pane.state) and history is not None:
         producers = [one.row.producer for one in history.rows if not one.row.appends]
         sites = [places[one.id] for one in producers if one is not None and one.id in places]
-    return _strip(pane, cells.joined(sites or None), axis, width)
+    return _strip(pane, cells, sites or None, axis, width)
 
 
 def difference_strip(pane: Pane, cells: SpreadCells, value: ValueView | None, axis: Axis, width: int) -> Row:
@@ -105,24 +106,22 @@ def difference_strip(pane: Pane, cells: SpreadCells, value: ValueView | None, ax
     index = None if layer is None else cells.program.indices.get(layer.id)
     if index is None or cells.program.operations[index].layer is not layer or not axis.slots:
         return []
-    return _strip(pane, cells.joined([index]), axis, width)
+    return _strip(pane, cells, [index], axis, width)
 
 
 def site_strip(pane: Pane, cells: SpreadCells, row: LoopRow, axis: Axis, width: int) -> Row:
     """Return where a row of the loop differs in each slot of an axis; empty where no operation gives it."""
     index = None if row.producer is None else cells.program.indices.get(row.producer.id)
-    return [] if index is None or not axis.slots else _strip(pane, cells.joined([index]), axis, width)
+    return [] if index is None or not axis.slots else _strip(pane, cells, [index], axis, width)
 
 
-def _strip(pane: Pane, cells: SpreadCells, axis: Axis, width: int) -> Row:
-    """Return the worst of cells of one operation in each slot."""
+def _strip(pane: Pane, cells: SpreadCells, operations: Sequence[int] | None, axis: Axis, width: int) -> Row:
+    """Return the worst of some operations (None: of all) in each slot."""
     row: Row = []
     at = 0
-    for slot in sorted(axis.slots):
-        if slot.start >= width:
-            break
-        row.append((" " * (slot.start - at), ""))
-        first, last = slot.first // cells.step, -(-slot.last // cells.step)
-        row.append(spread_tile(pane, cells.worst_in(first, last, (0,)), slot.width))
+    slots = [slot for slot in sorted(axis.slots) if slot.start < width]
+    spans = [(slot.first // cells.step, -(-slot.last // cells.step)) for slot in slots]
+    for slot, one in zip(slots, cells.worst_in(spans, operations), strict=True):
+        row += [(" " * (slot.start - at), ""), spread_tile(pane, one, slot.width)]
         at = slot.start + slot.width
     return row

@@ -228,16 +228,15 @@ class SpreadGrid(Pane):
         is_cursor, is_now = self.state.cursor in entry.indices, frame.moment in entry.indices
         if self.state.is_far:
             is_cursor = is_now = False
-        touched = bool(cells.joined(entry.indices).touched[0])
+        [all_rows] = cells.worst_in([(0, len(cells.changes))], entry.indices)
+        touched = all_rows.change not in (None, Change.SAME)
         tone = ("strong" if is_cursor else "" if touched else "dim") + (" cursor" if is_cursor else "")
         gutter: Cell = (f"{GLYPHS['now'] if is_now else ' '} ", "accent")
         row: Row = [gutter, (padded(name, name_width), tone.strip())]
         cell, many, first, count = self._columns(width)
-        for column in range(count):
-            begin = first + column * many
-            row.append(
-                spread_tile(self, cells.worst_in(begin, min(begin + many, len(cells.changes)), entry.indices), cell)
-            )
+        begins = range(first, first + count * many, many)
+        tiles = cells.worst_in([(begin, begin + many) for begin in begins], entry.indices)
+        row += [spread_tile(self, one, cell) for one in tiles]
         return row
 
     def _why_nothing(self) -> str:
