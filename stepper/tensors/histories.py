@@ -186,7 +186,8 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
         before = self.numbers[0, index - 1] if is_exact else self.entered[0] if self.entered is not None else None
         if now is None or before is None or before.shape != now.shape or (not is_exact and iteration):
             return None
-        return float(np.abs(now.astype(np.float64) - before.astype(np.float64)).max())
+        with np.errstate(invalid="ignore"):  # of two infinities the difference is no number
+            return float(np.abs(now.astype(np.float64) - before.astype(np.float64)).max())
 
     def part(self, first: int, last: int) -> ValueHistory | None:
         """Return the iterations [first, last) as a history of their own; None where one of them is in a bin."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -48,15 +49,12 @@ class Shades:
 
     def __init__(self, pane: Pane) -> None:
         self._pane = pane
-        self._scales: dict[int, Scale] = {}
         self._styles: dict[tuple[int, bool, str], Style] = {}
         self._view: SheetView | None = None
 
     def take(self, view: SheetView) -> None:
         """Another view."""
-        if view is not self._view:
-            self._view = view
-            self._scales.clear()
+        self._view = view
 
     def forget(self) -> None:
         """Another theme."""
@@ -72,18 +70,12 @@ class Shades:
         return text, self._style(self._level(column, value), bold=bold)
 
     def _level(self, column: int, value: Any) -> int:
-        scale = self._scales.get(column)
-        if scale is None:
-            scale = self._scales[column] = self._scale(column)
-        return round(float(shades(np.array(float(value)), scale)) * _STEPS)
-
-    def _scale(self, column: int) -> Scale:
         assert self._view is not None
         head = self._view.heads.get(column)
         if head is not None:
-            return scale_of(head.course)
+            return _step(float(value), _scale_of_head(head))
         facts = self._view.facts[column]
-        return scale_of(np.array([facts.low or 0.0, facts.high or 0.0]))
+        return _step(float(value), _scale_between(facts.low or 0.0, facts.high or 0.0))
 
     def _style(self, level: int, *, bold: bool) -> Style:
         key = level, bold, ""
@@ -98,6 +90,25 @@ class Shades:
         return known
 
 
+# Most of what a key leaves as it was is painted again.
+
+
+@lru_cache(maxsize=1 << 14)
+def _step(value: float, scale: Scale) -> int:
+    return round(float(shades(np.array(value), scale)) * _STEPS)
+
+
+@lru_cache(maxsize=1 << 10)
+def _scale_of_head(head: ColumnHead) -> Scale:
+    return scale_of(head.course)
+
+
+@lru_cache(maxsize=1 << 10)
+def _scale_between(low: float, high: float) -> Scale:
+    return scale_of(np.array([low, high]))
+
+
+@lru_cache(maxsize=1 << 10)
 def time_bars(head: ColumnHead, width: int) -> str:
     """Return the course of a column as so many bars or fewer: of several numbers the strongest; N and I are letters."""
     course = head.course
@@ -122,6 +133,7 @@ def _bars(numbers: Any) -> str:
     )
 
 
+@lru_cache(maxsize=1 << 10)
 def count_bars(head: ColumnHead) -> str:
     """Return how often which numbers are in a column, from the least to the largest."""
     most = int(head.counts.max()) if len(head.counts) else 0

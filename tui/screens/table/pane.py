@@ -57,6 +57,7 @@ class TablePane(Pane):
         self.topic = topic
         self._shades = Shades(self)
         self._seen: tuple[Any, ...] = ()
+        self._longest: tuple[SheetView | None, list[int], int] = (None, [], 0)
 
     # --- following -------------------------------------------------------------------------------------------------
 
@@ -108,9 +109,11 @@ class TablePane(Pane):
         view, shown = self.topic.view, self.topic.shown
         if view is None or not shown:
             return _NARROWEST
-        wanted = min(
-            max([_NARROWEST, *(cell_len("".join(_parts(view.columns[one]))) + 3 for one in shown[:64])]), _WIDEST
-        )
+        seen, listed, longest = self._longest
+        if seen is not view or listed is not shown:
+            longest = max(cell_len("".join(_parts(view.columns[one]))) for one in shown[:64])
+            self._longest = view, shown, longest
+        wanted = min(max(_NARROWEST, longest + 3), _WIDEST)
         room = max(self.size.width - self.label_width - 2, 1)
         return wanted if wanted * len(shown) <= room else min(wanted, _USUAL)
 

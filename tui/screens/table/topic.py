@@ -72,6 +72,7 @@ class TableTopic:
         self.wide = 8
         self._asked: tuple[object, ...] | None = None
         self._is_reading = False
+        self._shown: tuple[SheetView | None, frozenset[int], bool, list[int]] = (None, frozenset(), False, [])
 
     @property
     def level(self) -> OpenTable:
@@ -176,9 +177,14 @@ class TableTopic:
         view, level = self.view, self.level
         if view is None:
             return []
+        seen, hidden, shows_all, shown = self._shown
+        if seen is view and hidden == level.hidden and shows_all is level.shows_all:
+            return shown
         constant = frozenset[int]() if level.shows_all or len(view.constant) == len(view.columns) else view.constant
         gone = constant if level.shows_all else constant | level.hidden
-        return [number for number in range(len(view.columns)) if number not in gone]
+        shown = [number for number in range(len(view.columns)) if number not in gone]
+        self._shown = view, frozenset(level.hidden), level.shows_all, shown
+        return shown
 
     @property
     def hidden(self) -> tuple[int, int]:
