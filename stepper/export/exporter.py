@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from os import PathLike
@@ -45,7 +46,7 @@ from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import model_figure, rolled_figure
 from stepper.export.views.story import story_figure
 from stepper.export.views.unrolled import unrolled_figure
-from stepper.export.zooms.places import USUAL_HOPS, zoom_named
+from stepper.export.zooms.places import USUAL_HOPS, Zoom, smaller_parts, zoom_named
 from stepper.export.zooms.zoomed import prepared, usual_view, zoomed
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
@@ -53,6 +54,7 @@ from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource, opened
 from stepper.plain_values import write_arrays
 from stepper.recording.options import Iterations
+from stepper.wording import counted
 
 S = TypeVar("S", bound=StrEnum)
 
@@ -134,7 +136,7 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
         begun = never_begun(machine())
         request = replace(request, content=replace(request.content, never_begun=begun))
 
-    def make(content: FigureContent, request: FigureRequest = request) -> Picture:
+    def make(content: FigureContent, request: FigureRequest = request, zoom: Zoom | None = zoom) -> Picture:
         asked = replace(request, content=content)
         if zoom is None:
             made = _picture(model, machine, asked)
@@ -147,6 +149,11 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     try:
         return fitted(make, request)
     except UsageError:
+        for part in () if zoom is None else smaller_parts(zoom):
+            with suppress(UsageError):
+                found = fitted(partial(make, zoom=part), request)
+                request.warn(f"neighbours within {counted(part.hops, 'hop')}: more have no room")
+                return found
         if not may_turn or view is not FigureView.UNROLLED or request.content.differences is not None:
             raise
         turned = replace(request, direction=TimeDirection.RIGHT)

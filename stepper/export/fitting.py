@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
-from stepper.export.drawing.composing import MARGIN, PageForm, composed
+from stepper.export.drawing.composing import MARGIN, PageForm, composed, shortened_heading
 from stepper.export.drawing.shapes import POINTS, PageDrawing, Rectangle
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import (
@@ -95,6 +95,7 @@ class _Form(NamedTuple):
         return [words for is_drawn, words in parts if not is_drawn]
 
 
+_LEAST_OF_GROUP: Final = len("1,000 operations")
 _MOST_JOINED: Final = 6
 """Names in a box of several Parameters or Results."""
 _USUAL_LETTER: Final = 0.5 * LABEL_SIZE
@@ -109,11 +110,14 @@ def _is_for(form: _Form, picture: Picture, content: FigureContent) -> bool:
     if form.lists is not None:
         return picture.figure.arrangement is Arrangement.PORT_MAP
     request = picture.request
+    if form == _NARROWEST:
+        return request.zoom is not None
     if form.joined:
         return request.view is FigureView.MODEL and request.zoom is None
     return form.outside or (request.view is FigureView.ROLLED and request.zoom is None and picture.trace is None)
 
 
+_NARROWEST: Final = _Form(58, 12, False)
 FORMS: Final = (
     _Form(170, 28),
     _Form(130, 24),
@@ -134,6 +138,7 @@ FORMS: Final = (
     _Form(58, 12, False, outside=False),
     _Form(255, 28, legend=False),
     _Form(350, 28, legend=False),
+    _NARROWEST,
     _Form(170, 20, False, joined=True),
     _Form(90, 16, False, legend=False, joined=True),
     _Form(58, 12, False, legend=False, joined=True),
@@ -154,7 +159,6 @@ FORMS: Final = (
 )
 _FAR: Final = (1.3, 2.5)
 """Widths and heights of a page that a figure has in its narrowest form where no other form of it is tried."""
-_NARROWEST: Final = _Form(58, 12, False)
 
 
 def _alone(figure: Figure) -> Figure:
@@ -290,7 +294,7 @@ def _page(
     is_slide = room.height is not None
     heading = figure.title if is_slide or request.preset is None else request.title or ""
     if is_slide:
-        heading = _shortened_to(heading, room.width / room.least - 2 * MARGIN)
+        heading = shortened_heading(heading, SLIDE_SIZE, room.width / room.least - 2 * MARGIN)
     made = composed(figure, layout, PageForm(heading, room.width / room.least, (0, 0) if is_slide else None))
     needed, unit = (made.width * room.least, made.height * room.least), _unit(made, room)
     if unit is None:
@@ -303,16 +307,6 @@ def _page(
             if made.height <= room.height / unit * 1.001:
                 break
     return replace(made, points=unit * POINTS), needed
-
-
-def _shortened_to(heading: str, width: float) -> str:
-    """Return the heading of a slide without its middle where it is wider than the slide."""
-    found = heading
-    for longest in range(len(heading) - 1, 12, -1):
-        if advance(found, SLIDE_SIZE, bold=True) <= width:
-            break
-        found = shortened(heading, longest)
-    return found
 
 
 def on_page(drawing: PageDrawing, room: PageRoom) -> PageDrawing:
@@ -401,9 +395,14 @@ def _narrow_node(node: FigureNode, form: _Form) -> FigureNode:
 
 
 def _narrow_label(node: FigureNode, letters: int) -> str:
-    """Return a label that loses its operands before letters of its type; that of a mark stands beside it, whole."""
+    """Return a label that loses its operands before letters of its type; that of a mark stands beside it, whole.
+
+    A count of operations is as short as can be.
+    """
     if node.kind is NodeKind.END:
         return node.label
+    if node.kind is NodeKind.GROUP:
+        letters = max(letters, _LEAST_OF_GROUP)
     options = (node.label, f"{node.brief}(…)", node.brief) if node.brief else (node.label,)
     return next((one for one in options if _within(one, letters) == one), _within(options[-1], letters))
 

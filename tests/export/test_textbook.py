@@ -293,3 +293,21 @@ def test_a_back_edge_that_carries_nothing_is_told_with_the_reason(tmp_path: Path
     assert made.page is not None
     told = " ".join(texts(made.page, "aside"))
     assert "back edge row_next → row has no effect: the Parameter is sliced" in told
+
+
+def test_a_slide_keeps_its_height_with_a_long_title_and_more_outputs_than_have_room(tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x", dims=(3, 2)), net.body()
+    row = body.parameter("row", dims=(1, 2))
+    results = [body.result(body.apply("Tanh", row), f"row_{index}") for index in range(9)]
+    outputs = net.tensor_iterator("rows_" * 30, body, [sliced(x, row)], [joined(one) for one in results])
+    for index, output in enumerate(outputs):
+        net.result(output, f"y{index}")
+    said: list[str] = []
+    inputs = {"x": np.ones((3, 2), np.float32)}
+    made = draw(net.read(tmp_path), inputs, view="unrolled", preset="slide", warn=said.append)
+    root = etree.fromstring(made.written("svg"))
+    assert (float(root.get("width")), float(root.get("height"))) == (1280, 720)
+    assert leaving(made.text("svg")) == []
+    drawn = [f"output {index}" for index in range(9) if f"output {index}" in made.text("svg").partition("</desc>")[2]]
+    assert 0 < len(drawn) < 9 and all(f"output {index}" in "".join(said) for index in range(len(drawn), 9))

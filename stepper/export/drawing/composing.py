@@ -11,6 +11,7 @@ from stepper.export.drawing.legend import legend_drawn, legend_width, samples_of
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import ROUNDED, classes_of
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, Thumbnail
+from stepper.export.figures.labels import shortened
 from stepper.export.fonts import HEADING_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import (
@@ -294,3 +295,13 @@ def _sides(x: int, y: int, segment: Segment) -> Iterator[tuple[str, bool]]:
     yield "right", x < x1
     yield "up", y > y0
     yield "down", y < y1
+
+
+def shortened_heading(heading: str, size: float, width: float) -> str:
+    """Return a heading in bold letters of a size without its middle where it is wider than a page."""
+    found = heading
+    for longest in range(len(heading) - 1, 12, -1):
+        if advance(found, size, bold=True) <= width:
+            break
+        found = shortened(heading, longest)
+    return found

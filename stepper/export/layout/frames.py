@@ -124,6 +124,7 @@ class _Framing:
         self.below = self._wires(self.outputs)
         self.counted = next((port for port in self.inputs if any(end in self.marks for end in port.ends)), None)
         self.title = 0
+        self.band = int(self.counted is not None)
         self.dx, self.width = self._settled(least)
         self.drawing = FigureLayout()
         self._draw()
@@ -249,6 +250,8 @@ class _Framing:
             mark = next(end for end in self.counted.ends if end in self.marks)
             words = columns(self.marks[mark].label, SMALL_SIZE) + 3
             width = max(width, max(verticals, default=0) + 1 + words)
+            if title + SIDE + words > max(width, least):  # the title has no room beside them: it stands below
+                self.band, words = self.band + 1, 0
         room, self.title = _title_place(verticals, width - words, title)
         if room < 0:  # there is no place: more on the left
             left -= room
@@ -266,7 +269,7 @@ class _Framing:
     def _draw(self) -> None:
         cluster, drawing = self.cluster, self.drawing
         named = [any(port.words for port in ports) for ports in (self.inputs, self.outputs)]
-        rim, band = int(named[0]), int(self.counted is not None)
+        rim, band = int(named[0]), self.band
         begin = rim + band + _TITLE + len(cluster.lines)
         lanes = [_Wire(lane.column, [self._head(lane)]) for lane in self.lanes]
         tails = [_Wire(lane.column, [self._tail(lane)]) for lane in self.lanes]

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.errors import UsageError
+from stepper.export.drawing.composing import shortened_heading
 from stepper.export.drawing.legend import LegendForm, Sample, legend_drawn
 from stepper.export.drawing.shapes import PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
@@ -23,6 +24,7 @@ from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.fonts import advance, wrapped
 from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
 from stepper.ops.operands import shape_text
+from stepper.wording import counted
 
 LARGE: Final = 8.0
 SMALL: Final = 7.0
@@ -32,6 +34,10 @@ WIDE: Final = 340.0
 _PITCH: Final = 15.0
 _MARGIN: Final = 2.0
 _SLIDE_MARGIN: Final = 10.0
+_SLIDE_HEIGHT: Final = 9 / 16
+"""Of its width."""
+_HEADING: Final = 12.0
+"""Height of the title of a slide."""
 _END: Final = 25.5
 _STRIP: Final = 15.0
 _PICTURE: Final = 54.0
@@ -97,21 +103,42 @@ def textbook_page(
     wide = width >= WIDE
     outputs = book.outputs if wide else book.outputs[:1]
     plans = _plans(book.count, ends)
+    heading = shortened_heading(title, _HEADING, width - 2 * _SLIDE_MARGIN) if is_slide else title
     for plan in plans:
-        page = _PageLayout(book, outputs, plan, width, is_wide=wide, is_slide=is_slide)
-        if page.used <= width:
-            drawing = page.drawing(title, description, is_slide=is_slide, legend=legend)
+        for drawn, has_legend in _forms(outputs, is_slide=is_slide, legend=legend):
+            page = _PageLayout(book, drawn, plan, width, is_wide=wide, is_slide=is_slide)
+            if page.used > width:
+                break
+            drawing = page.drawing(heading, description, is_slide=is_slide, legend=has_legend)
+            if is_slide and drawing.height > width * _SLIDE_HEIGHT + 0.1:
+                continue
             if is_slide and page.free > 1:  # in the middle below the title
                 free = page.free
-                page = _PageLayout(book, outputs, plan, width, is_wide=wide, is_slide=True)
-                drawing = page.drawing(title, description, is_slide=True, legend=legend, space=free / 2)
-            return TextbookPage(replace(drawing, points=unit), page.left_out, page.times)
+                page = _PageLayout(book, drawn, plan, width, is_wide=wide, is_slide=True)
+                drawing = page.drawing(heading, description, is_slide=True, legend=has_legend, space=free / 2)
+            left_out = page.left_out if has_legend == legend else (*page.left_out, "the legend")
+            return TextbookPage(replace(drawing, points=unit), left_out, page.times)
+        else:
+            raise UsageError(
+                f"the figure does not fit a slide: it has {len(book.carried)} carried values, and needs "
+                f"{drawing.height / width / _SLIDE_HEIGHT:.1f} times its height. --preset docs has room"
+            )
     least = _PageLayout(book, outputs, plans[-1], width, is_wide=wide, is_slide=is_slide).used * unit
     width *= unit
     raise UsageError(
         f"the figure does not fit into {width * 25.4 / 72:.0f} mm at {SMALL * unit:.3g} points; "
         f"the least width is {math.ceil(least * 25.4 / 72)} mm"
     )
+
+
+def _forms(outputs: Sequence[ValueLane], *, is_slide: bool, legend: bool) -> Iterator[tuple[Sequence[ValueLane], bool]]:
+    """Yield the outputs that are drawn, and whether the legend is: on a slide, which has a height, fewer and fewer."""
+    yield outputs, legend
+    if is_slide:
+        for count in range(len(outputs) - 1, 0, -1):
+            yield outputs[:count], legend
+        if legend:
+            yield outputs[:1], False
 
 
 def _plans(count: int, most: tuple[int, int] | None = None) -> list[_Plan]:
@@ -267,10 +294,10 @@ class _PageLayout:
         if self.plan.last:
             self._torn(y - 3)
         self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
-        y = self._formula(y, self.width * 9 / 16 - self.margin if is_slide else math.inf)
+        y = self._formula(y, self.width * _SLIDE_HEIGHT - self.margin if is_slide else math.inf)
         y = self._without_effect(y)
         y = self._legend(y + 3) if legend else y
-        height = max(y, self.width * 9 / 16) if is_slide else y
+        height = max(y, self.width * _SLIDE_HEIGHT) if is_slide else y
         self.free = height - y
         page = Rectangle("page", 0, 0, self.width, height)
         name = title or self.book.title
@@ -399,7 +426,8 @@ class _PageLayout:
                     self._line("lane", (begin, y), (self._torn_at(end, y), y))
                 if k in lane.values:
                     style = "broken" if _is_broken(lane.values[k]) else "plain"
-                    self._words(style, (begin + end) / 2 - 1.5, y - 2.2, self._text(lane, k))
+                    above = 3.2 if lane.grows else 2.2  # brackets reach below the line of letters
+                    self._words(style, (begin + end) / 2 - 1.5, y - above, self._text(lane, k))
 
     def _condition(self, y: float) -> None:
         self.items.append(TextLine("strong", self.margin, y + 2.4, "goes on"))
@@ -530,7 +558,8 @@ class _PageLayout:
         else:
             lines = [text] if text else []
         if not lines or any(advance(line, SMALL) > self.tear - 6 for line in lines):
-            lines = [f"{len(hidden):,} pieces" if len(hidden) > 1 else "1 piece"]
+            pieces = counted(len(hidden), "piece")
+            lines = [pieces] if advance(pieces, SMALL) <= self.tear - 6 else pieces.split()
             found = [lane.values[k].statistics for k in hidden if k in lane.values]
             numbers = [one.min for one in found if one is not None and isinstance(one.min, (int, float))]
             if is_whole and numbers and len(numbers) == len(hidden) and all(map(math.isfinite, numbers)):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.engine.program import CompiledModel
 from stepper.errors import UsageError
@@ -136,6 +138,13 @@ class Zoom(Struct, frozen=True, eq=False):
             return self.place.loop
         shared = [loop for loop in self.place.around if any(loop.layer is one.layer for one in self.end.around)]
         return next((loop for loop in reversed(shared) if loop.layer.is_loop), None)
+
+
+def smaller_parts(zoom: Zoom) -> Iterator[Zoom]:
+    """Yield zooms on the same operation with fewer and fewer neighbours; the ways between two have no fewer."""
+    for hops in reversed(range(1, zoom.hops)):
+        if zoom.end is None:
+            yield replace(zoom, hops=hops)
 
 
 def zoom_named(

@@ -162,3 +162,11 @@ def test_a_detail_stands_beside_the_whole_with_every_box_of_both() -> None:
         assert region.y <= box.y and box.y + box.height <= region.y + region.height
     for name in ("svg", "pdf", "tikz", "dot", "mermaid", "md"):
         assert made.written(name)
+
+
+def test_on_a_narrow_page_fewer_neighbours_are_drawn_and_that_is_said() -> None:
+    said: list[str] = []
+    wide = draw(sample("date_normaliser"), around="Softmax", hops=4).figure
+    made = draw(sample("date_normaliser"), around="Softmax", hops=4, preset="paper", warn=said.append)
+    assert own(made.figure) < own(wide) and "within 1 hop" in made.figure.title
+    assert "neighbours within 1 hop: more have no room" in said
