@@ -24,11 +24,14 @@ def is_current(frame: Frame, slot: int) -> bool:
     if slot < 0 or frame.values[slot] is None:
         return False
     index = frame.program.computed_at.get(slot)
-    if index is None:
-        return True
-    if frame.phase is not Phase.RUNNING:
-        return frame.activation is not None and frame.activation.iteration >= 0
-    return index < frame.pc
+    return index is None or index < computed(frame)
+
+
+def computed(frame: Frame) -> int:
+    """Return how many operations have run in the present iteration (or in the one just closed), from the first on."""
+    if frame.phase is Phase.RUNNING:
+        return frame.pc
+    return len(frame.program.operations) if frame.activation is not None and frame.activation.iteration >= 0 else 0
 
 
 def current(frame: Frame, slot: int) -> Array | None:

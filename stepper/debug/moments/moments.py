@@ -25,7 +25,7 @@ from stepper.debug.moments.views import MomentView, OperationDifference
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.scopes import innermost_loop
 from stepper.debug.timeline import Timeline
-from stepper.engine.frames import Frame, LoopRun, Phase, loop_run
+from stepper.engine.frames import Frame, LoopRun, loop_run
 from stepper.engine.program import LoopPlan, Value
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer
@@ -282,10 +282,11 @@ def _current(frame: Frame, slot: int) -> Value | None:
 
 def _latest_first(frame: Frame) -> Iterator[tuple[int, list[Value | None]]]:
     """Yield the operations that have run, from the last one on, then those to come: the index, and what it gave."""
-    operations = frame.program.operations
-    done = frame.pc if frame.phase is Phase.RUNNING else len(operations)
-    for index in chain(reversed(range(done)), range(done, len(operations))):
-        yield index, [_current(frame, slot) for slot in operations[index].outputs]
+    operations, values, done = frame.program.operations, frame.values, slots.computed(frame)
+    for index in reversed(range(done)):
+        yield index, [None if slot < 0 else values[slot] for slot in operations[index].outputs]
+    for index in range(done, len(operations)):
+        yield index, [None] * len(operations[index].outputs)
 
 
 def _rank(found: Difference) -> tuple[int, float]:
