@@ -63,7 +63,8 @@ class _Form(NamedTuple):
     `outside`: what is around the frame of a rolled body is drawn. `lists` is how the lists of a port map stand (None:
     it is none), `entries` how many wires a list has at most (None: all). `legend`: lines and boxes are explained;
     `facts`: what starts and ends the loop is said in words, not only by marks; `lines` how many lines a box has at most
-    below its label (None: all); `joined`: Parameters of a model that go to the same boxes are one box, so are Results.
+    below its label (None: all); `joined`: Parameters of a model that go to the same boxes are one box, so are Results;
+    `cuts`: a part of a figure has torn edges where the rest was cut off.
     """
 
     line: int
@@ -76,6 +77,7 @@ class _Form(NamedTuple):
     entries: int | None = None
     lines: int | None = None
     joined: bool = False
+    cuts: bool = True
 
     @property
     def left_out(self) -> list[str]:
@@ -85,6 +87,7 @@ class _Form(NamedTuple):
             (self.outside, "what is outside of the loop"),
             (self.entries is None, f"Parameters and Results but for the first {self.entries} each"),
             (not self.joined, "boxes of Parameters and Results, but for one where they lead to the same"),
+            (self.cuts, "torn edges where the rest was cut off"),
             (self.legend, "the legend"),
             (self.facts, "when the loop starts and ends, in words"),
             (
@@ -110,10 +113,10 @@ def _is_for(form: _Form, picture: Picture, content: FigureContent) -> bool:
     if form.lists is not None:
         return picture.figure.arrangement is Arrangement.PORT_MAP
     request = picture.request
-    if form == _NARROWEST:
-        return request.zoom is not None
+    if form == _NARROWEST or not form.cuts:
+        return request.zoom is not None and request.zoom.end is None
     if form.joined:
-        return request.view is FigureView.MODEL and request.zoom is None
+        return request.view is FigureView.MODEL
     return form.outside or (request.view is FigureView.ROLLED and request.zoom is None and picture.trace is None)
 
 
@@ -139,6 +142,7 @@ FORMS: Final = (
     _Form(255, 28, legend=False),
     _Form(350, 28, legend=False),
     _NARROWEST,
+    *(_Form(line, label, False, cuts=False) for line, label in ((170, 28), (110, 20), (90, 16), (70, 13), (58, 12))),
     _Form(170, 20, False, joined=True),
     _Form(90, 16, False, legend=False, joined=True),
     _Form(58, 12, False, legend=False, joined=True),
@@ -177,6 +181,14 @@ def _alone(figure: Figure) -> Figure:
     nodes = tuple(node for node in nodes if node.kind is not NodeKind.END or node.id in fed)
     clusters = tuple(frame if frame.parent else replace(frame, ports=()) for frame in figure.clusters)
     return replace(figure, nodes=nodes, edges=edges, clusters=clusters)
+
+
+def _without_cuts(figure: Figure) -> Figure:
+    """Return a part of a figure without the marks of what was cut off."""
+    nodes = tuple(node for node in figure.nodes if node.kind not in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW))
+    kept = {*(node.id for node in nodes), *(frame.id for frame in figure.clusters)}
+    edges = tuple(edge for edge in figure.edges if edge.source in kept and edge.target in kept)
+    return replace(figure, nodes=nodes, edges=edges)
 
 
 def _joined(figure: Figure) -> Figure:
@@ -260,8 +272,8 @@ def _is_far(figure: Figure, is_rolled: bool, room: PageRoom, request: FigureRequ
     """True if even the narrowest form of a figure is much larger than a room, so that no other form can fit."""
     if figure.arrangement is Arrangement.PORT_MAP:
         return False
-    is_model = request.view is FigureView.MODEL and request.zoom is None
-    figure = narrowed(figure, _NARROWEST._replace(outside=not is_rolled, joined=is_model))
+    is_model = request.view is FigureView.MODEL
+    figure = narrowed(figure, _NARROWEST._replace(outside=not is_rolled, joined=is_model, cuts=request.zoom is None))
     _, (width, height) = _page(figure, arranged(figure), room, request)
     return width > _FAR[0] * room.width or (room.height is not None and height > _FAR[1] * room.height)
 
@@ -344,6 +356,7 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
     """Return a figure with lines wrapped, labels shortened, and names left out."""
     figure = figure if form.outside else _alone(figure)
     figure = _joined(figure) if form.joined else figure
+    figure = figure if form.cuts else _without_cuts(figure)
     nodes = tuple(_narrow_node(node, form) for node in figure.nodes)
     is_alone = sum(not frame.parent for frame in figure.clusters) == 1
     clusters = tuple(_narrow_frame(frame, form, is_alone=is_alone and not frame.parent) for frame in figure.clusters)
@@ -353,9 +366,11 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
     if form.entries is not None:
         nodes, edges = _first_entries(nodes, edges, form.entries)
     kind = form.lists or figure.arrangement
-    facts = tuple(" ".join(shortened(word, 3 * form.label) for word in fact.split()) for fact in figure.facts)
-    facts = facts if form.facts else ()
-    made = replace(figure, nodes=nodes, clusters=clusters, edges=edges, arrangement=kind, facts=facts)
+    facts, notes = (
+        tuple(" ".join(shortened(word, 3 * form.label) for word in text.split()) for text in texts)
+        for texts in (figure.facts if form.facts else (), figure.notes)
+    )
+    made = replace(figure, nodes=nodes, clusters=clusters, edges=edges, arrangement=kind, facts=facts, notes=notes)
     return replace(made, legend=legend_of(made) if figure.legend and form.legend else ())
 
 

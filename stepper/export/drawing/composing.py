@@ -85,12 +85,14 @@ def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None)
     high = (bottom if legend else end) + MARGIN
     height = high if slide is None else max(slide[1], high)
     style = "heading" if slide is None else "slide-heading"
+    widest = max((advance(line, SMALL_SIZE) for line in lines), default=0)
+    left = max(MARGIN, min(dx, wide - MARGIN - widest))
     items: tuple[Shape, ...] = (
         Rectangle("page", 0, 0, wide, height),
         *(TextLine(style, MARGIN, MARGIN + 10 + _HEADING * at, line) for at, line in enumerate(titles)),
         *(TextLine("small", MARGIN, above - 8 - _BELOW * at, line) for at, line in enumerate(reversed(under))),
         *shapes_of(layout, dx, above + dy),
-        *(TextLine("small", dx, below + _BELOW * index, line) for index, line in enumerate(lines)),
+        *(TextLine("small", left, below + _BELOW * index, line) for index, line in enumerate(lines)),
         *legend,
     )
     return PageDrawing(wide, height, figure.title, figure.description, items)
