@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from stepper.export.drawing.crossings import Gaps, gaps_of, parted
-from stepper.export.drawing.legend import legend_drawn, legend_width, samples_of
+from stepper.export.drawing.legend import legend_drawn, legend_width, samples_of, torn_edge
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import ROUNDED, classes_of
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, Thumbnail
@@ -164,7 +164,7 @@ class _PagePlace:
         if node.kind in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW):
             is_above = node.kind is NodeKind.CUT_ABOVE
             aside = -4 if is_above else 6
-            items = [_tear(x, width, y + height - 6 if is_above else y + 3)]
+            items = [torn_edge(x, width, y + height - 6 if is_above else y + 3)]
         if node.kind is NodeKind.END:  # the final bar of music: thin, thick
             edge = x + width
             items = [
@@ -244,13 +244,6 @@ class _PagePlace:
 
     def _y(self, row: int) -> float:
         return self.dy + row * ROW + ROW / 2
-
-
-def _tear(x: float, width: float, y: float) -> Path:
-    """Return a torn edge: a zigzag line of as many teeth as there is room for."""
-    teeth = max(2, round(width / 12))
-    step = width / (2 * teeth)
-    return Path("tear", (tuple((x + step * at, y + (2.5 if at % 2 else -2.5)) for at in range(2 * teeth + 1)),))
 
 
 def _thumbnail(picture: Thumbnail, x: float, y: float, width: float, height: float) -> Iterator[Shape]:

@@ -73,11 +73,20 @@ def samples_of(entries: Sequence[LegendEntry]) -> list[Sample]:
     return [Sample(_WIDTHS.get(entry.sign, _WIDE), _drawer(entry.sign), entry.words) for entry in entries]
 
 
+def torn_edge(x: float, width: float, y: float) -> Path:
+    """Return a torn edge: a zigzag line of as many teeth as there is room for."""
+    teeth = max(2, round(width / 12))
+    step = width / (2 * teeth)
+    return Path("tear", (tuple((x + step * at, y + (2.5 if at % 2 else -2.5)) for at in range(2 * teeth + 1)),))
+
+
 def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
     def draw(x: float, base: float) -> Sequence[Shape]:
         middle = base - 4
         if sign is LegendSign.OPERAND:
             return [TextLine("small", x, base, "·")]
+        if sign is LegendSign.CUT:
+            return [torn_edge(x, _WIDE, middle)]
         if sign is LegendSign.PORTS:
             return [Group((Rectangle("square", x, base - 8, 8, 8),), sign)]
         if sign is LegendSign.BLOCK:

@@ -94,6 +94,7 @@ class LegendSign(StrEnum):
     BLOCK = "block"
     IDLE = "idle"
     OPERAND = "operand"
+    CUT = "cut"
 
 
 class LegendEntry(Struct, frozen=True):

@@ -26,6 +26,7 @@ _WORDS: Final = MappingProxyType({
     LegendSign.BLOCK: ("pile", "block that repeats"),
     LegendSign.IDLE: ("pale box", "did not run"),
     LegendSign.OPERAND: ("·", "an operand that comes by wire, left to right"),
+    LegendSign.CUT: ("…", "the rest was cut off"),
 })  # fmt: skip
 """How each sign looks, for formats of text, and what it means."""
 _BOXES: Final = MappingProxyType({
@@ -36,6 +37,8 @@ _BOXES: Final = MappingProxyType({
     NodeKind.CONCATENATION: LegendSign.RESULT,
     NodeKind.GROUP: LegendSign.GROUP,
     NodeKind.SHAPES: LegendSign.GROUP,
+    NodeKind.CUT_ABOVE: LegendSign.CUT,
+    NodeKind.CUT_BELOW: LegendSign.CUT,
 })  # fmt: skip
 _ROLES: Final = MappingProxyType({PortRole.CARRIED: LegendSign.MERGED, PortRole.CONDITION: LegendSign.CONDITION})
 _LINES: Final = MappingProxyType({

@@ -102,15 +102,14 @@ def _told(figure: Figure, whole: Figure, zoom: Zoom, boxes: str) -> Figure:
     addresses = [place.address for place in zoom.places]
     if zoom.kind is ZoomKind.BETWEEN:
         what = f"all ways from '{addresses[0]}' to '{addresses[1]}'"
-        rest = "other inputs and readers of these operations are left out"
+        boxes = f"{boxes}; other inputs and readers of these operations are left out"
     else:
         what = f"'{addresses[0]}' within {counted(zoom.hops, 'hop')}"
-        rest = "a torn edge is where the rest was cut off"
     return replace(
         figure,
         title=f"{whole.title}: {what}",
-        description=f"A part of a figure, {what}: {boxes}; {rest}. {whole.description}",
-        notes=(*whole.notes, f"{what}: {boxes}; {rest}"),
+        description=f"A part of a figure, {what}: {boxes}. {whole.description}",
+        notes=(*whole.notes, f"{what}: {boxes}"),
     )
 
 
