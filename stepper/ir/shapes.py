@@ -39,10 +39,10 @@ class PartialShape(Struct, frozen=True):
         """Read the `shape` attribute of a Parameter; ValueError for a text that is none."""
         return _parse(text)
 
-    @classmethod
-    def of_dims(cls, dims: Sequence[int]) -> PartialShape:
+    @staticmethod
+    def of_dims(dims: Sequence[int]) -> PartialShape:
         """From the <dim> numbers of a port, -1 for an open one."""
-        return cls(tuple(Dimension(0, None) if dim < 0 else Dimension(dim, dim) for dim in dims))
+        return _of_dims(tuple(dims))
 
     def accepts(self, shape: Sequence[int]) -> bool:
         """Return True if a tensor of `shape` may stand here."""
@@ -62,6 +62,11 @@ class PartialShape(Struct, frozen=True):
 
     def __str__(self) -> str:
         return "[...]" if self.dimensions is None else f"[{','.join(map(str, self.dimensions))}]"
+
+
+@lru_cache(maxsize=1024)
+def _of_dims(dims: tuple[int, ...]) -> PartialShape:
+    return PartialShape(tuple(Dimension(0, None) if dim < 0 else Dimension(dim, dim) for dim in dims))
 
 
 @lru_cache(maxsize=1024)

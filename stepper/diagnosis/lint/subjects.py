@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from stepper.diagnosis.lint.trials import LayerOutcome, outcome
 from stepper.element_types import Array, ElementType
 from stepper.engine.loops import slice_walk
 from stepper.engine.roles import Control, RoleError, Roles, control, control_inputs, roles_of
@@ -62,6 +63,12 @@ class LayerSubject:
     def constant(self, index: int) -> Array | None:
         """Return the value of an input, where it is computed from Constants by what changes no element but its type."""
         return known_value(self.model, self.graph, self.source(index))
+
+    @cached_property
+    def outcome(self) -> LayerOutcome | None:
+        """Shapes that the layer makes of the declared ones; None where these are open."""
+        tensors = [self.tensor(index) for index in range(len(self.layer.inputs))]
+        return outcome(self.layer, [(one.type, one.static) for one in tensors], self.constant)
 
 
 class Declared:

@@ -86,3 +86,49 @@ def test_a_product_with_a_matrix_of_zeros_is_named(behind: str, zero: bool, tmp_
     net.result(net.tensor_iterator("loop", body, [sliced(rows, row)], [joined(scan)])[0])
     said = named(net, tmp_path, "multiplied-by-zero")
     assert [("'product'" in one, "'weights'" in one) for one in said] == [(True, True)] * zero
+
+
+X = np.zeros((2, 3, 4), np.float32)
+SHAPES = [
+    ("Transpose", "opset1", [[0, 2, 1]], [[0, 1, 2]], {}, np.transpose(X, (0, 2, 1)).shape),
+    ("ReduceSum", "opset1", [[1]], [[2]], {"keep_dims": "true"}, X.sum(1, keepdims=True).shape),
+    ("Unsqueeze", "opset1", [[0]], [[1]], {}, np.expand_dims(X, 0).shape),
+    ("Reshape", "opset1", [[2, 12]], [[6, -1]], {"special_zero": "false"}, X.reshape(2, 12).shape),
+    ("Gather", "opset8", [[0, 1], [1]], [[0, 1], [2]], {"batch_dims": 0}, X.take([0, 1], 1).shape),
+    ("Slice", "opset8", [[1], [3], [1], [2]], [[0], [3], [1], [2]], {}, X[:, :, 1:3].shape),
+]
+
+
+def shaped(
+    type: str, version: str, constants: list[list[int]], attributes: dict[str, object], dims: Sequence[int]
+) -> Graph:
+    """One operation in a body, with these Constants and declared dims."""
+    net = Graph()
+    xs, body = net.parameter("xs", dims=(5, *X.shape[1:])), net.body()
+    x = body.parameter("x", dims=(1, *X.shape[1:]))
+    pair = body.apply("Concat", x, x, dims=X.shape, axis=0)
+    made = body.apply(
+        type, pair, *(body.constant(one, np.int64) for one in constants),
+        version=version, name="shaping", dims=dims, **attributes,
+    )  # fmt: skip
+    flat = body.apply("Reshape", made, body.constant([1, -1], np.int64), dims=(1, -1), special_zero="false")
+    net.result(net.tensor_iterator("loop", body, [sliced(xs, x)], [joined(body.result(flat))])[0])
+    return net
+
+
+@pytest.mark.parametrize(
+    ("type", "version", "right", "wrong", "attributes", "dims"), SHAPES, ids=[one[0] for one in SHAPES]
+)
+def test_an_operation_of_another_shape_than_declared_is_named(
+    type: str, version: str, right: list[list[int]], wrong: list[list[int]], attributes: dict[str, object],
+    dims: tuple[int, ...], tmp_path: Path,
+) -> None:  # fmt: skip
+    """What comes out is numpy's shape."""
+    assert lint(shaped(type, version, right, attributes, dims).write(tmp_path)) == ()
+    (said,) = named(shaped(type, version, wrong, attributes, dims), tmp_path, "operation-shape")
+    assert "'shaping'" in said and str(list(dims)).replace(" ", "") in said
+    beyond = [[9 for _ in one] for one in right]
+    (said,) = named(shaped(type, version, beyond, attributes, dims), tmp_path, "operation-cannot-run")
+    assert "'shaping'" in said
+    open_dims = shaped(type, version, right, attributes, [-1] * len(dims))
+    assert not [one for one in lint(open_dims.write(tmp_path)) if one.rule.startswith("operation-")]

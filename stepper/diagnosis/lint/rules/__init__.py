@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from stepper.diagnosis.lint.rules import back_edges, control, file, port_map, runtime, slices, state, types, wiring
+from stepper.diagnosis.lint.rules import (
+    back_edges,
+    control,
+    file,
+    operations,
+    port_map,
+    runtime,
+    slices,
+    state,
+    types,
+    wiring,
+)
 
-__all__ = ["back_edges", "control", "file", "port_map", "runtime", "slices", "state", "types", "wiring"]
+__all__ = ["back_edges", "control", "file", "operations", "port_map", "runtime", "slices", "state", "types", "wiring"]
