@@ -39,6 +39,7 @@ from stepper.export.options import (
 from stepper.export.parting.comparing import compared
 from stepper.export.parting.states import compared_with
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
+from stepper.export.steps.stepping import steps_of
 from stepper.export.textbook.lanes import textbook
 from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, PAGE_WIDTH, textbook_page
 from stepper.export.views.not_begun import not_begun_figure
@@ -129,7 +130,9 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     _check_blocks(request, view)
     limits = {} if view is FigureView.STORY else _condition_limits(model)
     content = replace(request.content, model=model, limits=limits)
-    may_turn = request.direction is None and request.preset is Preset.DOCS and zoom is None and not request.in_steps
+    may_turn = (
+        request.direction is None and request.preset is Preset.DOCS and zoom is None and view is FigureView.UNROLLED
+    )
     request = _on_page(replace(request, view=view, content=content, warn=_WarnedOnce(request.warn)))
     request = compared(model, machine, request)
     if machine is not None and view in (FigureView.MODEL, FigureView.ROLLED):
@@ -147,14 +150,17 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
         return _told(made, request)
 
     try:
-        return fitted(make, request)
+        found = fitted(make, request)
+        if may_turn and (request.in_steps or request.pace is not None):
+            steps_of(found)  # which have a room of their own
+        return found
     except UsageError:
         for part in () if zoom is None else smaller_parts(zoom):
             with suppress(UsageError):
                 found = fitted(partial(make, zoom=part), request)
                 request.warn(f"neighbours within {counted(part.hops, 'hop')}: more have no room")
                 return found
-        if not may_turn or view is not FigureView.UNROLLED or request.content.differences is not None:
+        if not may_turn or request.content.differences is not None:
             raise
         turned = replace(request, direction=TimeDirection.RIGHT)
         found = fitted(partial(make, request=turned), turned)
@@ -181,7 +187,8 @@ def _on_page(request: FigureRequest) -> FigureRequest:
         raise UsageError(f"a slide is {SLIDE[0]} x {SLIDE[1]} pixels; --width is for --preset paper and docs")
     if request.direction is None:
         sideways = request.preset in (Preset.PAPER, Preset.SLIDE) and request.view is FigureView.UNROLLED
-        direction = TimeDirection.RIGHT if sideways and request.zoom is None else TimeDirection.DOWN
+        is_plain = request.zoom is None and request.beside is None  # else single values are shown
+        direction = TimeDirection.RIGHT if sideways and is_plain else TimeDirection.DOWN
         request = replace(request, direction=direction)
     themes = {Preset.PAPER: Theme.PRINT, Preset.SLIDE: Theme.LIGHT}
     if request.preset in themes and request.theme is Theme.AUTO:
