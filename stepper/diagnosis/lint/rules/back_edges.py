@@ -229,6 +229,46 @@ def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
 
 @found_by(
     Rule(
+        "B211",
+        "maybe-not-carried",
+        SubjectKind.LOOP,
+        Severity.NOTE,
+        says="{result} is computed from {parameter}, which has its type and shape and is the same in each iteration",
+        means="each iteration begins anew with the first value: of a state that was meant to go on nothing is left",
+        do='add <edge from-layer="{from_id}" to-layer="{to_id}"/> if {parameter} is the state before',
+        source="specification/Loop-5, 3: a tensor that is used in the subsequent iterations has a back edge",
+        example=Example("counting", '<edge from-layer="11" to-layer="2" />', ""),
+    )
+)
+def maybe_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Results that go out and could be the next value of a Parameter to which nothing is carried."""
+    carried = set(loop.roles.merged_from)
+    sources = {edge.from_layer for edge in loop.body.back_edges}
+    condition = loop.condition_result
+    last = {entry.result for entry in loop.body.outputs if entry.slicing is None}
+    for result in dict.fromkeys(entry.result for entry in loop.body.outputs if entry.output is not None):
+        if result in sources or result == condition or result not in loop.inner.by_id:
+            continue
+        before = loop.ancestors(loop.given_to(result))
+        if before & carried and result not in last:
+            continue
+        fitting = [
+            entry.parameter
+            for entry in loop.roles.invariant
+            if entry.parameter in before and _could_carry(loop, result, loop.inner.by_id[entry.parameter])
+        ]
+        if len(fitting) == 1:
+            yield inside(
+                loop.inner.by_id[result],
+                result=loop.site(loop.inner.by_id[result]),
+                parameter=loop.name(fitting[0]),
+                from_id=result,
+                to_id=fitting[0],
+            )
+
+
+@found_by(
+    Rule(
         "B207",
         "carried-type",
         SubjectKind.LOOP,

@@ -6,12 +6,17 @@ Of what is declared in full the operation's own kernel is asked, on zeros, so th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Final
 
+import numpy as np
+
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import LayerSubject, of_port
+from stepper.diagnosis.lint.subjects import LayerSubject, known_chain, known_value, of_port
 from stepper.diagnosis.lint.trials import DECIDING, refusal
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
+from stepper.ir.constants import constant_shape, constant_type
+from stepper.ir.model import Source
 from stepper.ops.operands import shape_text
 
 _AXES: Final[Mapping[str, int | str]] = {
@@ -39,6 +44,8 @@ _AXES: Final[Mapping[str, int | str]] = {
     "VariadicSplit": 1,
 }
 """Operations along an axis of their first input: the attribute that is the axis, or the input that has the axes."""
+_MOST_POINTS: Final = 100_000
+_MOST_WEIGHTS: Final = 1_000_000
 _GIVEN: Final = ("Parameter", "Result", "Constant")
 _LEAST: Final[Mapping[str, Mapping[str, tuple[float, bool]]]] = {
     "BatchNormInference": {"epsilon": (0, True), "eps": (0, True)},
@@ -201,3 +208,230 @@ def operation_refused(facts: LayerSubject) -> Iterator[RuleHit]:
     reason = refusal(layer.type, layer.definition, attributes, len(layer.inputs), len(layer.outputs))
     if reason:
         yield outside(layer, layer=facts.site(layer), version=layer.version, reason=reason)
+
+
+_QUANTISED: Final = (
+    '<layer id="21" name="q" type="Const" version="opset1"><data element_type="i4" shape="1,2" offset="8" size="1" />'
+    '<output><port id="0" precision="I4"><dim>1</dim><dim>2</dim></port></output></layer><layer id="22" '
+    'name="weights" type="Convert" version="opset1"><data destination_type="f32" /><input><port id="0" '
+    'precision="I4"><dim>1</dim><dim>2</dim></port></input><output><port id="1" precision="FP32"><dim>1</dim>'
+    "<dim>2</dim></port></output></layer>"
+)
+
+
+@found_by(
+    Rule(
+        "O105",
+        "zero-point-outside-type",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="{layer} takes the zero point {point} from weights of type {type}, which go from {least} to {most}",
+        means="no weight means 0, and all of them are shifted to one side: the zero point is that of another type",
+        do="take the zero point of {type}: the number by which 0 was written",
+        source="specification of FakeQuantize; the form in which compressed weights are written",
+        example=Example(
+            "counting",
+            'name="numbered" type="Add"',
+            'name="numbered" type="Subtract"',
+            also=(
+                ('<layer id="5" name="axes"', _QUANTISED + '<layer id="5" name="axes"'),
+                (
+                    '<edge from-layer="6" from-port="2" to-layer="9" to-port="0" />',
+                    '<edge from-layer="21" from-port="0" to-layer="22" to-port="0" />'
+                    '<edge from-layer="22" from-port="1" to-layer="9" to-port="0" />',
+                ),
+                (
+                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                    '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
+                ),
+            ),
+        ),
+    ),
+    "Subtract",
+)
+def zero_point_outside_type(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Zero points that the type of the weights does not have."""
+    kind = _integer_weights(facts, facts.source(0))
+    point = None if kind is None else facts.constant(1)
+    if kind is None or point is None or not point.size or point.size > _MOST_POINTS:
+        return
+    values = point.astype(np.float64).reshape(-1)
+    wrong = values[~((values >= kind[1]) & (values <= kind[2]))]
+    if wrong.size:
+        yield outside(
+            facts.layer,
+            layer=facts.site(facts.layer),
+            point=f"{wrong[0]:g}",
+            type=kind[0],
+            least=kind[1],
+            most=kind[2],
+        )
+
+
+def _integer_weights(facts: LayerSubject, source: Source | None) -> tuple[str, int, int] | None:
+    """Return the integer type of weights that are converted to floating point, its least and greatest value."""
+    found = known_chain(facts.graph, source)
+    if found is None or not any(layer.type == "Convert" for layer in found[1]):
+        return None
+    kind = constant_type(found[0])
+    if kind is None or kind.bits > 8 or kind.name[0] not in "iu":
+        return None
+    most = (1 << kind.bits) - 1
+    return (kind.name, 0, most) if kind.name[0] == "u" else (kind.name, -(most + 1) // 2, most // 2)
+
+
+@found_by(
+    Rule(
+        "O106",
+        "weights-without-scale",
+        SubjectKind.LAYER,
+        Severity.NOTE,
+        says="{layer} multiplies by weights of type {type} that are converted and not scaled",
+        means="the product is that of the whole numbers, larger than that of the weights by one over the scale",
+        do="multiply the converted weights, or the product, by their scale",
+        source="the form in which compressed weights are written",
+        example=Example(
+            "counting",
+            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+            'name="numbered" type="MatMul" version="opset1"><data transpose_a="false" transpose_b="true" /><input>'
+            '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>'
+            '<port id="1" precision="FP32"><dim>2</dim><dim>2</dim></port>',
+            also=(
+                (
+                    '<layer id="5" name="axes"',
+                    _QUANTISED.replace("1,2", "2,2")
+                    .replace("<dim>1</dim>", "<dim>2</dim>")
+                    .replace('offset="8" size="1"', 'offset="8" size="2"')
+                    + '<layer id="5" name="axes"',
+                ),
+                (
+                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                    '<edge from-layer="21" from-port="0" to-layer="22" to-port="0" />'
+                    '<edge from-layer="22" from-port="1" to-layer="9" to-port="1" />',
+                ),
+            ),
+        ),
+    ),
+    "MatMul",
+)
+def weights_without_scale(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Products with converted whole numbers that nothing scales, neither before nor after."""
+    for index in (0, 1):
+        source = facts.source(index)
+        maker = None if source is None else facts.graph.by_id.get(source.layer)
+        if maker is not None and maker.type == "Subtract":
+            source = facts.graph.sources[maker.id][0]
+        kind = _integer_weights(facts, source)
+        if kind is None:
+            continue
+        after = {reader.type for reader, _index in facts.graph.readers.get(facts.layer.id, ())}
+        if not after & {"Multiply", "Divide"}:
+            yield outside(facts.layer, layer=facts.site(facts.layer), type=kind[0])
+
+
+@found_by(
+    Rule(
+        "O107",
+        "cut-off-at-f16",
+        SubjectKind.LAYER,
+        Severity.NOTE,
+        says="{count} of {size} elements of {layer} are at or beyond 65504, the largest f16",
+        means="what was larger in the framework's model has been cut off when it was saved as f16",
+        do="save the model without compression to f16 (compress_to_fp16=False), or keep this Constant in f32",
+        source="semantics 5.11",
+        example=Example(
+            "counting",
+            'name="limit" type="Const" version="opset1">\n<data element_type="f32" shape="" offset="24" size="4" />\n'
+            '<output>\n<port id="0" precision="FP32" />',
+            'name="limit" type="Const" version="opset1"><data element_type="f16" shape="" offset="96" size="2" />'
+            '<output><port id="0" precision="FP16" />',
+        ),
+    ),
+    "Constant",
+)
+def cut_off_at_f16(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Weights of f16 at the upper end of their range; the lower end alone is a mask."""
+    layer = facts.layer
+    shape = constant_shape(layer)
+    kind = constant_type(layer)
+    if kind is None or kind.name != "f16" or shape is None or prod(shape) > _MOST_WEIGHTS or not layer.outputs:
+        return
+    value = known_value(facts.model, facts.graph, Source(layer.id, 0))
+    count = 0 if value is None else int((value >= np.float16(65504)).sum())
+    if value is not None and count:
+        yield outside(layer, layer=facts.site(layer), count=count, size=value.size)
+
+
+@found_by(
+    Rule(
+        "O108",
+        "empty-quantisation-range",
+        SubjectKind.LAYER,
+        Severity.NOTE,
+        says="{layer} goes from {low} to {high}: its {range} range is empty or turned around",
+        means="all elements become the same, or the order of the values is turned around",
+        do="let the low end be below the high one",
+        source="specification of FakeQuantize",
+        example=Example(
+            "counting",
+            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+            'name="numbered" type="FakeQuantize" version="opset1"><data levels="256" auto_broadcast="numpy" />'
+            '<input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port><port id="1" precision="FP32" />'
+            '<port id="3" precision="FP32" /><port id="4" precision="FP32" /><port id="5" precision="FP32" />',
+            also=(
+                (
+                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                    "".join(
+                        f'<edge from-layer="3" from-port="0" to-layer="9" to-port="{to}" />' for to in (1, 3, 4, 5)
+                    ),
+                ),
+            ),
+        ),
+    ),
+    "FakeQuantize",
+)
+def empty_quantisation_range(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Constant ends of ranges of which the lower one is not below the higher one."""
+    for name, first in (("input", 1), ("output", 3)):
+        low, high = facts.constant(first), facts.constant(first + 1)
+        if low is None or high is None or not low.size or low.shape != high.shape or low.size > _MOST_POINTS:
+            continue
+        wrong = np.flatnonzero(~(low < high)) if name == "input" else np.flatnonzero(low == high)
+        if wrong.size:
+            at = int(wrong[0])
+            ends = {"low": f"{low.reshape(-1)[at]:g}", "high": f"{high.reshape(-1)[at]:g}"}
+            yield outside(facts.layer, layer=facts.site(facts.layer), range=name, **ends)
+
+
+@found_by(
+    Rule(
+        "O109",
+        "variable-without-partner",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="no {partner} of the model has the variable '{variable}' of {layer}",
+        means="what a call stores is never read, or what it reads is never stored: nothing goes from call to call",
+        do="give {layer} the variable_id of its {partner}",
+        source="specification of ReadValue and Assign",
+        example=Example(
+            "counting",
+            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+            'name="numbered" type="ReadValue" version="opset6"><data variable_id="kept" variable_type="f32" '
+            'variable_shape="1,2" /><input><port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port>',
+            also=(('<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />', ""),),
+        ),
+    ),
+    "ReadValue",
+    "Assign",
+)
+def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Variables that are stored and never read, or read and never stored."""
+    partner = "Assign" if facts.layer.type == "ReadValue" else "ReadValue"
+    variable = facts.layer.attributes.get("variable_id", "")
+    for _path, graph in facts.model.graphs():
+        if any(one.type == partner and one.attributes.get("variable_id", "") == variable for one in graph.layers):
+            return
+    yield outside(facts.layer, layer=facts.site(facts.layer), partner=partner, variable=variable)

@@ -9,6 +9,7 @@ from typing import Final
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import (
     ELEMENTWISE,
+    Declared,
     IfSubject,
     LayerSubject,
     LoopSubject,
@@ -17,6 +18,8 @@ from stepper.diagnosis.lint.subjects import (
     of_port,
 )
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.element_types import by_name
+from stepper.ir.model import Source
 
 _SAME_TYPE: Final = ELEMENTWISE | {"MatMul", "Concat"}
 """Operations whose operands have one type."""
@@ -170,3 +173,39 @@ def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
             if inner is not None and outer is not None and inner != outer:
                 yield outside(facts.layer, layer=facts.site(facts.layer), outer=outer.name, inner=inner.name)
                 return
+
+
+@found_by(
+    Rule(
+        "T206",
+        "layer-against-its-port",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="{layer} is {given}, and its output port is declared as {declared}",
+        means="what follows was written for {declared}: fractions are lost, elements are read otherwise, or it fails",
+        do="undo what was changed; the data of the layer count, not its port",
+        source="semantics 5.6, 5.7",
+        example=Example("counting", '<data destination_type="f32" />', '<data destination_type="i32" />'),
+    ),
+    "Constant",
+    "Convert",
+    "Parameter",
+)
+def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Constants, Parameters and Converts whose data and whose port are of different types or shapes."""
+    layer = facts.layer
+    if len(layer.outputs) != 1:
+        return
+    port = of_port(layer.outputs[0])
+    if layer.type == "Convert":
+        own = Declared(by_name(layer.attributes.get("destination_type", "").strip()), None)
+    else:
+        own = declared(facts.graph, Source(layer.id, 0))
+    given: list[str] = []
+    taken: list[str] = []
+    if own.type is not None and port.type is not None and own.type != port.type and port.type.name != "dynamic":
+        given, taken = [own.type.name], [port.type.name]
+    if own.static is not None and 0 not in own.static and port.static is not None and own.static != port.static:
+        given, taken = [*given, str(own.shape)], [*taken, str(port.shape)]
+    if given:
+        yield outside(layer, layer=facts.site(layer), given=" ".join(given), declared=" ".join(taken))
