@@ -103,12 +103,15 @@ class HasCentre(Protocol):
 # --- moving ---------------------------------------------------------------------------------------------------------
 
 
-@action("pause", help="stop a movement where it is; else close what is open")
+@action("pause", help="stop a movement where it is; else close what is open, but the overview")
 def _pause(app: Application, _text: str) -> None:
     if app.driver.pause() or app.python.interrupt():
         return
-    if app.front.view_name != "overview" or not app.driver.hold_overview():
-        app.close_card()
+    if app.front.view_name == "overview":
+        if not app.driver.hold_overview():
+            app.close_card()
+    elif not app.close_card() and app.front.view_name:
+        app.close_view()
 
 
 @action("edge", syntax="first|last", help="the same place in the first or last iteration; outside of loops start, end")

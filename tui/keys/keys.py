@@ -142,7 +142,7 @@ KEYS: Final = (
     Key(("T",), "back-to {op}", "back to", "back to where the selected operation ran last"),
     Key(("g", "home"), "edge first", "first", "the same place in the first iteration; outside of loops the start"),
     Key(("G", "end"), "edge last", "last", "the same place in the last iteration; outside of loops the end"),
-    Key(("escape", "ctrl+c"), "pause", "pause", "stop a movement where it is; close what is open"),
+    Key(("escape", "ctrl+c"), "pause", "pause", "stop a movement where it is; else close what is open"),
     # looking
     Key(("u",), "up", "outwards", "look at the frame around this one"),
     Key(("d",), "down", "inwards", "look at the frame inside this one"),
