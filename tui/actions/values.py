@@ -10,7 +10,7 @@ from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.plain_values import tensor_json
 from stepper.query.address_resolution import resolve
-from stepper.query.address_syntax import parse_address
+from stepper.query.address_syntax import Address, parse_address
 from stepper.tensors.surveys import standing_out
 from tui.actions.registry import action
 from tui.application import Application
@@ -47,26 +47,35 @@ def _chosen(app: Application) -> tuple[str, Array | None, str]:
 
 @action("edit-value", help="type another value for the element under the cursor, or for the one that stands out")
 def _edit_value(app: Application, _text: str) -> None:
-    address, element = _element_to_change(app)
-    if not address:
-        raise UsageError("outputs of the model cannot be changed")
-    app.open_prompt(f"set {replace(parse_address(address), index=element)} =")
+    app.open_prompt(f"set {_element_to_change(app)} =")
 
 
-def _element_to_change(app: Application) -> tuple[str, tuple[int, ...]]:
-    """Return the address of the value, and the index of its element. UsageError where there is none."""
+def _element_to_change(app: Application) -> Address:
+    """Return the address of the element; in its iteration where the run has not come to it. UsageError without one."""
     if isinstance(app.screen, ValueScreen):
         seen = app.screen.inspected
         if seen.array is None:
             raise UsageError("there is no element here")
-        return seen.shown.address, seen.cursor
+        return _changed_at(app, seen.shown.address, seen.cursor, is_to_come=seen.shown.is_old)
     pane = app.focused_pane
     if pane is not None and pane.chosen_element is not None:
-        return pane.chosen_address, pane.chosen_element
+        return _changed_at(app, pane.chosen_address, pane.chosen_element)
     address, value, why = _chosen(app)
-    if value is None:
+    if value is not None:
+        return _changed_at(app, address, standing_out(value))
+    found = shown(app.state, subject_of(app, address), app.driver.compiled)
+    if app.state.iteration is None:
         raise UsageError(f"it has no value that could be changed: {why}")
-    return address, standing_out(value)
+    return _changed_at(app, address, () if found.array is None else standing_out(found.array), is_to_come=True)
+
+
+def _changed_at(app: Application, address: str, element: tuple[int, ...], *, is_to_come: bool = False) -> Address:
+    """Return the address of an element; `is_to_come`: the run goes on to it before it is changed."""
+    if not address:
+        raise UsageError("outputs of the model cannot be changed")
+    named = replace(parse_address(address), index=element)
+    iteration = app.state.iteration
+    return replace(named, iterations=iteration) if is_to_come and named.iterations is None else named
 
 
 @action("copy", syntax="value|address", help="copy the selected value, or its address")

@@ -64,6 +64,26 @@ def test_an_edit_is_held_against_the_original_in_four_keys() -> None:
     drive("rwkv_overflow", script, size=(160, 48), lines=AT_THE_KEY)
 
 
+def test_a_value_that_is_still_to_come_is_changed_when_the_run_has_come_to_it() -> None:
+    async def script(driven: Driven) -> None:
+        frame = driven.state.frame
+        assert frame is not None
+        index = next(at for at, layer in enumerate(frame.layers) if layer.name == "wkv")
+        assert frame.moment < index
+        driven.app.select(index)
+        await driven.press("asterisk")
+        typed = driven.app.front.prompt.value
+        assert typed.startswith("set time_mixing::wkv@7[0,") and typed.endswith("] ="), typed
+        element = int(typed.removesuffix("] =").rpartition(",")[2])
+        await driven.press("2", "enter")
+        frame = driven.state.frame
+        assert driven.state.branch == "edit-1" and driven.state.iteration == 7 and frame is not None
+        changed = frame.output(index).array
+        assert changed is not None and changed[0, element] == 2 and frame.moment == index
+
+    drive("rwkv_overflow", script, size=(120, 40), lines=("run-to denominator_now@7",))
+
+
 def test_two_iterations_side_by_side_in_three_keys() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("m", "A", "right_square_bracket")
