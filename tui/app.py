@@ -257,6 +257,7 @@ class StepperApp(App[int]):
         self.state = replace(message.state, selected=selected)
         if self.chooser.begins:
             self.chooser.begins = False
+            self.say("")
             self.open_view(self._home)
         if reply is not None and reply.moved:
             self.found = ""
