@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -298,11 +299,16 @@ def picture_of_story(story: Story, model: str, request: FigureRequest) -> Pictur
     """Return a story as a picture; `model` is the name of the model."""
     room, title = room_of(request), request.title
     if room is None:
-        page = story_drawing(story, model, None, title, legend=request.legend)
+        page, left_out = story_drawing(story, model, None, title, legend=request.legend)
     else:
         unit = room.most if room.height is None else room.least
-        page = story_drawing(story, model, int(room.width / unit), title, legend=request.legend)
+        height = math.inf if room.height is None else room.height / unit
+        page, left_out = story_drawing(
+            story, model, int(room.width / unit), title, legend=request.legend, height=height
+        )
         page = on_page(page, room)
+    if left_out:
+        request.warn(f"not drawn: {left_out}; a greater --width draws more")
     return Picture(story_figure(story, model), request, page=page, story=story)
 
 

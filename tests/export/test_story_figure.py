@@ -12,6 +12,8 @@ import pytest
 from stepper.cli.program import main
 from stepper.errors import UsageError
 from stepper.export.exporter import draw
+from tests.export.reading_back import geometry
+from tests.export.reading_back.drawing import Drawing
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_models" / "rwkv_overflow"
 ASKED = "wkv@8[0,3]"
@@ -43,6 +45,28 @@ def test_a_story_is_drawn_with_the_same_bytes_twice_and_literal_colours(tmp_path
     width = float(re.search(r' width="([0-9.]+)"', narrow.read_text())[1])  # type: ignore[index]
     assert width <= 760 and "21.870" in narrow.read_text()
     assert main(arguments("--why", ASKED, "--check", str(first), "-q")) == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"preset": "paper"}, {"preset": "slide"}, {"preset": "docs"}, {"width": 900}])
+def test_a_long_way_back_loses_its_middle_and_says_how_many_iterations(options: dict[str, object]) -> None:
+    """The end of the Collatz loop goes back over 32 columns of the path, the last of which end at 1."""
+    folder = SAMPLE.parent / "while_loop"
+    said: list[str] = []
+    made = draw(folder / "model.xml", dict(np.load(folder / "inputs.npz")), why="end", warn=said.append, **options)  # type: ignore[arg-type]
+    drawn = Drawing(made.text("svg"))
+    assert drawn.page.right <= {"paper": 374, "slide": 781, "docs": 820}.get(str(options.get("preset")), 1640)
+    assert not list(geometry.faults(drawn)) if drawn.joins is not None else True
+    texts = [words.text for words in drawn.words]
+    count = int(texts[texts.index("left out") - 1])
+    assert "110" in texts and count > 5 and any(f"{count} iterations in the middle" in one for one in said)
+    wide = draw(folder / "model.xml", dict(np.load(folder / "inputs.npz")), why="end", width=7000)
+    assert "left out" not in wide.text("svg")
+
+
+def test_births_stay_where_iterations_are_left_out() -> None:
+    for preset in ("slide", "docs"):
+        made = draw(SAMPLE / "model.xml", dict(np.load(SAMPLE / "inputs.npz")), why=ASKED, preset=preset)
+        assert "Inf is born" in made.text("svg") and "NaN is born" in made.text("svg")
 
 
 def test_formats_of_text_have_a_cluster_for_each_iteration_and_json_has_all_facts(

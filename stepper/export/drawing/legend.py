@@ -80,6 +80,13 @@ def torn_edge(x: float, width: float, y: float) -> Path:
     return Path("tear", (tuple((x + step * at, y + (2.5 if at % 2 else -2.5)) for at in range(2 * teeth + 1)),))
 
 
+def torn_edge_down(x: float, y: float, height: float) -> Path:
+    """Return an upright torn edge."""
+    teeth = max(2, round(height / 12))
+    step = height / (2 * teeth)
+    return Path("tear", (tuple((x + (2.5 if at % 2 else -2.5), y + step * at) for at in range(2 * teeth + 1)),))
+
+
 def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
     def draw(x: float, base: float) -> Sequence[Shape]:
         middle = base - 4

@@ -8,20 +8,28 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
+from msgspec.structs import replace
+
 from stepper.debug.causes.cause import Scalar
 from stepper.debug.story.facts import Story
-from stepper.debug.story.strip.layout import CHIP, Options, PlacedText, PlacedWire, Placement, Tone, place
+from stepper.debug.story.shortening import ShortStory, shortened_story
+from stepper.debug.story.strip.layout import CHIP, TORN, Options, PlacedText, PlacedWire, Placement, Tone, place
 from stepper.debug.story.texts import extent, title, verdict
-from stepper.export.drawing.legend import Sample, legend_drawn
+from stepper.export.drawing.legend import Sample, legend_drawn, torn_edge_down
 from stepper.export.drawing.shapes import Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.figure_layout import CELL
+from stepper.wording import counted
 
 ROW: Final = 17
 MARGIN: Final = 16
 _BELOW: Final = 18
 _NARROWEST: Final = 480
 """Pixels in which texts are wrapped where the strip is narrower."""
+_WIDEST: Final = 1640
+"""Pixels of a page that nobody gave a width."""
+_SHORT_NAMES: Final = (10, 8)
+_LEAST_WITH_REASONS: Final = 4
 _CORNER: Final = 5.0
 _CUT: Final = 4.0
 _STEPS: Final = 4
@@ -45,14 +53,63 @@ _CHIPS: Final = {Tone.CHIP: ("chip", 0.22), Tone.BAD_CHIP: ("bad-chip", 0.2), To
 
 
 def story_drawing(
-    story: Story, model: str, width: int | None = None, heading: str | None = None, *, legend: bool = True
-) -> PageDrawing:
+    story: Story,
+    model: str,
+    width: int | None = None,
+    heading: str | None = None,
+    *,
+    legend: bool = True,
+    height: float = math.inf,
+) -> tuple[PageDrawing, str]:
     """Return the strip of a story with its question, or another heading, above, its answer and a legend below.
 
-    `width` is that of the page in pixels: the columns beside the path and the reasons go first where it is narrow.
+    `width` and `height` are those of the page in pixels (None: usual ones). Columns beside the path and the reasons go
+    first where it is narrow, then iterations in the middle of the path, which are told as well ("": none).
     """
-    room = None if width is None else max(60, (width - 2 * MARGIN) // CELL)
-    placement = place(story, Options(width=room, now=False))
+    forms = _forms(story, _WIDEST if width is None else width, is_usual=width is None, has_height=math.isfinite(height))
+    for short, options in forms:
+        placement = place(short.story, options)
+        made = _drawn(story, short, placement, model, width, heading, legend=legend)
+        if made.width <= (_WIDEST if width is None else width) and made.height <= height:
+            break
+    left_out = f"{counted(short.left_out, 'iteration')} in the middle of the path" if short.left_out else ""
+    if left_out:
+        made = replace(made, description=f"{made.description} Not drawn: {left_out}.")
+    return made, left_out
+
+
+def _forms(story: Story, width: int, *, is_usual: bool, has_height: bool) -> Iterator[tuple[ShortStory, Options]]:
+    """Yield a story with fewer and fewer columns, and how it is laid out."""
+    room = max(30, (width - 2 * MARGIN) // CELL)
+    whole = Options(width=None if is_usual else max(60, room), now=False)
+    yield ShortStory(story), whole
+    plain = Options(now=False, histories=False, context=False)
+    narrow = plain._replace(width=room)
+    dense = narrow._replace(height=1)  # no free lines between the rows
+    if has_height:
+        yield ShortStory(story), dense
+    ways = (
+        (plain, _LEAST_WITH_REASONS),
+        (narrow, 1),
+        *((narrow._replace(names=letters), 1) for letters in _SHORT_NAMES),
+        *((dense, 1) for _ in range(has_height)),
+    )
+    for options, least in ways:  # reasons are whole as long as enough columns have room with them
+        for count in range(len(story.columns) - (options is plain), least - 1, -1):
+            short = shortened_story(story, count)
+            yield short, options._replace(torn=short.torn)
+
+
+def _drawn(
+    story: Story,
+    short: ShortStory,
+    placement: Placement,
+    model: str,
+    width: int | None,
+    heading: str | None,
+    *,
+    legend: bool,
+) -> PageDrawing:
     told, more = verdict(story)
     heading = f"why {title(story)}" if heading is None else heading
     strip = max(placement.width * CELL, _NARROWEST if width is None else min(_NARROWEST, width - 2 * MARGIN))
@@ -73,7 +130,7 @@ def story_drawing(
         Rectangle("page", 0, 0, inner + 2 * MARGIN, bottom + MARGIN),
         *(TextLine("heading", MARGIN, MARGIN + 12 + _BELOW * at, line) for at, line in enumerate(above)),
         *(TextLine("small", MARGIN, MARGIN + 12 + _BELOW * (len(above) + at), line) for at, line in enumerate(note)),
-        *_Strip(story, placement, MARGIN, top).shapes(),
+        *_Strip(short, placement, MARGIN, top).shapes(),
         *(TextLine("label", MARGIN, under + _BELOW * (at + 1), line) for at, line in enumerate(lines)),
         *explained,
     ]
@@ -107,8 +164,9 @@ def _number(x: float, base: float) -> list[Shape]:
 
 
 class _Strip:
-    def __init__(self, story: Story, placement: Placement, dx: float, dy: float) -> None:
-        self.story, self.placement, self.dx, self.dy = story, placement, dx, dy
+    def __init__(self, short: ShortStory, placement: Placement, dx: float, dy: float) -> None:
+        self.story, self.placement, self.dx, self.dy = short.story, placement, dx, dy
+        self.short = short
 
     def shapes(self) -> Iterator[Shape]:
         """Yield everything in the order of painting."""
@@ -125,6 +183,7 @@ class _Strip:
             yield TextLine(words, x + (CHIP - 1) * CELL, self._base(chip.y), chip.text.strip(), "end")
         for text in self.placement.texts:
             yield from self._text(text)
+        yield from self._tear()
 
     def _left(self, x: float) -> float:
         return self.dx + x * CELL
@@ -148,6 +207,45 @@ class _Strip:
             yield TextLine(_STYLES[text.tone], self._left(text.x + len(text.text)), self._base(text.y), words, "end")
         else:
             yield TextLine(_STYLES[text.tone], x, self._base(text.y), words)
+
+    # --- what is left out -
+
+    def _tear(self) -> Iterator[Shape]:
+        """Draw the torn edges between which iterations are left out, with the wires that lead there and come back."""
+        if self.short.torn is None:
+            return
+        columns = {one.column: one for one in self.placement.columns}
+        before, after = columns.get(self.short.torn), columns[self.short.torn + 1]
+        begin = self.placement.names if before is None else before.x + before.width
+        left, right = self._left(begin + 1), self._left(begin + TORN - 3)
+        top, bottom = self.dy, self.dy + self.placement.height * ROW
+        for x in (left, right):
+            yield torn_edge_down(x, top, bottom - top)
+        middle = (left + right) / 2
+        yield TextLine("title", middle, top + ROW - 4, f"{self.short.left_out:,}", "middle")
+        yield TextLine("small", middle, top + 2 * ROW - 4, "left out", "middle")
+        places = {chip.link: chip for chip in self.placement.chips}
+        for link in self.short.coming:
+            if self.story.links[link].column == self.short.torn + 1:
+                y = self._point(0, places[link].y)[1]
+                yield self._stub(right + 3, self._left(after.x), y, is_bad=self.story.links[link].is_bad, head=True)
+        for link in self.short.leading:
+            chip = places[link]
+            if before is not None and chip.x == before.x:
+                x, y = self._point(chip.x + 2, chip.y + 1)
+                if self.placement.pitch == 1:
+                    x, y = self._point(chip.x + CHIP, chip.y)
+                yield self._stub(x, left - 3, y, is_bad=self.story.links[link].is_bad, head=False)
+
+    @staticmethod
+    def _stub(x0: float, x1: float, y: float, *, is_bad: bool, head: bool) -> Shape:
+        """Return a wire whose other end is left out."""
+        items: list[Shape] = [Path("wire", (((x0, y), (x1 - (6 if head else 0), y)),))]
+        if not head:
+            items = [Path("wire", (((x0, y), (x1, y)),))]
+        else:
+            items.append(Path("tip", (((x1, y), (x1 - 6, y - 4), (x1 - 6, y + 4)),), True))
+        return Group(tuple(items), "story dashed bad" if is_bad else "story dashed")
 
     # --- histories -----------------------------------------------------------------------------------------------
 

@@ -36,7 +36,10 @@ _MOST_NAME: Final = 20
 _LEAST_REASON: Final = 6
 BORN: Final = " born here "
 STOP: Final = "stop"
+_HEADING: Final = "on the path"
 _LABEL_AT: Final = 2
+TORN: Final = 10
+"""Cells of the gap in which columns are left out."""
 
 
 class Tone(StrEnum):
@@ -133,7 +136,8 @@ class Placement(Struct, frozen=True):
 class Options(NamedTuple):
     """How much room there is: `width` and `height` in cells (None: as much as it takes).
 
-    `histories`: the course of each row's element is drawn beside its name. `now`: the present is marked.
+    `histories`: the course of each row's element is drawn beside its name. `now`: the present is marked. Names have
+    `names` cells at most; behind the column `torn` (-1: before the first) there is a gap.
     """
 
     width: int | None = None
@@ -141,6 +145,8 @@ class Options(NamedTuple):
     histories: bool = True
     now: bool = True
     context: bool = True
+    names: int = _MOST_NAME
+    torn: int | None = None
 
 
 def place(story: Story, options: Options | None = None) -> Placement:
@@ -192,14 +198,15 @@ class _Layout:
 
     def _names_width(self) -> int:
         rows = self.story.rows
-        self.name = min(_MOST_NAME, max([len(self._row_name(row)) for row in range(len(rows))] or [8]))
+        self.name = min(self.options.names, max([len(self._row_name(row)) for row in range(len(rows))] or [8]))
         self.element = max([len(element_text(row.element)) for row in rows] or [0])
         self.bars = 0
         if self.options.histories and self.options.width is not None and self.options.width < 140:
             pass
         elif self.options.histories:
             self.bars = min(24, len(self.story.iterations)) if any(row.history for row in rows) else 0
-        return 2 + self.name + 1 + self.element + (1 + self.bars if self.bars else 0) + 2
+        width = 2 + self.name + 1 + self.element + (1 + self.bars if self.bars else 0) + 2
+        return max(width, 2 + len(_HEADING) + 2)
 
     def _row_name(self, row: int) -> str:
         found = self.story.rows[row]
@@ -277,7 +284,7 @@ class _Layout:
         count = len(story.columns)
         reasons = [self._reasons(column) for column in range(count)]
         widths = [self._open_width(column, reasons[column]) for column in range(count)]
-        room = None if wide is None else wide - self.names
+        room = None if wide is None else wide - self.names - (0 if self.options.torn is None else TORN)
         while room is not None and sum(widths) > room and max(reasons, default=0) > 0:
             column = max(range(count), key=lambda one: reasons[one])
             reasons[column] -= 1
@@ -293,8 +300,12 @@ class _Layout:
             gap = 2 * self.gaps[number_of] + _GAP - 1 if number_of is not None and self.gaps[number_of] else 0
             if number_of is not None and placed and placed[-1].column is None and gap:
                 x += gap  # room for the wires behind a column that is beside the path
+            if self.options.torn == -1 and not placed:
+                x += TORN
             placed.append(PlacedColumn(path, number_of, x, width))
             x += width
+            if number_of is not None and number_of == self.options.torn:
+                x += TORN
         return placed
 
     def _beside_path(self, room: int | None) -> list[tuple[int, ...]]:
@@ -342,7 +353,7 @@ class _Layout:
 
     def _names(self) -> list[PlacedHistory]:
         story, histories = self.story, []
-        self._put(2, self.up - 1, "on the path", Tone.TITLE)
+        self._put(2, self.up - 1, _HEADING, Tone.TITLE)
         if self.nested:
             loops = " › ".join(last_part(loop.name) for loop in story.loops)
             self._put(2, 0, clipped(loops, self.names - 3), Tone.DIM)
@@ -436,7 +447,8 @@ class _Layout:
             if link.entry is not None and self.pitch > 1:
                 self._put(column.x + _LABEL_AT, y - 1, "▼", Tone.DIM)
                 room = column.width - 5
-                self._put(column.x + 4, y - 1, clipped(entry_text(link.entry), room), Tone.PLAIN)
+                text = clipped(entry_text(link.entry), room)
+                self.texts.append(PlacedText(column.x + 4, y - 1, text, Tone.PLAIN, is_label=True))
         return chips
 
     def _say(self, link: StoryLink, x: int, y: int, room: int) -> None:
@@ -447,7 +459,9 @@ class _Layout:
             shown = clipped(shown, room) if room >= _LEAST_REASON else self._share(link) or reason(link)
             shown = shown if len(shown) <= room else ""
         tone = Tone.STRONG if link.role is not LinkRole.PATH else Tone.DIM
-        x = self._put(x, y, shown, tone)
+        if shown:
+            self.texts.append(PlacedText(x, y, shown, tone, is_label=self.pitch == 1))  # wires run in its line
+        x += len(shown)
         if word:
             self._put(x + 1, y, word[1:], Tone.BORN if link.role is LinkRole.BORN else Tone.BAD)
 
@@ -482,10 +496,14 @@ class _Layout:
             if self.pitch > 1:
                 begin = a.x + _LABEL_AT
                 points = ((begin, top), (begin, top + 1), (at, top + 1), (at, bottom), (b.x - 1, bottom))
-                label = self._label(edge)
-                if at - begin > len(label) + 1:
+                label, start = self._label(edge), begin + 2
+                beside = sorted((one.x, one.x + len(one.text)) for one in self.texts if one.y == top + 1)
+                for left, right in beside:  # labels of other wires that leave here, and words of entries
+                    if left < start + len(label) and start < right:
+                        start = right
+                if at - start > len(label) - 1:
                     tone = Tone.BAD if source.is_bad else Tone.PLAIN
-                    self.texts.append(PlacedText(begin + 2, top + 1, label, tone, is_label=True))
+                    self.texts.append(PlacedText(start, top + 1, label, tone, is_label=True))
             else:
                 points = ((a.x + CHIP, top), (at, top), (at, bottom), (b.x - 1, bottom))
             self.wires.append(PlacedWire(number_of, tuple(points), True, source.is_bad, True))
