@@ -6,7 +6,6 @@ Values are looked at between two iterations, in some of them: the first and the 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from time import perf_counter
@@ -17,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.debug.overview.facts import LoopFacts
+from stepper.diagnosis.check.whole_numbers import Look, WholeNumbers, look_at
 from stepper.element_types import Array, is_floating
 from stepper.engine.events import Every
 from stepper.engine.frames import Frame
@@ -32,6 +32,8 @@ _MOST_ITERATIONS: Final = 10_000
 _LARGE: Final = 1_000_000
 _MOST_TRIED: Final = 16
 _NEAR: Final = 1e-6
+_MASKED: Final = 1e4
+"""A score that is so much below the largest is masked."""
 _CELLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
     "LSTMCell": ("forget", "input", "cell", "output"),
     "GRUCell": ("update", "reset"),
@@ -39,11 +41,6 @@ _CELLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({
 """Gates of cells in the order of their weights, as far as they follow from one product."""
 _FAR: Final = -math.log(_NEAR)
 """Arguments from which on a sigmoid is as near to 0 or 1 as that."""
-_EXACT: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType({
-    "Add": operator.add,
-    "Subtract": operator.sub,
-    "Multiply": operator.mul,
-})  # fmt: skip
 
 
 class Saturation(Struct):
@@ -79,24 +76,14 @@ class Cancellation(Struct):
     left: float = 0.0
 
 
-class Wrap(Struct):
-    """The first iteration in which a whole number leaves its type, with the exact number and what becomes of it."""
-
-    iteration: int
-    exact: int
-    becomes: int
-
-
 class Probed(Struct):
     """Observations of the operations of a body, by the id of their layers; of cells by id and gate."""
 
+    wholes: WholeNumbers
     gates: dict[tuple[int, str], Saturation] = {}
     sums: dict[tuple[int, int], Absorption] = {}
     differences: dict[int, Cancellation] = {}
-    wraps: dict[int, Wrap] = {}
-
-
-_Look = Callable[[list[Any], int], None]
+    choices: dict[int, Saturation] = {}
 
 
 class BodyValues(NamedTuple):
@@ -108,8 +95,8 @@ class BodyValues(NamedTuple):
 
 
 class _Meters(NamedTuple):
-    sampled: tuple[_Look, ...]
-    always: tuple[_Look, ...]
+    sampled: tuple[Look, ...]
+    always: tuple[Look, ...]
 
 
 class Probe:
@@ -136,7 +123,9 @@ class Probe:
         assert activation is not None
         meters = self._meters.get(key)
         if meters is None:
-            found = self.found.setdefault(activation.operation.layer.line, Probed({}, {}, {}, {}))
+            found = self.found.setdefault(
+                activation.operation.layer.line, Probed(WholeNumbers({}, {}, {}, {}), {}, {}, {}, {})
+            )
             meters = self._meters[key] = _meters(frame.program, found) if self._measures else _Meters((), ())
         if self._looks.setdefault(key, 0) >= _MOST_LOOKS:
             return None
@@ -183,7 +172,8 @@ def probe_run(machine: Machine, loops: tuple[LoopFacts, ...], seconds: float, *,
 
 
 def _meters(program: Program, found: Probed) -> _Meters:
-    sampled, always = list[_Look](), list[_Look]()
+    sampled, always = list[Look](), list[Look]()
+    constants = frozenset(slot for slot, value in enumerate(program.template) if value is not None)
     for one in program.operations:
         declared = one.layer.outputs[0].element_type if one.layer.outputs else None
         if declared is None or one.plans:
@@ -191,22 +181,45 @@ def _meters(program: Program, found: Probed) -> _Meters:
         real = is_floating(declared.dtype)
         if one.layer.type in ("Sigmoid", "Tanh", "HardSigmoid") and real:
             sampled.append(_gate(one, found.gates.setdefault((one.layer.id, ""), Saturation())))
+        elif one.layer.type in ("Softmax", "LogSoftmax") and real and len(one.inputs) == 1:
+            sampled.append(_choice(one, found.choices.setdefault(one.layer.id, Saturation())))
         elif one.layer.type in _CELLS and len(one.inputs) == (6 if one.layer.type == "LSTMCell" else 5):
             sampled.append(_cell(one, found))
         elif one.layer.type in ("Add", "Subtract") and real and len(one.inputs) == 2:
             sampled.extend(_sums(one, found))
-        if one.layer.type in _EXACT and declared.name in ("i32", "i64") and len(one.inputs) == 2:
-            always.append(_whole(one, declared.name, found.wraps))
+        if (look := look_at(one, constants, found.wholes)) is not None:
+            always.append(look)
     return _Meters(tuple(sampled), tuple(always))
 
 
-def _gate(operation: Operation, found: Saturation) -> _Look:
+def _gate(operation: Operation, found: Saturation) -> Look:
     slot, low = operation.outputs[0], -1.0 if operation.layer.type == "Tanh" else 0.0
 
     def look(values: list[Any], _iteration: int) -> None:
         value = np.asarray(values[slot])
         if value.size and value.dtype.kind == "f":
             _note(found, bool(((value <= low + _NEAR) | (value >= 1 - _NEAR)).all()), value)
+
+    return look
+
+
+def _choice(operation: Operation, found: Saturation) -> Look:
+    """Look at a Softmax that has the choice of several elements: those that a mask leaves."""
+    slot, out = operation.inputs[0], operation.outputs[0]
+    axis = int(operation.layer.attributes.get("axis", "1"))
+
+    def look(values: list[Any], _iteration: int) -> None:
+        x, given = np.asarray(values[slot]), np.asarray(values[out])
+        if not x.size or x.size > _LARGE or x.dtype.kind != "f" or not -x.ndim <= axis < x.ndim:
+            return
+        largest = x.max(axis=axis, keepdims=True)
+        with np.errstate(all="ignore"):
+            choices = (np.isfinite(x) & (x > largest - _MASKED)).sum(axis=axis) > 1
+        if operation.layer.type == "LogSoftmax":
+            given = np.exp(given)
+        highest = given.max(axis=axis)[choices]
+        if highest.size:
+            _note(found, bool((highest >= 1 - _NEAR).all()), highest)
 
     return look
 
@@ -218,7 +231,7 @@ def _note(found: Saturation, saturated: bool, value: Array) -> None:
     found.high = max(found.high, float(value.max()))
 
 
-def _cell(operation: Operation, found: Probed) -> _Look:
+def _cell(operation: Operation, found: Probed) -> Look:
     names, slots = _CELLS[operation.layer.type], operation.inputs
     lstm = operation.layer.type == "LSTMCell"
     gates = {name: found.gates.setdefault((operation.layer.id, name), Saturation()) for name in names if name != "cell"}
@@ -238,7 +251,7 @@ def _cell(operation: Operation, found: Probed) -> _Look:
     return look
 
 
-def _sums(operation: Operation, found: Probed) -> Iterator[_Look]:
+def _sums(operation: Operation, found: Probed) -> Iterator[Look]:
     a, b = operation.inputs
     out, key = operation.outputs[0], operation.layer.id
     kept = [found.sums.setdefault((key, index), Absorption()) for index in (0, 1)]
@@ -281,28 +294,3 @@ def _absorbed(found: Absorption, total: Array, added: Array, result: Array, iter
         found.times += 1
     else:
         found.since, found.times = None, 0
-
-
-def _whole(operation: Operation, element_type: str, wraps: dict[int, Wrap]) -> _Look:
-    a, b = operation.inputs
-    exact, key = _EXACT[operation.layer.type], operation.layer.id
-    bits = 31 if element_type == "i32" else 63
-    limit = 2.0**bits * (1 - 1e-12)
-
-    def look(values: list[Any], iteration: int) -> None:
-        if key in wraps:
-            return
-        x, y = np.asarray(values[a]), np.asarray(values[b])
-        if max(x.size, y.size) > _LARGE or not x.size or not y.size:
-            return
-        about = exact(x.astype(np.float64), y.astype(np.float64))
-        if not (np.abs(about) >= limit).any():
-            return
-        left, right = np.broadcast_to(x, about.shape), np.broadcast_to(y, about.shape)
-        for place in np.argwhere(np.abs(about) >= limit)[:_MOST_TRIED].tolist():
-            number = int(exact(int(left[tuple(place)]), int(right[tuple(place)])))
-            if not -(2**bits) <= number < 2**bits:
-                wraps[key] = Wrap(iteration, number, (number + 2**bits) % 2 ** (bits + 1) - 2**bits)
-                return
-
-    return look

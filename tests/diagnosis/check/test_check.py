@@ -13,9 +13,10 @@ from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import SubjectKind
 from stepper.diagnosis.texts import consequence, remedy, sentence
+from stepper.element_types import of_dtype
 from tests.debug.debugged import SAMPLES, sample
 from tests.debug.loops_to_break import countdown, division, modular, recurrence
-from tests.models import Graph, carried, joined, last, sliced
+from tests.models import Graph, carried, invariant, joined, last, sliced
 
 
 def findings(net: Graph, folder: Path, inputs: dict[str, object] | None = None, seconds: float = 1.0) -> list[Finding]:
@@ -262,3 +263,104 @@ def test_every_rule_of_runs_is_tested_here() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     text += (Path(__file__).parents[2] / "cli" / "test_check.py").read_text(encoding="utf-8")
     assert [name for name, rule in rules().items() if rule.scope is SubjectKind.RUN and name not in text] == []
+
+
+def rows_through(
+    operation: str, rows: object, *constants: object, type: str = "", dims: tuple[int, ...] = (), **more: object
+) -> tuple[Graph, dict[str, object]]:
+    """A loop that sends each row through one operation, `guilty`."""
+    array = np.asarray(rows)
+    kind, net = of_dtype(array.dtype).name, Graph()
+    xs, body = net.parameter("xs", kind, array.shape), net.body()
+    x = body.parameter("x", kind, (1, *array.shape[1:]))
+    given = [body.constant(one) for one in constants]
+    out = body.apply(operation, x, *given, type=type or kind, dims=dims or (1, *array.shape[1:]), name="guilty", **more)
+    net.result(net.tensor_iterator("rows", body, [sliced(xs, x)], [joined(body.result(out))])[0])
+    return net, {"xs": array}
+
+
+AXIS = np.array([1])
+I32 = np.iinfo(np.int32)
+
+
+@pytest.mark.parametrize(
+    ("operation", "bad", "constants", "more", "exact"),
+    [
+        ("ReduceProd", np.array([70_000, 70_000], np.int32), [AXIS], {"dims": (1, 1), "keep_dims": "true"}, 70_000**2),
+        ("ReduceProd", np.array([2**40, 2**40]), [AXIS], {"dims": (1, 1), "keep_dims": "true"}, 2**80),
+        ("ReduceSum", np.array([I32.max, 5], np.int32), [AXIS], {"dims": (1, 1), "keep_dims": "true"}, 2**31 + 4),
+        ("CumSum", np.array([I32.max, 5], np.int32), [np.array(1)], {"version": "opset3"}, 2**31 + 4),
+        ("MatMul", np.array([I32.max, 1], np.int32), [np.full((2, 1), 2, np.int32)], {"dims": (1, 1)}, 2**32),
+        ("Power", np.array([70_000, 1], np.int32), [np.full((1, 1), 3, np.int32)], {}, 70_000**3),
+        ("Negative", np.array([1, I32.min], np.int32), [], {}, 2**31),
+        ("Subtract", np.array([200, 9], np.uint8), [np.full((1, 1), 10, np.uint8)], {}, -1),
+        ("Convert", np.array([1, 3e9], np.float32), [], {"type": "i32", "destination_type": "i32"}, 3_000_000_000),
+        ("Convert", np.array([1, 2**40]), [], {"type": "i32", "destination_type": "i32"}, 2**40),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_whole_numbers_beyond_their_type(
+    operation: str, bad: np.ndarray, constants: list[object], more: dict[str, object], exact: int, tmp_path: Path
+) -> None:
+    """Row 1 of 3 leaves the type, and the number is Python's; of rows that stay nothing is said."""
+    fine = np.array([12, 11], bad.dtype)
+    net, inputs = rows_through(operation, np.array([fine, bad, fine]), *constants, **more)
+    found = the_one(findings(net, tmp_path, inputs), "integer-overflow")
+    assert (found.severity, found.iterations, found.details["exact"]) == (Severity.NOTE, (1,), exact)
+    net, inputs = rows_through(operation, np.array([fine, fine, fine]), *constants, **more)
+    assert not findings(net, tmp_path, inputs)
+
+
+def test_the_product_of_a_row_that_leaves_f32(tmp_path: Path) -> None:
+    rows = np.array([[2, 3], [1e30, 1e30], [1, 1]], np.float32)
+    net, inputs = rows_through("ReduceProd", rows, AXIS, dims=(1, 1), keep_dims="true")
+    found = the_one(findings(net, tmp_path, inputs), "inf-born")
+    assert found.iterations == (1,) and "the product > f32 maximum" in sentence(found)
+
+
+@pytest.mark.parametrize("operation", ["Divide", "Mod", "FloorMod"])
+def test_whole_numbers_divided_by_0(operation: str, tmp_path: Path) -> None:
+    for divisor, expected in (0, ["integer-division-by-zero"]), (2, []):
+        net, inputs = rows_through(operation, np.array([[7], [8], [9]], np.int32), np.full((1, 1), divisor, np.int32))
+        assert [one.rule for one in findings(net, tmp_path, inputs)] == expected
+
+
+@pytest.mark.parametrize(
+    ("shift", "rule", "iteration"), [(-1, "index-from-the-end", 0), (0, "", 0), (1, "index-outside", 3)]
+)
+def test_an_index_that_is_one_off(shift: int, rule: str, iteration: int, tmp_path: Path) -> None:
+    """Element t + shift of 4 in iteration t."""
+    net, body = Graph(), None
+    body = net.body()
+    table, t = body.parameter("table", dims=(4,)), body.parameter("t", "i64", (1,))
+    index = body.apply("Add", t, body.constant([shift], np.int64))
+    zero = body.constant(0, np.int64)
+    taken = body.apply("Gather", table, index, zero, dims=(1,), version="opset8", name="taken")
+    entries = [invariant(net.parameter("numbers", dims=(4,)), table)]
+    net.result(net.loop("reader", body, 4, True, entries, [joined(body.result(taken))], iteration=t)[0])
+    found = findings(net, tmp_path, {"numbers": np.arange(4, dtype=np.float32)})
+    assert [one.rule for one in found] == [rule] * bool(rule)
+    assert all(one.iterations == (iteration,) and "'taken'" in sentence(one) for one in found)
+
+
+@pytest.mark.parametrize(("scale", "masked", "is_hard"), [(50.0, 0, True), (0.1, 0, False), (50.0, 3, False)])
+def test_a_softmax_that_leaves_nothing_to_the_others(scale: float, masked: int, is_hard: bool, tmp_path: Path) -> None:
+    """Elements that a mask takes away are no others."""
+    rows = np.array([np.roll([4.0, 3, 2, 1], k) for k in range(8)], np.float32) * np.float32(scale)
+    for k in range(8):
+        rows[k][np.argsort(rows[k])[:masked]] = -np.inf
+    net, inputs = rows_through("Softmax", rows, version="opset8", axis=1)
+    found = [one.rule for one in findings(net, tmp_path, inputs) if one.rule == "softmax-saturated"]
+    assert len(found) == is_hard
+
+
+def test_a_loop_that_is_not_entered(tmp_path: Path) -> None:
+    net, body = Graph(), None
+    body = net.body()
+    s = body.parameter("s", dims=(1,))
+    out = body.result(body.apply("Multiply", s, body.constant([2.0])))
+    trips = net.parameter("trips", "i64")
+    net.result(net.loop("doubling", body, trips, True, [carried(net.constant([1.0]), s, out)], [last(out)])[0])
+    found = the_one(findings(net, tmp_path, {"trips": np.array(0)}), "loop-not-entered")
+    assert found.severity is Severity.NOTE and "trip count is 0" in sentence(found)
+    assert not findings(net, tmp_path, {"trips": np.array(3)})

@@ -177,3 +177,24 @@ def ends_at_once(run: RunSubject) -> Iterator[RunFinding]:
         if not root.operands or all(operand.is_constant for operand in root.operands):
             continue
         yield shown(place_of(loop, root.layer, 0), limit=loop.activation.limit, condition=root.layer)
+
+
+@found_by(
+    Rule(
+        "D311",
+        "loop-not-entered",
+        SubjectKind.RUN,
+        Severity.NOTE,
+        says="the loop has no iteration: {why}",
+        means="outputs that are carried are the first values, concatenations are empty, and others are not defined",
+        do="see whether these inputs were meant to have none; look at the trip count and at the first condition",
+        source="semantics 3.5",
+    )
+)
+def loop_not_entered(run: RunSubject) -> Iterator[RunFinding]:
+    """Loops that were reached and never ran, on what the inputs say."""
+    for loop in run.loops():
+        activation = loop.activation
+        if activation.ending is None or activation.iterations or loop.facts.total:
+            continue
+        yield shown(place_of(loop, loop.facts.layer, None), why=activation.ending.reason.value)

@@ -20,6 +20,7 @@ _LEAST_ABSORBED: Final = 4
 _SHRUNK: Final = 0.25
 """An addend that has become smaller than this share of the first one is a step that has done its work."""
 _OFTEN: Final = 0.5
+_MOSTLY: Final = 0.75
 _SMALLER: Final = ("Greater", "GreaterEqual", "Less", "LessEqual")
 _OF_MAGNITUDE: Final = (
     "Abs",
@@ -116,6 +117,32 @@ def gate_saturated(run: RunSubject) -> Iterator[RunFinding]:
                 high=found.high,
                 looked=found.looked,
             )
+
+
+@found_by(
+    Rule(
+        "D407",
+        "softmax-saturated",
+        SubjectKind.RUN,
+        Severity.NOTE,
+        says="{layer} gives all weight to one element, in {often} of the {looked} iterations that were looked at",
+        means="the others do not count, and a small change of the scores changes which one does: right for a hard "
+        "choice, wrong where the scores have lost their scale",
+        do="look at what the scores are divided by (the root of their length), and at the weights before",
+        source="the run itself",
+    )
+)
+def softmax_saturated(run: RunSubject) -> Iterator[RunFinding]:
+    """Softmax of what changes that leaves nothing to all elements but one, though no mask takes them away."""
+    for loop in run.loops():
+        seen, subject = run.probed(loop), loop.subject
+        for key, found in () if seen is None or subject is None else seen.choices.items():
+            assert subject is not None
+            if found.looked < _LEAST_LOOKS or found.saturated < _MOSTLY * found.looked:
+                continue
+            if _depends_on_time(subject, Source(key, 0)):
+                layer = subject.site(subject.inner.by_id[key])
+                yield shown(place_of(loop, layer, 0), layer=layer, often=found.saturated, looked=found.looked)
 
 
 def _depends_on_time(subject: LoopSubject, source: Source) -> bool:

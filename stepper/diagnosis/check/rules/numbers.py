@@ -151,17 +151,17 @@ def _first_origin(run: RunSubject, place: RunPlace) -> LayerSite | None:
         SubjectKind.RUN,
         Severity.NOTE,
         says="{layer} leaves the range of {type}: {exact:,} becomes {becomes:,}",
-        means="the number wraps around: right for hashes and random numbers, wrong for counts and products",
-        do="compute in a wider type, or in f64",
-        source="semantics 8.2, 8.3",
+        means="the number wraps around: right for hashes and random numbers, wrong for counts, products and indices",
+        do="compute in a wider type, or in f64; before a conversion, clamp",
+        source="semantics 8.2, 8.3, 8.4",
     )
 )
 def integer_overflow(run: RunSubject) -> Iterator[RunFinding]:
-    """Sums and products of whole numbers that wrap, the first of each operation."""
+    """Whole numbers beyond their type, computed or converted, the first of each operation."""
     for loop in run.loops():
         seen = run.probed(loop)
         subject = loop.subject
-        for key, wrap in () if seen is None or subject is None else seen.wraps.items():
+        for key, wrap in () if seen is None or subject is None else seen.wholes.wraps.items():
             assert subject is not None
             layer = subject.inner.by_id[key]
             declared = layer.outputs[0].element_type
@@ -171,4 +171,80 @@ def integer_overflow(run: RunSubject) -> Iterator[RunFinding]:
                 type="" if declared is None else declared.name,
                 exact=wrap.exact,
                 becomes=wrap.becomes,
+            )
+
+
+@found_by(
+    Rule(
+        "D205",
+        "integer-division-by-zero",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="{layer} divides whole numbers by 0",
+        means="the result is not defined: the specification leaves it open, and a runtime may stop",
+        do="keep the divisor from 0, or choose another value where it is 0",
+        source="specification of Divide, Mod and FloorMod",
+    )
+)
+def integer_division_by_zero(run: RunSubject) -> Iterator[RunFinding]:
+    """Divisors of whole numbers with a 0, the first of each operation."""
+    for loop in run.loops():
+        seen, subject = run.probed(loop), loop.subject
+        for key, iteration in () if seen is None or subject is None else seen.wholes.by_zero.items():
+            assert subject is not None
+            layer = subject.site(subject.inner.by_id[key])
+            yield shown(place_of(loop, layer, iteration), layer=layer)
+
+
+@found_by(
+    Rule(
+        "D206",
+        "index-from-the-end",
+        SubjectKind.RUN,
+        Severity.NOTE,
+        says="the computed index of {layer} is {element}, counted from the end, in {often} of the iterations that were "
+        "looked at, and from the start in others",
+        means="right for what is meant to go round; where the index is one too small, the last element is read for one "
+        "that does not exist",
+        do="look at the first and the last iteration: keep the index at 0 or more, or begin one iteration later",
+        source="specification of Gather-8",
+    )
+)
+def index_from_the_end(run: RunSubject) -> Iterator[RunFinding]:
+    """Computed indices of Gather that are below 0 in some iterations and not in others."""
+    for loop in run.loops():
+        seen, subject = run.probed(loop), loop.subject
+        for key, found in () if seen is None or subject is None else seen.wholes.indices.items():
+            if not found.from_end or not found.from_start:
+                continue
+            assert subject is not None
+            layer = subject.site(subject.inner.by_id[key])
+            yield shown(place_of(loop, layer, found.iteration), layer=layer, element=found.index, often=found.from_end)
+
+
+@found_by(
+    Rule(
+        "D207",
+        "index-outside",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="{layer} takes element {element} along axis {axis}, which is {size} long, and gets zeros",
+        means="what follows computes with zeros that stand for nothing",
+        do="count from 0: look at how the index is computed, and at how often the loop runs",
+        source="specification of Gather-8",
+    )
+)
+def index_outside(run: RunSubject) -> Iterator[RunFinding]:
+    """Computed indices of Gather that the tensor does not have, the first of each operation."""
+    for loop in run.loops():
+        seen, subject = run.probed(loop), loop.subject
+        for key, found in () if seen is None or subject is None else seen.wholes.outside.items():
+            assert subject is not None
+            layer = subject.site(subject.inner.by_id[key])
+            yield shown(
+                place_of(loop, layer, found.iteration),
+                layer=layer,
+                element=found.index,
+                axis=found.axis,
+                size=found.size,
             )
