@@ -38,6 +38,7 @@ from stepper.export.options import (
     ValueDetail,
 )
 from stepper.export.parting.comparing import compared
+from stepper.export.parting.run_differences import RunDifferences
 from stepper.export.parting.states import compared_with
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.steps.stepping import steps_of
@@ -48,7 +49,7 @@ from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import model_figure, rolled_figure
 from stepper.export.views.story import story_figure
 from stepper.export.views.unrolled import unrolled_figure
-from stepper.export.zooms.places import USUAL_HOPS, Zoom, smaller_parts, zoom_named
+from stepper.export.zooms.places import USUAL_HOPS, Zoom, smaller_parts, zoom_around, zoom_named
 from stepper.export.zooms.zoomed import prepared, usual_view, zoomed
 from stepper.files.kinds import ARRAYS, FigureFormat, FormatSubject
 from stepper.files.output import OutputFile, writing_all
@@ -122,7 +123,7 @@ def save(written: FileContent, target: OutputFile) -> None:
 
 def picture(model: Model, machine: Callable[[], Machine] | None, request: FigureRequest) -> Picture:
     """Return the figure of a request; `machine` makes a run of this model at its beginning (None: without inputs)."""
-    zoom = request.zoom
+    asked, zoom = request, request.zoom
     if zoom is not None:
         usual = usual_view(zoom, has_inputs=machine is not None)
     else:
@@ -156,17 +157,51 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
             steps_of(found)  # which have a room of their own
         return found
     except UsageError:
-        for part in () if zoom is None else smaller_parts(zoom):
-            with suppress(UsageError):
-                found = fitted(partial(make, zoom=part), request)
-                request.warn(f"neighbours within {counted(part.hops, 'hop')}: more have no room")
-                return found
-        if not may_turn or request.content.differences is not None:
+        less = _smaller_part(make, request, zoom)
+        less = less or _around_parting(model, machine, asked, request.content.differences)
+        if less is None and may_turn and request.content.differences is None:
+            less = _turned(make, request)
+        if less is None:
             raise
-        turned = replace(request, direction=TimeDirection.RIGHT)
-        found = fitted(partial(make, request=turned), turned)
-        request.warn("iterations side by side, their bodies as one box: one below the other they have no room")
-        return found
+        return less
+
+
+_Making = Callable[..., Picture]
+
+
+def _smaller_part(make: _Making, request: FigureRequest, zoom: Zoom | None) -> Picture | None:
+    """Return a part of a figure with fewer neighbours that has room; None where there is none."""
+    for part in () if zoom is None else smaller_parts(zoom):
+        with suppress(UsageError):
+            found = fitted(partial(make, zoom=part), request)
+            request.warn(f"neighbours within {counted(part.hops, 'hop')}: more have no room")
+            return found
+    return None
+
+
+def _around_parting(
+    model: Model, machine: Callable[[], Machine] | None, asked: FigureRequest, found: RunDifferences | None
+) -> Picture | None:
+    """Return what is around the first difference of two runs; None where they do not part, or a part was asked for."""
+    if found is None or found.first is None or asked.zoom is not None:
+        return None
+    zoom = zoom_around(model, found.first)
+    if zoom is None:
+        return None
+    view = FigureView.MODEL if zoom.loop is None else FigureView.ROLLED
+    with suppress(UsageError):
+        made = picture(model, machine, replace(asked, view=view, zoom=zoom, loop=None, iterations=None))
+        asked.warn("the neighbourhood of the first difference: the rest has no room")
+        return made
+    return None
+
+
+def _turned(make: _Making, request: FigureRequest) -> Picture:
+    """Return iterations side by side. Raise UsageError where these have no room, either."""
+    turned = replace(request, direction=TimeDirection.RIGHT)
+    found = fitted(partial(make, request=turned), turned)
+    request.warn("iterations side by side, their bodies as one box: one below the other they have no room")
+    return found
 
 
 class _WarnedOnce:

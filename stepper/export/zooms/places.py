@@ -15,7 +15,8 @@ from stepper.export.figures.builder import body_prefix
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import drawn_graph
 from stepper.export.figures.loop_paths import LoopPath
-from stepper.ir.model import Body, Graph, Layer
+from stepper.export.parting.run_differences import PartingPlace
+from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import parse_address
 from stepper.query.atlas import Atlas
@@ -138,6 +139,29 @@ class Zoom(Struct, frozen=True, eq=False):
             return self.place.loop
         shared = [loop for loop in self.place.around if any(loop.layer is one.layer for one in self.end.around)]
         return next((loop for loop in reversed(shared) if loop.layer.is_loop), None)
+
+
+def zoom_around(model: Model, place: PartingPlace) -> Zoom | None:
+    """Return a zoom on the operation of the first difference; None where it is not in the model."""
+    graph, layer, _ = place.value
+    steps = _steps_to(model.graph, graph)
+    if steps is None:
+        return None
+    inside = steps[-1].body.graph if steps else model.graph
+    found = inside.by_id.get(layer)
+    return None if found is None else Zoom(ZoomKind.AROUND, FigurePlace(place.name, steps, inside, found))
+
+
+def _steps_to(graph: Graph, wanted: int, before: tuple[BodyStep, ...] = ()) -> tuple[BodyStep, ...] | None:
+    """Return the steps into the bodies that lead to a graph by its id; None where there are none."""
+    if id(graph) == wanted:
+        return before
+    ways = (
+        _steps_to(body.graph, wanted, (*before, BodyStep(layer, graph, body)))
+        for layer in graph.layers
+        for body in layer.bodies
+    )
+    return next((way for way in ways if way is not None), None)
 
 
 def smaller_parts(zoom: Zoom) -> Iterator[Zoom]:

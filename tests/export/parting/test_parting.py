@@ -13,7 +13,7 @@ from stepper.compare.references.debugger import debug_reference
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs
 from stepper.engine.machine import Machine
-from stepper.export.exporter import picture
+from stepper.export.exporter import draw, picture
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, ValueState
 from stepper.export.options import FigureView
@@ -117,6 +117,17 @@ def test_a_body_tells_of_all_iterations(tmp_path: Path, view: str) -> None:
     assert box(figure, "grown").lines[-2:] == (f"differs in {late} of 12", f"largest difference {largest:.4g}")
     assert box(figure, "more").lines[-2].startswith(f"differs in {late - 1} of 12")
     assert (box(figure, "late").state, box(figure, "late").lines[-1]) == (ValueState.ALIKE, "the same bits")
+
+
+def test_on_a_narrow_page_the_neighbourhood_of_the_first_difference_is_drawn(tmp_path: Path) -> None:
+    """The power of growth is what differs first, in iteration 5; what leads there and away is beside it."""
+    here, there = net(tmp_path / "here", 1.5), net(tmp_path / "there", 2.0)
+    said: list[str] = []
+    made = draw(here, {"start": START}, diff=str(there), preset="paper", warn=said.append)
+    assert made.page is not None and made.page.width * made.page.points <= 84 * 72 / 25.4 + 1
+    assert box(made.figure, "factor").state is ValueState.PARTS
+    assert "iteration 5" in " ".join(box(made.figure, "factor").lines)
+    assert "the neighbourhood of the first difference: the rest has no room" in said
 
 
 def test_what_is_finite_here_alone_is_mended(tmp_path: Path) -> None:
