@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from stepper.debug.overview.facts import Overview
     from stepper.session.input_choices import InputChoices
     from tui.paint.rows import Row
+    from tui.screens.answer_card import AnswerCard
     from tui.state import Running, State
 
 _LONG: Final = 0.5
@@ -111,6 +112,7 @@ class DebugScreen(Guarded, Screen[None]):
         self._panes: tuple[Pane, ...] = ()
         self._batched = BatchedPaint()
         self._following = ""
+        self._answer_card: AnswerCard | None = None
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -202,12 +204,40 @@ class DebugScreen(Guarded, Screen[None]):
             self.query_one("#answer", AnswerLine).put(text, tone)
 
     def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
-        """Show an answer of several lines; True if this screen can."""
-        return False
+        """Show an answer of several lines above the prompt, without any none; True if this screen can."""
+        if not self.is_ready:
+            return False
+        card = self._answer_card
+        if card is None:
+            if not lines:
+                return True
+            from tui.screens.answer_card import AnswerCard  # the first picture has no answers
+
+            card = self._answer_card = AnswerCard(self.host, id="card")
+            card.batched = self._batched
+            self.mount(card, before="#bottom")
+            self._panes = (*self._panes, card)
+        card.most = max(6, self.app.size.height // 3)
+        card.put(title, lines)
+        card.display = bool(lines)
+        return True
+
+    @property
+    def has_answer(self) -> bool:
+        """True if an answer of several lines is open."""
+        return self._answer_card is not None and self._answer_card.display
 
     def close_card(self) -> bool:
         """Close what covers something; True if there was anything."""
-        return False
+        card = self._answer_card
+        if card is None or not self.has_answer:
+            return False
+        had_focus = card.has_focus
+        self.put_card("", ())
+        pane = self.first_pane()
+        if had_focus and pane is not None:
+            pane.focus()
+        return True
 
     def pick(self, title: str, picks: Sequence[Completion]) -> None:
         """Let the user choose one of several lines."""

@@ -118,4 +118,4 @@ class HelpScreen(DebugScreen):
 
     def close_card(self) -> bool:
         """Esc closes it as q does."""
-        return self.host.close_view()
+        return super().close_card() or self.host.close_view()

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from tui.paint.list_pane import ListPane
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen
-from tui.screens.main.cards import AnswerCard
 
 _LEAST: Final = 22
 """Rows of the screen from which on there is room for more than the list."""
@@ -32,42 +31,22 @@ class ListScreen(DebugScreen):
     """Commands that answer with a list that is on the screen."""
 
     def body(self) -> ComposeResult:
-        """The list, more about it, and the place for answers."""
+        """The list, and more about it."""
         listed = self.pane_class(self.host, id=self.view_name)
         yield listed
         listed.beside = self.more_about(listed)
         if listed.beside is not None:
             yield listed.beside.add_class("more")
-        yield AnswerCard(self.host, id="card").add_class("hidden")
 
     def more_about(self, listed: Any) -> Pane | None:
         """Return a pane below the list."""
         return None
 
     def fit(self, width: int, height: int) -> None:
-        """An answer leaves the list at least half of the screen."""
-        self.query_one(AnswerCard).most = max(6, height // 3)
+        """More about the list where there is room for it."""
         pane = self.first_pane()
         self.set_class(height >= _LEAST and isinstance(pane, ListPane) and pane.beside is not None, "-more")
 
     def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
-        """An answer of several lines."""
-        if not self.is_ready or title.split()[:1] in self.shown_anyway:
-            return False
-        card = self.query_one(AnswerCard)
-        if lines or card.lines:
-            card.put(title, lines)
-            card.set_class(not lines, "hidden")
-        return True
-
-    def close_card(self) -> bool:
-        """The list alone."""
-        card = self.query_one(AnswerCard)
-        if not card.lines:
-            return False
-        had_focus = card.has_focus
-        self.put_card("", ())
-        pane = self.first_pane()
-        if had_focus and pane is not None:
-            pane.focus()
-        return True
+        """An answer of several lines, unless it is the list itself."""
+        return title.split()[:1] not in self.shown_anyway and super().put_card(title, lines)

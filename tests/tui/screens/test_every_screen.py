@@ -106,6 +106,25 @@ def test_an_answer_is_wrapped_and_takes_the_keys_where_there_are_tabs() -> None:
     drive("date_normaliser", script, size=(80, 24))
 
 
+def test_an_answer_of_several_lines_is_read_on_every_screen() -> None:
+    async def script(driven: Driven) -> None:
+        assert driven.text("value").split()[-4:] == ["one", "iteration", "before:", "6"]
+        for screen in ("overview", "grid", "timeline", "table", "ports", "watches"):
+            await driven.type(f"view {screen}")
+            front = driven.app.front
+            await driven.type("print tok@*")
+            lines = driven.text("card").splitlines()
+            assert lines[0].startswith(" print tok@*") and lines[1].split() == ["@0", "i64[1]", "[11]"], (screen, lines)
+            if screen == "overview":
+                await driven.press("tab")
+                assert driven.pane("card").has_focus and "Esc close" in driven.text("keys")
+            await driven.press("escape")
+            assert not driven.pane("card").display and driven.app.front is front
+            assert not driven.pane("card").has_focus and driven.app.focused is not None
+
+    drive("date_normaliser", script, size=(120, 40), lines=(f"goto {DECODER}@5",))
+
+
 def test_the_help_is_wrapped_and_esc_closes_it() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("question_mark")

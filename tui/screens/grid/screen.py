@@ -95,7 +95,9 @@ class GridScreen(DebugScreen):
         self.set_class(below, "-below")
 
     def close_card(self) -> bool:
-        """Let go of a selected cell."""
+        """Close an answer, or let go of a selected cell."""
+        if super().close_card():
+            return True
         if not self._grid.unpick():
             return False
         self.host.select(None)

@@ -16,11 +16,12 @@ from stepper.debug.moments.texts import spread_sentence
 from tui.keys.keymap import key_for
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
+from tui.screens.answer_card import AnswerCard
 from tui.screens.bars import Tabs
 from tui.screens.base import DebugScreen
 from tui.screens.graph.pane import BodyGraph
 from tui.screens.main.back_edges import BackEdges
-from tui.screens.main.cards import AnswerCard, StopCard, is_stop
+from tui.screens.main.cards import StopCard, is_stop
 from tui.screens.main.end_card import EndCard, has_ended
 from tui.screens.main.frames import Frames
 from tui.screens.main.loop_card import LoopCard

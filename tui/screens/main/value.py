@@ -75,15 +75,19 @@ class ValueStrip(Pane):
         if value is None:
             return [[], [], [], []]
         array = value.array
+        height = self.styles.height
+        room = 4 if height is None or height.is_auto else max(self.size.height - 1, 4)
         if array is None:
             frame, cursor = self.state.frame, self.state.cursor
             before = None if frame is None or cursor is None else frame.held(cursor)
             found: list[Row] = [[(" ", ""), (value.absent, "dim")]]
             if before is not None:
-                found += [[(" one iteration before:", "dim")], *vector_rows(self, before, width)[:2]]
-            return _four(found)
-        height = self.styles.height
-        room = 4 if height is None or height.is_auto else max(self.size.height - 1, 4)
+                words = "one iteration before:"
+                fits = len(value.absent) + len(words) + 4 <= width
+                found = [[*found[0], (f"; {words}", "dim")]] if fits else [*found, [(f" {words}", "dim")]]
+                shown = vector_rows(self, before, width, room - len(found))
+                found += shown[len(found) + len(shown) > room :]  # rather numbers than what stands above them
+            return _four(found, room)
         found = [
             [*self._statistics_row(array, width), *self._labels(array)],
             *vector_rows(self, array, width, room - 1),

@@ -77,5 +77,5 @@ class OverviewScreen(DebugScreen):
         return "" if known.state in (RunState.FINISHED, RunState.FAILED) else "paused"
 
     def move_tab(self, by: int) -> bool:
-        """Go to the next card."""
-        return self.pane.move_card(by)
+        """Go to the next card; with an answer open, to that and back."""
+        return not self.has_answer and self.pane.move_card(by)

@@ -11,7 +11,6 @@ from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, padded, printable
 from tui.pictures.value_rows import ValueRow
 from tui.screens.base import DebugScreen
-from tui.screens.main.cards import AnswerCard
 from tui.screens.ports.port_map import PortMap
 from tui.screens.ports.rows import PortArrow, PortSide
 from tui.screens.timeline.bar import TimelineBar
@@ -111,13 +110,6 @@ class PortsScreen(DebugScreen):
         yield PortMap(self.host, id="ports")
         yield PortCourse(self.host, id="course").add_class("hidden")
         yield PortDetail(self.host, id="port")
-        yield AnswerCard(self.host, id="card")
-
-    def fit(self, width: int, height: int) -> None:
-        """The card is there only where it has lines."""
-        card = self.query_one(AnswerCard)
-        card.set_class(not card.lines, "hidden")
-        card.most = max(6, height // 3)
 
     def on_port_map_chosen(self, message: PortMap.Chosen) -> None:
         """Explain it."""
@@ -131,18 +123,7 @@ class PortsScreen(DebugScreen):
 
     def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
         """An answer of several lines takes the place of the words."""
-        if not self.is_ready:
-            return False
-        card = self.query_one(AnswerCard)
-        card.put(title, lines)
-        card.set_class(not lines, "hidden")
-        self.query_one(PortDetail).set_class(bool(lines), "hidden")
-        return True
-
-    def close_card(self) -> bool:
-        """Show the words again."""
-        if not self.query_one(AnswerCard).lines:
-            return False
-        self.put_card("", ())
-        self.query_one(PortMap).focus()
-        return True
+        is_put = super().put_card(title, lines)
+        if is_put:
+            self.query_one(PortDetail).set_class(bool(lines), "hidden")
+        return is_put

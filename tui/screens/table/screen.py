@@ -97,8 +97,8 @@ class TableScreen(DebugScreen):
                 pane.changed()
 
     def close_card(self) -> bool:
-        """Close a bucket that was opened."""
-        return self.topic.close_bucket()
+        """Close an answer, or a bucket that was opened."""
+        return super().close_card() or self.topic.close_bucket()
 
     def kept(self) -> dict[str, str | int]:
         """Return the values, how they are sorted and filtered, and what is hidden by hand."""

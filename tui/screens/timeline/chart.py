@@ -413,5 +413,5 @@ class TimelineScreen(DebugScreen):
         yield TimelineChart(self.host, id="chart")
 
     def close_card(self) -> bool:
-        """Look at the run of the moment again."""
-        return self.query_one(TimelineChart).unpick()
+        """Close an answer, or look at the run of the moment again."""
+        return super().close_card() or self.query_one(TimelineChart).unpick()
