@@ -481,13 +481,17 @@ class Debugger:
         return event
 
     @_verb
-    def continue_(self, hear: Callable[[Event], bool] | None = None) -> Stop:
-        """Go on to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left."""
+    def continue_(self, hear: Callable[[Event], bool] | None = None, *, until: int | None = None) -> Stop:
+        """Go on to the next stop of a breakpoint, or to the end of the run; `hear` is told what is entered and left.
+
+        With `until` it goes on to that tick at the latest.
+        """
         if hear is not None:
             function("hear", hear)
-        elif self.timeline.to_known_end(watched=True):
+        elif until is None and self.timeline.to_known_end(watched=True):
             return self._stopped(None)
-        return self._stopped(self._ahead(Every.LOOP if hear else Every.END, hear or (lambda event: False)))
+        every = Every.LOOP if hear else Every.END
+        return self._stopped(self._ahead(every, hear or (lambda event: False), until=until))
 
     @_verb
     def goto_tick(self, tick: int) -> Stop:

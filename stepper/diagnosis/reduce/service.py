@@ -106,7 +106,7 @@ class TrialService:
         condition: FaultCondition = act.condition
         model = read(act.path)
         if isinstance(condition, StopsAt):
-            return _stopped(model, arrays, act.settings, condition.spec), (), ()
+            return self._stopped(model, arrays, act.settings, condition.spec), (), ()
         try:
             expected, self._moves, self._skips = _outputs(model, arrays, act.settings)
         except StepperError as error:
@@ -120,7 +120,11 @@ class TrialService:
         if isinstance(condition, EndsInError) and found[0] is not None and found[0].kind is not FaultKind.REFUSED:
             return None, *found[1:]
         if found[0] is None and isinstance(condition, AnyFault) and any(map(_has_nan, expected)):
-            return _stopped(model, arrays, act.settings, "nan"), (), ()
+            return self._stopped(model, arrays, act.settings, "nan"), (), ()
+        return found
+
+    def _stopped(self, model: Model, arrays: Arrays, settings: RunSettings, spec: str) -> FoundFault | None:
+        found, self._moves = _stopped(model, arrays, settings, spec)
         return found
 
     def _runs(self, act: TryModel, arrays: Arrays) -> bool:
@@ -170,8 +174,8 @@ def _outputs(model: Model, arrays: Arrays, settings: RunSettings) -> tuple[Array
     return machine.outputs, machine.tick, any(loop.fewest == 0 for loop in log.summaries)
 
 
-def _stopped(model: Model, arrays: Arrays, settings: RunSettings, spec: str) -> FoundFault | None:
-    """Return where a breakpoint stops the run."""
+def _stopped(model: Model, arrays: Arrays, settings: RunSettings, spec: str) -> tuple[FoundFault | None, int]:
+    """Return where a breakpoint stops the run, and the moves up to there."""
     try:
         debugger = Debugger(
             model,
@@ -181,19 +185,18 @@ def _stopped(model: Model, arrays: Arrays, settings: RunSettings, spec: str) -> 
             partner=_partner(settings),
         )
         debugger.break_when(spec) if spec in ("nan", "inf") else _add_break(debugger, spec)
-        stop = debugger.continue_()
+        stop = debugger.continue_(until=settings.most_moves)
     except StepperError:
-        return None
+        return None, 0
     if stop.reason is not Reason.BREAK:
-        return None
+        return None, stop.tick
     layer_type = "" if stop.done is None else stop.done.layer.type
     what = "" if stop.cause is None else type(stop.cause).__name__
     if isinstance(stop.cause, NonFinite):
         # One that an operation bears is not to become one that a Constant has.
         what = f"{stop.cause.kind}: {'given' if stop.cause.given else stop.cause.arithmetic}"
-    return FoundFault(
-        FaultKind.STOP, "stepper", what, layer_type, "" if stop.cause is None else sentences(stop.cause)[0]
-    )
+    said = "" if stop.cause is None else sentences(stop.cause)[0]
+    return FoundFault(FaultKind.STOP, "stepper", what, layer_type, said), stop.tick
 
 
 def _add_break(debugger: Debugger, spec: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
+from stepper.debug.debugger import Debugger
 from stepper.diagnosis.reduce.conditions import (
     DisagreesWith,
     EndsInError,
@@ -22,9 +23,12 @@ from stepper.diagnosis.reduce.conditions import (
 )
 from stepper.diagnosis.reduce.draft import DraftModel
 from stepper.diagnosis.reduce.reducing import Reduction, ReductionProgress, reduce_model
+from stepper.diagnosis.reduce.service import TrialService
+from stepper.diagnosis.reduce.trial_acts import RunSettings, TryModel
 from stepper.diagnosis.reduce.writing import ir_files
 from stepper.engine.inputs import bind_inputs
 from tests.debug.debugged import SAMPLES
+from tests.engine.subjects import endless
 from tests.json_answers import checked
 from tests.models import Graph, Value, carried, joined, last, sliced
 
@@ -233,3 +237,12 @@ def test_a_fault_of_the_runtime_has_a_case_that_shows_it(tmp_path: Path, capsys:
     assert "import stepper" not in script and "EXPECTED = [\n    (np.array(" in script
     report = (folder / "REPORT.md").read_text()
     assert "MatMul 'turned'" in report and "openvino" in report and json.dumps("x")[1:-1] in report
+
+
+def test_a_trial_that_never_ends_is_left_where_the_whole_model_had_stopped(tmp_path: Path) -> None:
+    service = TrialService(lambda _stage: None)
+    act = TryModel(str(endless().write(tmp_path)), RunSettings(most_moves=5_000), StopsAt("nan"))
+    facts, _arrays = service.perform(act, [])
+    assert facts.fault is None and facts.moves == 5_000
+    debugger = Debugger(act.path, {})
+    assert debugger.continue_(until=123).tick == 123 and not debugger.machine.finished
