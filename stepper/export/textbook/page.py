@@ -531,10 +531,11 @@ class _PageLayout:
         self._words(style, u, base, text)
 
     def _shades(self, lane: ValueLane, cells: Sequence[float], u: float, y: float) -> None:
-        """Draw a row of elements, each as dark as its magnitude beside the largest of the lane."""
+        """Draw a row of elements, each as dark as its magnitude beside the largest that is drawn of the lane."""
         kind = "input" if lane.kind is LaneKind.SLICED else "output"
         self.shaded = self.shaded or kind
-        rows = (one.grid[0] for one in lane.values.values() if one.grid)
+        drawn = (lane.values[k] for k in self.places if k in lane.values)
+        rows = (one.grid[0] for one in drawn if one.grid)
         largest = max((abs(cell) for row in rows for cell in row if math.isfinite(cell)), default=0.0) or 1.0
         wide, left = _PICTURE / len(cells), self._x(u) - _PICTURE / 2
         for index, cell in enumerate(cells):
