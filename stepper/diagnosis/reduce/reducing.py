@@ -41,6 +41,7 @@ SECONDS: Final = 300.0
 
 _MOST_ZEROS: Final = 2**22
 _LEAST_LIMIT: Final = 5.0
+_MORE_MOVES: Final = 1_000
 _MOST_PASSES: Final = 8
 
 
@@ -236,7 +237,7 @@ class _Reducer:
         if isinstance(runner.condition, AnyFault):
             runner.condition = _condition_of(fault)
         if outcome.moves:
-            runner.settings = replace(runner.settings, most_moves=2 * outcome.moves + 10_000)
+            runner.settings = replace(runner.settings, most_moves=2 * outcome.moves + _MORE_MOVES)
         settings, began = runner.settings, time.monotonic()
         if isinstance(runner.condition, DisagreesWith) and settings.rules == Rules.SPEC.value:
             # A disagreement that no known departure explains is not to become one that it does.
