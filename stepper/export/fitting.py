@@ -435,7 +435,7 @@ def _within(text: str, letters: int) -> str:
 def _narrow_frame(frame: Cluster, form: _Form, *, is_alone: bool) -> Cluster:
     """Return a frame with shortened label and lines; one that `is_alone` has the width of the page for them."""
     letters, line = 2 * form.label, 2.0 * form.line
-    if is_alone and (form.label > _NARROWEST.label or not form.outside):  # else wires come down beside its label
+    if is_alone and (form.label > _NARROWEST.label or (form.facts and not form.outside)):  # no wires beside the label
         letters, line = max(letters, WHOLE_LABEL), max(line, WHOLE_LABEL * SMALL_SIZE * 0.6)
     return replace(frame, label=shortened(frame.label, letters), lines=_lines(frame.lines, line))
 
