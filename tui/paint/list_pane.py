@@ -33,6 +33,8 @@ class ListPane(Pane, Generic[Item]):
     when_empty: ClassVar[str] = ""
     """A sentence in place of rows: how one gets some."""
     follows: ClassVar[bool] = False
+    leads_to_moment: ClassVar[bool] = False
+    """True: what is opened is a moment, which is then seen in place of the list."""
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
@@ -136,6 +138,8 @@ class ListPane(Pane, Generic[Item]):
         line = "" if chosen is None else self.line_to_open(chosen)
         if line:
             self.post_line(line)
+            if self.leads_to_moment:
+                self.post_line("view main")
 
     def _room(self) -> int:
         return max(self.size.height - len(self.heading(self.size.width)), 1)
@@ -143,7 +147,7 @@ class ListPane(Pane, Generic[Item]):
     def _show_cursor(self) -> None:
         room = self._room()
         if self.size.height:
-            top = min(self.top, self.cursor)
+            top = min(self.top, self.cursor, max(self.count(self.size.width) - room, 0))
             self.top = max(top, self.cursor - room + 1, 0)
 
     def on_resize(self, event: events.Resize) -> None:

@@ -279,6 +279,13 @@ def test_findings_are_marked_on_their_card_listed_and_lead_to_their_moment() -> 
         await driven.settle()
         stop = driven.app.state.stop
         assert stop is not None and "#7" in stop.place and "exp_key" in str(stop)
+        assert driven.app.front.view_name == "", "the moment is seen, not the list"
+        await driven.type("goto 3")
+        await driven.press("E")
+        assert "goto 3" in driven.text("events") and "exp_key@7" in driven.text("events").splitlines()[2]
+        assert await driven.pilot.click("#events", offset=(20, 2), times=2)
+        await driven.settle()
+        assert driven.app.front.view_name == "" and "#7" in driven.app.state.stop.place  # type: ignore[union-attr]
         await driven.press("0")
         await click_on(driven, "1 error", 2)
         assert driven.app.front.view_name == "findings"

@@ -36,6 +36,7 @@ class EventList(ListPane[LogEntry]):
     kind: ClassVar[str] = "events"
     title = "events"
     follows: ClassVar[bool] = True
+    leads_to_moment: ClassVar[bool] = True
     when_empty: ClassVar[str] = "nothing has happened yet"
     help_text: ClassVar[str] = (
         "All that has happened in this session, the newest at the bottom. Enter goes to the moment of an event;\n"

@@ -28,6 +28,7 @@ class FindingList(ListPane[Finding]):
 
     kind: ClassVar[str] = "findings"
     title = "findings"
+    leads_to_moment: ClassVar[bool] = True
     when_empty: ClassVar[str] = "nothing is wrong with the file, nor with the run as far as it was made (0 shows it)"
     help_text: ClassVar[str] = (
         "What the rules of stepper lint find in the file, and those of runs in the run of the overview, the gravest\n"
