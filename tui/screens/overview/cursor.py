@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from stepper.debug.moments.moment import MomentKind
 from stepper.tensors.pictures import Form
 from tui.pictures.drawing import first_bad
 from tui.screens.overview.cards import Card, Line, LinePart
 
 if TYPE_CHECKING:
+    from stepper.debug.moments.moment import Moment
     from tui.pictures.axis import Axis
     from tui.state import State
 
@@ -114,6 +116,21 @@ def moments(cards: Sequence[Card], state: State) -> Iterator[Place]:
             for run, activation in enumerate(card.runs):
                 if activation.outer == outer:
                     yield Place(place, first_picture(card), run, state.iteration)
+
+
+def place_of(cards: Sequence[Card], moment: Moment) -> Place | None:
+    """Return where the iteration of a pinned moment is; None where no card has it. The row is the first picture."""
+    if moment.kind is not MomentKind.ITERATION:
+        return None
+    last = max((k for k, step in enumerate(moment.place) if step.iteration is not None), default=-1)
+    steps = moment.place[: last + 1]
+    layers, iterations = [step.layer for step in steps], [one for step in steps if (one := step.iteration) is not None]
+    for place, card in enumerate(cards):
+        if iterations and card.program is not None and [layer.id for layer in card.program.path] == layers:
+            for run, activation in enumerate(card.runs):
+                if [*activation.outer] == iterations[:-1]:
+                    return Place(place, first_picture(card), run, iterations[-1])
+    return None
 
 
 def first_place(cards: Sequence[Card], now: Sequence[Place]) -> Place:

@@ -38,6 +38,7 @@ from tui.screens.overview.cursor import (
     moments,
     on_row,
     passed,
+    place_of,
     run_near,
 )
 from tui.screens.overview.detail import detail, failure_detail
@@ -477,14 +478,14 @@ class OverviewPane(Pane):
         whole = height if self.screen.maximized is not None else max(height, self.container_size.height)
         room = whole - len(top) - lower - len(outputs) - sum(one.parent is None for one in overview.branches)
         self._shown, extent = self._arranged(overview, size, room, beside_a)
-        a = [place._replace(iteration=at) for place in self._now for at in self.state.iterations_of_a]
+        now = [place._replace(iteration=at) for place in self._now for at in self.state.iterations_of_a]
         sight = Sight(
             overview,
             self._shown,
             self._at,
             self._now,
             size,
-            a,
+            now if self._now else self._place_of_a(),
             self._compiled,
             beside_a,
             self.state.lists.findings,
@@ -553,7 +554,16 @@ class OverviewPane(Pane):
             return None
         from tui.screens.overview.beside_a import BesideA  # the first picture has no A
 
-        return BesideA(self, self._now)
+        return BesideA(self, self._now or self._runs_of_a())
+
+    def _place_of_a(self) -> list[Place]:
+        """Return the iteration that A is, where it is one of a loop that is shown; else nothing."""
+        found = None if self.state.a is None else place_of(self._cards, self.state.a.moment)
+        return [] if found is None else [found]
+
+    def _runs_of_a(self) -> list[Place]:
+        """Return all runs of the loop of A, each of whose iterations is held against it from outside of the loop."""
+        return [one._replace(run=run) for one in self._place_of_a() for run in range(len(self._cards[one.card].runs))]
 
     def _scrolled(self, page: Page, more: int, space: int) -> int:
         """Return the first line of the page in sight: the selected row is, and as few lines move as may be."""

@@ -86,3 +86,17 @@ def test_each_iteration_is_held_against_a_pinned_one() -> None:
         assert numbers["wkv@4"][1].split()[1:9] == now.split()[1:9] and "8 of 8 differ, by" in numbers["wkv@4"][1]
 
     drive("rwkv_overflow", script, lines=("run-to key@7",), size=(120, 40))
+
+
+def test_from_outside_of_the_loop_a_pinned_iteration_stands_beside_that_of_the_cursor() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("m", "A", "left", "left")
+        await driven.filled()
+        lines = driven.text("overview").splitlines()
+        now, a = (next(line for line in lines if line.split()[:1] == [name]).split() for name in ("now", "A"))
+        assert now[1:] == ["5.285"] and a[1:] == ["4.281", "differs", "by", "1.004"]
+        rails = next(line for line in lines if "later_return" in line)
+        assert rails.count("▌    ▐") == 2, "the cursor and A"
+
+    drive("reverse", script, size=(120, 40), runs=True)
