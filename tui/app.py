@@ -49,8 +49,11 @@ from tui.worker.driver import Driver
 from tui.worker.event_log import EventLog, LogKind
 
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
+_AT_ONCE: Final = ("escape", "q", "ctrl+c", "ctrl+q", "ctrl+z")
 _SETTLING: Final = 0.4
 """Seconds after the first picture in which nothing is loaded that is not on it, so that the run behind it is there."""
+_PATIENCE: Final = 2.0
+"""Seconds that keys wait at most for what they act on."""
 _SHARE: Final = 40
 """A movement under way is shown again after so many times as long as the last picture of it took."""
 _FROM_THE_END: Final = (
@@ -130,6 +133,7 @@ class StepperApp(App[int]):
         self._faults: set[str] = set()
         self._tells_fault = False
         self._progress_due = 0.0
+        self._held: list[events.Key] = []
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = "stepper-light" if light else "stepper-dark"
@@ -316,11 +320,14 @@ class StepperApp(App[int]):
             return
         if message.error:
             self.say(message.error, "bad")
+            self._held.clear()  # what they were meant for is not there
             return
         try:
             message.then(message.answer)
         except Exception as error:  # a fault in a pane must not end the session
             self.report_fault(f"what is shown of {message.question}", error)
+        if self._held:
+            self.call_next(self._release)
 
     def on_fault_found(self, message: FaultFound) -> None:
         """Something is wrong in the program itself."""
@@ -577,9 +584,37 @@ class StepperApp(App[int]):
         if isinstance(event, events.Key) and not event.is_forwarded and isinstance(self.screen, DebugScreen):
             focused = self.focused
             free = focused is None or (isinstance(focused, Pane) and not focused.is_typing)
+            if free and self._holds(event, self.screen):
+                return
             if free and self.screen.heed(event):
                 return
         await super().on_event(event)
+
+    def _holds(self, event: events.Key, screen: DebugScreen) -> bool:
+        """Keep a key that was typed before the screen has what it acts on; those that close come at once."""
+        if event.key in _AT_ONCE:
+            self._held.clear()
+            return False
+        if not self._held and not screen.awaits_answer:
+            return False
+        if not self._held:
+            self.set_timer(_PATIENCE, lambda: self._release(given_up=True))
+        self._held.append(event)
+        return True
+
+    async def _release(self, *, given_up: bool = False) -> None:
+        """Carry out the keys that waited, in their order, up to one that others have to wait for."""
+        waited, self._held = self._held, []
+        while waited:
+            screen = self.screen
+            if isinstance(screen, DebugScreen) and screen.awaits_answer and not given_up:
+                self._held = [*waited, *self._held]
+                return
+            event = waited.pop(0)
+            focused = self.focused
+            free = focused is None or (isinstance(focused, Pane) and not focused.is_typing)
+            if not (isinstance(screen, DebugScreen) and free and screen.heed(event)):
+                await super().on_event(event)
 
     def action_command_palette(self) -> None:
         """Every action by name."""

@@ -119,7 +119,7 @@ class Driven:
     async def press(self, *names: str) -> None:
         """One key after another, each with what it does."""
         for key in names:
-            self.app.post_message(_key_event(key))
+            self.app.post_message(key_event(key))
             await self.settle()
 
     async def shown_tab(self, name: str) -> None:
@@ -167,7 +167,7 @@ def check_golden(name: str, text: str) -> None:
     assert not (wrong := difference(text, path.read_text(encoding="utf-8"))), f"{path.name}, {wrong}"
 
 
-def _key_event(key: str) -> events.Key:
+def key_event(key: str) -> events.Key:
     """The event of a key by its name, or of a character."""
     if len(key) == 1:
         return events.Key(key if key.isalnum() else keys._character_to_key(key), key)

@@ -11,7 +11,7 @@ import pytest
 import stepper
 from stepper.debug.debugger import Debugger
 from tests.debug.debugged import SAMPLES
-from tests.tui.driven import Driven, drive
+from tests.tui.driven import Driven, drive, key_event
 
 SIZES = [(80, 24), (120, 40), (160, 48), (200, 60)]
 
@@ -98,6 +98,15 @@ def test_3_one_element_over_the_iterations_and_two_iterations_side_by_side(size:
         )
         assert np.allclose(a[1:4], exp_key[6, :3], atol=0.0006) and np.allclose(now[1:4], exp_key[7, :3], rtol=0.01)
         assert np.allclose(apart[:3], exp_key[7, :3] - exp_key[6, :3], rtol=0.01)
+        if size == SIZES[0]:  # keys that are typed before the table is there wait for it
+            await driven.press("q")
+            await driven.type("first")
+            await driven.type("A off")
+            for key in ("number_sign", "down", "enter", "equals_sign"):
+                driven.app.post_message(key_event(key))
+            await driven.filled()
+            at = int(re.findall(r"now iteration ([0-9]+)", newcomer.sees())[0])
+            assert f"A  iteration {at - 1}" in newcomer.sees()
 
     drive("rwkv_overflow", script, size=size, runs=True)
 

@@ -264,6 +264,11 @@ class DebugScreen(Guarded, Screen[None]):
     def put_kept(self, kept: Mapping[str, object]) -> None:
         """Show what was kept, before the screen has its parts; what cannot be is passed over."""
 
+    @property
+    def awaits_answer(self) -> bool:
+        """True while what the keys act on is not here yet: they wait for it."""
+        return False
+
     def own_line(self, line: str) -> str:
         """Return what a line means on this screen, where that is something else."""
         return line

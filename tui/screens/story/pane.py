@@ -78,6 +78,11 @@ class StoryPane(Pane):
         self.question, self._refused = question, ""
         self.host.driver.ask(AskStory(question), self._told, title=f"why {question.address or 'end'}")
 
+    @property
+    def is_expected(self) -> bool:
+        """True while there is neither a story nor a word why there is none."""
+        return self.question is not None and self.story is None and not self._refused
+
     def refuse(self, text: str) -> None:
         """Say why there is no answer."""
         self._refused = text

@@ -58,6 +58,11 @@ class StoryScreen(DebugScreen):
         if self.is_ready and tone == "bad":
             self.pane.refuse(text)
 
+    @property
+    def awaits_answer(self) -> bool:
+        """True until the first story is here."""
+        return self.pane.is_expected if self.is_ready else self._question is not None
+
     def lines_before(self, text: str) -> tuple[str, ...]:
         """Make an edit in the iteration of the cursor, where its value is computed."""
         from stepper.commands.edits import edited_value  # loaded with the first line that is typed

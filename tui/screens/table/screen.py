@@ -119,6 +119,17 @@ class TableScreen(DebugScreen):
         if isinstance(sort, int) and sort >= 0:
             level.sort = SheetSort(sort, descending=bool(kept.get("descending")))
 
+    def put_answer(self, text: str, tone: str) -> None:
+        """After a fault no answer is to be expected."""
+        super().put_answer(text, tone)
+        if tone == "bad":
+            self.topic.is_expected = False
+
+    @property
+    def awaits_answer(self) -> bool:
+        """True until the first rows are here, and while the cell of the cursor is looked up."""
+        return self.topic.is_expected
+
     def own_line(self, line: str) -> str:
         """Let `save FILE` write the table."""
         words = line.split()

@@ -72,6 +72,8 @@ class TableTopic:
         self.wide = 8
         self._asked: tuple[object, ...] | None = None
         self._is_reading = False
+        self.is_expected = True
+        """True while an answer is on its way without which the next key would mean something else."""
         self._shown: tuple[SheetView | None, frozenset[int], bool, list[int]] = (None, frozenset(), False, [])
 
     @property
@@ -87,11 +89,13 @@ class TableTopic:
     def open(self) -> None:
         """Have the sheet made."""
         level = self.level
+        self.is_expected = True
         self._driver.ask(OpenSheet(level.text), lambda sheet: self._opened(level, sheet))
 
     def _opened(self, level: OpenTable, sheet: Sheet | UsageError) -> None:
         if isinstance(sheet, UsageError):
             level.problem = str(sheet)
+            self.is_expected = False
             self._changed()
             return
         level.sheet = sheet
@@ -125,6 +129,7 @@ class TableTopic:
 
     def _seen(self, level: OpenTable, look: SheetLook) -> None:
         first = level.look is None
+        self.is_expected = self.is_expected and not first
         before = () if level.look is None else self.shown
         level.look = look
         if level is not self.level:
@@ -367,7 +372,13 @@ class TableTopic:
         iteration, sheet = self.iteration, self._sheet()
         if iteration is None:
             raise UsageError("there is no row here")
-        self._driver.ask(AddressOf(sheet, max(self.level.column, 0), iteration), then)
+        self.is_expected = True
+
+        def found(address: str) -> None:
+            self.is_expected = False
+            then(address)
+
+        self._driver.ask(AddressOf(sheet, max(self.level.column, 0), iteration), found)
 
     def _sheet(self) -> Sheet:
         sheet = self.level.sheet
