@@ -12,17 +12,27 @@ from msgspec import Struct
 from stepper.element_types import Array
 from stepper.records import Brief
 from stepper.tensors.histories import strongest
+from stepper.tensors.pictures import LOW
 
 _COURSE: Final = 48
 _HISTOGRAM: Final = 8
 _POINTS: Final = 512
 _UNIQUE: Final = 4096
+_FENCE: Final = 3.0
+"""How many times the distance of the quartiles a number may be from them without being far from all others."""
+_CROWDED: Final = 0.6
+"""The part of the numbers that one of equal bins may have before others are tried."""
+_LEAST_FENCED: Final = 4
+_SPAN: Final = 1e-30
+"""What is smaller than this part of the largest number is as good as zero to a logarithm."""
 
 
 class ColumnHead(Brief, Struct, frozen=True, eq=False):
     """A column in short: `course` over the iterations in 48 parts or fewer, the strongest number of each.
 
-    `counts` is how often the finite numbers are between `edges`, `shown` the same of the rows that pass the filter.
+    `counts` is how often the finite numbers are between `edges`, `shown` the same of the rows that pass the filter. The
+    edges are equally far apart; where one bin would have most of the numbers, only those of the numbers that are
+    together, or all in a symmetric logarithm (`log`).
     """
 
     unshown: ClassVar = ("course", "edges", "counts", "shown")
@@ -31,6 +41,7 @@ class ColumnHead(Brief, Struct, frozen=True, eq=False):
     edges: Array
     counts: Array
     shown: Array
+    log: bool
 
 
 class ColumnDetail(Brief, Struct, frozen=True, eq=False):
@@ -69,22 +80,59 @@ def head_of(numbers: Array, known: Array | None, rows: Array) -> ColumnHead:
     parts = min(len(numbers), _COURSE)
     edges = np.arange(parts + 1) * len(numbers) // max(parts, 1)
     course = np.array([strongest(numbers[begin:end]) for begin, end in pairwise(edges.tolist())], np.float64)
-    edges, counts, shown = _histogram(numbers, rows)
-    return ColumnHead(course, edges, counts, shown)
-
-
-def _histogram(numbers: Array, rows: Array) -> tuple[Array, Array, Array]:
     finite = numbers[np.isfinite(numbers)].astype(np.float64)
+    some = numbers[rows].astype(np.float64)
+    edges, is_log = _edges(finite)
+    if not edges.size:
+        return ColumnHead(course, edges, np.zeros(0, np.int64), np.zeros(0, np.int64), log=False)
+    counts, _ = np.histogram(finite, edges)
+    shown, _ = np.histogram(some[np.isfinite(some)], edges)
+    return ColumnHead(course, edges, counts, shown, log=is_log)
+
+
+def _edges(finite: Array) -> tuple[Array, bool]:
+    """Return the edges of the bins of numbers: few outliers do not leave all others in one of them."""
     if not finite.size:
-        return np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return np.zeros(0), False
     low, high = float(finite.min()), float(finite.max())
     if not math.isfinite(high - low):
-        return np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return np.zeros(0), False
     bins = min(_HISTOGRAM, len(np.unique(finite))) if finite.size <= _UNIQUE else _HISTOGRAM
-    counts, edges = np.histogram(finite, bins, (low, high) if high > low else (low - 0.5, high + 0.5))
-    some = numbers[rows].astype(np.float64)
-    shown, _ = np.histogram(some[np.isfinite(some)], edges)
-    return edges, counts, shown
+    linear = np.histogram_bin_edges(finite, bins, (low, high) if high > low else (low - 0.5, high + 0.5))
+    if bins < _LEAST_FENCED or _most(finite, linear) <= _CROWDED * finite.size:
+        return linear, False
+    edges, most, is_log = linear, _most(finite, linear), False
+    for other, of_log in ((_fenced(finite, low, high, bins), False), (_logarithmic(finite, low, high, bins), True)):
+        if len(other) and (count := _most(finite, other)) < most:
+            edges, most, is_log = other, count, of_log
+    return edges, is_log
+
+
+def _most(finite: Array, edges: Array) -> int:
+    """Return how many of the numbers one bin has at most."""
+    return int(np.histogram(finite, edges)[0].max())
+
+
+def _fenced(finite: Array, low: float, high: float, bins: int) -> Array:
+    """Return equal bins of the numbers that are together, and one at an end for those far from them; none of one."""
+    lower, upper = np.percentile(finite, (25, 75))
+    reach = _FENCE * (upper - lower)
+    together = finite[(finite >= lower - reach) & (finite <= upper + reach)]
+    begin, end = float(together.min()), float(together.max())
+    below, above = int(low < begin), int(end < high)
+    if not begin < end:
+        return np.zeros(0)
+    edges = np.linspace(begin, end, bins - below - above + 1)
+    return np.concatenate([[low] * below, edges, [high] * above])
+
+
+def _logarithmic(finite: Array, low: float, high: float, bins: int) -> Array:
+    """Return equal bins of a symmetric logarithm of the numbers."""
+    magnitudes = np.abs(finite[finite != 0])
+    ground = max(float(np.percentile(magnitudes, LOW)), max(abs(low), abs(high)) * _SPAN)
+    begin, end = float(np.arcsinh(low / ground)), float(np.arcsinh(high / ground))
+    inner: Array = np.sinh(np.linspace(begin, end, bins + 1)[1:-1]) * ground
+    return np.concatenate([[low], inner, [high]])
 
 
 def detail_of(column: int, numbers: Array, known: Array | None, rows: Array) -> ColumnDetail:

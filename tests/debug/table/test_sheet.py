@@ -10,6 +10,7 @@ import pytest
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.table import sheet as sheets
+from stepper.debug.table.column_numbers import head_of
 from stepper.debug.table.files import array_of, csv_lines, save
 from stepper.debug.table.sheet import Sheet
 from stepper.debug.table.views import SheetRequest, SheetSort, SheetView
@@ -148,6 +149,21 @@ def test_a_column_in_numbers_is_what_numpy_says() -> None:
     assert head.shown.tolist() == np.histogram(h[h > 0], edges)[0].tolist()
     course = [part[np.abs(part).argmax()] for part in np.array_split(h, 48)]
     assert len(head.course) == 48 and set(np.abs(head.course)) <= set(np.abs(h)) and len(course) == 48
+
+
+def test_few_large_numbers_do_not_leave_all_others_in_one_bin() -> None:
+    exp_key = np.float64([0.532, 0.438, 1.003, 1.749, 0.923, 0.871, 0.438, 498567.6, 123.107, 0.834, 0.861, 0.351])
+    rows = np.arange(12)
+    decades = 10.0 ** np.arange(-6, 6)
+    for numbers, is_log in ((exp_key, False), (-exp_key, False), (decades, True), (-decades, True)):
+        head = head_of(numbers, None, rows)
+        assert head.log is is_log
+        assert head.counts.sum() == head.shown.sum() == len(numbers)
+        assert head.counts.max() <= len(numbers) / 2 and (np.diff(head.edges) > 0).all()
+        assert head.edges[0] == numbers.min() and head.edges[-1] == numbers.max()
+        assert head.counts.tolist() == np.histogram(numbers, head.edges)[0].tolist()
+    tiny = head_of(np.where(rows == 3, 1e300, 1e-300), None, rows)
+    assert tiny.counts.sum() == 12
 
 
 def test_constant_columns_are_named_and_rows_are_held_fast(tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import numpy as np
+
 from stepper.debug.causes.cause import Scalar
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, is_bad
+from stepper.tensors.pictures import BarScale, bar_scale, heights
 from tui.paint.rows import Cell, Row, padded_row, spark
 from tui.paint.rows import number as shortest
 from tui.pictures.drawing import Strip, laid, row_of
@@ -98,9 +101,10 @@ def _course(story: Story, link: StoryLink, row: int, width: int, height: int) ->
     begin = max(0, min(here - count // 2, len(numbers) - count))
     numbers, paths = numbers[begin : begin + count], story.iterations[begin : begin + count]
     known = [one for one in numbers if one is not None and math.isfinite(one)]
-    low, high = min(known, default=0.0), max(known, default=1.0)
+    scale = bar_scale(np.array(known))
+    low, high = scale.low, scale.high
     are_verdicts = all(value is None or isinstance(value, bool) for value in values)
-    rows: list[Row] = [[(f"{name} over iterations", "title")]]
+    rows: list[Row] = [[(f"{name} over iterations", "title"), *([("   log", "dim")] if scale.log else [])]]
     levels = max(2, height - 2) if low < high else 1
     for level in reversed(range(levels)):
         end = high if level == levels - 1 else low
@@ -108,7 +112,7 @@ def _course(story: Story, link: StoryLink, row: int, width: int, height: int) ->
         label = "" if not is_end else str(bool(end)).lower() if are_verdicts else shortest(end)
         cells: Row = [(f"{label:>6} ", "dim")]
         for value in numbers:
-            cells += _column(value, low, high, level, levels, slot, limit)
+            cells += _column(value, scale, level, levels, slot, limit)
         rows.append(cells)
     rows.append([("       ", ""), *row_of(laid(_numbered(paths, story.present, slot), len(paths) * slot + 4))])
     return rows
@@ -131,9 +135,7 @@ def _numbered(paths: Sequence[tuple[int, ...]], present: tuple[int, ...], slot: 
     return found
 
 
-def _column(
-    value: float | None, low: float, high: float, level: int, levels: int, slot: int, limit: float | None
-) -> Row:
+def _column(value: float | None, scale: BarScale, level: int, levels: int, slot: int, limit: float | None) -> Row:
     """Return one iteration's part of a line of bars."""
     wide = max(1, slot - 1)
     blank: Cell = (" " * (slot - wide), "")
@@ -141,8 +143,7 @@ def _column(
         return [(" " * slot, "")]
     if not math.isfinite(value):
         return [(("N" if math.isnan(value) else "I") * wide if not level else " " * wide, "bad-thin"), blank]
-    span = (high - low) or 1.0
-    share = (value - low) / span * levels - level
+    share = (float(heights(np.array(value), scale)) if scale.low < scale.high else 0.0) * levels - level
     token = "bad" if limit is not None and value > limit else "bar"
     if share >= 1:
         return [("█" * wide, token), blank]

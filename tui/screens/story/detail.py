@@ -63,7 +63,9 @@ def _beside_row(link: StoryLink) -> Row:
     if over is not None:
         parts.append(f"{percent(over)} too much")
     if link.role is LinkRole.BORN and math.prod(link.shape) > 1:
-        parts.append(f"{link.finite_beside} of the other {math.prod(link.shape) - 1} elements are finite")
+        others = math.prod(link.shape) - 1
+        which = f"{link.finite_beside:,} of the other {others:,}" if link.finite_beside < others else "all others"
+        parts.append(f"{which} are finite")
     if link.share is not None and link.share != 1.0:
         parts.append(f"{percent(link.share)} of what was asked about")
     if link.times > 1:

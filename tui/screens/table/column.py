@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead
+from stepper.tensors.pictures import BarScale, bar_scale, heights
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, padded, padded_row, printable
 from tui.screens.table.cells import cell_text
@@ -53,14 +54,13 @@ class ColumnPane(Pane, can_focus=False):
         rows = [*head, *_numbers(detail, value, view.passed), []]
         bars = view.heads.get(column) if self.size.height >= _LEAST_HISTOGRAM else None
         if bars is not None and len(bars.counts):
-            rows += [[("how often", "title"), ("   shown | filtered out", "note")], *_histogram(bars, value, width), []]
-        rows += [[("over the iterations", "title"), ("   the shown in colour", "note")]]
+            note = f"   shown | filtered out{'   log' * bars.log}"
+            rows += [[("how often", "title"), (note, "note")], *_histogram(bars, value, width), []]
         return rows + self._course(detail, width, max(_LOWEST, min(self.size.height - _ABOVE, _HIGHEST)))
 
     def _in_width(self, left: list[Row], detail: ColumnDetail, width: int) -> list[Row]:
         """Return the numbers, and beside them the course in the whole height."""
-        right: list[Row] = [[("over the iterations", "title"), ("   the shown in colour", "note")]]
-        right += self._course(detail, width - _LEFT, self.size.height - 3)
+        right = self._course(detail, width - _LEFT, self.size.height - 3)
         return [
             [
                 *padded_row(left[place] if place < len(left) else [], _LEFT),
@@ -76,10 +76,15 @@ class ColumnPane(Pane, can_focus=False):
         return None if numbers is None or not 0 <= at < len(numbers) else numbers[at]
 
     def _course(self, detail: ColumnDetail, width: int, tall: int) -> list[Row]:
-        """Draw each iteration, or the strongest of several, at its height."""
-        low, high, look, view = detail.low, detail.high, self.topic.level.look, self.topic.view
-        if low is None or high is None or look is None or view is None:
-            return [[("no finite number", "dim")]]
+        """Draw each iteration, or the strongest of several, at its height; what is beyond the scale at its ends."""
+        look, view = self.topic.level.look, self.topic.view
+        title: Row = [("over the iterations", "title"), ("   the shown in colour", "note")]
+        if detail.low is None or look is None or view is None:
+            return [title, [("no finite number", "dim")]]
+        scale = bar_scale(detail.numbers)
+        low, high = scale.low, scale.high
+        if scale.log:
+            title.append(("   log", "note"))
         room = max(width - _NUMBER - 1, 4)
         count = min(room, len(detail.numbers))
         slot = max(min(room // max(count, 1), _WIDEST), 1)
@@ -93,10 +98,8 @@ class ColumnPane(Pane, can_focus=False):
             if one is not None
         }
         grid: list[list[tuple[str, str]]] = [[(" ", "")] * count for _ in range(tall)]
-        span = high - low
-        zero = round((0 - low) / span * (tall - 1)) if span > 0 and low <= 0 <= high else None
-        if zero is not None:
-            grid[tall - 1 - zero] = [(_ZERO, "faint")] * count
+        if not scale.log and low <= 0 <= high and low < high:
+            grid[_line(0.0, scale, tall)] = [(_ZERO, "faint")] * count
         for column in range(count):
             part = detail.numbers[edges[column] : edges[column + 1]].astype(np.float64)
             finite = part[np.isfinite(part)]
@@ -107,10 +110,10 @@ class ColumnPane(Pane, can_focus=False):
             if not finite.size:
                 continue
             strongest = float(finite[int(np.argmax(np.abs(finite)))])
-            line = tall - 1 - (round((strongest - low) / span * (tall - 1)) if span > 0 else tall // 2)
+            line = _line(strongest, scale, tall)
             passes = bool(detail.passes[edges[column] : edges[column + 1]].any())
             grid[line][column] = (_SHOWN if passes else _OUT, tone or ("bar" if passes else "dim"))
-        rows: list[Row] = []
+        rows: list[Row] = [title]
         for line, cells in enumerate(grid):
             label = cell_text(high, 8) if line == 0 else cell_text(low, 8) if line == tall - 1 else ""
             wide = [(text * max(slot - 1, 1) + " " * (slot > 1), tone) for text, tone in cells]
@@ -138,6 +141,11 @@ class ColumnPane(Pane, can_focus=False):
             row += [(" " * (at - end), ""), (text, tone)]
             end = at + len(text)
         return row
+
+
+def _line(number: float, scale: BarScale, tall: int) -> int:
+    """Return the line of so many in which a number is drawn."""
+    return tall - 1 - round(float(heights(np.array(number), scale)) * (tall - 1))
 
 
 def _numbers(detail: ColumnDetail, value: Any, passed: int) -> list[Row]:
