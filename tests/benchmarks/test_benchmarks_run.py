@@ -10,6 +10,7 @@ import pytest
 
 import stepper
 from tests.benchmarks import (
+    checking,
     comparing,
     debugging,
     fallback,
@@ -45,6 +46,13 @@ def test_a_candidate_with_other_numbers_is_found(tmp_path: Path) -> None:
     comparison.candidates["wrong"] = lambda: [np.zeros(1, np.float32), np.zeros(3, np.float32)]
     with pytest.raises(AssertionError, match="wrong gives other numbers"):
         comparison.check()
+
+
+def test_the_cost_of_a_check_and_of_lint_is_measured(tmp_path: Path) -> None:
+    found = checking.measure(tmp_path, [], 1, layers=100, newton_iterations=20, lstm_iterations=2)
+    assert [set(one["ratios"]) for one in found] == (  # type: ignore[call-overload]
+        [{checking.PLAIN, checking.CHECKED}] * 2 + [{checking.READING, checking.RULES}] * 2
+    )
 
 
 def test_the_cost_of_an_overview_is_measured_for_both_loops(tmp_path: Path) -> None:

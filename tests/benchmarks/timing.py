@@ -33,14 +33,16 @@ def own_time(clock: float, before: Share, after: Share) -> float:
     return min(clock, max(clock - (after.waited - before.waited), after.ran - before.ran))
 
 
-def side_by_side(candidates: Mapping[str, Callable[[], object]], rounds: int) -> Seconds:
+def side_by_side(
+    candidates: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
+) -> Seconds:
     """The best time of each candidate. They take turns, so that a busy moment of the machine strikes all alike."""
     best = dict.fromkeys(candidates, float("inf"))
     for _ in range(rounds):
         for name, call in candidates.items():
-            begin = time.perf_counter()
+            begin = clock()
             result = call()
-            best[name] = min(best[name], time.perf_counter() - begin)
+            best[name] = min(best[name], clock() - begin)
             del result  # not before: freeing a large model takes its time too
     return best
 

@@ -55,6 +55,11 @@ class Section:
                     guarded.setdefault(id(guard), (guard, []))[1].append(one)
         self.guarded = list(guarded.values())
 
+    @property
+    def only_guard(self) -> Guard | None:
+        """The one guard of all that is asked, if there is one."""
+        return self.guarded[0][0] if len(self.guarded) == 1 and not (self.plain or self.windows) else None
+
     def due(self, stack: Sequence[Frame], last: int) -> list[Asked]:
         """Return the checks that may hold, up to operation `last`, in the order of their moments."""
         if not self.guarded:
@@ -220,10 +225,13 @@ class BreakpointWatcher:
         sections = self._programs.get(id(frame.program))
         if sections is None:
             return None
-        only, stack = sections.only, self.machine.stack
+        only, stack, ask = sections.only, self.machine.stack, self.after_iteration
+        if only is None and (guard := sections.last.only_guard) is not None:
+            first, last, any_may_hold = sections.last.first, sections.last.last, guard.may_hold
+            return lambda frame: any_may_hold(stack, first, last) and ask(frame)
         if only is None or only.may_hold is None:
-            return self.after_iteration
-        may_hold, ask = only.may_hold, self.after_iteration
+            return ask
+        may_hold = only.may_hold
 
         def watch(frame: Frame) -> bool:
             try:

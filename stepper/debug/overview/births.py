@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
-from stepper.debug.breakpoints.checks import Causes, Check
+from stepper.debug.breakpoints.checks import Causes, Check, Guard
 from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.causes.cause import NonFinite, NonFiniteKind
@@ -103,7 +103,9 @@ class _Births(Breakpoint):
     def __init__(self, found: list[Birth], compiled: CompiledModel) -> None:
         self._found, self._held = found, list[NonFinite]()
         words = tuple(NonFiniteKind)
-        checks = [self._noting(one) for word in words for one in non_finite_checks(word, compiled, frozenset())]
+        guards: dict[int, Guard] = {}
+        found_by = [one for word in words for one in non_finite_checks(word, compiled, frozenset(), guards)]
+        checks = [self._noting(one) for one in found_by]
         super().__init__(0, BreakDescription(BreakKind.WHEN, "nan"), checks, (), 0, compiled.main)
 
     def _noting(self, check: Check) -> Check:

@@ -21,6 +21,7 @@ from stepper.element_types import FLOATING
 from stepper.engine.frames import Frame
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 
+_F32 = np.dtype(np.float32)
 _TESTS = {NonFiniteKind.NAN: np.isnan, NonFiniteKind.INF: np.isinf}
 
 
@@ -37,12 +38,19 @@ def inf(_wanted: DataBreakpoint, setting: Setting) -> Checks:
 
 
 def non_finite_checks(
-    word: NonFiniteKind, compiled: CompiledModel, exceptions: frozenset[tuple[int, int]]
+    word: NonFiniteKind,
+    compiled: CompiledModel,
+    exceptions: frozenset[tuple[int, int]],
+    guards: dict[int, Guard] | None = None,
 ) -> list[Check]:
-    """Return a check for each operation of the model but the exceptions, as (id of the program, index)."""
+    """Return a check for each operation of the model but the exceptions, as (id of the program, index).
+
+    `guards` are those of programs by id that checks of another word have, which then are asked once for both.
+    """
     checks: list[Check] = []
+    guards = {} if guards is None else guards
     for program, given in _given(compiled, word):
-        guard, file = _guard(program), file_of(compiled)
+        guard, file = guards.setdefault(id(program), _guard(program)), file_of(compiled)
         for index, operation in enumerate(program.operations):
             # What a loop or an If gives out was computed, and seen, inside of it.
             if (id(program), index) not in exceptions and operation.outputs and not operation.plans:
@@ -129,9 +137,9 @@ def _all_finite(values: list[Value], slots: Sequence[int]) -> bool:
         if value is None:
             continue
         dtype = value.dtype
-        if dtype.kind == "f" and dtype.itemsize > 2:
+        if dtype is _F32 or (dtype.kind == "f" and dtype.itemsize > 2):
             total += value.item() if value.size == 1 else value.sum().item()
-        elif dtype in FLOATING and not np.isfinite(value).all():
+        elif dtype.kind not in "biu" and dtype in FLOATING and not np.isfinite(value).all():
             return False
     return total - total == 0.0
 

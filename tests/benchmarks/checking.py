@@ -1,0 +1,120 @@
+"""What a check costs beside a plain run: `python -m tests.benchmarks.checking [MODEL.xml...] [--json]`.
+
+All of it in processor time of one process: `check` reads the file, holds it against the rules of files, makes one
+watched run and asks the rules of runs; beside it the same file is read and run. Of models that are named, the inputs
+are the inputs.npz beside them. And the rules of a file with 20,000 layers, beside reading it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from time import process_time
+from typing import Final
+
+import numpy as np
+
+import stepper
+from stepper.diagnosis.check.checking import check_run
+from stepper.diagnosis.lint.linting import lint
+from stepper.element_types import Array
+from stepper.ir.reader import read_all_faults
+from tests.benchmarks import recording, timing
+from tests.benchmarks.others import Run
+from tests.models import Graph, Value, joined, sliced
+
+PLAIN: Final = "reading and stepper.run"
+CHECKED: Final = "check"
+READING: Final = "reading the file"
+RULES: Final = "lint, which reads it"
+
+
+def check(path: Path, inputs: dict[str, Array]) -> dict[str, Run]:
+    """A plain run and a check of a file."""
+
+    def plain() -> list[Array]:
+        return list(stepper.run(stepper.read_model(path), inputs).values())
+
+    def checked() -> list[Array]:
+        lint(path)
+        assert check_run(stepper.Debugger(stepper.read_model(path), inputs)).overview.outputs
+        return []
+
+    return {PLAIN: plain, CHECKED: checked}
+
+
+def rules(path: Path) -> dict[str, Run]:
+    """Reading a file and holding it against the rules."""
+
+    def read() -> list[Array]:
+        read_all_faults(path)
+        return []
+
+    def linted() -> list[Array]:
+        assert not lint(path), "the model is sound"
+        return []
+
+    return {READING: read, RULES: linted}
+
+
+def large(folder: Path, layers: int) -> Iterator[tuple[str, Path]]:
+    """Models with so many layers in one body: of arithmetic, and of movements along Constants of their own."""
+    for name in ("arithmetic", "movements"):
+        net = Graph()
+        xs, body = net.parameter("xs", dims=(4, 4)), net.body()
+        x = value = body.parameter("x", dims=(1, 4))
+        factor = body.constant([[1.0] * 4])
+        while len(body.layers) < layers:
+            value = (
+                body.apply("Multiply", body.apply("Tanh", value), factor)
+                if name == "arithmetic"
+                else moved(body, value)
+            )
+        (out,) = net.tensor_iterator("loop", body, [sliced(xs, x)], [joined(body.result(value))])
+        net.result(out, "out")
+        (folder / name).mkdir()
+        yield f"{layers} layers of {name}", net.write(folder / name)
+
+
+def moved(body: Graph, value: Value) -> Value:
+    """Return a value after six movements that leave it as it is."""
+    axis, axes = body.constant([1], np.int64), body.constant([0, 1], np.int64)
+    value = body.apply("Transpose", value, axes, dims=(1, 4))
+    value = body.apply("Reshape", value, body.constant([1, 4], np.int64), dims=(1, 4), special_zero="true")
+    value = body.apply("Squeeze", body.apply("Unsqueeze", value, axis, dims=(1, 1, 4)), axis, dims=(1, 4))
+    both = body.apply("Concat", value, value, dims=(1, 8), axis=1)
+    ends = [body.constant([one], np.int64) for one in (0, 4, 1)]
+    return body.apply("Slice", both, *ends, axis, dims=(1, 4), version="opset8")
+
+
+def measure(
+    folder: Path, named: list[Path], rounds: int, layers: int = 20_000, **sizes: int
+) -> list[dict[str, object]]:
+    """The ratios of processor time."""
+    models = [(one.title, one.path, one.inputs) for one in recording.recordings(folder, **sizes)] if not named else []
+    for path in named:
+        with np.load(path.with_name("inputs.npz")) as file:
+            models.append((str(path), path, dict(file)))
+    reports = [
+        timing.report(title, timing.side_by_side(check(path, inputs), rounds, process_time), PLAIN)
+        for title, path, inputs in models
+    ]
+    for title, path in [] if named else large(folder, layers):
+        reports.append(timing.report(title, timing.side_by_side(rules(path), rounds, process_time), READING))
+    return reports
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.xml")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        timing.print_reports(measure(Path(folder), options.models, rounds=3), as_json=options.json)
+
+
+if __name__ == "__main__":
+    main()
