@@ -223,17 +223,18 @@ class Debugger:
         endless_seconds: float | None = None,
         memory: int | None = None,
         progress: Callable[[Overview], object] | None = None,
+        births: bool = True,
     ) -> Overview:
         """Run to the end beside the present, and return the facts of the run: loops, values, how it ended, NaN and Inf.
 
         The present stays, and breakpoints stop nothing. An error of the run is one of the facts. It ends early after
         so many `seconds` (`endless_seconds` where a loop can never end), where more than `memory` bytes are kept, and
         at a pause; called again it goes on. `progress` is called in this thread with the newest facts, at most 30 times
-        a second.
+        a second. Without `births` NaN and Inf are left to `look_through`.
         """
         if progress is not None:
             function("progress", progress)
-        return self._overview_run().go(seconds, memory, progress, endless_seconds=endless_seconds)
+        return self._overview_run().go(seconds, memory, progress, endless_seconds=endless_seconds, births=births)
 
     @_taking_turns
     def look_through(self, *, seconds: float | None = None) -> Overview:

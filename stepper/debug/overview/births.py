@@ -16,6 +16,7 @@ from stepper.debug.overview.facts import Birth
 from stepper.debug.timeline import Timeline
 from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, StepperError
 
@@ -43,8 +44,7 @@ class BirthSearch:
         then from there as well.
         """
         machine = self._timeline.machine
-        watcher = BreakpointWatcher(machine)
-        watcher.watch([_Births(self.found, machine.compiled)])
+        watcher = births_watcher(machine, self.found)
         machine.observers = ()
         self.tick = self._look(watcher, self.tick, end, enough)
         if not self.found and later is not None and later > self.tick and not self._tried_later:
@@ -95,6 +95,13 @@ class BirthSearch:
                         if one not in known and len(known) < MOST_FOLLOWED:
                             known.append(one)
         return {key: tuple(places) for key, places in found.items()}
+
+
+def births_watcher(machine: Machine, found: list[Birth]) -> BreakpointWatcher:
+    """Return a watcher that stops nothing, and notes the first NaN and the first Inf of each operation."""
+    watcher = BreakpointWatcher(machine)
+    watcher.watch([_Births(found, machine.compiled)])
+    return watcher
 
 
 class _Births(Breakpoint):

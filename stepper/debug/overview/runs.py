@@ -103,8 +103,9 @@ class OverviewRun:
         progress: Progress | None,
         *,
         endless_seconds: float | None = None,
+        births: bool = True,
     ) -> Overview:
-        """Run on from where it was left; the present of the debugger stays."""
+        """Run on from where it was left; the present of the debugger stays. `births`: look for them, too."""
         if self._edits != self._timeline.edits:
             self._begin()
         if self._state in _ENDED and self._is_looked_through:
@@ -113,7 +114,7 @@ class OverviewRun:
         with self._excursion():
             if self._state not in _ENDED:
                 self._run(_Budget(perf_counter(), seconds, endless_seconds, memory), progress)
-            if self._state is not RunState.PAUSED:
+            if births and self._state is not RunState.PAUSED:
                 self._publish(progress)
                 self._look_through(inf if seconds is None else perf_counter() + BIRTH_SECONDS)
         self._publish(progress)

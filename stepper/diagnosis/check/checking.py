@@ -9,9 +9,10 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
-from stepper.debug.overview.facts import Overview, RunState
+from stepper.debug.overview.facts import Birth, Overview, RunState
 from stepper.diagnosis.check.hits import finding_of
-from stepper.diagnosis.check.subject import RunSubject
+from stepper.diagnosis.check.probe import probe_run
+from stepper.diagnosis.check.subject import RunSubject, beginning
 from stepper.diagnosis.findings import GRAVITY, Finding
 from stepper.diagnosis.registry import finders
 from stepper.diagnosis.rule import SubjectKind
@@ -21,10 +22,13 @@ SECONDS: Final = 60.0
 """Seconds that the run of a check may take, unless another number is asked for."""
 _ENDLESS: Final = 2.0
 """Seconds where nothing can end a loop."""
-_MORE_RUNS: Final = 1.7
+_MORE_RUNS: Final = 0.9
 """What a check may cost beside its run, as a share of that; and seconds that it may cost in any case."""
-_LEAST_SECONDS: Final = 1.0
+_LEAST_SECONDS: Final = 0.5
 _FOR_BIRTHS: Final = 0.6
+_AFTER_A_PROBE: Final = 0.05
+"""Of that the share for where NaN and Inf are born; where a probe found none as far as it came, what it takes to look
+at those that the values that are carried show later."""
 _MEMORY: Final = 2**29
 
 
@@ -43,13 +47,22 @@ def check_run(
     Where the run fails that is one of the findings. The debugger is moved to the end of what has run.
     """
     endless = min(_ENDLESS, seconds)
-    overview = debugger.run_overview(seconds=seconds, endless_seconds=endless, memory=_MEMORY, progress=progress)
+    overview = debugger.run_overview(
+        seconds=seconds, endless_seconds=endless, memory=_MEMORY, progress=progress, births=False
+    )
     begun, share = perf_counter(), max(_MORE_RUNS * overview.seconds, _LEAST_SECONDS)
-    if overview.state in (RunState.FINISHED, RunState.FAILED) and not overview.looked_through:
-        overview = debugger.look_through(seconds=min(seconds, share * _FOR_BIRTHS))
+    probe, births = None, list[Birth]()
+    if overview.state is RunState.FINISHED:
+        probe = probe_run(beginning(debugger), overview.loops, min(seconds, share), births=births)
+    is_clean = probe is not None and probe.is_whole and not births
+    if not is_clean and not overview.looked_through:
+        is_cut_off = probe is not None and not probe.is_whole and not births
+        most = _AFTER_A_PROBE if is_cut_off else _FOR_BIRTHS
+        overview = debugger.look_through(seconds=min(seconds, share * most))
     if overview.state is RunState.FINISHED:
         debugger.continue_()  # so that values of the end can be asked about
-    return CheckedRun(_found(RunSubject(debugger.model, overview, debugger, deadline=begun + share)), overview)
+    subject = RunSubject(debugger.model, overview, debugger, deadline=begun + share, probe=probe)
+    return CheckedRun(_found(subject), overview)
 
 
 def findings_of_facts(model: Model, overview: Overview) -> tuple[Finding, ...]:

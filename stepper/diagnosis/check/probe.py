@@ -15,7 +15,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.overview.facts import LoopFacts
+from stepper.debug.breakpoints.watcher import BreakpointWatcher
+from stepper.debug.overview.births import births_watcher
+from stepper.debug.overview.facts import Birth, LoopFacts
 from stepper.diagnosis.check.whole_numbers import Look, WholeNumbers, look_at
 from stepper.element_types import Array, is_floating
 from stepper.engine.events import Every
@@ -105,8 +107,14 @@ class Probe:
     stops: Mapping[int, tuple[int, ...]] = MappingProxyType({})
     watches_iterations = True
 
-    def __init__(self, loops: tuple[LoopFacts, ...], deadline: float, *, measures: bool) -> None:
-        self._deadline, self._measures = deadline, measures
+    def __init__(
+        self, loops: tuple[LoopFacts, ...], deadline: float, *, measures: bool, births: BreakpointWatcher | None = None
+    ) -> None:
+        self._deadline, self._measures, self._births = deadline, measures, births
+        if births is not None:
+            self.stops = births.stops
+        self.is_whole = False
+        """True once the run has come to its end."""
         self._lengths = {facts.layer.line: facts.most for facts in loops}
         self.found: dict[int, Probed] = {}
         """By the line of the loop in the file."""
@@ -127,8 +135,9 @@ class Probe:
                 activation.operation.layer.line, Probed(WholeNumbers({}, {}, {}, {}), {}, {}, {}, {})
             )
             meters = self._meters[key] = _meters(frame.program, found) if self._measures else _Meters((), ())
+        look_for_births = None if self._births is None else self._births.iteration_watch(frame)
         if self._looks.setdefault(key, 0) >= _MOST_LOOKS:
-            return None
+            return look_for_births
         line = activation.operation.layer.line
         if activation.slices:
             self.slice_counts[line] = activation.slice_count
@@ -139,6 +148,8 @@ class Probe:
         def watch(frame: Frame) -> bool:
             assert frame.activation is not None
             iteration = frame.activation.iteration
+            if look_for_births is not None:
+                look_for_births(frame)
             if iteration < _MOST_ITERATIONS:
                 for look in always:
                     look(frame.values, iteration)
@@ -158,16 +169,32 @@ class Probe:
         return watch is not None and watch(frame)
 
     def after_operation(self, frame: Frame, index: int) -> bool:
-        """Take no note of operations."""
-        return False
+        """Look for births alone."""
+        return self._births is not None and self._births.after_operation(frame, index)
 
 
-def probe_run(machine: Machine, loops: tuple[LoopFacts, ...], seconds: float, *, measures: bool = True) -> Probe:
-    """Run a machine to its end, or for so many seconds, and return what was seen; `measures`: of the operations."""
-    probe = Probe(loops, perf_counter() + seconds, measures=measures)
+def probe_run(
+    machine: Machine,
+    loops: tuple[LoopFacts, ...],
+    seconds: float,
+    *,
+    measures: bool = True,
+    births: list[Birth] | None = None,
+) -> Probe:
+    """Run a machine to its end, or for so many seconds, and return what was seen; `measures`: of the operations.
+
+    Where NaN and Inf are born is added to `births`, if that is given.
+    """
+    watcher = None if births is None else births_watcher(machine, births)
+    probe = Probe(loops, perf_counter() + seconds, measures=measures, births=watcher)
     machine.watcher = probe
+    if watcher is not None:
+        watcher.forward()
     with suppress(StepperError):  # it is known already
         machine.advance(Every.END)
+        probe.is_whole = machine.finished
+    if watcher is not None and not machine.finished:
+        watcher.examine()
     return probe
 
 

@@ -64,14 +64,27 @@ class Elsewhere(NamedTuple):
     probe: Probe
 
 
+def beginning(debugger: Debugger) -> Machine:
+    """Return a machine of its own at the beginning of the run."""
+    machine = debugger.machine.twin()
+    machine.restore(debugger.timeline.history.before(0))
+    return machine
+
+
 class RunSubject:
     """A run that was made; without a debugger only its facts are known, and no value that they do not have."""
 
     def __init__(
-        self, model: Model, overview: Overview, debugger: Debugger | None = None, *, deadline: float = inf
+        self,
+        model: Model,
+        overview: Overview,
+        debugger: Debugger | None = None,
+        *,
+        deadline: float = inf,
+        probe: Probe | None = None,
     ) -> None:
         self.model, self.overview, self._debugger = model, overview, debugger
-        self._deadline = deadline
+        self._deadline, self._probe = deadline, probe
 
     @cached_property
     def _subjects(self) -> dict[int, LoopSubject]:
@@ -84,27 +97,18 @@ class RunSubject:
                     found[layer.line] = LoopSubject(model, path, graph, layer)
         return found
 
-    def _beginning(self) -> Machine:
-        debugger = self._debugger
-        assert debugger is not None, "it is probed"
-        machine = debugger.machine.twin()
-        machine.restore(debugger.timeline.history.before(0))
-        return machine
-
     @cached_property
     def is_probed(self) -> bool:
         """True if the run was short enough, and ended as it should, to be made once or twice more."""
         overview = self.overview
         if self._debugger is None:
             return False
-        return overview.state is RunState.FINISHED and not overview.births and self._left > 0
+        return overview.state is RunState.FINISHED and not overview.births
 
-    @cached_property
+    @property
     def probe(self) -> Probe | None:
         """Observations of one more run, of the operations in the bodies."""
-        if not self.is_probed:
-            return None
-        return probe_run(self._beginning(), self.overview.loops, self._left)
+        return self._probe if self.is_probed else None
 
     @property
     def _left(self) -> float:
@@ -132,7 +136,8 @@ class RunSubject:
         """Return a run on other values for these inputs; None where that is not made, or fails."""
         if not self.is_probed or self._left < self.overview.seconds:
             return None
-        machine = self._beginning()
+        assert self._debugger is not None, "it is probed"
+        machine = beginning(self._debugger)
         frame = machine.stack[0]
         changed = []
         for one in parameters:
@@ -161,6 +166,15 @@ class RunSubject:
 
     def value(self, loop: RunOfLoop, name: str, iteration: int) -> Array | None:
         """Return a value in the last run of a loop; None where it has none that can be named."""
+        body = (
+            None
+            if self.probe is None or loop.facts.total != loop.activation.iterations
+            else self.probe.bodies.get((loop.facts.layer.line, iteration))
+        )
+        named = [] if body is None else [one for one in body.program.operations if one.layer.name == name]
+        if body is not None and len(named) == 1:
+            found = body.values[named[0].outputs[0]]
+            return found if isinstance(found, np.ndarray) else None
         return self._value(f"`{loop.facts.layer.name}`::`{name}`@{iteration}")
 
     def values(self, loop: RunOfLoop, name: str, count: int) -> Array | None:
