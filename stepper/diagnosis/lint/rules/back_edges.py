@@ -80,11 +80,13 @@ def back_edge_to_sliced(loop: LoopSubject) -> Iterator[RuleHit]:
     )
 )
 def back_edge_to_nothing(loop: LoopSubject) -> Iterator[RuleHit]:
-    """Back edges to what is no Parameter of the body."""
+    """Back edges to what is no Parameter of the body, or one that the loop itself writes in each iteration."""
     for edge in loop.body.back_edges:
         target = loop.inner.by_id.get(edge.to_layer)
-        if target is None or target.type != "Parameter":
+        is_counter = edge.to_layer in loop.roles.current_iteration
+        if target is None or target.type != "Parameter" or is_counter:
             what = "not in the body" if target is None else f"a {target.type}, not a Parameter"
+            what = "the iteration number, which the loop itself writes" if is_counter else what
             yield inside(edge, result=loop.name(edge.from_layer), id=edge.to_layer, what=what)
 
 

@@ -17,6 +17,7 @@ from stepper.diagnosis.lint.trials import DECIDING, refusal
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Source
+from stepper.operation_types import NEWEST_OPSET
 from stepper.ops.operands import shape_text
 
 _AXES: Final[Mapping[str, int | str]] = {
@@ -435,3 +436,46 @@ def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
         if any(one.type == partner and one.attributes.get("variable_id", "") == variable for one in graph.layers):
             return
     yield outside(facts.layer, layer=facts.site(facts.layer), partner=partner, variable=variable)
+
+
+@found_by(
+    Rule(
+        "O110",
+        "unknown-opset",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="{layer} is of {version}, and the newest operation set is opset{newest}",
+        means="OpenVINO refuses the file; here the newest definition counts",
+        do="write the opset in which the operation was defined",
+        source="semantics 5.15, 6",
+        example=Example("counting", 'type="Add" version="opset1"', 'type="Add" version="opset99"'),
+    ),
+)
+def unknown_opset(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Operation sets that do not exist yet."""
+    number = facts.layer.version.strip().lower().removeprefix("opset")
+    if number.isdecimal() and int(number) > NEWEST_OPSET:
+        yield outside(facts.layer, layer=facts.site(facts.layer), version=facts.layer.version, newest=NEWEST_OPSET)
+
+
+@found_by(
+    Rule(
+        "O111",
+        "constant-without-type",
+        SubjectKind.LAYER,
+        Severity.NOTE,
+        says="{layer} has no {missing} among its data",
+        means="OpenVINO refuses the file; here the port of the Constant counts",
+        do='write element_type and shape into <data>, as in <data element_type="f32" shape="1,2" ... />',
+        source="semantics 5.7",
+        example=Example(
+            "counting", '<data element_type="f32" shape="" offset="24" size="4" />', '<data offset="24" size="4" />'
+        ),
+    ),
+    "Constant",
+)
+def constant_without_type(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Constants of which the type or the shape stands at their port alone."""
+    missing = [name for name in ("element_type", "shape") if name not in facts.layer.attributes]
+    if missing and "value" not in facts.layer.attributes:
+        yield outside(facts.layer, layer=facts.site(facts.layer), missing=" and no ".join(missing))
