@@ -69,6 +69,16 @@ def _sequences(overview: Overview, room: int) -> Row:
     return row if width_of(row) < room else row[:-1]
 
 
+def without_loops(overview: Overview) -> Row:
+    """Return that a model has no loop, and which sequences can be opened as such."""
+    closed = sorted({one.type for one in overview.sequences})
+    row: Row = [(" this model has no loop", "dim")]
+    if closed:
+        word = "one" if len(overview.sequences) == 1 else "loops"
+        row += [("; ", "dim"), ("Space", "key"), (f" opens {' and '.join(closed)} as {word}", "dim")]
+    return row
+
+
 def branch(facts: BranchFacts) -> Row:
     """Return an If of the model in a line: its sides, and how often each ran."""
     sides = f"  If {facts.layer.id} · then {facts.then_operations}, else {facts.else_operations} operations   "

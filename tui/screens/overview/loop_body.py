@@ -44,7 +44,7 @@ class LoopBody(BodyGraph, can_focus=False):
         """Another body."""
         program = self._chosen()
         self._updated_for = program, self.size
-        self.title = "body" if program is None or not program.path else f"body of {program.path[-1].name}"
+        self.title = "the model's graph" if program is None or not program.path else f"body of {program.path[-1].name}"
         super().update(state)
 
     def visible_lines(self, width: int, height: int) -> list[Row]:

@@ -139,7 +139,7 @@ class Page:
         """Return branches of the model's own graph, and the cards."""
         found: list[_PageBlock] = []
         if not self._sight.shown:
-            found.append(_PageBlock(1, lambda: [PageLine([(" this model has no loop", "dim")])]))
+            found.append(_PageBlock(1, lambda: [PageLine(around.without_loops(self._sight.overview))]))
         branches = self._sight.overview.branches
         found += [_PageBlock(1, partial(self._branch, one)) for one in branches if one.parent is None]
         was_listed = False

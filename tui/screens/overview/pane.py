@@ -161,6 +161,8 @@ class OverviewPane(Pane):
     def _take(self, overview: Overview, *, is_other: bool = False) -> None:
         if overview is self.overview and not is_other:
             return
+        ran = self.overview is not None and self.overview.state is RunState.RUNNING
+        goes_on = self._follows and (overview.state is RunState.RUNNING or (ran and self._is_placed))
         self.overview, key = overview, self._key
         self._pictures.clear()
         compiled, labels = self.host.driver.compiled, self.state.labels
@@ -175,7 +177,7 @@ class OverviewPane(Pane):
             self._is_placed = overview.looked_through and overview.state is not RunState.RUNNING
             self._is_at_failure = overview.failure is not None
         self._at = bounded(self._cards, self._at)
-        if self._follows and overview.state is RunState.RUNNING:
+        if goes_on:
             newest = max(len(self._cards[self._at.card].runs) - 1, 0) if self._cards else 0
             self._at = self._at._replace(run=newest)
             self._at = self._at._replace(iteration=max(iterations_at(self._cards, self._at) - 1, 0))
@@ -515,11 +517,13 @@ class OverviewPane(Pane):
 
     @property
     def program(self) -> Program | None:
-        """The body of the loop of the cursor; None where there is none, and while the run goes on."""
+        """The body of the loop of the cursor, of a model without loops its own graph; None while the run goes on."""
         at, cards, overview = self._at, self._cards, self.overview
-        if overview is None or overview.state in (RunState.RUNNING, RunState.NOT_RUN) or at.card >= len(cards):
+        if overview is None or overview.state in (RunState.RUNNING, RunState.NOT_RUN):
             return None
-        return cards[at.card].program
+        if not cards and self._compiled is not None:
+            return self._compiled.main
+        return cards[at.card].program if at.card < len(cards) else None
 
     def _arranged(
         self, overview: Overview, size: tuple[int, int], room: int, beside_a: BesideA | None

@@ -229,6 +229,8 @@ def test_a_loop_without_end_is_paused_and_goes_on(tmp_path: Path, monkeypatch: p
                 break
             await driven.pilot.pause(0.01)
         assert pane.overview.iterations > ran and driven.state.stop is not None and driven.state.stop.tick == 0
+        await driven.filled()
+        assert pane.at.iteration == pane.overview.iterations - 1, "the cursor has followed the run to its end"
         await driven.press("home", "enter")
         assert driven.state.iteration == 0 and driven.state.stop.tick < 10
 
@@ -360,6 +362,8 @@ def test_a_model_without_loops_says_what_it_has(tmp_path: Path) -> None:
         await opened(driven)
         shown = driven.text("overview")
         assert "no loop" in shown and "2 operations" in shown and "Inf in 1 of 3" in shown
+        drawn = driven.text("loop-body")
+        assert "the model's graph" in drawn and "4 ops" in drawn
         for key in ("down", "right", "tab", "plus", "v", "enter"):
             await driven.press(key)
         assert not driven.app._faults
