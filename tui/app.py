@@ -326,8 +326,7 @@ class StepperApp(App[int]):
             message.then(message.answer)
         except Exception as error:  # a fault in a pane must not end the session
             self.report_fault(f"what is shown of {message.question}", error)
-        if self._held:
-            self.call_next(self._release)
+        self.release_keys()
 
     def on_fault_found(self, message: FaultFound) -> None:
         """Something is wrong in the program itself."""
@@ -595,19 +594,25 @@ class StepperApp(App[int]):
         if event.key in _AT_ONCE:
             self._held.clear()
             return False
-        if not self._held and not screen.awaits_answer:
+        if not self._held and screen.is_ready and not screen.awaits_answer:
             return False
         if not self._held:
             self.set_timer(_PATIENCE, lambda: self._release(given_up=True))
         self._held.append(event)
         return True
 
+    def release_keys(self) -> None:
+        """Carry out the keys that were typed before a screen had its parts."""
+        if self._held:
+            self.call_next(self._release)
+
     async def _release(self, *, given_up: bool = False) -> None:
         """Carry out the keys that waited, in their order, up to one that others have to wait for."""
         waited, self._held = self._held, []
         while waited:
             screen = self.screen
-            if isinstance(screen, DebugScreen) and screen.awaits_answer and not given_up:
+            is_early = isinstance(screen, DebugScreen) and (not screen.is_ready or screen.awaits_answer)
+            if is_early and not given_up:
                 self._held = [*waited, *self._held]
                 return
             event = waited.pop(0)

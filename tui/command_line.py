@@ -86,7 +86,8 @@ class CommandLine:
             return self._app.found
         state = self._app.state
         if state.frame is None or state.cursor is None:
-            raise UsageError("nothing is selected: the run has ended")
+            ended = state.view is not None and state.view.outputs is not None
+            raise UsageError(f"nothing is selected{': the run has ended' if ended else ' yet'}")
         return state.frame.address(state.cursor, self._app.driver.compiled)
 
     def _chosen_row(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from stepper.debug.table.conditions import about_column
 from stepper.debug.table.row_filter import NON_FINITE
 from stepper.errors import UsageError
 from stepper.query.address_syntax import without_element
@@ -63,16 +64,16 @@ def _sort(app: Application, text: str) -> None:
 
 
 @action(
-    "filter", syntax="[EXPR]", help="only the rows of the table where it holds: abs(x[0]) > 2, nan, > 5; all without"
+    "filter",
+    syntax="[EXPR]",
+    help="only the rows of the table where it holds: > 5, abs > 10, x[0] < 2, nan",
 )
 def _filter(app: Application, text: str) -> None:
     topic = _topic(app)
-    if text.startswith(("<", ">", "=", "!")):
-        column = topic.at
-        if column is None:
-            raise UsageError("choose the column that is meant, or write it: x[0] > 5")
-        text = f"{column.name} {text}"
-    topic.filter(text)
+    column = topic.at
+    if column is None and text.startswith(("<", ">", "=", "!", "abs ")):
+        raise UsageError("choose the column that is meant, or write it: x[0] > 5")
+    topic.filter(text if column is None else about_column(text, column.name))
 
 
 @action("filter-prompt", help="type the filter of the table")

@@ -294,6 +294,10 @@ def categories(histories: Sequence[ValueHistory]) -> dict[int, str]:
     return {int(one): chr(ord("a") + place) for place, one in enumerate(found)}
 
 
+_LEAST_WORD: Final = 3
+"""Cells from which on the beginning of a word says more than a number."""
+
+
 def gaps(history: ValueHistory | None, axis: Axis, made: int) -> list[Strip]:
     """Return what stands in slots of which nothing is known: `made` iterations have run, the others are free."""
     found: list[Strip] = []
@@ -311,18 +315,21 @@ def texts(labels: tuple[str, ...] | Mapping[int, str], history: ValueHistory, ax
     found: list[Strip] = []
     came = entered(history, "largest")
     if came is not None and axis.entered is not None:
-        found.append((axis.entered, f"{_word(labels, came[0])[:ENTERED]:>{ENTERED}}", "dim"))
+        found.append((axis.entered, f"{_word(labels, came[0], ENTERED)[:ENTERED]:>{ENTERED}}", "dim"))
     for slot, numbers in zip(axis.slots, columns_on(history, axis, "largest"), strict=True):
         if numbers is not None:
-            text = clip(_word(labels, numbers[0]), slot.width)
+            text = clip(_word(labels, numbers[0], slot.width), slot.width)
             found.append((slot.start + (slot.width - cell_len(text)) // 2, text, "strong"))
     return found
 
 
-def _word(labels: tuple[str, ...] | Mapping[int, str], value: float) -> str:
+def _word(labels: tuple[str, ...] | Mapping[int, str], value: float, room: int) -> str:
+    """Return the word for a whole number; the number where only that has room, since a letter says less."""
+    plain = str(int(value))
     if isinstance(labels, Mapping):
-        return labels.get(int(value), str(int(value)))
-    return printable(label_of(labels, float(value))) if labels else str(int(value))
+        return labels.get(int(value), plain)
+    word = printable(label_of(labels, float(value))) if labels else plain
+    return plain if room < _LEAST_WORD and len(plain) <= room < cell_len(word) else word
 
 
 def ruler_strips(axis: Axis, cursor: int | None) -> list[Strip]:

@@ -67,6 +67,10 @@ class ScreenHost(Host, Protocol):
         """Show a line above the prompt."""
         ...
 
+    def release_keys(self) -> None:
+        """Carry out the keys that were typed before the screen had its parts."""
+        ...
+
     def to_choose(self) -> InputChoices | None:
         """Return what was chosen for the inputs, also on the command line; None where nothing can be chosen."""
 
@@ -304,7 +308,8 @@ class DebugScreen(Guarded, Screen[None]):
         self.show(self.host.state)
         first = self.first_pane()
         if first is not None:
-            first.focus()
+            self.set_focus(first)  # at once: a key that was typed ahead may give it to the prompt
+        self.host.release_keys()
 
     def on_screen_resume(self) -> None:
         """Time may have gone on while another screen was in front."""

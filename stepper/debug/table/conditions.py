@@ -39,6 +39,8 @@ from stepper.query.expressions import Expression, parse
 
 _BEFORE: Final = re.compile(r"(?P<column>[^\s()<>=!+*/%,@-]+\[[^\]]*\])@-1(?![0-9])")
 _OPERATORS: Final = ("==", "!=", "<=", ">=", "<", ">")
+_BARE: Final = re.compile(r"(?P<abs>abs)?\s*(?P<rest>(?:[=!<>]=|[<>]).*)")
+"""A comparison of nothing, or of a magnitude of nothing."""
 _EACH: Final = frozenset({"abs", "isnan", "isinf", "isfinite"})
 """Functions of each element."""
 
@@ -46,13 +48,20 @@ ColumnOf = Callable[[str, tuple[int, ...]], int | None]
 """The number of the column of an element, by the name of its value; None where there is none."""
 
 
+def about_column(text: str, column: str) -> str:
+    """Return a condition with the column that it leaves out: `> 2` and `abs > 2` are about `column`."""
+    text = text.strip()
+    bare = _BARE.fullmatch(text)
+    if not column or bare is None or bare["abs"] == column:
+        return text
+    return f"abs({column}) {bare['rest']}" if bare["abs"] else f"{column} {text}"
+
+
 def written_out(text: str, column: str = "") -> str:
     """Return a condition in full: `> 2` is about `column`, and `x[1]@-1` is written prev(x[1])."""
-    text = text.strip()
+    text = about_column(text, column)
     if text.startswith(_OPERATORS):
-        if not column:
-            raise UsageError(f"'{text}' compares nothing: write a column before it, such as x[0] {text}")
-        text = f"{column} {text}"
+        raise UsageError(f"'{text}' compares nothing: write a column before it, such as x[0] {text}")
     return _BEFORE.sub(lambda found: f"prev({found['column']})", text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.strip import Strip
 
-from tests.tui.driven import DECODER, Driven, check_golden, drive
+from tests.tui.driven import DECODER, Driven, check_golden, drive, key_event
 from tui.paint.pane import Pane
 from tui.paint.rows import wrapped
 from tui.registry import VIEWS
@@ -104,6 +104,19 @@ def test_an_answer_is_wrapped_and_takes_the_keys_where_there_are_tabs() -> None:
         assert driven.app.front.tab == "loop" and driven.pane("edges").has_focus  # type: ignore[attr-defined]
 
     drive("date_normaliser", script, size=(80, 24))
+
+
+def test_keys_that_are_typed_while_a_screen_opens_are_not_lost() -> None:
+    async def script(driven: Driven) -> None:
+        driven.app.perform("view grid")
+        assert not driven.app.front.is_ready
+        for key in ("colon", *"goto", "space", "2", "enter"):
+            driven.app.post_message(key_event(key))
+        await driven.settle()
+        assert driven.app.front.view_name == "grid" and driven.state.iteration == 2
+        assert not driven.app._faults
+
+    drive("for_loop", script, size=(80, 24))
 
 
 def test_an_answer_of_several_lines_is_read_on_every_screen() -> None:

@@ -10,6 +10,7 @@ import pytest
 from stepper.debug.table.columns import SheetColumn
 from tests.debug.debugged import SAMPLES, sample
 from tests.tui.driven import Driven, drive
+from tests.tui.test_links import click
 from tui.screens.table.pane import column_label
 from tui.screens.table.screen import TableScreen
 from tui.session.layout import put_layout
@@ -55,6 +56,11 @@ def test_a_table_is_sorted_filtered_searched_and_leads_to_the_moment(
         assert f"{len(big)} of {len(course)} rows" in driven.text("line")
         await driven.press("vertical_line")
         assert driven.app.front.prompt.value == "filter number > 1000"
+        driven.app.front.prompt.value = "filter abs > 1000"
+        await driven.press("enter")
+        assert [int(row[0]) for row in rows_of(driven)][:8] == big[:8]
+        await driven.press("vertical_line")
+        assert driven.app.front.prompt.value == "filter abs(number) > 1000"
         driven.app.front.prompt.value = "filter number > 1000 and steps > 50 and number < prev(number)"
         await driven.press("enter")
         fell = [row for row in big if row >= 50 and course[row] < course[row - 1]]
@@ -74,7 +80,7 @@ def test_a_table_is_sorted_filtered_searched_and_leads_to_the_moment(
         driven.app.front.prompt.value = "table-search > 9000"
         await driven.press("enter")
         peaks = [row for row in range(len(course)) if course[row] > 9000]
-        assert f"▌{peaks[0]:>4}" in driven.text("table")
+        assert f"▌{peaks[0]:>4}" in driven.text("table") and driven.text("answer").strip() == ""
         await driven.press("m", "A", "full_stop" if len(peaks) > 1 else "down", "enter")
         await driven.filled()
         there = peaks[1] if len(peaks) > 1 else peaks[0] + 1
@@ -86,6 +92,9 @@ def test_a_table_is_sorted_filtered_searched_and_leads_to_the_moment(
         assert next(line for line in text if f"▸{there}" in line).split()[1] == str(course[there])
         gap = course[there] - course[peaks[0]]
         assert next(line for line in text if line.strip().startswith("dif")).split()[1] == f"{gap:+d}"
+        await click(driven, "table", f"A {peaks[0]}", times=2)
+        await driven.filled()
+        assert driven.state.iteration == peaks[0] and "sorted" not in driven.text("table")
 
     drive(sample("while_loop"), script, size=(100, 30))
 

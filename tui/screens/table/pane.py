@@ -47,7 +47,7 @@ class TablePane(Pane):
         "A row an iteration, a column an element (x[0,3]), at most 64; of more elements buckets, which Enter\n"
         "opens: x[0,32]+32 begins at x[0,32] and has 32 elements. `table rms(*)` has a column an operation.\n"
         "Above the rows: the course over the iterations, how often which numbers are there, A, now, and now minus A.\n"
-        "| filters: abs(x[0]) > 2, nan, x[1] < prev(x[1]); / goes to a column, or to the next row of a condition.\n"
+        "| filters: > 5, abs > 10, x[1] < prev(x[1]), nan; / goes to a column, or to the next row of a condition.\n"
         "Columns that are the same in every iteration are hidden, and counted; Space shows them.\n"
         "Shade: by column, above and below zero. Bold: what passes the filter's comparison."
     )
@@ -58,6 +58,7 @@ class TablePane(Pane):
         self._shades = Shades(self)
         self._seen: tuple[Any, ...] = ()
         self._longest: tuple[SheetView | None, list[int], int] = (None, [], 0)
+        self._first_held = 0
 
     # --- following -------------------------------------------------------------------------------------------------
 
@@ -142,7 +143,9 @@ class TablePane(Pane):
         tight = self.app.size.height < 30
         rows = [self._title(view, width)]
         rows += [] if tight else [self._words(view, width), []]
-        return [*rows, *self._heads(view), *self._held(view), self._rule()]
+        rows += self._heads(view)
+        self._first_held = len(rows)
+        return [*rows, *self._held(view), self._rule()]
 
     def _title(self, view: SheetView, width: int) -> Row:
         mark = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
@@ -290,7 +293,7 @@ class TablePane(Pane):
     # --- the mouse -------------------------------------------------------------------------------------------------
 
     def on_click(self, event: events.Click) -> None:
-        """A click chooses a cell, a second one opens it; on a head it sorts."""
+        """A click chooses a cell, a second one opens it, in the row of A goes there; on a head it sorts."""
         heading = len(self.heading(self.size.width))
         columns, topic = self._columns(), self.topic
         at = (event.x - self.styles.padding.left - self.label_width) // self.cell_width
@@ -303,6 +306,11 @@ class TablePane(Pane):
                 topic.move(0, 0)
             if event.chain >= 2:
                 self.post_line("table-open")
+        elif self._first_held <= event.y < heading and topic.view is not None:
+            look = topic.level.look
+            is_a = look is not None and look.a is not None and event.y == self._first_held
+            if is_a and event.chain >= 2:
+                self.post_line("goto 'A")
         elif event.y < heading and column >= 0:
             topic.level.column = column
             sort = topic.level.sort

@@ -350,10 +350,9 @@ class TableTopic:
         self._driver.ask(question, self._found)
 
     def _found(self, found: FoundCell) -> None:
-        if found.column is not None:
-            self.go_to(self.level.place, found.column)
-        elif found.place is not None:
-            self.go_to(found.place)
+        if found.column is not None or found.place is not None:
+            self._say("", "dim")
+            self.go_to(self.level.place if found.place is None else found.place, found.column)
         else:
             self._say(f"no further row has {self.level.sought}", "dim")
 
