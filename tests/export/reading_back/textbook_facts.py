@@ -15,6 +15,8 @@ from tests.export.reading_back.static_facts import names, same_numbers
 
 _UNDER = 4.6
 """Units from the values above a line to the words at its beginning."""
+_LIFTED = 1.0
+"""Shapes stand so much higher, because brackets reach below the line of letters."""
 
 
 def faults(run: RunFigure) -> Iterator[str]:
@@ -84,6 +86,8 @@ class _Textbook:
             if self.run.layer.carried_from(one.id) is not None and names(name, one, self.run.body.graph)
         ]  # fmt: skip
         row = self._row(label.y - _UNDER, "plain", "broken")
+        if any(map(self._is_growing, parameters)):
+            row = [*row, *self._row(label.y - _UNDER - _LIFTED, "plain", "broken")]
         for words in row:
             number = self._before(words, row)
             values = [self.run.truth.values[number][one.id, 0] for one in parameters if number < self.run.count]
