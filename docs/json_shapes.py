@@ -460,7 +460,8 @@ class ReducedFaultData(TypedDict):
 
     `what` is the class of the error, the place in OpenVINO's sources that refuses, the signal, or which numbers differ;
     `layer_type` that of the operation where it stops. `ratio` is how many times the tolerance is exceeded, most of all
-    in the output of this index. `skips_a_loop`: a loop runs no iteration. `text` is all of it in one sentence.
+    in the output of this index. `skips_a_loop`: a loop runs no iteration. `is_seen`: of a stop, an
+    output of the run is not finite. `text` is all of it in one sentence.
     """
 
     kind: FaultKind
@@ -471,6 +472,7 @@ class ReducedFaultData(TypedDict):
     ratio: Real
     output: int
     skips_a_loop: bool
+    is_seen: bool
     text: str
 
 

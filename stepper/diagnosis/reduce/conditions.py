@@ -54,7 +54,8 @@ class FoundFault(Struct, frozen=True):
 
     `what` is the class of the error, the place in OpenVINO's sources that refuses, the signal, or which numbers differ;
     `layer_type` that of the operation where it stops. `message` is for people. `ratio` is how many times the tolerance
-    is exceeded, most of all in the output of this index. `skips_a_loop`: a loop ran no iteration in our run.
+    is exceeded, most of all in the output of this index. `skips_a_loop`: a loop ran no iteration in our run. `is_seen`:
+    an output of the run that stops at a NaN or Inf is not finite, so that other programs show it.
     """
 
     kind: FaultKind
@@ -65,10 +66,13 @@ class FoundFault(Struct, frozen=True):
     ratio: float = 0.0
     output: int = 0
     skips_a_loop: bool = False
+    is_seen: bool = False
 
     def is_same(self, other: FoundFault) -> bool:
         """True if another is the same fault, and as clear as this one."""
         mine, theirs = ((one.kind, one.program, one.what, one.layer_type) for one in (self, other))
         if other.skips_a_loop and not self.skips_a_loop:  # what is undefined there is another matter
+            return False
+        if self.is_seen and not other.is_seen:
             return False
         return mine == theirs and other.ratio >= min(self.ratio / 10, _LARGE)

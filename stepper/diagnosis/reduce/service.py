@@ -65,6 +65,9 @@ from stepper.processes.server import Announce, is_out_of_memory, serve
 from stepper.tensors.tolerances import Tolerances
 
 _PLACE: Final = re.compile(r"([\w./-]+\.(?:cpp|hpp|h)):\d+")
+_TIMES_LONGER: Final = 10
+_FURTHER_MOVES: Final = 10_000
+"""Moves that a run may make after a stop, in all ten times as many as before it and these, to come to its end."""
 _LARGEST: Final = 2**26
 """Bytes of a value that is worth being a Constant."""
 
@@ -196,7 +199,20 @@ def _stopped(model: Model, arrays: Arrays, settings: RunSettings, spec: str) -> 
         # One that an operation bears is not to become one that a Constant has.
         what = f"{stop.cause.kind}: {'given' if stop.cause.given else stop.cause.arithmetic}"
     said = "" if stop.cause is None else sentences(stop.cause)[0]
-    return FoundFault(FaultKind.STOP, "stepper", what, layer_type, said), stop.tick
+    is_seen, moves = False, stop.tick
+    if spec in ("nan", "inf"):
+        is_seen, moves = _seen(model, arrays, settings, stop.tick)
+    return FoundFault(FaultKind.STOP, "stepper", what, layer_type, said, is_seen=is_seen), moves
+
+
+def _seen(model: Model, arrays: Arrays, settings: RunSettings, tick: int) -> tuple[bool, int]:
+    """Return whether outputs of the run are not finite, and its moves; those to the stop where it does not end."""
+    longest = min(settings.most_moves, _TIMES_LONGER * tick + _FURTHER_MOVES)
+    try:
+        outputs, moves, _skips = _outputs(model, arrays, replace(settings, most_moves=longest))
+    except StepperError:
+        return False, tick
+    return any(map(_is_not_finite, outputs)), moves
 
 
 def _add_break(debugger: Debugger, spec: str) -> None:

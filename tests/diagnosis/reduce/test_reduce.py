@@ -99,6 +99,28 @@ def test_of_a_nan_the_operation_that_bears_it_is_left(tmp_path: Path) -> None:
     assert again is not None and ir_files(again.model) == ir_files(found.model)
 
 
+def test_of_a_nan_an_output_shows_it_where_one_has(tmp_path: Path) -> None:
+    """The first output never has it: the loop stops there all the same, but nobody else would see anything."""
+    net = Graph()
+    x, body = net.parameter("x", "f32", (STEPS, 2)), net.body()
+    row, state = body.parameter("row", "f32", (1, 2)), body.parameter("state", "f32", (1, 2))
+    doubled = body.result(body.apply("Add", row, row, name="doubled"), "doubled_r")
+    logarithm = body.apply("Log", body.apply("Subtract", state, row, name="less"), name="logarithm")
+    start = net.constant(np.full((1, 2), 5, np.float32), name="start")
+    following = body.result(logarithm, "following")
+    entries = [sliced(x, row), carried(start, state, following)]
+    pieces, final = net.loop("rows", body, STEPS, True, entries, [joined(doubled), last(following)])
+    net.result(pieces, "pieces")
+    net.result(final, "final")
+    found = reduce_model(net.read(tmp_path), rows(), StopsAt("nan"))
+    assert found is not None and set(kinds(found)) <= {"Log", "Loop"}
+    files = ir_files(found.model)
+    (tmp_path / "small.xml").write_bytes(files.xml)
+    (tmp_path / "small.bin").write_bytes(files.weights)
+    outputs = stepper.run(tmp_path / "small.xml", dict(enumerate(found.model.inputs)))
+    assert any(np.isnan(value).any() for value in outputs.values())
+
+
 def test_of_two_models_the_operation_in_which_they_differ_is_left(tmp_path: Path) -> None:
     (tmp_path / "healthy").mkdir()
     healthy = planted("Exp").write(tmp_path / "healthy")
