@@ -86,6 +86,7 @@ class Probed(Struct):
     sums: dict[tuple[int, int], Absorption] = {}
     differences: dict[int, Cancellation] = {}
     choices: dict[int, Saturation] = {}
+    alone: dict[int, Saturation] = {}
 
 
 class BodyValues(NamedTuple):
@@ -132,7 +133,7 @@ class Probe:
         meters = self._meters.get(key)
         if meters is None:
             found = self.found.setdefault(
-                activation.operation.layer.line, Probed(WholeNumbers({}, {}, {}, {}), {}, {}, {}, {})
+                activation.operation.layer.line, Probed(WholeNumbers({}, {}, {}, {}), {}, {}, {}, {}, {})
             )
             meters = self._meters[key] = _meters(frame.program, found) if self._measures else _Meters((), ())
         look_for_births = None if self._births is None else self._births.iteration_watch(frame)
@@ -210,6 +211,9 @@ def _meters(program: Program, found: Probed) -> _Meters:
             sampled.append(_gate(one, found.gates.setdefault((one.layer.id, ""), Saturation())))
         elif one.layer.type in ("Softmax", "LogSoftmax") and real and len(one.inputs) == 1:
             sampled.append(_choice(one, found.choices.setdefault(one.layer.id, Saturation())))
+            sampled.append(_extent(one, found.alone.setdefault(one.layer.id, Saturation())))
+        elif one.layer.type == "MVN" and real and len(one.inputs) == 2:
+            sampled.append(_extent(one, found.alone.setdefault(one.layer.id, Saturation())))
         elif one.layer.type in _CELLS and len(one.inputs) == (6 if one.layer.type == "LSTMCell" else 5):
             sampled.append(_cell(one, found))
         elif one.layer.type in ("Add", "Subtract") and real and len(one.inputs) == 2:
@@ -247,6 +251,21 @@ def _choice(operation: Operation, found: Saturation) -> Look:
         highest = given.max(axis=axis)[choices]
         if highest.size:
             _note(found, bool((highest >= 1 - _NEAR).all()), highest)
+
+    return look
+
+
+def _extent(operation: Operation, found: Saturation) -> Look:
+    """Look at how many elements a Softmax or an MVN normalises together: saturated, if it is one."""
+    slot, axes = operation.inputs[0], operation.inputs[1:]
+    axis = np.array([int(operation.layer.attributes.get("axis", "1"))])
+
+    def look(values: list[Any], _iteration: int) -> None:
+        shape = np.shape(values[slot])
+        along = np.asarray(values[axes[0]]).reshape(-1) if axes else axis
+        if all(-len(shape) <= one < len(shape) for one in along):
+            found.looked += 1
+            found.saturated += math.prod(shape[one] for one in along) == 1
 
     return look
 

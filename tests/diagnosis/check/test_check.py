@@ -354,6 +354,16 @@ def test_a_softmax_that_leaves_nothing_to_the_others(scale: float, masked: int, 
     assert len(found) == is_hard
 
 
+@pytest.mark.parametrize(("axis", "is_alone"), [(1, False), (0, True)])
+def test_a_normalisation_of_single_elements(axis: int, is_alone: bool, tmp_path: Path) -> None:
+    """Of rows [1,3] the axis 0 is 1 long; the mean of one element is that element, and nothing is left."""
+    rows = np.random.default_rng(3).standard_normal((8, 3), np.float32)
+    mvn = {"version": "opset6", "eps": 1e-5, "normalize_variance": "true", "eps_mode": "inside_sqrt"}
+    net, inputs = rows_through("MVN", rows, np.array([axis]), **mvn)
+    found = [one for one in findings(net, tmp_path, inputs) if one.rule == "normalises-one-element"]
+    assert [one.details["constant"] for one in found] == [0] * is_alone
+
+
 def test_a_loop_that_is_not_entered(tmp_path: Path) -> None:
     net, body = Graph(), None
     body = net.body()

@@ -17,6 +17,7 @@ from stepper.ir.model import Layer, Source
 
 _LEAST_LOOKS: Final = 6
 _LEAST_ABSORBED: Final = 4
+_LEAST_ALONE: Final = 3
 _SHRUNK: Final = 0.25
 """An addend that has become smaller than this share of the first one is a step that has done its work."""
 _OFTEN: Final = 0.5
@@ -143,6 +144,31 @@ def softmax_saturated(run: RunSubject) -> Iterator[RunFinding]:
             if _depends_on_time(subject, Source(key, 0)):
                 layer = subject.site(subject.inner.by_id[key])
                 yield shown(place_of(loop, layer, 0), layer=layer, often=found.saturated, looked=found.looked)
+
+
+@found_by(
+    Rule(
+        "D408",
+        "normalises-one-element",
+        SubjectKind.RUN,
+        Severity.WARNING,
+        says="{layer} goes along axes that are 1 long in each of the {looked} iterations that were looked at: it "
+        "always gives {constant}",
+        means="nothing is left of what comes in",
+        do="let the axis be that of the elements that belong together",
+        source="specification of Softmax and MVN",
+    )
+)
+def normalises_one_element(run: RunSubject) -> Iterator[RunFinding]:
+    """Softmax and MVN of single elements, where the file leaves the shape open."""
+    for loop in run.loops():
+        seen, subject = run.probed(loop), loop.subject
+        for key, found in () if seen is None or subject is None else seen.alone.items():
+            assert subject is not None
+            if _LEAST_ALONE <= found.looked == found.saturated:
+                layer = subject.site(subject.inner.by_id[key])
+                constant = 1 if layer.type == "Softmax" else 0
+                yield shown(place_of(loop, layer, 0), layer=layer, looked=found.looked, constant=constant)
 
 
 def _depends_on_time(subject: LoopSubject, source: Source) -> bool:
