@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepper.compare.stops.differences import FirstDifference, Standing, ValueDifference
+from stepper.wording import counted
 from tui.paint.pane import Pane
 from tui.paint.rows import Row, clip, clip_head, number, printable
 from tui.theme import GLYPHS
@@ -40,13 +41,17 @@ class FirstDifferencePane(Pane, can_focus=False):
         return [*_about(first, first.difference, width), []]
 
 
+def _agreeing(count: int) -> str:
+    return f"{counted(count, 'value')} {'agrees' if count == 1 else 'agree'}"
+
+
 def _none(first: FirstDifference) -> Row:
     if not first.compared:
         if first.complete:
             return [("  ", ""), ("the reference has no value of this run", "edit")]
         return [("  ", ""), (f"no value of the reference up to {printable(first.place)}", "edit")]
     within = f"none is further off than {number(first.before, 8)}" if first.before else "bit for bit"
-    agree = f"{first.compared:,} values agree, {within}"
+    agree = f"{_agreeing(first.compared)}, {within}"
     end = "" if first.complete else f"; looked as far as {printable(first.place)}"
     return [("  = ", "accent"), (agree, ""), (end, "dim")]
 
@@ -83,7 +88,7 @@ def _rest(first: FirstDifference, one: ValueDifference, width: int) -> list[Row]
     agree = "nothing was compared"
     if first.compared:
         within = f"within {number(first.before, 8)}" if first.before else "bit for bit"
-        agree = f"{first.compared:,} values agree {within}"
+        agree = f"{_agreeing(first.compared)} {within}"
     rows.append([("    before it   ", "dim"), (agree, "")])
     if first.iteration:
         rows[-1].append((f" · iteration{'s' if first.iteration > 1 else ''} 0{_up_to(first.iteration)} whole", ""))

@@ -451,7 +451,7 @@ class StoryPane(Pane):
     # --- the mouse -----------------------------------------------------------------------------------------------
 
     def on_click(self, event: events.Click) -> None:
-        """A click puts the cursor, a second one goes there."""
+        """A click puts the cursor, two go there."""
         story = self.story
         place_of = event.get_content_offset(self)
         if story is None or place_of is None or not story.links:
@@ -461,10 +461,9 @@ class StoryPane(Pane):
         if found is None:
             return
         event.stop()
-        if found == self.cursor:
+        self.put(found)
+        if event.chain >= 2:
             self.post_line("story open")
-        else:
-            self.put(found)
 
     def _under(self, x: int, y: int) -> StripCursor | None:
         story = self.story

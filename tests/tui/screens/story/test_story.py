@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
+from tui.app import StepperApp
 from tui.screens.story.pane import StoryPane
 from tui.theme import Look
 
@@ -128,6 +129,30 @@ def test_the_overview_leads_by_one_key_to_the_first_nan_and_to_why_a_loop_ended(
         assert ("is +Inf" in title or "is NaN" in title) and "wkv@8[0,3]" not in title
 
     drive("rwkv_overflow", script, size=(120, 40), starts_up=True, runs=True)
+
+
+def test_a_click_puts_the_cursor_and_two_go_to_the_moment_and_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(StepperApp, "CLICK_CHAIN_TIME_THRESHOLD", 0.0)  # each click by itself
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("o")
+        await driven.filled()
+        lines = driven.text("story").splitlines()
+        y = next(at for at, line in enumerate(lines) if line.lstrip().startswith("weighted "))
+        at = (lines[y].index("+Inf") + 1, y)
+        for _ in range(2):  # one on what is chosen already does nothing more
+            assert await driven.pilot.click("#story", offset=at)
+            await driven.settle()
+            assert driven.app.front.view_name == "story" and "weighted@7[0,3]" in driven.text("story")
+        monkeypatch.setattr(StepperApp, "CLICK_CHAIN_TIME_THRESHOLD", 60.0)
+        assert await driven.pilot.click("#story", offset=at, times=2)
+        await driven.settle()
+        assert driven.app.front.view_name == "" and driven.state.iteration == 7
+        stop = driven.state.stop
+        assert stop is not None and "weighted" in str(stop)
+
+    drive("rwkv_overflow", script, size=(120, 40), runs=True)
 
 
 def test_an_inner_loop_is_asked_about_in_the_run_of_the_cursor() -> None:
