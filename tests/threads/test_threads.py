@@ -6,6 +6,7 @@ STEPPER_RECORD=1 writes the page anew.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,21 @@ def test_the_command_says_what_is_wrong(
         out = capsys.readouterr().out
     assert " ".join(thread.says.split()) in " ".join(out.split()), out
     assert code == thread.code
+
+
+def test_an_entry_to_no_layer_is_told_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The input, whose entry it is, has one: only an input beside it that has none is told, too."""
+    THREADS[12].make(tmp_path)
+    path = tmp_path / "model.xml"
+    assert main(["lint", str(path)]) == 1
+    said = capsys.readouterr().out
+    assert "unknown-body-layer" in said.splitlines()[0] and "input-without-entry" not in said
+    text = path.read_text(encoding="utf-8")
+    text, removed = re.subn(r'<input external_port_id="1"[^>]*>', "", text)
+    assert removed == 1
+    path.write_text(text, encoding="utf-8")
+    assert main(["lint", str(path)]) == 1
+    assert "input 1 has no entry in the port map" in capsys.readouterr().out
 
 
 def test_all_threads_are_there_and_at_most_three_are_unsolved() -> None:
