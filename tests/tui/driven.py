@@ -80,7 +80,7 @@ class Driven:
             passed = asyncio.Event()
             if not self.app.call_later(passed.set):
                 return  # it has ended
-            await asyncio.wait_for(passed.wait(), 10)
+            await asyncio.wait_for(passed.wait(), 30)
             await self.pilot.pause(0)
 
     async def filled(self) -> None:
