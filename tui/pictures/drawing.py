@@ -98,6 +98,8 @@ def entered(history: ValueHistory, way: str) -> Array | None:
 
 WAYS: Final = tuple(one.value for one in CellStatistic)
 """How several numbers become one where there is not a line each."""
+_BRIEF_WAYS: Final = {"largest": "max"}
+"""The same in few letters."""
 _STATISTICS: Final = {"mean": KeptStatistic.MEAN, "largest": KeptStatistic.LARGEST, "rms": KeptStatistic.RMS}
 SCALES: Final[tuple[ScaleKind | None, ...]] = (None, ScaleKind.LINEAR, ScaleKind.LOG)
 """The scales of a row that can be chosen; None: what suits its numbers."""
@@ -403,8 +405,9 @@ def unit_text(history: ValueHistory, height: int, way: str, room: int, *, is_pla
         return ""
     short = f"{size} in {min(rows, history.elements)}"
     is_usual = way == WAYS[0]
-    whole, less = (f"{short} rows", short) if is_usual else (f"{short}, {way}", f"{short} {way[:3]}")
-    return whole if len(whole) <= room else less
+    brief = _BRIEF_WAYS.get(way, way)
+    forms = (f"{short} rows", short) if is_usual else (f"{short}, {way}", f"{short}, {brief}", f"{short} {brief}")
+    return next((text for text in forms if len(text) <= room), forms[-1])
 
 
 def scale_text(scale: Scale, room: int, *, names_log: bool = True) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 _MOST_BARS: Final = 6
+_LEAST_LEFT: Final = 2
+"""Lines that another row keeps when one is made taller."""
 
 
 class Want(NamedTuple):
@@ -45,8 +47,8 @@ def heights(
     Each has one. Then, while all rows of one size can have it, in this order: half a line for each labelled element,
     two lines, four, the air, a line for each labelled element, half lines for all elements (at most 8, if `tall` 16),
     whole lines for 8 and for 16 elements. What is left goes to rows with NaN or Inf, the birth first, then to the
-    selected one. `plain`: a line an element, never a half. Fewer lines than `below`, of which nothing else can be made,
-    go to the bars.
+    selected one. Where nothing is left, what is to be taller takes it from others. `plain`: a line an element, never a
+    half. Fewer lines than `below`, of which nothing else can be made, go to the bars.
     """
     found = [1] * len(wants)
     room -= len(found)
@@ -114,11 +116,27 @@ def _give_rest(wants: Sequence[Want], found: list[int], room: int) -> int:
             found[k], room = whole, room - whole + found[k]
     for k, one in enumerate(wants):
         if one.taller:
+            room += _taken(wants, found, k, min(one.taller, one.size - found[k]) - room)
             lines = _snapped(one, max(1, min(found[k] + one.taller, one.size, found[k] + room)))
             lines = lines if lines <= found[k] + room else found[k]
             room -= lines - found[k]
             found[k] = lines
     return room
+
+
+def _taken(wants: Sequence[Want], found: list[int], taker: int, lack: int) -> int:
+    """Take lines from other rows, the tallest first, for one that is to be taller; return how many."""
+    taken = 0
+    while taken < lack:
+        others = [k for k, one in enumerate(wants) if k != taker and found[k] > _LEAST_LEFT and not one.taller]
+        if not others:
+            break
+        tallest = max(others, key=lambda k: found[k])
+        half, lines = -(-wants[tallest].size // 2), found[tallest] - 1
+        lines = half if wants[tallest].is_picture and half < lines < wants[tallest].size else lines
+        taken += found[tallest] - lines
+        found[tallest] = lines
+    return taken
 
 
 def _give_bars(wants: Sequence[Want], found: list[int], room: int) -> int:

@@ -157,3 +157,15 @@ def test_letters_stand_for_numbers_only_where_it_is_said_for_which(height: int, 
     assert drawn.note(room).count("=") == len(set(numbers.tolist()))
     assert not drawn.is_readable(height, room)
     assert drawn.is_readable(2, 60)
+
+
+def test_a_row_that_is_to_be_taller_takes_its_lines_from_others_where_none_are_left() -> None:
+    def given(*taller: int) -> list[int]:
+        return heights([Want(64, taller=more) for more in taller] + [Want(8)], 16).lines
+
+    before = given(0, 0)
+    assert sum(before) == 16
+    for more in range(1, 4):
+        lines = given(more, 0)
+        assert lines[0] == before[0] + more and sum(lines) <= 16 and min(lines) >= 2
+    assert max(given(64, 0)[1:]) == 2, "the others are still to be seen"
