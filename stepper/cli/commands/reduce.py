@@ -124,6 +124,7 @@ def _report(options: argparse.Namespace, found: Reduction, files: tuple[str, ...
     say(fault_text(found.fault))
     end = "nothing more goes" if found.is_smallest else "interrupted" if found.is_interrupted else "time is up"
     trials = counted(found.trials, "trial")
-    say(f"  {counted(after, 'operation')} of {before} show it, after {trials} in {found.seconds:.1f} s; {end}")
+    shown = f"{counted(after, 'operation')} of {before} {'shows' if after == 1 else 'show'} it"
+    say(f"  {shown}, after {trials} in {found.seconds:.1f} s; {end}")
     say(f"  written to {options.output}: {', '.join(files)}")
     say(f"  shown by: python {Path(options.output) / 'reproduce.py'}")
