@@ -100,3 +100,10 @@ def test_every_view_says_it_in_every_format(view: str, format: str) -> None:
 def test_a_model_counts_its_loops_without_its_ifs(tmp_path: Path) -> None:
     assert "1 loop." in picture("while_loop", "model").figure.description
     assert "2 loops." in draw(sample("nested_loop"), view="model").figure.description
+
+
+@pytest.mark.parametrize(("goes_on", "says"), [(True, "always true"), (False, "false: ends after one"),
+                                               ("small", "runs on while true")])  # fmt: skip
+def test_a_port_map_says_what_the_condition_does(goes_on: bool | str, says: str, tmp_path: Path) -> None:
+    drawn = draw(counting(3, True, goes_on, tmp_path), view="ports")
+    assert says in {node.label for node in drawn.figure.nodes}

@@ -36,6 +36,14 @@ def loop_facts(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit |
     return tuple(lines)
 
 
+def condition_effect(model: Model, outer: Graph, layer: Layer) -> str:
+    """Return what the condition that a body computes means for its loop, in a few words."""
+    condition = control(model, outer, layer).goes_on
+    if condition is None or _is_always(condition):
+        return "always true"
+    return "false: ends after one" if condition.value is False else "runs on while true"
+
+
 class EdgeWithoutEffect(NamedTuple):
     """A back edge without effect: its name, such as `h_result → x`, and the reason."""
 

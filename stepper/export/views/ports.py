@@ -19,7 +19,7 @@ from stepper.export.figures.figure import (
     PortRole,
 )
 from stepper.export.figures.labels import references_of, shortened
-from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
+from stepper.export.figures.loop_facts import condition_effect, edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.ir.model import Body, Layer, Model, Slicing, Source
 from stepper.query.short_names import NO_OPERATIONS
@@ -39,7 +39,7 @@ def ports_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure
 def _loop_ports(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     ports = _LoopPorts(loop)
     ports.add_inputs()
-    ports.add_results()
+    ports.add_results(condition_effect(model, loop.outer, loop.layer))
     return Figure(
         title=f"{loop.title}, port map",
         description=(
@@ -187,8 +187,11 @@ class _LoopPorts(_Ports):
         self.add_port(f"n{layer.id}", layer, self.inner[layer.id], BODY, *lines)
         self.nodes[-1] = replace(self.nodes[-1], role=role)
 
-    def add_results(self) -> None:
-        """Add every Result with its targets: outputs of the loop, Parameters of the next iteration, the condition."""
+    def add_results(self, condition: str) -> None:
+        """Add every Result with its targets: outputs of the loop, Parameters of the next iteration, the condition.
+
+        `condition` says what that means for the loop.
+        """
         roles = port_roles(self.layer, self.body)
         for result in self.body.graph.results:
             self.add_port(f"n{result.id}", result, self.inner[result.id], BODY)
@@ -200,7 +203,7 @@ class _LoopPorts(_Ports):
                 if output_role(entry) is OutputRole.NOT_CONNECTED:
                     continue
                 if entry.output is None:
-                    self.nodes.append(FigureNode(f"condition{result.id}", NodeKind.END, "runs on while true"))
+                    self.nodes.append(FigureNode(f"condition{result.id}", NodeKind.END, condition))
                     self.edges.append(FigureEdge(f"n{result.id}", f"condition{result.id}", EdgeKind.ENDS, text))
                     continue
                 self.add_output(entry.output)
