@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stepper.commands.lists import LISTS
 from stepper.commands.registry import command, one_of
-from stepper.commands.session import Answer, Session, number, required
+from stepper.commands.session import Answer, Session, number, required, without_arguments
 from stepper.debug.inspection.text import (
     by_text,
     stack_lines,
@@ -180,8 +180,18 @@ def _find(session: Session, text: str) -> Answer:
 # --- where ----------------------------------------------------------------------------------------------------------
 
 
-@command("where", "bt", help="the frames from the model's own graph inwards")
-def _where(session: Session, _text: str) -> Answer:
+@command(
+    "where",
+    "bt",
+    syntax="[does ADDR go]",
+    help="the frames from the model's own graph inwards; or all that a value reaches",
+)
+def _where(session: Session, text: str) -> Answer:
+    from stepper.debug.provenance.question import forward_address
+
+    if address := forward_address(f"where {text}"):
+        return _uses_of_element(session, address)
+    without_arguments(text)
     debugger = session.debugger
     levels = debugger.view(differences=False).levels
     lines = stack_lines(levels)

@@ -145,6 +145,16 @@ def test_an_empty_line_repeats_the_last_movement_and_nothing_else() -> None:
     assert said(interpreter, "   ")[0].startswith("tick 4 ")
 
 
+def test_where_tells_of_frames_or_of_where_an_element_goes() -> None:
+    interpreter = at_prompt()
+    said(interpreter, "last")
+    asked = said(interpreter, "where does start go")
+    assert asked[0].startswith("where start") and asked == said(interpreter, "why where does start go")
+    assert said(interpreter, "where") == said(interpreter, "bt")
+    with pytest.raises(UsageError, match="nothing is expected behind the command"):
+        said(interpreter, "where is it")
+
+
 def test_a_comment_is_nothing_and_repeats_nothing() -> None:
     interpreter = at_prompt()
     said(interpreter, "step", "# a comment")
