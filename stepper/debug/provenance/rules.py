@@ -275,18 +275,19 @@ def _lstm(asked: _OperationRun) -> list[Dependence] | None:
     """An element of a state depends on its row of input and state, its own cell, and the rows of its gates."""
     size, mask = int(asked.attribute("hidden_size", "0")), asked.mask
     rows, columns = _any(mask, (1,)), _any(mask, (0,))
-    if len(asked.values) < 6 or columns.size != size:
+    if len(asked.values) < 5 or columns.size != size:
         return None
     gates = np.tile(columns, 4)
+    weights = range(3, len(asked.values) if len(asked.values) == 5 else 6)  # of five inputs W and R are one
     found = [
         Dependence(0, np.broadcast_to(rows[:, None], asked.value(0).shape)),
         Dependence(1, np.broadcast_to(rows[:, None], asked.value(1).shape)),
         Dependence(2, mask),
-        Dependence(3, np.broadcast_to(gates[:, None], asked.value(3).shape)),
-        Dependence(4, np.broadcast_to(gates[:, None], asked.value(4).shape)),
-        Dependence(5, gates),
     ]
-    return [*found, *asked.whole(*range(6, len(asked.values)), is_index=False)]
+    for index in weights:
+        shape = asked.value(index).shape
+        found.append(Dependence(index, np.broadcast_to(gates.reshape(-1, *(1 for _ in shape[1:])), shape)))
+    return [*found, *asked.whole(*range(weights.stop, len(asked.values)), is_index=False)]
 
 
 def _gru_or_rnn(asked: _OperationRun) -> list[Dependence]:

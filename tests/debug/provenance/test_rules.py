@@ -125,6 +125,12 @@ CASES: list[tuple[str, list[Any], tuple[int, ...], dict[str, Any]]] = [
         {"version": "opset4", "hidden_size": "2", "outputs": 2},
     ),
     (
+        "LSTMCell",
+        [f32(2, 3), f32(2, 2), f32(2, 2), f32(8, 5), f32(8)],
+        (2, 2),
+        {"version": "opset1", "hidden_size": "2", "outputs": 2},
+    ),
+    (
         "GRUCell",
         [f32(2, 3), f32(2, 2), f32(6, 3), f32(6, 2), f32(6)],
         (2, 2),
