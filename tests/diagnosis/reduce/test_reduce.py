@@ -7,6 +7,7 @@ import json
 import runpy
 import subprocess
 import sys
+from contextvars import copy_context
 from pathlib import Path
 
 import numpy as np
@@ -264,7 +265,7 @@ def test_a_fault_of_the_runtime_has_a_case_that_shows_it(tmp_path: Path, capsys:
 def test_a_trial_that_never_ends_is_left_where_the_whole_model_had_stopped(tmp_path: Path) -> None:
     service = TrialService(lambda _stage: None)
     act = TryModel(str(endless().write(tmp_path)), RunSettings(most_moves=5_000), StopsAt("nan"))
-    facts, _arrays = service.perform(act, [])
+    facts, _arrays = copy_context().run(service.perform, act, [])  # its limit of memory is for a process of its own
     assert facts.fault is None and facts.moves == 5_000
     debugger = Debugger(act.path, {})
     assert debugger.continue_(until=123).tick == 123 and not debugger.machine.finished
