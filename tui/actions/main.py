@@ -107,10 +107,11 @@ class HasCentre(Protocol):
 def _pause(app: Application, _text: str) -> None:
     if app.driver.pause() or app.python.interrupt():
         return
+    if app.close_card():
+        return
     if app.front.view_name == "overview":
-        if not app.driver.hold_overview():
-            app.close_card()
-    elif not app.close_card() and app.front.view_name:
+        app.driver.hold_overview()
+    elif app.front.view_name:
         app.close_view()
 
 

@@ -93,6 +93,7 @@ class Snapshots:
         self._sweeps: Sweeps | None = None
         self._far = FarView(debugger, self.statistics, lambda: self.sweeps)
         self._is_compared = True
+        self._left_out = self._were_left = 0  # operations that were compared when the time was over
 
     def adjust(self, adjustment: Adjustment) -> None:
         """Take other pictures from now on."""
@@ -166,7 +167,9 @@ class Snapshots:
         if not self._compares:
             return None
         try:
-            return self.comparer.compare(depth, patience=_AT_A_KEY)
+            found = self.comparer.compare(depth, patience=_AT_A_KEY)
+            self._left_out = 0 if found.is_whole else len(found.operations)
+            return found
         except StepperError as error:
             from stepper.compare.stops.comparer import StopComparison
 
@@ -176,12 +179,16 @@ class Snapshots:
         if not self._compares:
             return False
         stack = self._debugger.machine.stack
+        if self._left_out > self._were_left:  # what was asked of the reference is known now: another look gets further
+            self._were_left = self._left_out
+            return True
         loop_depth = innermost_loop(stack[: max(len(stack) - self._session.level, 1)])
         return self.comparer.fill(loop_depth, self._cells, enough)
 
     def after(self, failure: str) -> None:
         """A command has ended; `failure` is the message of an error."""
         self._acted = time.monotonic()
+        self._were_left = 0
         debugger = self._debugger
         course = _course(debugger)
         tick = debugger.machine.tick

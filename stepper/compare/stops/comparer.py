@@ -56,8 +56,8 @@ class StopComparison(Brief, Struct, frozen=True, eq=False):
     `operations` map the index of an operation that has run to its difference; `carried` maps the id of a Parameter of
     the innermost loop, and an iteration of it, to the difference with which that iteration began. `first` is the first
     difference of the whole run, None while it is not known. `grid` has the operations of the innermost loop over its
-    iterations, as far as they were compared. `problem` is the message of an error
-    that kept a caller from comparing.
+    iterations, as far as they were compared. `is_whole`: all that ran was compared in time. `problem` is the message of
+    an error that kept a caller from comparing.
     """
 
     unshown: ClassVar = ("grid",)
@@ -68,6 +68,7 @@ class StopComparison(Brief, Struct, frozen=True, eq=False):
     first: FirstDifference | None = None
     grid: DifferenceGrid | None = None
     problem: str = ""
+    is_whole: bool = True
 
     @property
     def above(self) -> list[int]:
@@ -172,7 +173,7 @@ class StopComparer:
             if iteration is not None and iteration not in around.carried and len(around.carried) < _MOST_ITERATIONS:
                 around.carried[iteration] = carried_differences(stack[: loop_depth + 1], reference, tolerances)
         carried = {} if loop_depth is None else around.carried_by_parameter()
-        return StopComparison(reference.title, operations, carried, self._first, around.grid.view())
+        return StopComparison(reference.title, operations, carried, self._first, around.grid.view(), is_whole=is_whole)
 
     def _run_of(self, frame: Frame) -> _RunDifferences:
         key = _key(frame)

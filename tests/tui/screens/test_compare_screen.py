@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import stepper
 from stepper.compare.references.debugger import OperationValues
+from stepper.compare.stops import comparer
 from stepper.compare.stops.comparer import StopComparison
 from stepper.compare.stops.differences import Standing, ValueDifference
 from stepper.debug.debugger import Debugger
@@ -64,6 +67,24 @@ def test_the_run_beside_its_twin(twins: Debugger, size: tuple[int, int]) -> None
         driven.golden(f"compare_{size[0]}x{size[1]}", "first", "differences", "carried")
 
     drive(twins, script, size=size, lines=AT_3)
+
+
+def test_what_was_not_compared_in_time_is_compared_afterwards(twins: Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared, looks = comparer._in_time, list[int]()
+
+    def slow_at_first(differences: Iterator[ValueDifference], _patience: float | None) -> Any:
+        found, is_whole = compared(differences, None)
+        looks.append(len(found))
+        return (found[:1], False) if len(looks) == 1 else (found, is_whole)
+
+    async def script(driven: Driven) -> None:
+        monkeypatch.setattr(comparer, "_in_time", slow_at_first)
+        await driven.press("]")
+        await driven.filled()
+        assert len(looks) > 1 and comparison_of(driven).is_whole
+        assert len(comparison_of(driven).operations) == max(looks) > 1
+
+    drive(twins, script, lines=AT_3)
 
 
 def test_each_difference_is_told_as_made_here_or_carried_in(twins: Debugger) -> None:
