@@ -78,8 +78,9 @@ def test_what_was_not_compared_in_time_is_compared_afterwards(twins: Debugger, m
         return (found[:1], False) if len(looks) == 1 else (found, is_whole)
 
     async def script(driven: Driven) -> None:
+        await driven.filled()  # nothing is left to be fetched that would bring another look
         monkeypatch.setattr(comparer, "_in_time", slow_at_first)
-        await driven.press("]")
+        await driven.type("info edges")
         await driven.filled()
         assert len(looks) > 1 and comparison_of(driven).is_whole
         assert len(comparison_of(driven).operations) == max(looks) > 1
