@@ -9,6 +9,7 @@ from stepper.debug.iterations import slots
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import UsageError
 from stepper.query.address_resolution import Target, resolve
+from stepper.query.atlas import Atlas
 
 if TYPE_CHECKING:
     from stepper.engine.frames import Frame
@@ -32,6 +33,12 @@ class Names:
             self._known[key] = resolve(address, self._compiled, where)
         return self._known[key]
 
+    def body(self, address: Address, where: Program) -> Program | None:
+        """Return the body of the innermost loop around what the address means; None where there is none."""
+        program = self.target(address, where).program
+        depth = loop_depth(program)
+        return None if depth is None else Atlas(self._compiled).ancestor(program, depth)
+
 
 def frame_of(stack: Sequence[Frame], program: Program) -> int | None:
     """Return the depth of the frame that runs this program; None where none does."""
@@ -41,6 +48,11 @@ def frame_of(stack: Sequence[Frame], program: Program) -> int | None:
 def is_loop(frame: Frame) -> bool:
     """True if this is the frame of a TensorIterator or Loop."""
     return frame.activation is not None and isinstance(frame.activation.plan, LoopPlan)
+
+
+def loop_depth(program: Program) -> int | None:
+    """Return the depth of the frame of the innermost loop around a program, or its own; None where there is none."""
+    return next((depth for depth in range(len(program.path), 0, -1) if program.path[depth - 1].is_loop), None)
 
 
 def innermost_loop(stack: Sequence[Frame]) -> int | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
 from stepper.debug.scopes import Names
 from stepper.debug.timeline import Timeline
-from stepper.engine.program import CompiledModel
-from stepper.errors import UsageError
+from stepper.engine.program import CompiledModel, Program
+from stepper.errors import StepperError, UsageError
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:
@@ -23,13 +24,14 @@ MOST_READINGS: Final = 10_000
 class Watch(Struct, eq=False):
     """An expression and its readings by tick, of which the latest `most` stops are kept.
 
-    `format` is how its value is shown (see formats.py), empty for as it is.
+    `format` is how its value is shown (see formats.py), empty for as it is. `bodies` keeps what Watches.body found.
     """
 
     number: int
     expression: Expression
     most: int
     format: str = ""
+    bodies: dict[int, Program | None] = field(default_factory=dict)
     _readings: dict[int, WatchReading] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -127,6 +129,17 @@ class Watches:
         scope = StopScope(timeline, self._names)
         for watch in self._watches.values():
             watch.add(scope.reading(watch.expression, watch.format))
+
+    def body(self, watch: Watch, where: Program) -> Program | None:
+        """Return the body of the innermost loop in which the watch reads a value, seen from a graph; None for none."""
+        if id(where) not in watch.bodies:
+            found: Program | None = None
+            for address in watch.expression.addresses:
+                with suppress(StepperError):
+                    body = self._names.body(address, where)
+                    found = body if found is None or (body and len(body.path) > len(found.path)) else found
+            watch.bodies[id(where)] = found
+        return watch.bodies[id(where)]
 
     def forget_after(self, tick: int) -> None:
         """The run takes another course from this tick on."""

@@ -101,6 +101,9 @@ STORY: Final = ("story",)
 WITH_ANOMALIES: Final = ("grid", "chart")
 """Panes in which iterations are seen side by side."""
 
+OF_A_RUN: Final = (*WITH_ANOMALIES, "watches")
+"""Panes that show one of the runs of a loop inside of another one."""
+
 IN_ROWS: Final = ("edges", "scans")
 """Panes of values over the iterations."""
 TENSOR: Final = ("tensor",)
@@ -126,8 +129,8 @@ KEYS: Final = (
             (("left", "h"), "left", "iteration back", "the same in the iteration before; from outside the cell before"),
         )
     ),
-    Key(("greater_than_sign",), "loop-run next", "run", "the next run of a loop inside of another one", WITH_ANOMALIES),
-    Key(("less_than_sign",), "loop-run previous", "run before", "the run of that loop before", WITH_ANOMALIES),
+    Key(("greater_than_sign",), "loop-run next", "run", "the next run of a loop inside of another one", OF_A_RUN),
+    Key(("less_than_sign",), "loop-run previous", "run before", "the run of that loop before", OF_A_RUN),
     Key(("s", "f11"), "step {n}", "into", "next operation, into nested bodies"),
     Key(("S",), "reverse-step {n}", "into, back", "the operation before, in nested bodies too"),
     Key(("f", "shift+f11", "f23"), "finish", "finish", "after the last iteration of this loop; from there, out of it"),

@@ -84,7 +84,7 @@ class FarView:
                 history=statistics.view(run.depth),
                 cells=None if cells is None else statistics.cells(run.depth, *cells),
                 sweep=sweep,
-                watches=watch_views(debugger.watches, loop.level.run),
+                watches=watch_views(debugger.watches, loop.level.run, debugger.machine.program),
                 a=debugger.moments.view_of_run(debugger.pinned, loop.level.run),
             )
 

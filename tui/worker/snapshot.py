@@ -267,7 +267,7 @@ class Snapshots:
                 self._log.entries(),
                 self._background.findings.known,
             ),
-            watches=watch_views(debugger.watches, None if loop is None else loop.level.run),
+            watches=watch_views(debugger.watches, None if loop is None else loop.level.run, debugger.machine.program),
             events=tuple(self._events.values()),
             branch=debugger.branches.name,
             is_edited=debugger.branches.is_edited,
@@ -292,7 +292,8 @@ class Snapshots:
     @property
     def _shows_far(self) -> bool:
         """True if a run of a loop in which the run is not is to be seen, or is known anyway."""
-        return self._cells is not None or self._span is not None or self._background.is_over
+        is_asked_for = self._cells is not None or self._span is not None or self._far.chosen is not None
+        return is_asked_for or self._background.is_over
 
     def _loop(self, view: StopView, depth: int | None) -> LoopView | None:
         if depth is None:

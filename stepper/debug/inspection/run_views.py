@@ -10,7 +10,7 @@ from msgspec import Struct
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.stop_scope import WatchReading
-from stepper.debug.watches import Watch
+from stepper.debug.watches import Watch, Watches
 from stepper.engine.frames import Frame, LoopRun
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
@@ -74,7 +74,7 @@ def _break_view(breakpoint: Breakpoint) -> BreakView:
 class WatchView(Struct, frozen=True, eq=False):
     """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped.
 
-    `addresses` are those of the values that it reads.
+    `addresses` are those of the values that it reads; `body` is that of the innermost loop which has one of them.
     """
 
     number: int
@@ -82,12 +82,16 @@ class WatchView(Struct, frozen=True, eq=False):
     now: WatchReading | None
     iterations: tuple[WatchReading, ...]
     addresses: tuple[str, ...] = ()
+    body: Program | None = None
 
 
-def watch_views(watches: Iterable[Watch], run: LoopRun | None) -> tuple[WatchView, ...]:
-    """Return all watches; `run` is that of the loop whose iterations are wanted."""
+def watch_views(watches: Watches, run: LoopRun | None, where: Program) -> tuple[WatchView, ...]:
+    """Return all watches seen from the graph `where`; `run` is that of the loop whose iterations are wanted."""
     return tuple(
-        WatchView(watch.number, watch.text, watch.now, _readings(watch, run), _addresses(watch)) for watch in watches
+        WatchView(
+            watch.number, watch.text, watch.now, _readings(watch, run), _addresses(watch), watches.body(watch, where)
+        )
+        for watch in watches
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stepper.debug.scopes import loop_depth
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Spot, excursion, walk
@@ -29,11 +30,10 @@ Outer = tuple[int | None, ...]
 
 def loop_around(target: Target) -> int:
     """Return the depth of the frame of the innermost loop around a place. UsageError where there is none."""
-    path = target.program.path
-    inner = next((level for level in reversed(range(len(path))) if path[level].is_loop), None)
-    if inner is None:
+    depth = loop_depth(target.program)
+    if depth is None:
         raise UsageError(f"'{target.named.name}' is in no loop, so it has one value only")
-    return inner + 1
+    return depth
 
 
 def outer_iterations(target: Target) -> Outer:

@@ -108,6 +108,6 @@ def test_watches_are_seen_by_iteration_and_a_glance_needs_no_stop() -> None:
     debugger.watch("iter")
     for _ in range(3):
         debugger.next_iteration()
-    (watch,) = watch_views(debugger.watches, debugger.loop().level.run)
+    (watch,) = watch_views(debugger.watches, debugger.loop().level.run, debugger.machine.program)
     assert [int(reading.value) for reading in watch.iterations if reading.value is not None] == [0, 1, 2, 3]
     assert glance(debugger.machine).iterations == (None, 3)

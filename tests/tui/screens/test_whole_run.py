@@ -113,3 +113,47 @@ def test_below_a_short_list_stands_the_loop_that_comes_next_where_no_other_pane_
         assert infinite.index("I") >= ruler.index(" 7 ") and infinite.count("I") == 5, "iterations 7 to 11"
 
     drive("rwkv_overflow", script, size=(80, 24), runs=True)
+
+
+def test_a_watch_of_an_inner_loop_is_filled_from_the_start_and_each_run_is_one_key_away() -> None:
+    course = sorting()
+
+    def larger_of(run: int) -> list[float]:
+        return [max(course[run][left][left : left + 2]) for left in range(len(course[run]))]
+
+    async def script(driven: Driven) -> None:
+        def seen(name: str) -> list[float]:
+            sweep = driven.state.inside.sweep
+            assert sweep is not None
+            values = next(one for one in sweep.tracks if one.kind == "watch" and one.name == name).values
+            assert values is not None
+            return [float(values.over(k, k + 1)[0]) for k in range(values.count)]
+
+        async def shown() -> list[str]:
+            for _ in range(4):
+                await driven.filled()
+            return driven.text("chart").splitlines()
+
+        await driven.type("watch larger")
+        await driven.type("watch order")
+        await driven.press("W")
+        lines = await shown()
+        assert "in passes 0 1 2" in lines[0]
+        assert seen("larger") == larger_of(0)
+        below = next(at for at, line in enumerate(lines) if line.startswith(" order")) - 2
+        assert [float(one) for one in lines[below].split()] == larger_of(0), "the numbers below the columns"
+        await driven.press("greater_than_sign")
+        await shown()
+        assert seen("larger") == larger_of(1)
+        await driven.press("greater_than_sign")
+        await shown()
+        assert seen("larger") == larger_of(2)
+        await driven.press("down")
+        lines = await shown()
+        assert "passes, the whole run" in lines[0]
+        assert not any("larger" in line for line in lines), "there is no value of it in this loop"
+        assert "in pairs" in driven.text("watches")
+        await driven.press("q")
+        assert driven.state.far is None or not driven.state.far.is_chosen
+
+    drive(sample("nested_loop"), script, size=(140, 40))

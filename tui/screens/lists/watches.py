@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stepper.debug.inspection.run_views import WatchView
+from stepper.debug.iterations.far_runs import LoopOfRun
 from stepper.debug.iterations.sweep import TrackView
 from stepper.debug.stop_scope import WatchReading
 from stepper.ops.operands import form_text
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
+from tui.paint.names import layer_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, elements, number, printable
 from tui.pictures.axis import window
@@ -18,8 +20,12 @@ from tui.pictures.value_rows import Looks, RowColumns, value_rows
 from tui.screens.list_screen import ListScreen
 from tui.screens.lists.topic import topic_rows
 from tui.screens.timeline.chart import TimelineChart
-from tui.screens.timeline.tracks import watch_row, watched
+from tui.screens.timeline.tracks import reads_in_loop, watch_row, watched
 from tui.theme import GLYPHS
+from tui.worker.requests import ShowRun
+
+if TYPE_CHECKING:
+    from stepper.engine.program import Program
 
 _GLYPH: Final = 2
 _NUMBER: Final = 4
@@ -41,10 +47,22 @@ class WatchList(ListPane[WatchView]):
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self._looks = Looks()
+        self._wanted: Program | None = None
 
     def entries(self) -> Sequence[WatchView]:
         """All, in the order in which they were set."""
         return self.state.watches
+
+    def changed(self) -> None:
+        """The iterations are those of the loop in which the chosen one reads, where the run stands in another."""
+        super().changed()
+        chosen = self.chosen
+        body = None if chosen is None else chosen.body
+        inside = any(frame.program is body for frame in self.host.state.frames)
+        wanted = None if inside else body
+        if wanted is not self._wanted:
+            self._wanted = wanted
+            self.host.driver.adjust(ShowRun(None if wanted is None else LoopOfRun(wanted)))
 
     def heading(self, width: int) -> list[Row]:
         """Return how many there are."""
@@ -65,6 +83,8 @@ class WatchList(ListPane[WatchView]):
     def _bars(self, item: WatchView, width: int) -> Row:
         """Return the last iterations: of all that were looked through, else of those with a stop."""
         now = self.state.iteration
+        if not reads_in_loop(self.state, item) and item.body is not None:
+            return written(clip(f"in {layer_name(item.body.path[-1])}", width - 1), width, "dim")
         values = watched(self.state, item)
         axis = window(max(now or 0, 0), None, width - 1, 1)
         one = watch_row(item, values, (now or 0) + 1)

@@ -22,7 +22,7 @@ from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip,
 from tui.screens.timeline.bar import EVENT_MARKS, event_label, none_ran, outside_text
 from tui.screens.timeline.far_title import far_title
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
-from tui.screens.timeline.tracks import is_shown, loop_row, watch_row, with_stops
+from tui.screens.timeline.tracks import is_shown, loop_row, reads_in_loop, watch_row, with_stops
 from tui.state import State
 from tui.theme import GLYPHS
 from tui.worker.requests import ShowRun, ShowTime
@@ -181,10 +181,13 @@ class TimelineChart(TimeAxisPane):
             return
         close = {(track.kind, track.name): track for track in sweep.close}
         shown: list[ValueHistory] = []
+        elsewhere = {one.text for one in self.state.watches if not reads_in_loop(self.state, one)}
         for kind in self.bands:
             for track in sweep.tracks if kind != "condition" or loop.condition is not None else ():
                 values = track.values
-                if track.kind != kind or (kind == "output" and values is not None and is_shown(values, shown)):
+                if track.kind != kind or (kind == "watch" and track.name in elsewhere):
+                    continue
+                if kind == "output" and values is not None and is_shown(values, shown):
                     continue
                 shown += [] if values is None else [values]
                 yield close.get((kind, track.name), track)
