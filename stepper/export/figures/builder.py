@@ -14,7 +14,14 @@ from stepper.engine.roles import Role, RoleError, output_role, roles_of
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
 from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, FramePort, NodeKind, PortRole
-from stepper.export.figures.labels import references_of, says_type, shortened, type_and_name
+from stepper.export.figures.labels import (
+    reader_names,
+    readers_of,
+    references_of,
+    says_type,
+    shortened,
+    type_and_name,
+)
 from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.operands import constant_text, operands_text
 from stepper.export.loops.frame_ports import FramePorts
@@ -105,7 +112,7 @@ class FigureBuilder(Struct):
 
     def add_neighbours(self, layer: Layer, outer: Graph) -> None:
         """Add what a loop or If that was added alone gets its inputs from, and what reads its outputs."""
-        names, sources = short_names_of(outer), outer.sources[layer.id]
+        names, references, sources = short_names_of(outer), references_of(outer), outer.sources[layer.id]
         known: dict[Source, str] = {}
         for port in self._frames[f"c{layer.id}"]:
             if port.is_output:
@@ -123,18 +130,18 @@ class FigureBuilder(Struct):
                 lines = (declared_text(producer.outputs[source.output]),)
                 label, name = type_and_name(producer, names[producer.id])
                 if producer.type in NO_OPERATIONS:
-                    label, name = excerpt(names[producer.id]), ""
+                    label, name = excerpt(references[producer.id]), ""
                 self.nodes.append(FigureNode(known[source], kind, label, lines, name=name, title=str(producer)))
             for target, edge_kind, label in self._targets(layer, port, ""):
                 self.edges.append(FigureEdge(known[source], target, edge_kind, label, enters=port.index))
 
     def _add_readers(self, layer: Layer, port: FramePort, outer: Graph) -> None:
-        readers = [one for one in outer.layers if Source(layer.id, port.index) in outer.sources[one.id]]
+        readers = readers_of(outer, layer, port.index)
         if not readers:
             return
         id = f"out{port.index}"
         kind = NodeKind.OUTPUT if readers[0].type == "Result" else NodeKind.OPERATION
-        named = [reader_name(outer, reader) for reader in readers]
+        named = reader_names(outer, layer, port.index)
         more = f" and {len(named) - 2} more" if len(named) > 2 else ""
         label, name, lines = f"{', '.join(named[:2])}{more}", "", (declared_text(layer.outputs[port.index]),)
         if len(readers) == 1 and kind is NodeKind.OPERATION:
@@ -377,16 +384,8 @@ def _to(output: OutputMapping, layer: Layer, outer: Graph | None) -> str:
     """Return the output of the loop that an entry of a port map gives, and its first reader in short."""
     if output.output is None:
         return ""
-    wanted = Source(layer.id, output.output)
-    readers = () if outer is None else (one for one in outer.layers if wanted in outer.sources[one.id])
-    reader = next(iter(readers), None)
-    named = "" if reader is None or outer is None else f" '{shortened(reader_name(outer, reader), 20)}'"
-    return f" → output {output.output}{named}"
-
-
-def reader_name(outer: Graph, reader: Layer) -> str:
-    """Return the name of what reads an output; of a Result also where others have it."""
-    return excerpt(short_names_of(outer)[reader.id] if reader.type == "Result" else references_of(outer)[reader.id])
+    named = () if outer is None else reader_names(outer, layer, output.output, 20)
+    return f" → output {output.output}" + (f" '{named[0]}'" if named else "")
 
 
 def origin_role(outer: Graph, source: Source | None) -> PortRole:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from stepper.ir.model import Graph, Layer
+from stepper.ir.model import Graph, Layer, Source
 from stepper.query.short_names import NO_OPERATIONS, is_automatic, short_names_of
 from stepper.wording import excerpt
 
@@ -37,7 +37,8 @@ def labels_of(graph: Graph) -> Mapping[int, str]:
 def references_of(graph: Graph) -> Mapping[int, str]:
     """Return for every layer what a text calls it: its short name, of an operation without the type.
 
-    One whose name is a converter's number alone has its type before that.
+    One whose name is a converter's number alone has its type before that. All views call the Parameters and Results of
+    a body so, and what is outside of it.
     """
     names, labels = short_names_of(graph), labels_of(graph)
     short = shortened_names(names.values())
@@ -49,6 +50,18 @@ def references_of(graph: Graph) -> Mapping[int, str]:
             for layer in graph.layers
         }
     )
+
+
+def readers_of(outer: Graph, layer: Layer, output: int) -> tuple[Layer, ...]:
+    """Return what reads an output of a loop or If in the graph around it."""
+    wanted = Source(layer.id, output)
+    return tuple(one for one in outer.layers if wanted in outer.sources[one.id])
+
+
+def reader_names(outer: Graph, layer: Layer, output: int, longest: int = LONGEST) -> tuple[str, ...]:
+    """Return what reads an output of a loop or If in the graph around it, by name."""
+    names = references_of(outer)
+    return tuple(shortened(excerpt(names[one.id]), longest) for one in readers_of(outer, layer, output))
 
 
 def type_and_name(layer: Layer, name: str) -> tuple[str, str]:

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 from stepper.debug.inspection.views import ConditionLimit
 from stepper.engine.plans import static_notes
 from stepper.engine.roles import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
+from stepper.export.figures.labels import references_of
 from stepper.ir.model import Graph, Layer, Model
-from stepper.query.short_names import short_names_of
 from stepper.wording import counted, enumerated, excerpt
 
 _LONGEST_NOTE: Final = 200
@@ -55,7 +55,7 @@ class EdgeWithoutEffect(NamedTuple):
 
 def edges_without_effect(layer: Layer) -> tuple[EdgeWithoutEffect, ...]:
     """Return the back edges of a loop that have no effect."""
-    body, names = layer.bodies[0], short_names_of(layer.bodies[0].graph)
+    body, names = layer.bodies[0], references_of(layer.bodies[0].graph)
     try:
         roles = roles_of(layer)
     except RoleError:

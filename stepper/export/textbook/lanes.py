@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug.causes.verdicts import compared_text
 from stepper.engine.loops import is_backward
@@ -38,7 +39,8 @@ class ValueLane(Struct, frozen=True):
     """A value over the iterations: entering (carried), cut for (sliced) or made by each of them (joined).
 
     `form` is type and shape of the whole. `passing` is what came in, or went out, where no iteration ran.
-    `grows`: it is carried and has a piece more after each iteration.
+    `grows`: it is carried and has a piece more after each iteration. `origin` is the name of what a slice is cut from,
+    where the Parameter that gets it has another one.
     """
 
     kind: LaneKind
@@ -47,6 +49,7 @@ class ValueLane(Struct, frozen=True):
     form: str = ""
     passing: str = ""
     grows: bool = False
+    origin: str = ""
 
     @property
     def is_vector(self) -> bool:
@@ -88,7 +91,7 @@ class Textbook(Struct, frozen=True):
 
 def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
     """Return the facts of a traced run; every iteration that may be drawn has to be in the trace."""
-    names = _names_of(trace.loop.body.graph)
+    names, outside = _names_of(trace.loop.body.graph), _names_of(trace.loop.outer)
     roles = roles_of(trace.loop.layer)
     grown = _grown(trace, roles)
     growing = {one.parameter: one for one in grown.values()}
@@ -103,7 +106,7 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
         for entry in roles.merged
         if entry.parameter not in growing or not growing[entry.parameter].only_collects
     ]
-    sliced, sliced_backward = _sliced(trace, roles)
+    sliced, sliced_backward = _sliced(trace, roles, names, outside)
     outputs, joined_backward = _outputs(trace, grown, names)
     branch, sides = _branch(trace, names)
     starts = next((bool(item.value) for item in trace.controls if item.name == "initial condition"), None)
@@ -115,7 +118,7 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
         carried=tuple(sorted(carried, key=lambda lane: lane.is_vector)),
         sliced=sliced,
         outputs=outputs,
-        invariant=_invariant(trace, roles),
+        invariant=_invariant(trace, roles, names, outside),
         conditions=_conditions(trace),
         starts=starts,
         ended=trace.ended,
@@ -144,19 +147,21 @@ def _grown(trace: LoopTrace, roles: Roles) -> dict[int, Growth]:
     return {one.result: one for one in found if one is not None and one.piece is not None}
 
 
-def _sliced(trace: LoopTrace, roles: Roles) -> tuple[tuple[ValueLane, ...], list[bool]]:
+def _sliced(
+    trace: LoopTrace, roles: Roles, names: Mapping[int, str], outside: Mapping[int, str]
+) -> tuple[tuple[ValueLane, ...], list[bool]]:
     """Return the sliced inputs, and of each whether it goes from the end to the beginning."""
-    layer, outer = trace.loop.layer, trace.loop.outer
-    outside = _names_of(outer)
     lanes, backward = [], []
     for entry in roles.sliced:
         assert entry.slicing is not None and entry.input is not None
-        source = outer.sources[layer.id][entry.input]
-        name = f"input {entry.input}" if source is None else outside[source.layer]
+        source = trace.loop.outer.sources[trace.loop.layer.id][entry.input]
+        name, origin = names[entry.parameter], "" if source is None else outside[source.layer]
         cut = next((one.slices[entry.parameter] for one in trace.iterations if entry.parameter in one.slices), None)
         form = "" if cut is None else f"axis {cut.axis}, {cut.extent}"
         passing = trace.came.get(entry.input, "")
         lanes.append(ValueLane(LaneKind.SLICED, name, _values(trace, entry.parameter, 0), form, passing))
+        if origin != name:
+            lanes[-1] = replace(lanes[-1], origin=origin)
         backward.append(is_backward(entry.slicing))
     return tuple(lanes), backward
 
@@ -188,15 +193,15 @@ def _outputs(
     return tuple(lanes), backward
 
 
-def _invariant(trace: LoopTrace, roles: Roles) -> tuple[str, ...]:
-    """Return the names of the inputs that are the same in each iteration, without Constants."""
+def _invariant(trace: LoopTrace, roles: Roles, names: Mapping[int, str], outside: Mapping[int, str]) -> tuple[str, ...]:
+    """Return the inputs that are the same in each iteration, without Constants: `q`, or `q ← query` by both names."""
     layer, outer = trace.loop.layer, trace.loop.outer
-    outside = _names_of(outer)
     found = []
     for entry in roles.invariant:
         source = None if entry.input is None else outer.sources[layer.id][entry.input]
         if source is not None and outer.by_id[source.layer].type != "Constant":
-            found.append(outside[source.layer])
+            name, origin = names[entry.parameter], outside[source.layer]
+            found.append(name if name == origin else f"{name} ← {origin}")
     return tuple(dict.fromkeys(found))
 
 

@@ -459,7 +459,7 @@ class _PageLayout:
         pictured = self.is_wide and lane.is_vector
         high = _STRIP + (4 if pictured else 0)
         self.items.append(TextLine(f"of-{kind}", self.margin, y + high / 2 - 0.8, self._name(lane)))
-        self.items.append(TextLine("aside", self.margin, y + high / 2 + 7, lane.form))
+        self.items.append(TextLine("aside", self.margin, y + high / 2 + 7, self._form(lane)))
         half = (self.cell + self.gap) / 2
         if not self.book.count:
             self._box("idle-cell", 0, self.end, y, high)
@@ -625,6 +625,12 @@ class _PageLayout:
         """Return the name of a lane, shorter on a narrow page; of carried tensors their norm is drawn."""
         name = self.names[lane.name]
         return f"|{name}|" if _has_norm(lane) else name
+
+    def _form(self, lane: ValueLane) -> str:
+        """Return what stands below the name of a strip: also what it is cut from, where there is room beside others."""
+        longer = f"← {lane.origin}, {lane.form}"
+        has_room = self.is_wide and advance(longer, SMALL) <= self.label - 4 - (self.margin - _MARGIN)
+        return longer if lane.origin and lane.form and has_room else lane.form
 
     def _text(self, lane: ValueLane, k: int) -> str:
         if lane.grows:

@@ -9,15 +9,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.engine.roles import NoEffect, output_role, roles_of
-from stepper.export.figures.builder import SIDES, kind_of, loop_label, reader_name
+from stepper.export.figures.builder import SIDES, kind_of, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind, PortRole
-from stepper.export.figures.labels import references_of, shortened
+from stepper.export.figures.labels import reader_names, references_of, shortened
 from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.formulas.equations import equations
 from stepper.export.loops.frame_ports import FramePorts
-from stepper.ir.model import Body, Graph, Layer, Model, Source
+from stepper.ir.model import Body, Graph, Layer, Model
 from stepper.query.short_names import NO_OPERATIONS
 from stepper.wording import counted, excerpt
 
@@ -151,9 +151,8 @@ def _outputs(loop: LoopPath) -> tuple[str, ...]:
     for entry in loop.body.outputs:
         if entry.output is None:
             continue
-        wanted = Source(loop.layer.id, entry.output)
-        reader = next((one for one in loop.outer.layers if wanted in loop.outer.sources[one.id]), None)
-        named = "" if reader is None else f"→{shortened(reader_name(loop.outer, reader), _LONGEST)}"
+        readers = reader_names(loop.outer, loop.layer, entry.output, _LONGEST)
+        named = f"→{readers[0]}" if readers else ""
         role = "pieces" if output_role(entry).is_concatenated else "last value"
         found.setdefault(role, []).append(f"{entry.output}{named}")
     return _told(found)

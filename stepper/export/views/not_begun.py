@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from stepper.engine.loops import EndReason
 from stepper.engine.roles import roles_of
-from stepper.export.figures.builder import loop_label, origin_role, reader_name
+from stepper.export.figures.builder import loop_label, origin_role
 from stepper.export.figures.figure import (
     Cluster,
     EdgeKind,
@@ -19,9 +19,8 @@ from stepper.export.figures.figure import (
     NodeKind,
     PortRole,
 )
-from stepper.export.figures.labels import references_of, shortened
+from stepper.export.figures.labels import reader_names, references_of, shortened
 from stepper.export.figures.loop_trace import LoopTrace
-from stepper.ir.model import Source
 from stepper.wording import excerpt
 
 _AT_ONCE: Final = "after 0 iterations: does not start"
@@ -104,9 +103,7 @@ class _NotBegun:
             words = (f"output {entry.output}", str(entry.output))
             self.outputs.append(FramePort(entry.output, words, ends, is_output=True))
             kind = NodeKind.OUTPUT if entry.slicing is None else NodeKind.CONCATENATION
-            wanted = Source(self.layer.id, entry.output)
-            reader = next((one for one in self.outer.layers if wanted in self.outer.sources[one.id]), None)
-            label = f"output {entry.output}" if reader is None else shortened(reader_name(self.outer, reader), 24)
+            label = next(iter(reader_names(self.outer, self.layer, entry.output, 24)), f"output {entry.output}")
             lines = (f"output {entry.output}: {self.trace.left.get(entry.output, '')}",)
             self.nodes.append(FigureNode(f"out{entry.output}", kind, label, lines))
             led = FigureEdge(ends[0] if ends else self.frame, f"out{entry.output}", EdgeKind.PIECE, output=entry.output)

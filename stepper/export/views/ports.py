@@ -18,10 +18,10 @@ from stepper.export.figures.figure import (
     NodeKind,
     PortRole,
 )
-from stepper.export.figures.labels import references_of, shortened
+from stepper.export.figures.labels import reader_names, references_of
 from stepper.export.figures.loop_facts import condition_effect, edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath
-from stepper.ir.model import Body, Layer, Model, Slicing, Source
+from stepper.ir.model import Body, Layer, Model, Slicing
 from stepper.query.short_names import NO_OPERATIONS
 from stepper.wording import counted, excerpt
 
@@ -103,10 +103,8 @@ class _Ports:
         id = f"out{output}"
         if any(node.id == id for node in self.nodes):
             return
-        wanted = Source(self.layer.id, output)
-        sources = self.loop.outer.sources
-        reader = next((layer for layer in self.loop.outer.layers if wanted in sources[layer.id]), None)
-        label = f"output {output}" if reader is None else f"output {output} → {shortened(self.outer[reader.id], 24)}"
+        readers = reader_names(self.loop.outer, self.layer, output, 24)
+        label = f"output {output} → {readers[0]}" if readers else f"output {output}"
         lines = (declared_text(self.layer.outputs[output]),)
         self.nodes.append(FigureNode(id, NodeKind.OUTPUT, excerpt(label), lines))
 

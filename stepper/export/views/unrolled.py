@@ -25,12 +25,12 @@ from stepper.export.figures.figure import (
     NodeKind,
 )
 from stepper.export.figures.iteration_labels import IterationLabels
-from stepper.export.figures.labels import references_of, shortened
+from stepper.export.figures.labels import reader_names, references_of, shortened
 from stepper.export.figures.loop_facts import edges_without_effect
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.options import ValueDetail
 from stepper.export.views.not_begun import not_begun_figure
-from stepper.ir.model import InputMapping, OutputMapping, Source
+from stepper.ir.model import InputMapping, OutputMapping
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
 
@@ -203,10 +203,8 @@ class _Unrolled:
 
     def _reader(self, output: int) -> str:
         """Return the first reader of an output of the loop, in short."""
-        outer = self.trace.loop.outer
-        wanted = Source(self.layer.id, output)
-        found = next((layer for layer in outer.layers if wanted in outer.sources[layer.id]), None)
-        return "" if found is None else f" → {shortened(excerpt(self.names[found.id]), 24)}"
+        found = reader_names(self.trace.loop.outer, self.layer, output, 24)
+        return f" → {found[0]}" if found else ""
 
     def _scan(self, entry: OutputMapping) -> ScanView | None:
         view: LoopView | None = self.trace.view

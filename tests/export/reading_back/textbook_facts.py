@@ -130,15 +130,15 @@ class _Textbook:
             yield f"{label.text} has cells of {sorted(found)}"
 
     def _results(self, label: Words) -> list[dict[int, np.ndarray]]:
-        """The values by iteration of what a strip may be: slices from a source of that name, or an output."""
+        """The values by iteration of what a strip may be: slices for a Parameter of that name, or an output."""
         run, body = self.run, self.run.body
         made = []
         if label.style == "of-input":
-            for entry in body.inputs:
-                source = None if entry.port is None else run.graph.source(run.layer.id, entry.port)
-                if entry.cut is not None and source is not None and names(label.text, source, run.graph):
-                    made.append({k: values[entry.inner, 0] for k, values in enumerate(run.truth.values)})
-            return made
+            return [
+                {k: values[entry.inner, 0] for k, values in enumerate(run.truth.values)}
+                for entry in body.inputs
+                if entry.cut is not None and names(label.text, body.graph.layers[entry.inner], body.graph)
+            ]
         for parameter in body.graph.of("Parameter"):  # what grows and does not leave the loop
             result = run.layer.carried_from(parameter.id)
             if result is not None and self._grows(result) and names(label.text, parameter, body.graph):
