@@ -367,9 +367,11 @@ class RowPicture:
         self.bar_scale = bar_row_scale(histories, kind) if self.form is Form.BARS else None
 
     def lines(self, history: ValueHistory, axis: Axis, height: int, palette: Palette) -> list[list[Strip]]:
-        """Return one of the values over the iterations, in so many lines."""
+        """Return one of the values over the iterations in so many lines; an element of a picture may have several."""
         if self.scale is not None:
-            return picture(history, axis, height, self.scale, self.way, palette)
+            each = max(height // max(history.elements, 1), 1)
+            drawn = picture(history, axis, height // each, self.scale, self.way, palette)
+            return drawn if each == 1 else _repeated(drawn, each)
         if self.bar_scale is not None:
             return bars(history, axis, height, self.bar_scale)
         blank: list[list[Strip]] = [[] for _ in range(height - 1)]
@@ -395,6 +397,15 @@ class RowPicture:
         if isinstance(self.labels, dict):
             return " ".join(f"{letter}={value}" for value, letter in self.labels.items())
         return "" if self.bar_scale is None else bar_scale_text(self.bar_scale, room, names_log=names_log)
+
+
+def _repeated(lines: Sequence[list[Strip]], each: int) -> list[list[Strip]]:
+    """Return each line of a picture so many times, with its text in the middle one."""
+    found: list[list[Strip]] = []
+    for strips in lines:
+        ground = [(start, " " * len(text), token) for start, text, token in strips]
+        found += [strips if part == (each - 1) // 2 else ground for part in range(each)]
+    return found
 
 
 def unit_text(history: ValueHistory, height: int, way: str, room: int, *, is_plain: bool) -> str:

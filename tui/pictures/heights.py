@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 _MOST_BARS: Final = 6
 _LEAST_LEFT: Final = 2
 """Lines that another row keeps when one is made taller."""
+_TALLEST: Final = 6
+"""Lines of one element at most."""
 
 
 class Want(NamedTuple):
@@ -78,6 +80,32 @@ def heights(
         room = _towards(goal, wants, found, room, shares=True)
     left = _give_rest(wants, found, room)
     return Heights(found, _give_bars(wants, found, left) if left < below else left, is_aired)
+
+
+def fill_up(sizes: Sequence[int], lines: Sequence[int], room: int) -> list[int]:
+    """Return the lines of pictures when so many more are given to them; `sizes` are their elements, 0 for no picture.
+
+    First half a line an element for all, equally; then a whole line where all of one size, else the first of them, can
+    have it; then for all whole ones the same number of lines an element.
+    """
+    found = list(lines)
+    while low := [k for k, size in enumerate(sizes) if found[k] < -(-size // 2)]:
+        if room < len(low):
+            break
+        for k in low:
+            found[k] += 1
+        room -= len(low)
+    for size in sorted({*sizes} - {0}):
+        same = [k for k in range(len(sizes)) if sizes[k] == size and found[k] < size]
+        lack = {k: size - found[k] for k in same}
+        for k in same:
+            if sum(lack.values()) <= room or lack[k] <= room:
+                found[k], room = size, room - lack.pop(k)
+    whole = [k for k, size in enumerate(sizes) if size and found[k] == size]
+    each = min(_TALLEST, 1 + room // max(sum(sizes[k] for k in whole), 1))
+    for k in whole:
+        found[k] *= each
+    return found
 
 
 def _towards(goal: Callable[[Want], int], wants: Sequence[Want], found: list[int], room: int, *, shares: bool) -> int:

@@ -101,16 +101,22 @@ def test_a_terminal_without_symbols_gets_ascii_alone() -> None:
     drive("date_normaliser", script, size=(120, 40), lines=lines, look=Look(ascii=True, plain=True))
 
 
-def test_wide_columns_have_their_numbers_on_their_shades() -> None:
+@pytest.mark.parametrize("size, each", [((200, 60), 6), ((200, 30), 5), ((200, 22), 3)], ids=str)
+def test_wide_columns_have_their_numbers_on_their_shades(size: tuple[int, int], each: int) -> None:
+    """A short loop has elements of several lines where there is room."""
+
     async def script(driven: Driven) -> None:
         await driven.looked_through()
         lines = driven.text("chart").splitlines()
         first = next(place for place, line in enumerate(lines) if line.split()[1:2] == ["balance"])
         values = np.array([[1000.0, 1000.0, 250.0]]) * np.array([[1.01, 1.05, 1.12]]) ** np.arange(1, 4)[:, None]
         slot = chart_of(driven).span(chart_of(driven).size.width).slot
-        for element in range(3):
-            cells = lines[first + element][22:].replace("▌", " ").replace("▐", " ")
+        found = []
+        for line in lines[first : first + 3 * each]:
+            cells = line[22:].replace("▌", " ").replace("▐", " ")
             shown = [cells[column * slot : (column + 1) * slot].strip() for column in range(3)]
-            np.testing.assert_allclose([float(text) for text in shown], values[:, element], rtol=0.01)
+            found += [[float(text) for text in shown]] if any(shown) else []
+        np.testing.assert_allclose(np.array(found).T, values, rtol=0.01)
+        assert not lines[first + 3 * each].replace("▌", " ").replace("▐", " ").strip(), "the air below it"
 
-    drive("for_loop", script, size=(200, 60), lines=("run-to years@0", "iter 3", "view timeline"))
+    drive("for_loop", script, size=size, lines=("run-to years@0", "iter 3", "view timeline"))

@@ -15,6 +15,7 @@ from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, padded, printable, spread
 from tui.pictures.axis import Axis
 from tui.pictures.drawing import gaps, laid, put_rails, row_of, truth
+from tui.pictures.heights import fill_up
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.base import DebugScreen
 from tui.screens.main.frames import COUNTED
@@ -29,7 +30,7 @@ from tui.worker.requests import ShowRun, ShowTime
 
 _VALUE: Final = 8
 _TALLEST: Final = 16
-_WIDEST: Final = 24
+_WIDEST: Final = 40
 _NUMBERED: Final = 7
 """Cells of a column from which on it has its number below."""
 _EVENT_ROWS: Final = 3
@@ -212,6 +213,8 @@ class TimelineChart(TimeAxisPane):
         is_airy = each >= 4
         numbered = span.slot >= _NUMBERED and each > 4
         tall = [_height(size, each - is_airy, is_picture, plain=self.look.plain) for size, is_picture in sizes]
+        spare = room + 2 * flat - sum(lines + (is_airy and lines > 1) for lines in tall)
+        tall = fill_up([size if is_picture else 0 for size, is_picture in sizes], tall, spare)
         now, marked = self.state.iteration, [mark.iteration for mark in self.marks() if mark.token == "now"]
         rows: list[Row] = []
         theirs = histories_of_a(self.state)

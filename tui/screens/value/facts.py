@@ -145,20 +145,18 @@ class OverIterations(FactsPane):
         else:
             is_whole = False
             tall = min(tall, _BARS_HIGH) if drawn.form is Form.BARS else 1
-        lines = drawn.lines(values, axis, tall, self.palette)
         chosen = self._chosen_row(values.shape, None if shaped is None else shaped.axis)
         labels = self._labels(values, drawn, tall, chosen if is_whole else None)
         each = max(1, min(_TALLEST, (self.size.height - 3) // tall)) if is_whole else 1
         rows: list[Row] = []
-        for y, strips in enumerate(lines):
-            ground = [(start, " " * len(text), token) for start, text, token in strips]
-            for part in range(each):
-                is_middle = part == (each - 1) // 2
-                gap = gaps(values, axis, last) if y == tall - 1 and is_middle else []
-                cells = laid([*(strips if is_middle else ground), *gap, *_absent(shaped, axis, y, tall)], room)
-                if now is not None and first <= now < last:
-                    put_rails(cells, slots[now - first], self.palette, is_selected=True)
-                rows.append([labels[y] if is_middle else (" " * _LABEL, ""), *row_of(cells)])
+        for line, strips in enumerate(drawn.lines(values, axis, tall * each, self.palette)):
+            y, part = divmod(line, each)
+            is_middle = part == (each - 1) // 2
+            gap = gaps(values, axis, last) if y == tall - 1 and is_middle else []
+            cells = laid([*strips, *gap, *_absent(shaped, axis, y, tall)], room)
+            if now is not None and first <= now < last:
+                put_rails(cells, slots[now - first], self.palette, is_selected=True)
+            rows.append([labels[y] if is_middle else (" " * _LABEL, ""), *row_of(cells)])
         rows.append([(" " * _LABEL, ""), *row_of(laid(ruler_strips(axis, now), room + 1))])
         left = self.size.height - len(rows) - 3
         if drawn.form is not Form.PICTURE or left < _LEAST_BARS or values.type == "boolean":
