@@ -278,6 +278,14 @@ def _add_inspect(inspect: Parser) -> None:
         "Show inputs, outputs, and every loop with its port map, back edges, trip count and condition."
     )
     arguments.add_model(inspect)
+    inspect.add_argument(
+        "names",
+        nargs="*",
+        default=[],
+        metavar="NAME",
+        help="only the loops of this name, and the entries of port maps and back edges by which a layer, input or "
+        "output of this name goes in, out or round",
+    )
     arguments.add_open_sequences(inspect, "its port map, its back edges, and the operations of its body")
     arguments.add_json(inspect)
 

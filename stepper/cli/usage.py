@@ -103,7 +103,7 @@ class Parser(argparse.ArgumentParser):
 def _pattern(action: argparse.Action) -> str:
     choices = tuple(action.choices or ())
     word = "|".join(choices) if len(choices) == 1 else str(action.metavar or action.dest)
-    return {"?": f"[{word}]", "+": f"{word} [{word} ...]"}.get(str(action.nargs), word)
+    return {"?": f"[{word}]", "*": f"[{word} ...]", "+": f"{word} [{word} ...]"}.get(str(action.nargs), word)
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:

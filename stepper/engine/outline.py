@@ -24,6 +24,7 @@ from stepper.ir.model import (
     LayerSite,
     Model,
     Slicing,
+    Source,
     layer_site,
     parameter_shape,
     parameter_type,
@@ -44,7 +45,8 @@ class TensorOutline(Struct, frozen=True):
 
 class PortEntry(Struct, frozen=True):
     """One entry of a port map; `role` is sliced, merged, invariant, current iteration, not connected or not used for an
-    input, last value, concatenated or execution condition for an output. `outer` is the index of the layer's port.
+    input, last value, concatenated or execution condition for an output. `outer` is the index of the layer's port, and
+    `around` are the layers outside that give the input, or read the output.
     """
 
     direction: Literal["input", "output"]
@@ -53,6 +55,7 @@ class PortEntry(Struct, frozen=True):
     inner: LayerSite
     slicing: Slicing | None
     line: int
+    around: tuple[LayerSite, ...] = ()
 
 
 class BackEdgeOutline(Struct, frozen=True):
@@ -166,7 +169,7 @@ def _counts(layers: list[Layer]) -> dict[str, int]:
 
 def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> LoopOutline:
     file = str(model.path)
-    entries = [entry for body in layer.bodies for entry in _entries(layer, body, file)]
+    entries = [entry for body in layer.bodies for entry in _entries(graph, layer, body, file)]
     back_edges = tuple(
         BackEdgeOutline(_inner(body, edge.from_layer, file), _inner(body, edge.to_layer, file), edge.line)
         for body in layer.bodies
@@ -185,7 +188,7 @@ def _loop(model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> 
     )
 
 
-def _entries(layer: Layer, body: Body, file: str) -> list[PortEntry]:
+def _entries(graph: Graph, layer: Layer, body: Body, file: str) -> list[PortEntry]:
     side = {"body": "", "then_body": "then: ", "else_body": "else: "}[body.role]
     found = [
         PortEntry(
@@ -195,6 +198,7 @@ def _entries(layer: Layer, body: Body, file: str) -> list[PortEntry]:
             _inner(body, entry.parameter, file),
             entry.slicing,
             entry.line,
+            _giving(graph, layer, entry.input, file),
         )
         for entry in body.inputs
     ]
@@ -206,10 +210,26 @@ def _entries(layer: Layer, body: Body, file: str) -> list[PortEntry]:
             _inner(body, entry.result, file),
             entry.slicing,
             entry.line,
+            _reading(graph, layer, entry.output, file),
         )
         for entry in body.outputs
     ]
     return found
+
+
+def _giving(graph: Graph, layer: Layer, index: int | None, file: str) -> tuple[LayerSite, ...]:
+    sources = graph.sources[layer.id]
+    source = sources[index] if index is not None and index < len(sources) else None
+    return () if source is None else (layer_site(graph.by_id[source.layer], file),)
+
+
+def _reading(graph: Graph, layer: Layer, index: int | None, file: str) -> tuple[LayerSite, ...]:
+    if index is None:
+        return ()
+    reading = {
+        one.id for one, at in graph.readers.get(layer.id, ()) if graph.sources[one.id][at] == Source(layer.id, index)
+    }
+    return tuple(layer_site(graph.by_id[one], file) for one in sorted(reading))
 
 
 def _inner(body: Body, identity: int, file: str) -> LayerSite:

@@ -68,7 +68,7 @@ CASES = [
     ("run model.xml --quiet=yes", 2, "-q/--quiet takes no value"),
     ("run model.xml other.xml", 2, "nothing is expected at 'other.xml': stepper run [MODEL] [options]"),
     ("print", 2, "TRACE, ADDR are missing: stepper print TRACE ADDR [ADDR ...] [options]; stepper print --help"),
-    ("inspect", 2, "MODEL is missing: stepper inspect MODEL [options]; stepper inspect --help says more"),
+    ("inspect", 2, "MODEL is missing: stepper inspect MODEL [NAME ...] [options]; stepper inspect --help says more"),
     ("run", 2, "name a MODEL to run, or a recording to go on with: --resume FILE"),
     # words behind options
     ("run model.xml --rules opnvino", 2, "--rules: 'opnvino' is none of spec and openvino; near is openvino"),

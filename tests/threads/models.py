@@ -33,15 +33,26 @@ def damaged(path: Path, *changes: tuple[str, str]) -> None:
 
 
 def counting(
-    trips: int | str = 10, limit: float = 5.0, start: float = 0.0, compare: str = "Less", begins: bool = True
+    trips: int | str = 10,
+    limit: float = 5.0,
+    start: float = 0.0,
+    compare: str = "Less",
+    begins: bool = True,
+    *,
+    is_late: bool = False,
 ) -> Graph:
-    """A Loop that adds 1 to a state while it is below a limit; the states are given out."""
+    """A Loop that adds 1 to a state while it is below a limit; the states are given out.
+
+    `is_late`: the limit is compared with the state from before.
+    """
     net = Graph()
     count = net.parameter("trips", "i64", ()) if isinstance(trips, str) else trips
     body = net.body()
     state = body.parameter("state", dims=(1,))
     more = body.apply("Add", state, body.constant([1.0]), name="more")
-    going = body.apply(compare, more, body.constant([limit], name="limit"), type="boolean", name="below_limit")
+    going = body.apply(
+        compare, state if is_late else more, body.constant([limit], name="limit"), type="boolean", name="below_limit"
+    )
     out = body.result(more, "next_state")
     final, states = net.loop(
         "until_limit", body, count, begins, [carried(net.constant([start]), state, out)],
@@ -109,11 +120,11 @@ def endless_growth() -> Graph:
     return net
 
 
-def cutting() -> Graph:
-    """x[2,6] in pieces of 2 along axis 1."""
+def cutting(part_size: int = 2) -> Graph:
+    """x[2,6] in pieces of 2 along axis 1; the body is declared for pieces of another size."""
     net = Graph()
     x, body = net.parameter("x", dims=(2, 6)), net.body()
-    part = body.parameter("part", dims=(2, 2))
+    part = body.parameter("part", dims=(2, part_size))
     out = body.result(body.apply("Relu", part, name="positive"))
     (found,) = net.tensor_iterator("pieces", body, [sliced(x, part, 1, stride=2)], [joined(out, 1, stride=2)])
     net.result(found, "y")
@@ -159,6 +170,17 @@ def _in(graph: Graph, mask: Value, nested: bool) -> Value:
 MASKED = np.array([[1, 2], [3, 4], [1, -1], [2, 2]], F)
 
 
+def dangling() -> Graph:
+    """A recurrence whose state has lost its entry in the port map, its input and its back edge."""
+    net = Graph()
+    x, body = net.parameter("x", dims=(4, 2)), net.body()
+    row, hidden = body.parameter("row", dims=(1, 2)), body.parameter("hidden", dims=(1, 2))
+    new = body.apply("Tanh", body.apply("Add", row, hidden, name="mixed"), name="hidden_next")
+    (found,) = net.tensor_iterator("recurrent", body, [sliced(x, row)], [joined(body.result(new))])
+    net.result(found, "states")
+    return net
+
+
 def backward_pieces(*, is_backward: bool) -> Graph:
     """Pieces of a running sum; `is_backward`: they are joined from the end."""
     net = Graph()
@@ -193,14 +215,13 @@ def lagging(*, is_late: bool) -> Graph:
 SUMMED = np.array([[3], [1], [4], [1.5]], F)
 
 
-def repeated_pieces(*, is_copied: bool) -> Graph:
-    """The iteration numbers, joined; where they are not copied, each piece is the last one."""
+def repeated_pieces() -> Graph:
+    """The iteration numbers, joined, of which each piece is the last one."""
     net = Graph()
     body = net.body()
     number = body.parameter("i", "i64", (1,))
-    three = body.constant([3], np.int64)
     shown = body.apply("Add", number, body.constant([0], np.int64), name="shown")
-    piece = shown if is_copied else body.apply("Maximum", shown, three, name="shown_late")
+    piece = body.apply("Maximum", shown, body.constant([3], np.int64), name="shown_late")
     (found,) = net.loop("count", body, 4, True, [], [joined(body.result(piece))], None, number)
     net.result(found, "numbers")
     return net

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from stepper.cli.options.engine import opened_model
@@ -11,11 +11,13 @@ from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.engine.outline import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
 from stepper.engine.partners import mark_of
-from stepper.engine.roles import ControlOrigin
+from stepper.engine.roles import ControlOrigin, OutputRole, Role
+from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
 from stepper.ir.opening import open_sequences
 from stepper.openvino.runtime import INSTALL, Runtime, is_installed
 from stepper.records import as_data
+from stepper.wording import near_text
 
 _MOST_SEQUENCES: Final = 10
 
@@ -27,9 +29,57 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"model": options.model, **as_data(found)})
     else:
-        for line in _text(found):
+        for line in _about(found, options.names) if options.names else _text(found):
             say(line)
     return 0
+
+
+def _about(found: Outline, names: Sequence[str]) -> list[str]:
+    """Return the loops of these names, and how values of these names go in, out and round."""
+    lines = []
+    for loop in found.loops:
+        path = loop.path.removeprefix("model > ")
+        if loop.layer.name in names:
+            lines += _loop(loop)
+            continue
+        concerned = [one for one in loop.entries if any(site.name in names for site in (one.inner, *one.around))]
+        carried = {one.inner for one in concerned}
+        lines += [f"{path}: {_way(loop, one)}" for one in concerned]
+        lines += [
+            f"{path}: {_inner(one.result)} -> {_inner(one.parameter)}: back edge, from the next iteration on  "
+            f"(line {one.line})"
+            for one in loop.back_edges
+            if any(site in carried or site.name in names for site in (one.result, one.parameter))
+        ]
+    if not lines:
+        known = {site.name for loop in found.loops for one in loop.entries for site in (one.inner, *one.around)}
+        known |= {loop.layer.name for loop in found.loops}
+        near = "; ".join(filter(None, (near_text(name, known) for name in names)))
+        raise UsageError(
+            f"no loop and nothing that goes into one is named {', '.join(map(repr, names))}"
+            + (f"; {near}" if near else "")
+        )
+    return lines
+
+
+def _way(loop: LoopOutline, entry: PortEntry) -> str:
+    """Return how a value goes into a body or out of it, from layer to layer."""
+    outside = ", ".join(map(str, entry.around))
+    port = [] if entry.outer is None else [f"{entry.direction} {entry.outer}"]
+    steps = [*([outside] if outside else []), *port, _inner(entry.inner)]
+    way = " -> ".join(steps if entry.direction == "input" else reversed(steps))
+    return f"{way}: {entry.role}{_explained(loop, entry)}  (line {entry.line})"
+
+
+def _explained(loop: LoopOutline, entry: PortEntry) -> str:
+    """Return what a role means for the value."""
+    if entry.role == Role.CURRENT_ITERATION:
+        return f", which counts 0, 1, 2, ...; the trip count is {_origin(loop.control.trip_count, 'not connected')}"
+    if entry.role == OutputRole.CONCATENATED and entry.slicing is not None:
+        return f", {entry.slicing}: the pieces are laid end to end along this axis, which each of them has"
+    if entry.role == Role.MERGED:
+        return ", the value of the first iteration"
+    return "" if entry.slicing is None else f", {entry.slicing}"
 
 
 def _text(found: Outline) -> list[str]:

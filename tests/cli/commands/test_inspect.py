@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Call
 from tests.engine.nested_models import alternating, rows_of_rows
-from tests.models import Graph, Side, carried, last
+from tests.models import Graph, Side, carried, joined, last
 
 SUMS = """\
 model tiny, IR version 11, 18 bytes of weights
@@ -163,3 +163,38 @@ def test_tensor_names_are_shown_with_inputs_and_outputs(call: Call, tmp_path: Pa
         "outputs",
         "  0 first i64[?,3] (also: second, out)",
     ]
+
+
+def test_how_a_value_goes_in_out_and_round(call: Call, tmp_path: Path) -> None:
+    """Names of layers on both sides of the port map, as `sums` is built; a name of nothing is wrong usage."""
+    net = Graph()
+    body = net.body()
+    count, state = body.parameter("count", "i64", (1,)), body.parameter("state", dims=(1,))
+    more = body.apply("Add", state, body.constant([1.0]), name="more")
+    out = body.result(more, "state_next")
+    start = net.constant([0.0], name="start")
+    final, scan = net.loop("loop", body, 3, True, [carried(start, state, out)], [last(out), joined(out)], None, count)
+    net.result(final, "final")
+    net.result(scan, "scan")
+    path = net.write(tmp_path)
+
+    def told(*names: str) -> list[str]:
+        code, said, _ = call("inspect", str(path), *names)
+        assert code == 0
+        return [re.sub(r"  \(line \d+\)$", "", line) for line in said.splitlines()]
+
+    carrying = (
+        f"Loop 'loop': Result {out.layer} 'state_next' -> Parameter {state.layer} 'state': back edge, from the next"
+    )
+    came = (
+        f"Loop 'loop': Constant 'start' -> input 2 -> Parameter {state.layer} 'state': merged, the value of the first"
+    )
+    assert told("start") == told("state") == [f"{came} iteration", f"{carrying} iteration on"]
+    (number,) = told("count")
+    assert "current iteration, which counts 0, 1, 2, ...; the trip count is Constant 'trip_count' = 3" in number
+    joined_, _ = told("scan")
+    assert f"Result {out.layer} 'state_next' -> output 1 -> Result 'scan': concatenated, axis 0" in joined_
+    assert told("final")[0].endswith("-> output 0 -> Result 'final': last value")
+    assert told("loop")[0].startswith(f"Loop 'loop'  (Loop-5, id {final.layer}, line ")
+    code, _, said = call("inspect", str(path), "stat")
+    assert code == 2 and "nothing that goes into one is named 'stat'; near are" in " ".join(said.split())

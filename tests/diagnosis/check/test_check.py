@@ -322,7 +322,8 @@ def test_the_product_of_a_row_that_leaves_f32(tmp_path: Path) -> None:
 def test_whole_numbers_divided_by_0(operation: str, tmp_path: Path) -> None:
     for divisor, expected in (0, ["integer-division-by-zero"]), (2, []):
         net, inputs = rows_through(operation, np.array([[7], [8], [9]], np.int32), np.full((1, 1), divisor, np.int32))
-        assert [one.rule for one in findings(net, tmp_path, inputs)] == expected
+        found = [one.rule for one in findings(net, tmp_path, inputs)]
+        assert [one for one in found if one != "pieces-all-the-same"] == expected
 
 
 @pytest.mark.parametrize(
@@ -374,3 +375,16 @@ def test_a_loop_that_is_not_entered(tmp_path: Path) -> None:
     found = the_one(findings(net, tmp_path, {"trips": np.array(0)}), "loop-not-entered")
     assert found.severity is Severity.NOTE and "trip count is 0" in sentence(found)
     assert not findings(net, tmp_path, {"trips": np.array(3)})
+
+
+@pytest.mark.parametrize(("least", "is_same"), [(3, True), (2, False)])
+def test_pieces_that_are_all_the_same(least: int, is_same: bool, tmp_path: Path) -> None:
+    """max(i, least) over i = 0 .. 3."""
+    net = Graph()
+    body = net.body()
+    number = body.parameter("i", "i64", (1,))
+    piece = body.apply("Maximum", number, body.constant([least], np.int64), name="at_least")
+    net.result(net.loop("count", body, 4, True, [], [joined(body.result(piece))], iteration=number)[0])
+    found = findings(net, tmp_path)
+    assert [one.rule for one in found] == ["pieces-all-the-same"] * is_same
+    assert all("Maximum 'at_least'" in sentence(one) and "Parameter 'i' changes" in sentence(one) for one in found)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.texts import sentence
 from tests.models import Graph, carried, invariant, joined, last, sliced
@@ -132,3 +133,45 @@ def test_an_operation_of_another_shape_than_declared_is_named(
     assert "'shaping'" in said
     open_dims = shaped(type, version, right, attributes, [-1] * len(dims))
     assert not [one for one in lint(open_dims.write(tmp_path)) if one.rule.startswith("operation-")]
+
+
+def halving(trips: int, condition: bool | None) -> Graph:
+    """x /= 2 until it is small, at most so often; or a condition that is a constant."""
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", dims=(1,))
+    half = body.apply("Multiply", x, body.constant([0.5]), name="half")
+    if condition is None:
+        going = body.apply("Greater", half, body.constant([0.01]), type="boolean", name="large")
+    else:
+        going = body.constant([condition], np.bool_, name="always")
+    out = body.result(half)
+    entries = [carried(net.constant([1.0]), x, out)]
+    net.result(net.loop("halving", body, trips, True, entries, [last(out)], body.result(going, "going"))[0])
+    return net
+
+
+@pytest.mark.parametrize("trips", [-1, 2**63 - 1])
+def test_a_trip_count_that_stands_for_no_limit(trips: int, tmp_path: Path) -> None:
+    """ONNX writes the largest number; with a condition that is always true nothing ends the loop."""
+    (said,) = named(halving(trips, True), tmp_path, "loop-never-ends")
+    assert "Result 'going'" in said
+    assert [
+        len(named(halving(trips, None), tmp_path, rule)) for rule in ("loop-never-ends", "trip-count-without-limit")
+    ] == [0, trips > 0]
+
+
+@pytest.mark.parametrize(("first", "severity"), [(0.0, Severity.NOTE), ([1.0, 2.0], Severity.ERROR), ([0.0], None)])
+def test_a_state_whose_rank_changes_is_a_note_where_it_is_one_element(
+    first: object, severity: Severity | None, tmp_path: Path
+) -> None:
+    """The state becomes [1], or [1,2]."""
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state", dims=np.shape(first))
+    one = np.ones((1, 2) if np.size(first) == 2 else (1,), np.float32)
+    out = body.result(body.apply("Add", state, body.constant(one), dims=one.shape))
+    entries = [carried(net.constant(first), state, out)]
+    net.result(net.loop("loop", body, 4, True, entries, [last(out)])[0])
+    found = [one.severity for one in lint(net.write(tmp_path)) if one.rule == "carried-rank"]
+    assert found == ([] if severity is None else [severity])

@@ -18,6 +18,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import Operation
 from stepper.ir.model import Graph, Layer, layer_site
 
+_LEAST_PIECES: Final = 3
 _SHAPING: Final = ("ShapeOf", "Shape", "Range", "Parameter", "Constant", "Result")
 
 
@@ -178,3 +179,56 @@ def slices_unread(run: RunSubject) -> Iterator[RunFinding]:
                 slices=slices,
                 left=left,
             )
+
+
+@found_by(
+    Rule(
+        "D310",
+        "pieces-all-the-same",
+        SubjectKind.RUN,
+        Severity.NOTE,
+        says="all {iterations} pieces of {result} are the same: {layer} gives the same in each iteration, though "
+        "{read} changes",
+        means="what is joined says nothing of the iteration that it comes from",
+        do="look at the other inputs of {layer}, and at what a buffer that is used again would hold",
+        source="the run itself",
+    )
+)
+def pieces_all_the_same(run: RunSubject) -> Iterator[RunFinding]:
+    """Concatenated outputs whose pieces are computed from what changes, and never change."""
+    for loop in run.loops():
+        subject, probe, count = loop.subject, run.probe, loop.activation.iterations
+        if subject is None or probe is None or count < _LEAST_PIECES or loop.facts.total != count:
+            continue
+        looked = [body for (line, _), body in sorted(probe.bodies.items()) if line == loop.facts.layer.line]
+        for row, history in zip(loop.facts.rows, loop.activation.values, strict=True):
+            if row.kind is not RowKind.CONCATENATED or history is None or history.unchanged_since != 0:
+                continue
+            found = _where_it_stops(looked, subject.ancestors(subject.given_to(row.inner.id)))
+            if found is not None:
+                layer, read = (subject.site(one) for one in found)
+                yield shown(place_of(loop, layer, 0), iterations=count, result=row.inner, layer=layer, read=read)
+
+
+def _where_it_stops(looked: list[BodyValues], around: Container[int]) -> tuple[Layer, Layer] | None:
+    """Return the last of these layers that gives the same in all iterations, of what changes; and what it reads."""
+    if not looked:
+        return None
+    program = looked[0].program
+    changing = {
+        slot
+        for slot in range(len(looked[0].values))
+        if any(not _same(looked[0].values[slot], one.values[slot]) for one in looked[1:])
+    }
+    stopping = [
+        (one, slot)
+        for one in program.operations
+        if one.layer.id in around and one.layer.type not in _SHAPING and not changing.intersection(one.outputs)
+        for slot in one.inputs
+        if slot in changing
+    ]
+    if not stopping:
+        return None
+    operation, slot = stopping[-1]
+    maker = next((one.layer for one in program.operations if slot in one.outputs), None)
+    return operation.layer, maker or program.parameter(slot)

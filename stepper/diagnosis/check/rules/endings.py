@@ -51,7 +51,7 @@ def run_fails(run: RunSubject) -> Iterator[RunFinding]:
         "loop-does-not-end",
         SubjectKind.RUN,
         Severity.ERROR,
-        says="the loop ran {iterations:,} iterations and goes on: {goes_on}{state}",
+        says="the loop ran {iterations:,} iterations and goes on: {goes_on}{state}{repeats}",
         means="a run never comes back, or takes much longer than was waited for",
         do="{way_out}",
         source="specification/Loop-5, execution_condition",
@@ -87,6 +87,7 @@ def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
             stuck=tuple(stuck),
             since=tuple(since_when),
             growing=tuple(growing),
+            period=None if (repeated := repetition(loop)) is None else repeated.period,
         )
 
 

@@ -49,7 +49,7 @@ def _control_layer(loop: LoopSubject, index: int | None) -> Layer:
 def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops without a limit whose condition is the constant true, or depends on nothing that changes."""
     trip = loop.trip_count
-    if not loop.is_loop or trip is None or trip >= 0 or loop.initial_condition is False:
+    if not loop.is_loop or trip is None or not _is_endless(loop) or loop.initial_condition is False:
         return
     result = loop.condition_result
     if result is None or loop.body_condition is False:
@@ -107,7 +107,7 @@ def condition_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
 
 
 def _is_endless(loop: LoopSubject) -> bool:
-    return loop.trip_count is not None and loop.trip_count < 0
+    return loop.trip_count is not None and (loop.trip_count < 0 or loop.trip_count == _NO_LIMIT)
 
 
 @found_by(
@@ -223,6 +223,34 @@ def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
         yield outside(convert, written=written, layer=loop.site(convert), becomes=becomes)
     else:
         yield outside(constant, written=written, layer="OpenVINO's CPU plugin", becomes=2**31 - 1)
+
+
+@found_by(
+    Rule(
+        "C215",
+        "trip-count-without-limit",
+        SubjectKind.LOOP,
+        Severity.NOTE,
+        says="the trip count {layer} is {written}, the largest whole number of its type: no limit, {ends} "
+        "ends the loop",
+        means="runtimes that take it for a number reserve memory for it, or hold it in 32 bits",
+        do="write -1, which says that there is no limit",
+        source="specification/Loop-5, trip count",
+        example=Example(
+            "counting",
+            '<data element_type="i64" shape="" offset="0" size="8" />',
+            '<data element_type="i64" shape="" offset="104" size="8" />',
+        ),
+    )
+)
+def trip_count_without_limit(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Trip counts that ONNX and PyTorch write where there is none."""
+    if loop.trip_count != _NO_LIMIT or loop.condition_result is None or loop.body_condition is True:
+        return
+    source = loop.given_to(loop.condition_result)
+    layer, condition = _control_layer(loop, loop.control_inputs[0]), loop.condition_result
+    ends = loop.name(condition if source is None else source.layer)
+    yield outside(layer, layer=loop.site(layer), written=_NO_LIMIT, ends=ends)
 
 
 @found_by(

@@ -11,6 +11,7 @@ from stepper.diagnosis.lint.subjects import LayerSubject, LoopSubject, known_val
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.ir.constants import constant_shape
 from stepper.ir.model import BackEdge, Source
+from stepper.wording import enumerated
 
 _INT32: Final = range(-(2**31), 2**31)
 _IN_PLACE: Final = ("Squeeze", "Unsqueeze", "Reshape")
@@ -247,7 +248,7 @@ def first_draft(loop: LoopSubject) -> Iterator[RuleHit]:
         "sliced-inputs-unread",
         SubjectKind.LOOP,
         Severity.WARNING,
-        says="the body reads none of the sliced inputs, which alone say how many iterations there are",
+        says="the body reads none of the slices ({parameters}), which alone say how many iterations there are",
         means="OpenVINO (EliminateLoopInputsOutputs) leaves them out, and the count with them: one iteration is left",
         do="let the body read a slice, or use a Loop with a trip count",
         source="runtime fault of 2026.4.1",
@@ -262,7 +263,7 @@ def sliced_inputs_unread(loop: LoopSubject) -> Iterator[RuleHit]:
     """TensorIterators that are only counted by their slices."""
     sliced = loop.roles.sliced
     if sliced and not loop.is_loop and not any(loop.is_read(entry.parameter) for entry in sliced):
-        yield inside(sliced[0])
+        yield inside(sliced[0], parameters=enumerated([str(loop.name(one.parameter)) for one in sliced]))
 
 
 @found_by(

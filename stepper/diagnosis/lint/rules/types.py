@@ -80,7 +80,7 @@ def body_parameter_shape(loop: LoopSubject) -> Iterator[RuleHit]:
             axis = slicing.axis % len(outer)
             outer = (*outer[:axis], abs(slicing.stride), *outer[axis + 1 :])
         if not inner.accepts(outer):
-            cut = "" if slicing is None else " in each slice"
+            cut = "" if slicing is None else f" in each slice, of {abs(slicing.stride)} along axis {slicing.axis}"
             came = f"[{','.join(map(str, outer))}]"
             hit = inside(entry, parameter=loop.name(entry.parameter), inside=str(inner), outside=came, cut=cut)
             # A state without elements, as what it is added to has none, is the same in any shape.
