@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from stepper import element_types
 from stepper.plain_values import storable
@@ -152,6 +152,10 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
         found = int(self.changes.spans[moving[-1], 1])
         return found if self.count - found >= max(_LEAST_SETTLED, self.count // 4) else None
 
+    def is_same(self, other: ValueHistory | None) -> bool:
+        """True if another one says the same of the same iterations, bit for bit."""
+        return self is other or (other is not None and all(map(_are_same, astuple(self), astuple(other))))
+
     def at(self, iteration: int) -> ColumnStatistics | None:
         """Return the numbers of an iteration; of one in a bin those of the bin. None where it has not run."""
         columns = [self.over(iteration, iteration + 1, one) for one in (KeptStatistic.LARGEST, KeptStatistic.RMS)]
@@ -269,6 +273,15 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
             None if begin >= end else numbers[begin] if end - begin == 1 else strongest(numbers[begin:end])
             for begin, end in zip(begins, ends, strict=True)
         ]
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    """True if a field of two histories is the same, bit for bit."""
+    if one is other or isinstance(one, ValueHistory):
+        return one is other or one.is_same(other)
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+        return type(one) is type(other) and bool(one == other)
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 
 
 def strongest(numbers: Array, axis: int = 0) -> Array:

@@ -7,13 +7,18 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Final
+from types import FrameType
+from typing import Any, Final
 
 import pytest
 
 from tests.benchmarks import key_latency, terminal_models
 from tests.benchmarks.terminal_models import SAMPLE
+from tests.tui.wide_models import wide_loop
+from tui.app import StepperApp
+from tui.messages import StateChanged
 from tui.paint.pane import Pane
+from tui.pictures.drawing import RowPicture
 
 _LOADED: Final = """
 import os, sys
@@ -100,3 +105,69 @@ def test_an_iteration_on_or_back_builds_the_lines_of_each_pane_once(monkeypatch:
     key_latency.watch(terminal_models.sample(), script)
     often = {name: times for (name, _), times in built.items() if times > 1 + (name == "AnswerLine")}
     assert len(built) > 20 and not often, often  # the answer is put where it stood
+
+
+def test_an_iteration_that_was_shown_before_is_shown_without_drawing_a_value_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[str] = []
+    lines = RowPicture.lines
+
+    def count(picture: RowPicture, *rest: Any) -> Any:
+        drawn.append(picture.way)
+        return lines(picture, *rest)
+
+    async def script(watched: key_latency.Watched) -> None:
+        await watched.focus(key_latency.MAIN)
+        monkeypatch.setattr(RowPicture, "lines", count)
+        for keys, is_first in (("][][", True), ("][][", False)):
+            drawn.clear()
+            for key in keys:
+                await watched.press(key, lambda before, now: now is not before)
+                await watched.rest()
+            assert bool(drawn) is is_first
+        await watched.press("]", lambda before, now: now is not before)
+        await watched.press("]", lambda before, now: now is not before)
+        await watched.rest()
+        assert drawn  # there are more values than in any moment before
+
+    key_latency.watch(terminal_models.middle_of(wide_loop(40, 20)), script)
+
+
+@pytest.mark.parametrize("where", [key_latency.MAIN, key_latency.BESIDE_A], ids=["main", "beside-a"])
+def test_showing_another_iteration_calls_nothing_for_each_operation_of_the_body(where: key_latency.Keys) -> None:
+    few, many = (_calls_of_a_key(operations, where) for operations in (300, 1_200))
+    assert few["DebugScreen.show"] == many["DebugScreen.show"] > 0
+    more = {name: times - few[name] for name, times in many.items() if times - few[name] > 100}
+    assert not more, more
+
+
+def _calls_of_a_key(operations: int, where: key_latency.Keys) -> Counter[str]:
+    """Return how often each function is called while the screen takes an iteration on and one back."""
+    found: Counter[str] = Counter()
+    taken = StepperApp.on_state_changed
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            found[frame.f_code.co_qualname] += 1
+
+    def counted(app: StepperApp, message: StateChanged) -> None:
+        sys.setprofile(None if message.reply is None else note)
+        try:
+            taken(app, message)
+        finally:
+            sys.setprofile(None)
+
+    async def script(watched: key_latency.Watched) -> None:
+        await watched.focus(where)
+        for key in "][][":
+            await watched.press(key, lambda before, now: now is not before)
+            await watched.rest()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(StepperApp, "on_state_changed", counted)
+            for key in "][":
+                await watched.press(key, lambda before, now: now is not before)
+                await watched.rest()
+
+    key_latency.watch(terminal_models.middle_of(wide_loop(operations, 20)), script)
+    return found

@@ -38,6 +38,15 @@ class ValueRow(NamedTuple):
     made: int = 0
     shared: tuple[ValueHistory, ...] = ()
 
+    def is_same(self, other: ValueRow) -> bool:
+        """True if another one is drawn in the same way, its values the same bit for bit."""
+        if self[:3] != other[:3] or self[5:8] != other[5:8] or self.shape != other.shape:
+            return False
+        pairs = zip((self.values, *self.shared), (other.values, *other.shared), strict=False)
+        return len(self.shared) == len(other.shared) and all(
+            one is two or (one is not None and one.is_same(two)) for one, two in pairs
+        )
+
     def last(self, now: int | None) -> str:
         """Return what the iteration of the moment has made, or else the one before."""
         return "" if now is None else self.at(now) or self.at(now - 1)
@@ -73,12 +82,12 @@ class Looks:
 
     def kept(self, one: ValueRow, how: object) -> list[Row] | None:
         """Return the rows of a value where they were drawn before; `how` is all else that they depend on."""
-        found = self._drawn.get((one.key, how))
-        return found[1] if found is not None and found[0] == one else None
+        found = self._drawn.get((one.key, one.made, how))
+        return found[1] if found is not None and found[0].is_same(one) else None
 
     def keep(self, one: ValueRow, how: object, rows: list[Row]) -> None:
-        """Remember what was drawn; most values are as before after a key."""
-        self._drawn[one.key, how] = one, rows
+        """Remember what was drawn; most values are as before after a key, and as they were two iterations ago."""
+        self._drawn[one.key, one.made, how] = one, rows
         while len(self._drawn) > _KEPT:
             self._drawn.popitem(last=False)
 

@@ -50,6 +50,11 @@ class DrawnNode(Struct, frozen=True):
     layers: tuple[int, ...]
     constants: tuple[int, ...] = ()
 
+    @property
+    def is_folded(self) -> bool:
+        """True if operations of an expression are in the box, and not shape arithmetic."""
+        return self.kind is NodeKind.GROUP
+
 
 class DrawnBackEdge(NamedTuple):
     """A back edge between boxes; `name` is the short name of its Parameter. A folded accumulator's: tail is head."""
@@ -83,6 +88,11 @@ class DrawnGraph(Struct, frozen=True, dict=True):
     def by_key(self) -> dict[int, DrawnNode]:
         """The boxes by key."""
         return {node.key: node for node in self.nodes}
+
+    @cached_property
+    def unfolded(self) -> int:
+        """How many boxes there are where each operation of an expression has its own."""
+        return sum(len(node.layers) if node.is_folded else 1 for node in self.nodes)
 
     def operations_of(self, key: int) -> tuple[int, ...]:
         """Return the layers of a box in file order, without the Constants."""

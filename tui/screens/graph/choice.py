@@ -10,7 +10,7 @@ from tui.paint.pane import Host
 from tui.paint.rows import cell_len, clip
 from tui.screens.graph.drawing import Drawing
 from tui.screens.graph.drawings import BodyDrawings, is_large
-from tui.screens.graph.fitting import Fitting, fits, is_folded, map_width, part_width
+from tui.screens.graph.fitting import Fitting, fits, map_width, part_width
 from tui.screens.graph.levels import LEVELS, MAP, NAMES, Manner
 from tui.screens.graph.neighbourhood import REACHES, usual_reach
 
@@ -114,9 +114,8 @@ class DrawingChoice:
             return self._whereabouts(len(program.layers), name, room)
         level = LEVELS[MAP if self.is_map else drawing.manner.level].name
         part = "" if self.is_map or fits(drawing, *self.room) else " · a part"
-        nodes = drawing.graph.nodes
-        count = sum(len(node.layers) if is_folded(node) else 1 for node in nodes)
-        folded = f" in {len(nodes)}" if count > len(nodes) else ""
+        boxes, count = len(drawing.graph.nodes), drawing.graph.unfolded
+        folded = f" in {boxes}" if count > boxes else ""
         return f"{count} ops{folded} · {level}{part}"
 
     def _whereabouts(self, count: int, name: str, room: int) -> str:

@@ -10,8 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.engine.program import Program
-from stepper.export.figures.drawn_graph import WHOLE_EXPRESSIONS, DrawnGraph, DrawnNode
-from stepper.export.figures.figure import NodeKind
+from stepper.export.figures.drawn_graph import WHOLE_EXPRESSIONS, DrawnGraph
 from stepper.export.layout.ranking import rank_nodes
 from tui.screens.graph.drawing import LANE, Drawing, draw, drawn, graph_of
 from tui.screens.graph.labels import label_of_folded
@@ -141,22 +140,17 @@ def _folded(program: Program, how: Fitting) -> Iterator[Drawing]:
     for opens, most in product((True, False), _MOST_FOLDED):
         manner = Manner(LINES, lanes=False, unfolded=how.unfolded, expressions=most)
         graph = graph_of(program, manner)
-        largest = max((len(node.layers) for node in graph.nodes if is_folded(node)), default=1)
+        largest = max((len(node.layers) for node in graph.nodes if node.is_folded), default=1)
         rows = len(graph.nodes) + (largest - 1 if opens else 0)
         for parts in range(-(-rows // how.height), _MOST_PARTS + 1):
             yield drawn(program, graph, replace(manner, room=part_width(how.width, parts), parts=parts))
-
-
-def is_folded(node: DrawnNode) -> bool:
-    """True if operations of an expression are in a box, and not shape arithmetic."""
-    return node.kind is NodeKind.GROUP
 
 
 def entered(program: Program, drawing: Drawing, layer: int, height: int) -> Drawing:
     """Return a drawing with a line for each operation of the box that a layer is in; else with its name on that box."""
     node = drawing.graph.node(drawing.graph.box_of[layer])
     manner = drawing.manner
-    if not manner.expressions or not is_folded(node):
+    if not manner.expressions or not node.is_folded:
         return drawing
     opened = draw(program, replace(manner, entered=frozenset(node.layers)))
     width = max(manner.room or 0, 1) * manner.parts + BETWEEN * (manner.parts - 1)

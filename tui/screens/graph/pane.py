@@ -26,7 +26,6 @@ from tui.screens.graph.cells import Indices, Painter, Rows, Scene
 from tui.screens.graph.choice import DrawingChoice
 from tui.screens.graph.drawing import BoxPlace, Drawing, bodies_of
 from tui.screens.graph.drawings import BodyDrawings, is_large
-from tui.screens.graph.fitting import is_folded
 from tui.screens.graph.glyph_map import GlyphMap
 from tui.screens.graph.levels import MAP
 from tui.screens.graph.places import holds, moved, side_of
@@ -309,7 +308,7 @@ class BodyGraph(Pane):
         if there is None:
             return
         is_on_way = direction == "down" and not here.path and not there.path
-        if is_on_way and is_folded(self._drawing.graph.node(there.key)):
+        if is_on_way and self._drawing.graph.node(there.key).is_folded:
             self._select(there, self._indices.reader(there.key, here.key))
         else:
             self._select(there)

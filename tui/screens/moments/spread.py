@@ -109,9 +109,9 @@ class SpreadGrid(Pane):
     def update(self, state: State) -> None:
         """The selected operation stays in sight."""
         self.state = state
-        entries = self._entries()
+        entries, cursor = self._entries(), state.cursor
         room = self.size.height - len(self.heading(self.size.width))
-        rows = [row for row, entry in enumerate(entries) if state.cursor in entry.indices]
+        rows = [row for row, entry in enumerate(entries) if cursor in entry.indices]
         cells = self._cells()
         if state.is_far and cells is not None:  # no operation is that of the moment: from the first that differs on
             touched = cells.touched

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import ClassVar, Final, NamedTuple
 
 from msgspec import Struct
@@ -102,8 +103,7 @@ class TimeSpan(Struct, frozen=True):
     @property
     def axis(self) -> Axis:
         """Return the columns as the slots of an axis."""
-        starts = [column * self.slot for column in range(self.bins)]
-        return Axis(tuple(Slot(start, self.slot, *self.covered(start)) for start in starts), None)
+        return _axis(self)
 
     def ruler(self, marks: Sequence[TimeMark]) -> Row:
         """Return the number line; those of the marks are whole, and nothing touches them."""
@@ -125,3 +125,10 @@ class TimeSpan(Struct, frozen=True):
             if is_free and start + len(label) <= width:
                 strips.append((start, label, "dim"))
         return row_of(laid(strips, width))
+
+
+@lru_cache(maxsize=32)
+def _axis(span: TimeSpan) -> Axis:
+    """Return the columns of iterations as slots; most keys leave all of them where they are."""
+    starts = [column * span.slot for column in range(span.bins)]
+    return Axis(tuple(Slot(start, span.slot, *span.covered(start)) for start in starts), None)

@@ -17,7 +17,7 @@ from tests.tui.screens.main.test_graph_fits import random_body
 from tui.paint.names import operation_names
 from tui.screens.graph.cells import Indices, Painter, Scene
 from tui.screens.graph.drawing import Drawing, draw, drawn, graph_of
-from tui.screens.graph.fitting import Fitting, fits, fitted, is_folded
+from tui.screens.graph.fitting import Fitting, fits, fitted
 from tui.screens.graph.labels import body_of
 from tui.screens.graph.levels import LINES, Manner
 from tui.screens.graph.pane import BodyGraph
@@ -87,7 +87,7 @@ def test_what_is_joined_is_what_is_read(seed: int, operations: int, room: int | 
     manner = Manner(LINES, room, expressions=expressions)
     drawing = draw(program, manner)
     check(program, drawing)
-    for node in filter(is_folded, drawing.graph.nodes):
+    for node in (node for node in drawing.graph.nodes if node.is_folded):
         opened = draw(program, replace(manner, entered=frozenset(node.layers)))
         check(program, opened)
         kept = drawing.layout.boxes.keys() - {node.key}
