@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+NO_OPERATIONS: Final = ("Parameter", "Result", "Constant")
+"""Types of layers that compute nothing: no operations, wherever operations are counted."""
+
 _DEFINED_IN: Final = {
     1: (
         "Abs Acos Add Asin Atan AvgPool BatchNormInference BinaryConvolution Broadcast CTCGreedyDecoder Ceiling "

@@ -35,6 +35,7 @@ from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, Model
 from stepper.ir.opening import ModelSource, opened
 from stepper.ir.xml import FilePlace
+from stepper.operation_types import NO_OPERATIONS
 
 _LARGEST_FOLDED = 256 * 2**20
 _MOST_FORMS = 4
@@ -99,7 +100,7 @@ def unsupported_layers(model: Model) -> list[tuple[tuple[Layer, ...], Layer]]:
         (path, layer)
         for path, graph in model.graphs()
         for layer in graph.layers
-        if not layer.bodies and layer.type not in ("Parameter", "Result", "Constant") and _kernel_of(layer) is None
+        if not layer.bodies and layer.type not in NO_OPERATIONS and _kernel_of(layer) is None
     ]
 
 
@@ -117,7 +118,7 @@ def given_away(model: Model, partner: Partner | None) -> dict[tuple[int, int], s
 
 def _is_claimed(partner: Partner, layer: Layer, kernel: ops.Kernel | None) -> bool:
     """Return True if the partner computes a layer without bodies; what has state or computes nothing stays."""
-    if layer.type in ("Parameter", "Result", "Constant") or (kernel is not None and kernel.stateful):
+    if layer.type in NO_OPERATIONS or (kernel is not None and kernel.stateful):
         return False
     return partner.computes(layer, has_kernel=kernel is not None)
 

@@ -14,6 +14,7 @@ from stepper import element_types
 from stepper.element_types import ElementType
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
+from stepper.operation_types import NO_OPERATIONS
 from stepper.records import Immutable, as_data
 from stepper.wording import counted, excerpt
 
@@ -196,6 +197,14 @@ class Graph(Immutable, Struct, frozen=True, dict=True):
     def by_id(self) -> Mapping[int, Layer]:
         """Layers by id; ids of a body live in their own name space."""
         return MappingProxyType({layer.id: layer for layer in self.layers})
+
+    @cached_property
+    def operations(self) -> tuple[Layer, ...]:
+        """The layers that compute something, in file order: all but Parameters, Results and Constants.
+
+        A run may do fewer: what is constant is computed before it, and what nobody reads not at all.
+        """
+        return tuple(layer for layer in self.layers if layer.type not in NO_OPERATIONS)
 
     @cached_property
     def parameters(self) -> tuple[Layer, ...]:

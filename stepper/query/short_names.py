@@ -10,13 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from stepper.operation_types import DEFINITIONS
+from stepper.operation_types import DEFINITIONS, NO_OPERATIONS
 
 if TYPE_CHECKING:
     from stepper.ir.model import Graph, Layer
-
-NO_OPERATIONS: Final = ("Parameter", "Result", "Constant")
-"""Types of layers that compute nothing."""
 
 _MOST_PARTS: Final = 32
 """Of a name that are looked at, from its end; a file may have one of a million."""

@@ -15,13 +15,17 @@ from PIL import Image
 
 import stepper
 from stepper.cli import main
+from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
 from stepper.export.drawing.shapes import PageDrawing, Rectangle, TextLine
 from stepper.export.drawing.shapes import Path as Outline
 from stepper.export.exporter import draw
+from stepper.export.figures.content import FigureContent
+from stepper.export.figures.loop_paths import find_loop
 from stepper.export.fonts import advance
 from stepper.export.picture import Picture
 from stepper.export.textbook.page import SMALL
+from stepper.export.views.cell import cell_figure
 from stepper.export.writers.svg import svg
 from tests.export.reading_back.drawing import SVG, Drawing
 from tests.export.runs import NAMES, SAMPLES, sample
@@ -193,7 +197,10 @@ def test_presets_are_pages_of_papers_slides_and_documents(tmp_path: Path) -> Non
     assert main([*words, "--direction", "right", "--width", "9yd", "-o", str(docs)]) == UsageError.exit_code
 
 
-def test_the_body_counts_what_it_runs_and_not_what_is_constant_or_read_by_nobody(tmp_path: Path) -> None:
+def test_figures_overview_and_inspect_count_the_same_operations_of_a_body(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is constant and what nobody reads are operations, too, wherever they are counted."""
     net = Graph()
     h0 = net.parameter("h0", "f32", (1,))
     body = net.body()
@@ -202,8 +209,17 @@ def test_the_body_counts_what_it_runs_and_not_what_is_constant_or_read_by_nobody
     body.apply("Exp", h, name="read_by_nobody")
     result = body.result(body.apply("Add", body.apply("Sin", h, name="sine"), folded, name="sum"), "sum_result")
     net.result(net.loop("loop", body, 2, True, [carried(h0, h, result)], [last(result)])[0], "out")
-    made = draw(net.read(tmp_path), {"h0": np.ones(1, np.float32)}, view="unrolled", direction="right")
-    assert made.page is not None and "2 ops" in texts(made.page, "aside")
+    path, inputs = net.write(tmp_path), {"h0": np.ones(1, np.float32)}
+    made = draw(path, inputs, view="unrolled", direction="right")
+    assert made.page is not None and "4 ops" in texts(made.page, "aside")
+    assert draw(path, view="ports").figure.by_id["operations"].label == "4 operations"
+    model = stepper.read_model(path)
+    cell = cell_figure(model, find_loop(model, None), FigureContent()).by_id["cell"]
+    assert cell.label == "4 operations"
+    run = stepper.Machine(stepper.compile_model(model), stepper.bind_inputs(model, inputs))
+    assert Debugger.of(run, ()).overview().loops[0].operations == 4
+    assert main(["inspect", str(path)]) == 0
+    assert "  body         4 operations: Add 1, Exp 1, Negative 1, Sin 1; Constant " in capfd.readouterr().out
 
 
 def test_without_a_run_there_are_no_iterations_side_by_side(capfd: pytest.CaptureFixture[str]) -> None:

@@ -16,8 +16,9 @@ from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
 from stepper.ir.opening import open_sequences
 from stepper.openvino.runtime import INSTALL, Runtime, is_installed
+from stepper.operation_types import NO_OPERATIONS
 from stepper.records import as_data
-from stepper.wording import near_text
+from stepper.wording import counted, near_text
 
 _MOST_SEQUENCES: Final = 10
 
@@ -96,7 +97,7 @@ def _text(found: Outline) -> list[str]:
         lines += [f"  {layer}" for layer in found.sequences[:_MOST_SEQUENCES]]
         more = len(found.sequences) - _MOST_SEQUENCES
         lines += [f"  and {more} more"] if more > 0 else []
-    lines += ["operations", f"  {_counted(found.operations)}"]
+    lines += ["in all graphs", f"  {_counted(found.operations)}"]
     if found.without_kernel:
         who = (
             f"{mark_of(str(Runtime()))}: computed by OpenVINO, where it can"
@@ -167,4 +168,8 @@ def _lacking(one: WithoutKernel) -> str:
 
 
 def _counted(operations: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in operations.items())
+    """Return how many operations there are, of which types, and what else there is."""
+    count = sum(count for name, count in operations.items() if name not in NO_OPERATIONS)
+    types = [f"{name} {count}" for name, count in operations.items() if name not in NO_OPERATIONS]
+    others = [f"{name} {count}" for name, count in operations.items() if name in NO_OPERATIONS]
+    return "; ".join(filter(None, (f"{counted(count, 'operation')}: {', '.join(types)}", ", ".join(others))))

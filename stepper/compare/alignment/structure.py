@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from stepper.compare.files.constants import ConstantValues
 from stepper.ir.model import Body, Graph, Layer, Source
+from stepper.operation_types import NO_OPERATIONS
 
 COMMUTATIVE: Final = frozenset(
     {"Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor"}
 )
-_FIXED: Final = frozenset({"Parameter", "Result", "Constant"})
+_FIXED: Final = frozenset(NO_OPERATIONS)
 
 Key = tuple[Any, ...]
 

@@ -115,9 +115,10 @@ class LoopFacts(Brief, Struct, frozen=True, eq=False):
 
     `parent` is the index of the loop or branch around it among all loops, `depth` how many there are, `position` that
     of its operation in its graph. `opened_from` is the type of the sequence that it is in the file. `operations` are
-    those of the body, with `inner` of each type that has bodies. `never_ends`: neither count nor condition can end it.
-    `runs` counts its runs; `total`, `fewest` and `most` are iterations, `ended` counts the reasons, `lengths` has the
-    iterations of each run that has ended. `activations` are the first and the last runs, with one that is under way.
+    those of the body in the file, with `inner` of each type that has bodies. `never_ends`: neither count nor condition
+    can end it. `runs` counts its runs; `total`, `fewest` and `most` are iterations, `ended` counts the reasons,
+    `lengths` has the iterations of each run that has ended. `activations` are the first and the last runs, with one
+    that is under way.
     """
 
     unshown: ClassVar = ("rows", "lengths", "activations")

@@ -308,7 +308,7 @@ class _LoopRecord:
             depth=len(self.program.path),
             position=self.program.operations.index(self.operation),
             opened_from=layer.opened_from,
-            operations=len(plan.program.operations),
+            operations=len(plan.program.graph.operations),
             inner=dict(inner),
             control=self.control,
             rows=self._rows(runs),
@@ -368,7 +368,7 @@ class _BranchRecord:
     def view(self, parent: int | None) -> BranchFacts:
         """Return the facts as they stand."""
         layer = self.operation.layer
-        sides = [len(plan.program.operations) for plan in self.operation.plans]
+        sides = [len(plan.program.graph.operations) for plan in self.operation.plans]
         return BranchFacts(
             path=_path(self.program, layer),
             layer=layer_site(layer, self.file),

@@ -265,7 +265,7 @@ class OverviewRun:
             memory=self._memory,
             inputs=self._inputs,
             outputs=self._output_facts,
-            operations=dict(Counter(operation.layer.type for operation in main.operations)),
+            operations=dict(Counter(layer.type for layer in main.graph.operations)),
             loops=loops,
             branches=branches,
             sequences=tuple(layer_site(layer, str(model.path)) for layer in sequences_of(model)),

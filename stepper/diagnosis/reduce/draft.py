@@ -14,11 +14,11 @@ from msgspec import Struct
 from stepper.element_types import Array
 from stepper.ir.constants import constant_value
 from stepper.ir.model import BackEdge, Body, Graph, InputMapping, Layer, Model, OutputMapping, Port, Source
+from stepper.operation_types import NO_OPERATIONS
 
 Scope = tuple[tuple[int, str], ...]
 """Into a body: the ids of the loops and Ifs around it, each with the role of the body."""
 
-NO_OPERATIONS: Final = ("Constant", "Parameter", "Result")
 _EFFECTS: Final = ("Result", "Assign")
 
 

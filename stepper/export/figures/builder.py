@@ -29,8 +29,9 @@ from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.export.parting.states import over_all, over_body
 from stepper.ir.model import Body, Graph, InputMapping, Layer, OutputMapping, Port, Slicing, Source
 from stepper.ir.xml import EXECUTION_CONDITION
+from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
-from stepper.query.short_names import NO_OPERATIONS, is_automatic, short_names_of
+from stepper.query.short_names import is_automatic, short_names_of
 from stepper.wording import excerpt
 
 SIDES = {"then_body": "then", "else_body": "else", "body": "body"}

@@ -18,6 +18,7 @@ from stepper.export.figures.labels import labels_of, told_apart
 from stepper.export.layout.geometry import LayoutEdge
 from stepper.ir.growth import Growth
 from stepper.ir.model import Body, Graph, Layer, Source
+from stepper.operation_types import NO_OPERATIONS
 from stepper.wording import counted, excerpt
 
 
@@ -151,8 +152,7 @@ class _Group(NamedTuple):
 def _groups(graph: Graph, folding: FoldingOptions, collected: Sequence[Growth]) -> list[_Group]:
     """Return the groups of shape arithmetic and of hidden operations; a layer is in one of them at most."""
     taken = {layer for entry in collected for layer in entry.layers}
-    kept = ("Parameter", "Result", "Constant")
-    hidden = {key for key in folding.hidden - taken if graph.by_id[key].type not in kept}
+    hidden = {key for key in folding.hidden - taken if graph.by_id[key].type not in NO_OPERATIONS}
     groups = [_Group(NodeKind.GROUP, layers) for layers in groups_of(graph, hidden)]
     if folding.shapes and not hidden:
         apart = taken | folding.unfolded

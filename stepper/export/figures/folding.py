@@ -8,7 +8,7 @@ from typing import Final
 from stepper.export.layout.ranking import topological_order
 from stepper.ir.growth import Growth, growth_of
 from stepper.ir.model import Graph, Layer
-from stepper.query.short_names import NO_OPERATIONS
+from stepper.operation_types import NO_OPERATIONS
 
 SHAPE_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
     "BatchToSpace": (1, 2, 3),

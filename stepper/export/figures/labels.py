@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from stepper.ir.model import Graph, Layer, Source
-from stepper.query.short_names import NO_OPERATIONS, is_automatic, short_names_of
+from stepper.operation_types import NO_OPERATIONS
+from stepper.query.short_names import is_automatic, short_names_of
 from stepper.wording import excerpt
 
 LONGEST: Final = 28
@@ -112,7 +113,7 @@ def _last_words(name: str, longest: int) -> str:
 
 def named_with_type(layer: Layer, name: str) -> str:
     """Return a name for a layer, with its type where the name does not say that."""
-    if layer.type in ("Parameter", "Constant", "Result") and _LETTER.search(name):
+    if layer.type in NO_OPERATIONS and _LETTER.search(name):
         return name
     return name if says_type(layer, name) else f"{layer.type} {name}".rstrip()
 

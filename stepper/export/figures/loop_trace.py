@@ -79,8 +79,8 @@ class LoopTrace(Struct, frozen=True):
 
     `file` is that of the model. `view` is what the debugger shows of the loop after its last iteration (None: it ran
     none); `around` are the iterations of the loops around it. `ended` says in a sentence why it ended, or where the run
-    `failed`. `controls` are trip count and initial condition where something is connected. `operations` are those
-    that the body runs: constant parts and dead ones are none of them. `condition_limit` is what its condition implies.
+    `failed`. `controls` are trip count and initial condition where something is connected. `condition_limit` is what
+    its condition implies.
     Of a run without iterations `came` and `left` are what its inputs and outputs were, by index. `verdict` is that of
     the condition that ended it, or kept it from beginning, `decided` the same in words. `reason` is the end in few
     words.
@@ -96,7 +96,6 @@ class LoopTrace(Struct, frozen=True):
     by_condition: bool
     failed: bool = False
     controls: tuple[ControlInput, ...] = ()
-    operations: int = 0
     condition_limit: ConditionLimit | None = None
     came: Mapping[int, str] = {}
     left: Mapping[int, str] = {}
@@ -257,7 +256,6 @@ class Tracer:
             by_condition=activation.ended is EndReason.CONDITION,
             failed=bool(failure),
             controls=self._controls,
-            operations=len(frame.program.operations),
             condition_limit=self._limit,
             came={} if count else self._came,
             left={} if count or self._outer is None else _told(self._outer, activation.operation.outputs),

@@ -11,7 +11,8 @@ from stepper.export.figures.operands import constant_symbol
 from stepper.export.formulas.notation import Term, cases, keeps_its_numbers, number, written
 from stepper.export.layout.ranking import topological_order
 from stepper.ir.model import Body, Graph, Layer, Model, Source
-from stepper.query.short_names import NO_OPERATIONS, is_automatic, last_part, short_names_of
+from stepper.operation_types import NO_OPERATIONS
+from stepper.query.short_names import is_automatic, last_part, short_names_of
 from stepper.wording import excerpt
 
 MOST_OPERATIONS: Final = 16
@@ -28,7 +29,7 @@ def equations(model: Model, layer: Layer) -> tuple[str, ...]:
     names that are not told apart.
     """
     graph = layer.bodies[0].graph
-    if sum(one.type not in NO_OPERATIONS and not keeps_its_numbers(one) for one in graph.layers) > MOST_OPERATIONS:
+    if sum(not keeps_its_numbers(one) for one in graph.operations) > MOST_OPERATIONS:
         return ()
     try:
         found = tuple(_Equations(model, layer).written())

@@ -114,7 +114,7 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
     return Textbook(
         title=trace.loop.title,
         count=trace.count,
-        operations=trace.operations,
+        operations=len(trace.loop.body.graph.operations),
         carried=tuple(sorted(carried, key=lambda lane: lane.is_vector)),
         sliced=sliced,
         outputs=outputs,

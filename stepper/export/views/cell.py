@@ -18,7 +18,6 @@ from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.formulas.equations import equations
 from stepper.export.loops.frame_ports import FramePorts
 from stepper.ir.model import Body, Graph, Layer, Model
-from stepper.query.short_names import NO_OPERATIONS
 from stepper.wording import counted, excerpt
 
 _MOST_NAMES: Final = 4
@@ -135,7 +134,7 @@ def _side(loop: LoopPath, body: Body, frame: str) -> FigureNode:
 
 def _cell(graph: Graph, id: str, frame: str) -> FigureNode:
     """Return the box of all operations of a graph, with the types that are there most often."""
-    types = Counter(layer.type for layer in graph.layers if layer.type not in NO_OPERATIONS)
+    types = Counter(layer.type for layer in graph.operations)
     count = types.total()
     often = [
         f"{excerpt(type)}×{number}" if number > 1 else excerpt(type) for type, number in types.most_common(_MOST_TYPES)

@@ -22,7 +22,6 @@ from stepper.export.figures.labels import reader_names, references_of
 from stepper.export.figures.loop_facts import condition_effect, edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.ir.model import Body, Layer, Model, Slicing
-from stepper.query.short_names import NO_OPERATIONS
 from stepper.wording import counted, excerpt
 
 BODY = "body"
@@ -118,8 +117,8 @@ class _Ports:
 
     def add_operations(self, id: str, body: Body, cluster: str) -> None:
         """Add a box that counts the operations of a body."""
-        count = sum(layer.type not in NO_OPERATIONS for layer in body.graph.layers)
-        self.nodes.append(FigureNode(id, NodeKind.GROUP, counted(count, "operation"), cluster=cluster))
+        text = counted(len(body.graph.operations), "operation")
+        self.nodes.append(FigureNode(id, NodeKind.GROUP, text, cluster=cluster))
 
 
 def _add_side(ports: _Ports, side: str, body: Body) -> None:

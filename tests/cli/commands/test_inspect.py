@@ -29,9 +29,9 @@ Loop 'sums'  (Loop-5, id 5, line N)
   output       Result 5 'result' -> output 1: concatenated, axis 0, start -1, end 0, stride -1, part_size 1  (line N)
   output       Result 7 'true_result' -> -: execution condition  (line N)
   back edge    Result 5 'result' -> Parameter 1 'total'  (line N)
-  body         Add 1, Constant 2, Multiply 1, Parameter 2, Result 2
-operations
-  Abs 1, Add 1, Constant 5, Loop 1, Multiply 1, Negative 1, Parameter 3, Result 4
+  body         2 operations: Add 1, Multiply 1; Constant 2, Parameter 2, Result 2
+in all graphs
+  5 operations: Abs 1, Add 1, Loop 1, Multiply 1, Negative 1; Constant 5, Parameter 3, Result 4
 """
 
 

@@ -17,7 +17,7 @@ from stepper.diagnosis.lint.trials import DECIDING, refusal
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Source
-from stepper.operation_types import NEWEST_OPSET
+from stepper.operation_types import NEWEST_OPSET, NO_OPERATIONS
 from stepper.ops.operands import shape_text
 
 _AXES: Final[Mapping[str, int | str]] = {
@@ -47,7 +47,6 @@ _AXES: Final[Mapping[str, int | str]] = {
 """Operations along an axis of their first input: the attribute that is the axis, or the input that has the axes."""
 _MOST_POINTS: Final = 100_000
 _MOST_WEIGHTS: Final = 1_000_000
-_GIVEN: Final = ("Parameter", "Result", "Constant")
 _LEAST: Final[Mapping[str, Mapping[str, tuple[float, bool]]]] = {
     "BatchNormInference": {"epsilon": (0, True), "eps": (0, True)},
     "FakeQuantize": {"levels": (2, True)},
@@ -203,7 +202,7 @@ def attribute_outside_its_range(facts: LayerSubject) -> Iterator[RuleHit]:
 def operation_refused(facts: LayerSubject) -> Iterator[RuleHit]:
     """Attributes that are missing or unreadable, and numbers of inputs and outputs that the operation does not have."""
     layer = facts.layer
-    if layer.definition is None or layer.bodies or layer.opened_from is not None or layer.type in _GIVEN:
+    if layer.definition is None or layer.bodies or layer.opened_from is not None or layer.type in NO_OPERATIONS:
         return
     attributes = tuple(sorted(layer.attributes.items()))
     reason = refusal(layer.type, layer.definition, attributes, len(layer.inputs), len(layer.outputs))
