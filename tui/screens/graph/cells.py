@@ -238,7 +238,7 @@ class Painter:
         self._dot(y, left, width, cells, tones)
         for key, box in drawing.boxes.get(y, ()):
             shown = [(box.x, self._box_cells(key, box, y - drawing.margin - box.y, edge))]
-            if drawing.values[1]:
+            if drawing.values[1] and y == box.y + drawing.margin:
                 shown.append((drawing.values[0], [(letter, "dim") for letter in self._value(key)]))
             for begin, letters in shown:
                 for at, pair in enumerate(letters, begin - left):

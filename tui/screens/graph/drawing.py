@@ -21,7 +21,7 @@ from stepper.export.layout.geometry import Box, Lanes, LayeredLayout
 from stepper.export.layout.layered import back_lanes, lay_out
 from tui.paint.rows import cell_len, clip
 from tui.screens.graph.labels import body_of, label_in, type_of
-from tui.screens.graph.levels import LEVELS, LINES, SHORT, VALUE_WIDTH, Detail, Manner
+from tui.screens.graph.levels import LEVELS, LINES, VALUE_WIDTH, Detail, Manner
 from tui.screens.graph.lines import WireColumns, order_of
 from tui.theme import GLYPHS
 
@@ -34,6 +34,7 @@ _LETTERS_IN_LINES: Final = 16
 """Letters of names from which on the columns of wires stand apart."""
 _LEAST_LETTERS: Final = 7
 _LEAST_VALUE: Final = 6
+_LEAST_SIDE: Final = 8
 NO_SIGNS: Final[Mapping[int, str]] = MappingProxyType({})
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 
@@ -232,7 +233,7 @@ def drawn(
         details = {node.key: clip(type_of(program, node), letters) for node in graph.nodes if node.key not in signs}
     sizes = {key: (_width(label, details.get(key, ""), level), level.height) for key, label in labels.items()}
     sizes.update({key: (cell_len(text) + 2, 1) for key, text in signs.items()})
-    sides = _opened(program, graph, manner)
+    sides = _opened(program, graph, manner, {})
     sizes.update({key: _size_around(inner, labels[key]) for key, inner in sides.items()})
     ends = [(edge.tail, edge.head) for edge in graph.back_edges if edge.tail != edge.head] if manner.lanes else []
     names = [edge.name for edge in graph.back_edges if edge.tail != edge.head]
@@ -256,32 +257,48 @@ def _in_lines(program: Program, graph: DrawnGraph, manner: Manner) -> Drawing:
     last = {node.key: max((places.get(layer, -1) for layer in node.layers), default=-1) for node in graph.nodes}
     columns = WireColumns(order_of(graph, last), graph)
     room = _FAR if manner.room is None else manner.room
-    step = 2 if room - 2 * columns.count - 2 >= _LETTERS_IN_LINES else 1
+    if room - 2 * columns.count - 2 >= _LETTERS_IN_LINES:
+        wide = _with_columns(program, graph, manner, columns, 2)
+        if wide.width <= room:
+            return wide
+    return _with_columns(program, graph, manner, columns, 1)
+
+
+def _with_columns(program: Program, graph: DrawnGraph, manner: Manner, columns: WireColumns, step: int) -> Drawing:
+    """Lay out a program's graph with an operation a row, with so many cells a column of wires."""
+    room = _FAR if manner.room is None else manner.room
     labels = {}
     for node in graph.nodes:
         letters = min(LEVELS[LINES].letters, room - step * columns.ends[node.key] - 2)
         labels[node.key] = label_in(program, node, max(letters, _LEAST_LETTERS), signed=True)
-    layout = columns.layout({key: (cell_len(label) + 2, 1) for key, label in labels.items()}, step, room)
-    drawing = Drawing(graph, layout, labels, {}, manner, 0, layout.width, layout.height, 0)
+    sizes = {key: (cell_len(label) + 2, 1) for key, label in labels.items()}
+    sides = _opened(program, graph, manner, {key: room - step * end for key, end in columns.ends.items()})
+    sizes.update({key: _size_around(inner, labels[key]) for key, inner in sides.items()})
+    layout = columns.layout(sizes, step, room)
+    drawing = Drawing(graph, layout, labels, {}, manner, 0, layout.width, layout.height, 0, sides=sides)
     beside = min(room - layout.width - 2, VALUE_WIDTH) if manner.room is not None else 0
     if beside >= _LEAST_VALUE:
         drawing.values = layout.width + 1, beside
         drawing.width += 2 + beside
     _index(drawing)
-    drawing.passing = {row: {column * step for column in some} for row, some in columns.passing().items()}
+    drawing.passing = {row: {column * step for column in some} for row, some in columns.passing(layout.boxes).items()}
     drawing.dots = {layout.boxes[key].y: (column * step, key) for key, column in columns.dots.items()}
     return drawing
 
 
-def _opened(program: Program, graph: DrawnGraph, manner: Manner) -> dict[int, tuple[Side, ...]]:
-    """Return the bodies that are drawn inside of their boxes."""
+def _opened(
+    program: Program, graph: DrawnGraph, manner: Manner, rooms: Mapping[int, int]
+) -> dict[int, tuple[Side, ...]]:
+    """Return the bodies that are drawn inside of their boxes; in lines there are so many columns for a box."""
     found = {}
-    room = None if manner.room is None else max(manner.room - 4, 8)
-    inner = Manner(max(manner.level, SHORT), room, lanes=False, opened=manner.opened)
     for node in graph.nodes:
         if (id(program), node.key) in manner.opened:
             plans = bodies_of(program, node.key)
             titles = ("then", "else") if node.kind is NodeKind.BRANCH else ("",)
+            room = None if manner.room is None else max(manner.room - 4, _LEAST_SIDE)
+            if room is not None and node.key in rooms:
+                room = max((rooms[node.key] - 3 * len(plans) - 1) // max(len(plans), 1), _LEAST_SIDE)
+            inner = Manner(max(manner.level, LINES), room, lanes=False, opened=manner.opened)
             x, sides = 2, []
             for title, plan in zip(titles, plans, strict=False):
                 sides.append(Side(x, title, plan, draw(plan, inner)))

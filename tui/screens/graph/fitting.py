@@ -68,10 +68,14 @@ def part_starts(drawing: Drawing, top: int, height: int) -> list[int]:
 
 
 def fits(drawing: Drawing, width: int, height: int) -> bool:
-    """True if all of a drawing is seen at once."""
+    """True if all of a drawing is seen at once, and no box that is open is cut in two parts."""
     if drawing.width + drawing.gutter > part_width(width, drawing.manner.parts):
         return False
-    return part_starts(drawing, 0, height)[-1] + height >= drawing.height
+    starts = part_starts(drawing, 0, height)
+    opened = [drawing.layout.boxes[key] for key in drawing.sides]
+    if any(box.y < start - drawing.margin < box.y + box.height for box in opened for start in starts[1:]):
+        return False
+    return starts[-1] + height >= drawing.height
 
 
 def fitted(program: Program, how: Fitting) -> Drawing:
@@ -84,8 +88,7 @@ def fitted(program: Program, how: Fitting) -> Drawing:
         whole = next((one for one in _folded(program, how) if fits(one, how.width, how.height)), None)
     if whole is not None:
         return whole
-    part = _part(program, graph, how)
-    return part if _opens(program, graph, how) else _denser(program, graph, how, part)
+    return _denser(program, graph, how, _part(program, graph, how))
 
 
 def _part(program: Program, graph: DrawnGraph, how: Fitting) -> Drawing:
@@ -102,13 +105,16 @@ def _part(program: Program, graph: DrawnGraph, how: Fitting) -> Drawing:
 
 def _denser(program: Program, graph: DrawnGraph, how: Fitting, part: Drawing) -> Drawing:
     """Return lines instead of boxes where many more operations are seen in them, as of a long chain."""
-    seen = len(part.graph.nodes) * min(how.height / max(part.height, 1), 1)
     room = how.width - map_width(how.width)
-    parts = max(min((room + BETWEEN) // (_LEAST_PART + BETWEEN), _MOST_PARTS), 1)
-    if how.height * parts < _DENSER * seen:
+    opens = _opens(program, graph, how)
+    parts = 1 if opens else max(min((room + BETWEEN) // (_LEAST_PART + BETWEEN), _MOST_PARTS), 1)
+    seen = len(part.graph.nodes) * min(how.height / max(part.height, 1), 1)
+    if not opens and how.height * parts < _DENSER * seen:
         return part
-    lines = drawn(program, graph, Manner(LINES, part_width(room, parts), False, how.unfolded, parts=parts))
-    return lines if lines.width + lines.gutter <= part_width(room, parts) else part
+    manner = Manner(LINES, part_width(room, parts), False, how.unfolded, how.opened, parts)
+    lines = drawn(program, graph, manner)
+    is_denser = not opens or lines.height * _DENSER <= part.height
+    return lines if is_denser and lines.width + lines.gutter <= part_width(room, parts) else part
 
 
 def _candidates(program: Program, graph: DrawnGraph, how: Fitting) -> Iterator[Drawing]:
@@ -127,9 +133,8 @@ def _candidates(program: Program, graph: DrawnGraph, how: Fitting) -> Iterator[D
     for manner in manners:
         if ranks * (LEVELS[manner.level].height + 1) - 1 <= how.height * manner.parts:
             yield drawn(program, graph, manner)
-    if not _opens(program, graph, how):
-        for parts in range(-(-len(graph.nodes) // how.height), _MOST_PARTS + 1):
-            yield drawn(program, graph, Manner(LINES, part_width(how.width, parts), False, how.unfolded, parts=parts))
+    for parts in range(-(-len(graph.nodes) // how.height), _MOST_PARTS + 1):
+        yield drawn(program, graph, Manner(LINES, part_width(how.width, parts), False, how.unfolded, how.opened, parts))
 
 
 def _folded(program: Program, how: Fitting) -> Iterator[Drawing]:

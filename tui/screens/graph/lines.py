@@ -1,5 +1,7 @@
 """A graph in lines: an operation a row, in the order of execution, its wires in columns left of the names.
 
+A box that is open has as many rows as it needs; its dot is in the first.
+
 The densest drawing that still names every operation, as version control draws its history: no rows for wires alone. A
 wire begins at the dot of the operation that makes it, goes down its column, and turns off to the dot of each that reads
 it. Of two lines that cross the horizontal one is interrupted (`passing`), so that a corner always means a connection.
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 
 from stepper.export.figures.drawn_graph import DrawnGraph
 from stepper.export.figures.figure import NodeKind
@@ -116,26 +119,28 @@ class WireColumns:
         wire of their row.
         """
         begin, least = self.count * step, {key: end * step for key, end in self.ends.items()}
+        *tops, height = accumulate((sizes[key][1] for key in self._order), initial=0)
         boxes = {
-            key: Box(max(min(begin, room - sizes[key][0]), least[key]), row, sizes[key][0], 1)
-            for row, key in enumerate(self._order)
+            key: Box(max(min(begin, room - sizes[key][0]), least[key]), y, *sizes[key])
+            for y, key in zip(tops, self._order, strict=True)
         }
         wires: dict[Output, Wire[int]] = {}
         for output, column in self.columns.items():
             wire = wires[output] = Wire(*output)
             first, readers, x = self._row[output[0]], self._readers[output], column * step
-            wire.segments.append(Segment(x, first, x, max(readers)))
-            dots = ((row, self.dots[self._order[row]] * step) for row in (first, *sorted(readers)))
-            wire.segments += [Segment(min(x, dot), row, max(x, dot), row) for row, dot in dots if dot != x]
+            wire.segments.append(Segment(x, tops[first], x, tops[max(readers)]))
+            dots = ((tops[row], self.dots[self._order[row]] * step) for row in (first, *sorted(readers)))
+            wire.segments += [Segment(min(x, dot), y, max(x, dot), y) for y, dot in dots if dot != x]
         width = max((box.x + box.width for box in boxes.values()), default=0)
-        return LayeredLayout(boxes, wires, tuple((key,) for key in self._order), width, len(self._order))
+        return LayeredLayout(boxes, wires, tuple((key,) for key in self._order), width, height)
 
-    def passing(self) -> dict[int, set[int]]:
+    def passing(self, boxes: Mapping[int, Box]) -> dict[int, set[int]]:
         """Return by row the columns of wires that go on below it and are not read in it."""
         found: dict[int, set[int]] = defaultdict(set)
+        tops = [boxes[key].y for key in self._order]
         for output, column in self.columns.items():
-            readers = self._readers[output]
-            for row in range(self._row[output[0]] + 1, max(readers)):
-                if row not in readers:
-                    found[row].add(column)
+            readers = {tops[row] for row in self._readers[output]}
+            for y in range(tops[self._row[output[0]]] + 1, max(readers)):
+                if y not in readers:
+                    found[y].add(column)
         return found

@@ -166,6 +166,16 @@ def test_what_is_selected_is_shown_with_its_way_and_alone() -> None:
     drive("date_normaliser", script, lines=AT_SOFTMAX, size=(120, 40))
 
 
+def branch_of(driven: Driven) -> int:
+    """The operation of the frame that is an If."""
+    return next(index for index, layer in enumerate(driven.state.frame.layers) if layer.type == "If")
+
+
+def loop_of(driven: Driven) -> int:
+    """The operation of the frame that is a loop."""
+    return next(index for index, layer in enumerate(driven.state.frame.layers) if layer.is_loop)
+
+
 def _without_map(driven: Driven) -> str:
     wide = driven.pane("graph").size.width - map_width(driven.pane("graph").size.width)
     return "\n".join(line[:wide] for line in driven.text("graph").splitlines())
@@ -187,14 +197,70 @@ def test_loops_and_ifs_and_shape_arithmetic_open_in_place() -> None:
 def test_a_branch_opens_with_both_sides_and_the_values_of_the_one_that_runs() -> None:
     async def script(driven: Driven) -> None:
         driven.pane("graph").focus()
-        frame = driven.state.frame
-        branch = next(index for index, layer in enumerate(frame.layers) if layer.type == "If")
-        driven.app.perform(f"select {branch}")
+        driven.app.perform(f"select {branch_of(driven)}")
         await driven.settle()
         await driven.press("space")
         assert "then" in driven.text("graph") and "else" in driven.text("graph")
 
     drive("while_loop", script, lines=("step 4",), size=(160, 48))
+
+
+def test_an_opened_branch_is_seen_whole_in_lines_where_boxes_do_not_fit() -> None:
+    """120 columns have 21 rows for the graph; in boxes this one needs 28."""
+
+    async def script(driven: Driven) -> None:
+        driven.pane("graph").focus()
+        await driven.type(f"select {branch_of(driven)}")
+        driven.pane("graph").focus()
+        await driven.press("space")
+        pane = pane_of(driven)
+        lines = driven.text("graph").splitlines()
+        assert "lines" in lines[0] and "a part" not in lines[0] and not pane.view.map_width
+        for name in (
+            "remainder",
+            "is_even",
+            "number_next ▾2",
+            "then",
+            "else",
+            "half",
+            "triple",
+            "keep_going",
+            "(go on?)",
+        ):
+            assert any(name in line for line in lines), name
+        row = next(y for y, line in enumerate(lines) if "● half" in line)
+        assert "● triple" in lines[row], "side by side"
+        for name in ("triple", "half"):
+            await driven.pilot.click("#graph", offset=(lines[row].index(name) + pane.gutter.left, row))
+            await driven.settle()
+            assert pane.chosen_address.endswith(name), "a click on a line inside of the box selects it"
+        await driven.press("up")
+        assert pane.chosen_address.endswith("even")
+        await driven.press("right", "down")
+        assert pane.chosen_address.endswith("triple"), "from side to side, and along a wire"
+        await driven.press("left", "up")
+        driven.pane("graph").focus()
+        await driven.press("space")
+        assert "▾2 ━" not in driven.text("graph"), "it is closed again"
+
+    drive("while_loop", script, lines=("goto is_even@2",), size=(120, 40))
+
+
+@pytest.mark.parametrize("size", [(120, 40), (160, 48), (200, 60)], ids=str)
+def test_no_box_that_is_open_is_cut_where_the_graph_goes_on_beside_itself(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        driven.pane("graph").focus()
+        await driven.type(f"select {loop_of(driven)}")
+        driven.pane("graph").focus()
+        await driven.press("space")
+        drawing, view = pane_of(driven)._drawing, pane_of(driven).view
+        assert drawing is not None and drawing.sides
+        (key,) = drawing.sides
+        box = drawing.layout.boxes[key]
+        begin, end = box.y + drawing.margin, box.y + drawing.margin + box.height
+        assert not any(begin < start < end for start in view.starts()[1:])
+
+    drive("nested_loop", script, lines=("goto order@1",), size=size)
 
 
 def test_the_graph_scrolls_by_keys_wheel_drag_and_its_map() -> None:
