@@ -11,7 +11,10 @@ import pytest
 
 from stepper.cli.program import main
 from stepper.errors import UsageError
+from stepper.export.drawing.shapes import Group, Rectangle
+from stepper.export.drawing.shapes import Path as Lines
 from stepper.export.exporter import draw
+from stepper.export.picture import Picture
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
 
@@ -59,8 +62,45 @@ def test_a_long_way_back_loses_its_middle_and_says_how_many_iterations(options: 
     texts = [words.text for words in drawn.words]
     count = int(texts[texts.index("left out") - 1])
     assert "110" in texts and count > 5 and any(f"{count} iterations in the middle" in one for one in said)
+    assert "the condition is false" in " ".join(texts) and not any("…" in text and text[0] != "…" for text in texts)
+    ensure_torn_wires_reach_the_tear(made)
     wide = draw(folder / "model.xml", dict(np.load(folder / "inputs.npz")), why="end", width=7000)
     assert "left out" not in wide.text("svg")
+
+
+def ensure_torn_wires_reach_the_tear(made: Picture) -> None:
+    """A wire leads from a chip to the left torn edge where it carries something there, one from the right to a chip."""
+    assert made.page is not None
+    items = made.page.items
+    left, right = sorted(one.parts[0][0][0] for one in items if isinstance(one, Lines) and one.style == "tear")
+    left, right = left + 2.5, right + 2.5  # the teeth begin beside the edge
+    chips = [one for one in items if isinstance(one, Rectangle) and one.style == "chip"]
+    wires = [one.items[0] for one in items if isinstance(one, Group) and one.classes == "story dashed"]
+    begins = [wire.parts[0][0] for wire in wires if isinstance(wire, Lines)]
+    ends = {wire.parts[0][0][0]: wire.parts[0][-1] for wire in wires if isinstance(wire, Lines)}
+    assert any(x == pytest.approx(right) for x, _ in begins)
+    if min(chip.x for chip in chips) < left:
+        x, y = next(end for begin, end in ends.items() if begin == pytest.approx(left))
+        assert any(chip.x < x < chip.x + chip.width and chip.y < y < chip.y + chip.height for chip in chips)
+
+
+def test_a_slide_is_filled_with_bands_of_columns() -> None:
+    folder = SAMPLE.parent / "while_loop"
+    made = draw(folder / "model.xml", dict(np.load(folder / "inputs.npz")), why="end", preset="slide")
+    drawn = Drawing(made.text("svg"))
+    texts = [words.text for words in drawn.words]
+    bottoms = [words.y for words in drawn.words if words.text == "on the path"]
+    assert len(bottoms) == 3 and max(words.y for words in drawn.words) > 0.9 * drawn.page.bottom
+    assert {"79", "101–105 ×5", "106", "107", "108", "109", "110"} <= set(texts)
+    assert {"number 16", "number 2"} <= set(texts)  # what goes on in the next band
+
+
+def test_a_column_of_a_paper_has_the_birth_and_what_was_asked_in_two_bands() -> None:
+    made = draw(SAMPLE / "model.xml", dict(np.load(SAMPLE / "inputs.npz")), why=ASKED, preset="paper")
+    drawn = Drawing(made.text("svg"))
+    width = float(re.search(r' width="([0-9.]+)"', made.text("svg"))[1])  # type: ignore[index]
+    assert width <= 84 / 25.4 * 96
+    assert {"Inf is born", "NaN is born"} <= {words.text for words in drawn.words}
 
 
 def test_births_stay_where_iterations_are_left_out() -> None:

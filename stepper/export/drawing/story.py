@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Final
 
@@ -12,11 +12,23 @@ from msgspec.structs import replace
 
 from stepper.debug.causes.cause import Scalar
 from stepper.debug.story.facts import Story
-from stepper.debug.story.shortening import ShortStory, shortened_story
-from stepper.debug.story.strip.layout import CHIP, TORN, Options, PlacedText, PlacedWire, Placement, Tone, place
+from stepper.debug.story.shortening import CutEdge
+from stepper.debug.story.strip.layout import (
+    CHIP,
+    LABEL_AT,
+    TORN,
+    PlacedChip,
+    PlacedColumn,
+    PlacedText,
+    PlacedWire,
+    Tone,
+    wire_text,
+)
 from stepper.debug.story.texts import extent, title, verdict
 from stepper.export.drawing.legend import Sample, legend_drawn, torn_edge_down
 from stepper.export.drawing.shapes import Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
+from stepper.export.drawing.story_bands import StoryBand, story_forms
+from stepper.export.figures.labels import shortened
 from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.figure_layout import CELL
 from stepper.wording import counted
@@ -24,12 +36,12 @@ from stepper.wording import counted
 ROW: Final = 17
 MARGIN: Final = 16
 _BELOW: Final = 18
+BETWEEN: Final = 10
+"""Pixels between two bands."""
 _NARROWEST: Final = 480
 """Pixels in which texts are wrapped where the strip is narrower."""
 _WIDEST: Final = 1640
 """Pixels of a page that nobody gave a width."""
-_SHORT_NAMES: Final = (10, 8)
-_LEAST_WITH_REASONS: Final = 4
 _CORNER: Final = 5.0
 _CUT: Final = 4.0
 _STEPS: Final = 4
@@ -47,6 +59,8 @@ _STYLES: Final = {
     Tone.CHIP: "title",
     Tone.BAD_CHIP: "bad-title",
 }
+_SIZES: Final = {"small": SMALL_SIZE, "faint": SMALL_SIZE, "mark": SMALL_SIZE, "bad-small": SMALL_SIZE}
+_BOLD: Final = frozenset({"title", "mark", "bad-title", "born-text"})
 _IN_FONT: Final = str.maketrans({"↺": "", "⋮": "…"})
 """Glyphs that the font of figures does not have."""
 _CHIPS: Final = {Tone.CHIP: ("chip", 0.22), Tone.BAD_CHIP: ("bad-chip", 0.2), Tone.BORN: ("bad-chip", None)}
@@ -66,44 +80,32 @@ def story_drawing(
     `width` and `height` are those of the page in pixels (None: usual ones). Columns beside the path and the reasons go
     first where it is narrow, then iterations in the middle of the path, which are told as well ("": none).
     """
-    forms = _forms(story, _WIDEST if width is None else width, is_usual=width is None, has_height=math.isfinite(height))
-    for short, options in forms:
-        placement = place(short.story, options)
-        made = _drawn(story, short, placement, model, width, heading, legend=legend)
+    forms = story_forms(
+        story,
+        max(30, ((_WIDEST if width is None else width) - 2 * MARGIN) // CELL),
+        is_usual=width is None,
+        height=None if math.isinf(height) else height / ROW,
+        measure=_cells,
+    )
+    for bands in forms:
+        made = _drawn(story, bands, model, width, heading, legend=legend)
         if made.width <= (_WIDEST if width is None else width) and made.height <= height:
             break
-    left_out = f"{counted(short.left_out, 'iteration')} in the middle of the path" if short.left_out else ""
+    count = sum(band.short.left_out for band in bands)
+    farther = sum(band.short.farther for band in bands)
+    parts = (
+        (count, f"{counted(count, 'iteration')} in the middle of the path"),
+        (farther, f"{counted(farther, 'link')} farther from what was asked"),
+    )
+    left_out = " and ".join(words for number, words in parts if number)
     if left_out:
         made = replace(made, description=f"{made.description} Not drawn: {left_out}.")
     return made, left_out
 
 
-def _forms(story: Story, width: int, *, is_usual: bool, has_height: bool) -> Iterator[tuple[ShortStory, Options]]:
-    """Yield a story with fewer and fewer columns, and how it is laid out."""
-    room = max(30, (width - 2 * MARGIN) // CELL)
-    whole = Options(width=None if is_usual else max(60, room), now=False)
-    yield ShortStory(story), whole
-    plain = Options(now=False, histories=False, context=False)
-    narrow = plain._replace(width=room)
-    dense = narrow._replace(height=1)  # no free lines between the rows
-    if has_height:
-        yield ShortStory(story), dense
-    ways = (
-        (plain, _LEAST_WITH_REASONS),
-        (narrow, 1),
-        *((narrow._replace(names=letters), 1) for letters in _SHORT_NAMES),
-        *((dense, 1) for _ in range(has_height)),
-    )
-    for options, least in ways:  # reasons are whole as long as enough columns have room with them
-        for count in range(len(story.columns) - (options is plain), least - 1, -1):
-            short = shortened_story(story, count)
-            yield short, options._replace(torn=short.torn)
-
-
 def _drawn(
     story: Story,
-    short: ShortStory,
-    placement: Placement,
+    bands: Sequence[StoryBand],
     model: str,
     width: int | None,
     heading: str | None,
@@ -112,10 +114,13 @@ def _drawn(
 ) -> PageDrawing:
     told, more = verdict(story)
     heading = f"why {title(story)}" if heading is None else heading
-    strip = max(placement.width * CELL, _NARROWEST if width is None else min(_NARROWEST, width - 2 * MARGIN))
-    above = wrapped(heading, strip, HEADING_SIZE, bold=True)
-    note = wrapped(" · ".join(part for part in (model, extent(story)) if part), strip, SMALL_SIZE)
-    lines = wrapped(f"{told}{more}", strip, LABEL_SIZE)
+    strip = max(
+        max(band.placement.width for band in bands) * CELL,
+        _NARROWEST if width is None else min(_NARROWEST, width - 2 * MARGIN),
+    )
+    above = _told(heading, strip, HEADING_SIZE, bold=True)
+    note = _told(" · ".join(part for part in (model, extent(story)) if part), strip, SMALL_SIZE)
+    lines = _told(f"{told}{more}", strip, LABEL_SIZE)
     texts = (
         *(advance(line, HEADING_SIZE, bold=True) for line in above),
         *(advance(line, SMALL_SIZE) for line in note),
@@ -123,35 +128,69 @@ def _drawn(
     )
     inner = round(max(strip, *texts))
     top = MARGIN + 12 + _BELOW * (len(above) + len(note))
-    under = top + placement.height * ROW + 12
-    samples = list(_samples(placement)) if legend else []
+    tops = [top + sum(band.placement.height * ROW + BETWEEN for band in bands[:number]) for number in range(len(bands))]
+    under = tops[-1] + bands[-1].placement.height * ROW + 12
+    samples = list(_samples(bands)) if legend else []
     explained, bottom = legend_drawn(samples, MARGIN, under + _BELOW * len(lines) + 8, inner)
     items: list[Shape] = [
         Rectangle("page", 0, 0, inner + 2 * MARGIN, bottom + MARGIN),
         *(TextLine("heading", MARGIN, MARGIN + 12 + _BELOW * at, line) for at, line in enumerate(above)),
         *(TextLine("small", MARGIN, MARGIN + 12 + _BELOW * (len(above) + at), line) for at, line in enumerate(note)),
-        *_Strip(short, placement, MARGIN, top).shapes(),
+        *(shape for band, down in zip(bands, tops, strict=True) for shape in _Strip(band, MARGIN, down).shapes()),
         *(TextLine("label", MARGIN, under + _BELOW * (at + 1), line) for at, line in enumerate(lines)),
         *explained,
     ]
     return PageDrawing(inner + 2 * MARGIN, bottom + MARGIN, heading, f"{told}{more}. {extent(story)}.", tuple(items))
 
 
-def _samples(placement: Placement) -> Iterator[Sample]:
+def _told(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
+    """Return a text in lines of a width; a word that is wider loses its middle."""
+    words = []
+    for word in text.split():
+        shown = word
+        for longest in range(len(word) - 1, 3, -1):
+            if advance(shown, size, bold=bold) <= width:
+                break
+            shown = shortened(word, longest)
+        words.append(shown)
+    return wrapped(" ".join(words), width, size, bold=bold)
+
+
+def _cells(text: str, tone: Tone) -> int:
+    """Return how many cells a text takes as it is drawn; spaces around it are a cell each."""
+    words = text.strip()
+    return len(text) - len(words) + math.ceil(_wide(words.translate(_IN_FONT).strip(), tone) / CELL)
+
+
+def _wide(words: str, tone: Tone) -> float:
+    style = _STYLES[tone]
+    return advance(words, _SIZES.get(style, LABEL_SIZE), bold=style in _BOLD)
+
+
+def _samples(bands: Sequence[StoryBand]) -> Iterator[Sample]:
     """Yield what a legend explains of the lines and numbers that occur."""
+    placements = [band.placement for band in bands]
+    wires = {wire.dashed for placement in placements for wire in placement.wires}
+    wires |= {True for band in bands if band.short.leading or band.short.coming}
+    texts = [text for placement in placements for text in placement.texts]
+    tones = {text.tone for text in texts} | {chip.tone for placement in placements for chip in placement.chips}
     for dashed, words in ((False, "within an iteration"), (True, "back edge: from the iteration before")):
-        if any(wire.dashed is dashed for wire in placement.wires):
+        if dashed in wires:
             yield Sample(26, partial(_arrow, dashed=dashed), words)
-    if Tone.BORN in {*(chip.tone for chip in placement.chips), *(text.tone for text in placement.texts)}:
+    if Tone.BORN in tones:
         yield Sample(26, _filled, "born here")
-    if placement.histories or any(text.is_number for text in placement.texts):
+    if any(placement.histories for placement in placements) or any(text.is_number for text in texts):
         yield Sample(advance("1.5", SMALL_SIZE), _number, "grey: the same element in other iterations")
+
+
+def _tip(x: float, y: float) -> Shape:
+    return Path("tip", (((x, y), (x - 6, y - 4), (x - 6, y + 4)),), closed=True)
 
 
 def _arrow(x: float, base: float, *, dashed: bool) -> list[Shape]:
     y, tip = base - 4, x + 26
     line = Path("wire", (((x, y), (tip - (7 if dashed else 0), y)),))
-    head = (Path("tip", (((tip, y), (tip - 6, y - 4), (tip - 6, y + 4)),), closed=True),) if dashed else ()
+    head = (_tip(tip, y),) if dashed else ()
     return [Group((line, *head), "story dashed" if dashed else "story")]
 
 
@@ -164,14 +203,15 @@ def _number(x: float, base: float) -> list[Shape]:
 
 
 class _Strip:
-    def __init__(self, short: ShortStory, placement: Placement, dx: float, dy: float) -> None:
-        self.story, self.placement, self.dx, self.dy = short.story, placement, dx, dy
-        self.short = short
+    def __init__(self, band: StoryBand, dx: float, dy: float) -> None:
+        self.short, self.story, self.placement = band.short, band.short.story, band.placement
+        self.dx, self.dy = dx, dy
 
     def shapes(self) -> Iterator[Shape]:
         """Yield everything in the order of painting."""
         for wire in self.placement.wires:
             yield self._wire(wire)
+        yield from self._cut_wires()
         for history in self.placement.histories:
             yield from self._history(history.row, history.x, history.y, history.width)
         for chip in self.placement.chips:
@@ -196,13 +236,9 @@ class _Strip:
         x = self._left(text.x + begin)
         words = text.text.strip().translate(_IN_FONT).strip()
         if text.is_label:
-            size = SMALL_SIZE if text.tone is Tone.BAD else LABEL_SIZE
-            wide = advance(words, size, bold=text.tone is Tone.BAD)
-            yield Rectangle("page", x - 4, self.dy + text.y * ROW + 1, wide + 8, ROW - 2)
+            yield Rectangle("page", x - 4, self.dy + text.y * ROW + 1, _wide(words, text.tone) + 8, ROW - 2)
         if text.tone is Tone.BORN:
-            yield Rectangle(
-                "bad-chip", x - 3, self.dy + text.y * ROW + 1, advance(words, LABEL_SIZE, bold=True) + 6, ROW - 2, 3
-            )
+            yield Rectangle("bad-chip", x - 3, self.dy + text.y * ROW + 1, _wide(words, text.tone) + 6, ROW - 2, 3)
         if text.is_number:
             yield TextLine(_STYLES[text.tone], self._left(text.x + len(text.text)), self._base(text.y), words, "end")
         else:
@@ -210,42 +246,70 @@ class _Strip:
 
     # --- what is left out -
 
+    @cached_property
+    def _edges(self) -> tuple[float, float]:
+        """Return where the torn edges are between which iterations are left out."""
+        before = self._before
+        begin = self.placement.names if before is None else before.x + before.width
+        return self._left(begin + 1), self._left(begin + TORN - 3)
+
+    @property
+    def _before(self) -> PlacedColumn | None:
+        return next((one for one in self.placement.columns if one.column == self.short.torn), None)
+
     def _tear(self) -> Iterator[Shape]:
-        """Draw the torn edges between which iterations are left out, with the wires that lead there and come back."""
         if self.short.torn is None:
             return
-        columns = {one.column: one for one in self.placement.columns}
-        before, after = columns.get(self.short.torn), columns[self.short.torn + 1]
-        begin = self.placement.names if before is None else before.x + before.width
-        left, right = self._left(begin + 1), self._left(begin + TORN - 3)
         top, bottom = self.dy, self.dy + self.placement.height * ROW
-        for x in (left, right):
+        for x in self._edges:
             yield torn_edge_down(x, top, bottom - top)
-        middle = (left + right) / 2
+        middle = sum(self._edges) / 2
         yield TextLine("title", middle, top + ROW - 4, f"{self.short.left_out:,}", "middle")
         yield TextLine("small", middle, top + 2 * ROW - 4, "left out", "middle")
-        places = {chip.link: chip for chip in self.placement.chips}
-        for link in self.short.coming:
-            if self.story.links[link].column == self.short.torn + 1:
-                y = self._point(0, places[link].y)[1]
-                yield self._stub(right + 3, self._left(after.x), y, is_bad=self.story.links[link].is_bad, head=True)
-        for link in self.short.leading:
-            chip = places[link]
-            if before is not None and chip.x == before.x:
-                x, y = self._point(chip.x + 2, chip.y + 1)
-                if self.placement.pitch == 1:
-                    x, y = self._point(chip.x + CHIP, chip.y)
-                yield self._stub(x, left - 3, y, is_bad=self.story.links[link].is_bad, head=False)
+
+    def _cut_wires(self) -> Iterator[Shape]:
+        """Draw the wires to what is left out, or is in the next band, with what they carry, and those that come back.
+
+        They begin at the edge, so that the first of their dashes is there.
+        """
+        first, last = 0, len(self.story.columns) - 1
+        begins, ends = {}, {}  # by column: where wires from what is not here begin, where those to it end
+        if self.short.torn is not None:
+            ends[self.short.torn], begins[self.short.torn + 1] = self._edges
+        begins.setdefault(first, self._left(self.placement.names + 1))
+        ends.setdefault(last, self._left(self.placement.width))
+        chips = {chip.link: chip for chip in self.placement.chips}
+        for cut in {one.link: one for one in self.short.coming}.values():
+            begin = begins.get(self.story.links[cut.link].column)
+            if begin is not None:
+                tip, y = self._left(chips[cut.link].x), self._point(0, chips[cut.link].y)[1]
+                yield self._cut_wire([(begin, y), (tip - 6, y)], cut, _tip(tip, y))
+        leading: dict[int, list[CutEdge]] = {}
+        for cut in self.short.leading:
+            leading.setdefault(cut.link, []).append(cut)
+        for link, cuts in leading.items():
+            end = ends.get(self.story.links[link].column)
+            if end is not None:
+                yield from self._leading(chips[link], cuts, end)
+
+    def _leading(self, chip: PlacedChip, cuts: Sequence[CutEdge], end: float) -> Iterator[Shape]:
+        """Draw the wire from a chip to the edge of what is not here, and what it carries where there is room."""
+        if self.placement.pitch == 1:
+            x, y = self._point(chip.x + CHIP, chip.y)
+            yield self._cut_wire([(end, y), (x, y)], cuts[0])
+            return
+        begin = self._point(chip.x + LABEL_AT, chip.y)
+        y = self._point(0, chip.y + 1)[1]
+        yield self._cut_wire(list(reversed(_rounded([begin, (begin[0], y), (end, y)]))), cuts[0])
+        told = dict.fromkeys(wire_text(cut.edge, self.story.links[chip.link].value).strip() for cut in cuts)
+        tone = Tone.BAD if cuts[0].is_bad else Tone.PLAIN
+        label = PlacedText(chip.x + LABEL_AT + 2, chip.y + 1, f" {', '.join(told)} ", tone, is_label=True)
+        if self._left(label.x + _cells(label.text, tone)) < end:
+            yield from self._text(label)
 
     @staticmethod
-    def _stub(x0: float, x1: float, y: float, *, is_bad: bool, head: bool) -> Shape:
-        """Return a wire whose other end is left out."""
-        items: list[Shape] = [Path("wire", (((x0, y), (x1 - (6 if head else 0), y)),))]
-        if not head:
-            items = [Path("wire", (((x0, y), (x1, y)),))]
-        else:
-            items.append(Path("tip", (((x1, y), (x1 - 6, y - 4), (x1 - 6, y + 4)),), True))
-        return Group(tuple(items), "story dashed bad" if is_bad else "story dashed")
+    def _cut_wire(points: Sequence[Point], cut: CutEdge, *more: Shape) -> Shape:
+        return Group((Path("wire", (tuple(points),)), *more), "story dashed bad" if cut.is_bad else "story dashed")
 
     # --- histories -----------------------------------------------------------------------------------------------
 
@@ -280,7 +344,7 @@ class _Strip:
         items: list[Shape] = [Path("wire", parts)]
         if wire.head:
             x, y = points[-1]
-            items.append(Path("tip", (((x + 6, y), (x, y - 4), (x, y + 4)),), True))
+            items.append(_tip(x + 6, y))
         return Group(tuple(items), classes)
 
     def _point(self, x: int, y: int) -> Point:

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from stepper.debug.story.facts import Story
+from stepper.debug.story.shortening import last_links
 from stepper.debug.story.strip.canvas import StoryCanvas
 from stepper.debug.story.strip.lanes import NODE, lane_lines
 from stepper.debug.story.strip.layout import CHIP, Options, Placement, place
@@ -71,6 +72,34 @@ def test_less_room_leaves_out_what_is_beside_the_path_first_then_reasons() -> No
         assert {one.column for one in placement.columns} >= {0, 1}
     assert beside == sorted(beside, reverse=True) and beside[0] > 4 and beside[-1] == 0
     assert reasons[:3] == [True, True, True] and not reasons[-1]
+
+
+def test_a_note_above_a_column_is_whole_beside_its_number_or_in_lines_below() -> None:
+    story = asked("while_loop", "end")
+    tall = []
+    for width in (7000, 200, 60, None):
+        placement = place(story, Options(width=width, now=False, context=False, histories=False))
+        last = max((one for one in placement.columns if one.column is not None), key=lambda one: one.x)
+        head = [text for text in placement.texts if text.y < placement.head and last.x <= text.x]
+        lines = [text.text.strip() for text in sorted(head, key=lambda text: (text.y, text.x))]
+        assert " ".join(lines[1:]) == "the condition is false"
+        assert all(text.x + len(text.text) <= last.x + last.width for text in head)
+        tall.append(placement.head)
+    assert tall[0] == tall[-1] < tall[2]
+
+
+def test_the_links_nearest_to_what_was_asked_are_the_last_to_go() -> None:
+    story = asked("date_normaliser", "end")
+    column = [link for link in story.links if link.column == story.links[story.asked].column]
+    before: set[str] = set()
+    for count in range(1, len(column) + 1):
+        short = last_links(story, count)
+        shown = {link.key for link in short.story.links}
+        assert len(shown) == count == len(column) - short.farther and before < shown
+        assert short.story.links[short.story.asked].key == story.links[story.asked].key
+        before = shown
+        ensure_wired(short.story, place(short.story))
+    assert {link.key for link in column} == before
 
 
 def test_crossing_wires_never_join() -> None:

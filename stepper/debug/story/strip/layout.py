@@ -5,7 +5,7 @@ One layout serves the screen, the figure and the plain text; none of them knows 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -37,7 +37,8 @@ _LEAST_REASON: Final = 6
 BORN: Final = " born here "
 STOP: Final = "stop"
 _HEADING: Final = "on the path"
-_LABEL_AT: Final = 2
+LABEL_AT: Final = 2
+"""Cells from the left edge of a chip to the wires that leave it downwards."""
 TORN: Final = 10
 """Cells of the gap in which columns are left out."""
 
@@ -133,11 +134,16 @@ class Placement(Struct, frozen=True):
         return next((one for one in self.columns if one.column == column and one.path == path), None)
 
 
+def _letters(text: str, _tone: Tone) -> int:
+    return len(text)
+
+
 class Options(NamedTuple):
     """How much room there is: `width` and `height` in cells (None: as much as it takes).
 
     `histories`: the course of each row's element is drawn beside its name. `now`: the present is marked. Names have
-    `names` cells at most; behind the column `torn` (-1: before the first) there is a gap.
+    `names` cells at most; behind the column `torn` (-1: before the first) there is a gap, before the first one are
+    `lead` free cells. `measure` returns how many cells a text of a tone takes.
     """
 
     width: int | None = None
@@ -147,6 +153,17 @@ class Options(NamedTuple):
     context: bool = True
     names: int = _MOST_NAME
     torn: int | None = None
+    lead: int = 0
+    measure: Callable[[str, Tone], int] = _letters
+
+
+class _Head(NamedTuple):
+    """Words above a column: its number, and what became of it there."""
+
+    number: str
+    number_tone: Tone
+    note: str
+    note_tone: Tone
 
 
 def place(story: Story, options: Options | None = None) -> Placement:
@@ -159,10 +176,7 @@ class _Layout:
         self.story, self.options = story, options
         self.nested = max((len(column.path) for column in story.columns), default=0) > 1
         self.up = 2 if self.nested else 1
-        rows = len(story.rows)
-        self.pitch = 2 if options.height is None or self.up + 1 + 2 * rows <= options.height else 1
-        self.head = self.up + (1 if self.pitch > 1 else 0)
-        self.lines = tuple(self.head + row * self.pitch for row in range(rows))
+        self.measure = options.measure
         self.cells = {(link.row, link.column): number_of for number_of, link in enumerate(story.links)}
         self.texts: list[PlacedText] = []
         self.wires: list[PlacedWire] = []
@@ -170,6 +184,11 @@ class _Layout:
         self.lanes = [self._lanes_of(column) for column in range(len(story.columns))]
         self.gaps = self._gaps()
         self.columns = self._columns()
+        rows = len(story.rows)
+        head = self.up + max((len(self._note_lines(one)) for one in self.columns), default=0)
+        self.pitch = 2 if options.height is None or head + 1 + 2 * rows <= options.height else 1
+        self.head = head + (1 if self.pitch > 1 else 0)
+        self.lines = tuple(self.head + row * self.pitch for row in range(rows))
         self.at = {one.column: one for one in self.columns if one.column is not None}
 
     def placement(self) -> Placement:
@@ -198,15 +217,16 @@ class _Layout:
 
     def _names_width(self) -> int:
         rows = self.story.rows
-        self.name = min(self.options.names, max([len(self._row_name(row)) for row in range(len(rows))] or [8]))
-        self.element = max([len(element_text(row.element)) for row in rows] or [0])
+        names = [self.measure(self._row_name(row), Tone.STRONG) for row in range(len(rows))]
+        self.name = min(self.options.names, max(names or [8]))
+        self.element = max([self.measure(element_text(row.element), Tone.DIM) for row in rows] or [0])
         self.bars = 0
         if self.options.histories and self.options.width is not None and self.options.width < 140:
             pass
         elif self.options.histories:
             self.bars = min(24, len(self.story.iterations)) if any(row.history for row in rows) else 0
         width = 2 + self.name + 1 + self.element + (1 + self.bars if self.bars else 0) + 2
-        return max(width, 2 + len(_HEADING) + 2)
+        return max(width, 2 + self.measure(_HEADING, Tone.TITLE) + 2)
 
     def _row_name(self, row: int) -> str:
         found = self.story.rows[row]
@@ -248,7 +268,7 @@ class _Layout:
 
     def _reasons(self, column: int) -> int:
         own = [link for link in self.story.links if link.column == column]
-        widths = [0, *(min(_MOST_REASON, len(self._reason(link))) + len(self._word(link)) for link in own)]
+        widths = [0, *(min(_MOST_REASON, self._reason_width(link)) + self._word_width(link) for link in own)]
         label = self._label_width(column)
         return max(*widths, label - CHIP, 0)
 
@@ -256,8 +276,24 @@ class _Layout:
         widths = [0]
         links = self.story.links
         leaving = [edge for edge in self.story.edges if links[edge.source].column == column]
-        widths += [len(self._label(edge)) + 4 for edge in leaving if links[edge.target].column != column]
+        across = [self._label(edge) for edge in leaving if links[edge.target].column != column]
+        widths += [self.measure(label, Tone.PLAIN) + 4 for label in across]
         return max(widths)
+
+    def _reason_width(self, link: StoryLink) -> int:
+        return self.measure(self._reason(link), self._reason_tone(link))
+
+    def _word_width(self, link: StoryLink) -> int:
+        word = self._word(link)
+        return self.measure(word, self._word_tone(link)) if word else 0
+
+    @staticmethod
+    def _reason_tone(link: StoryLink) -> Tone:
+        return Tone.STRONG if link.role is not LinkRole.PATH else Tone.DIM
+
+    @staticmethod
+    def _word_tone(link: StoryLink) -> Tone:
+        return Tone.BORN if link.role is LinkRole.BORN else Tone.BAD
 
     @staticmethod
     def _reason(link: StoryLink) -> str:
@@ -284,7 +320,12 @@ class _Layout:
         count = len(story.columns)
         reasons = [self._reasons(column) for column in range(count)]
         widths = [self._open_width(column, reasons[column]) for column in range(count)]
-        room = None if wide is None else wide - self.names - (0 if self.options.torn is None else TORN)
+        room = (
+            None if wide is None else wide - self.names - self.options.lead - (0 if self.options.torn is None else TORN)
+        )
+        noted = [max(widths[column], self._head_width(self._head(column))) for column in range(count)]
+        if room is None or sum(noted) <= room:
+            widths = noted
         while room is not None and sum(widths) > room and max(reasons, default=0) > 0:
             column = max(range(count), key=lambda one: reasons[one])
             reasons[column] -= 1
@@ -294,7 +335,7 @@ class _Layout:
         shown = [(column.path, column.phase, number_of) for number_of, column in enumerate(story.columns)]
         keys = sorted([*shown, *((path, 0, None) for path in beside)], key=lambda one: time_of(one[0], one[1]))
         placed: list[PlacedColumn] = []
-        x = self.names
+        x = self.names + self.options.lead
         for path, _phase, number_of in keys:
             width = _GREY if number_of is None else widths[number_of]
             gap = 2 * self.gaps[number_of] + _GAP - 1 if number_of is not None and self.gaps[number_of] else 0
@@ -349,21 +390,30 @@ class _Layout:
     def _put(self, x: int, y: int, text: str, tone: Tone, *, is_number: bool = False) -> int:
         if text:
             self.texts.append(PlacedText(x, y, text, tone, is_number))
-        return x + len(text)
+        return x + self.measure(text, tone)
+
+    def _clipped(self, text: str, room: int, tone: Tone) -> str:
+        """Return a text that fits into so many cells, with an ellipsis where it is cut."""
+        shown = text
+        for letters in range(len(text) - 1, -1, -1):
+            if self.measure(shown, tone) <= room:
+                break
+            shown = clipped(text, letters)
+        return shown
 
     def _names(self) -> list[PlacedHistory]:
         story, histories = self.story, []
         self._put(2, self.up - 1, _HEADING, Tone.TITLE)
         if self.nested:
             loops = " › ".join(last_part(loop.name) for loop in story.loops)
-            self._put(2, 0, clipped(loops, self.names - 3), Tone.DIM)
+            self._put(2, 0, self._clipped(loops, self.names - 3, Tone.DIM), Tone.DIM)
         if self.bars and story.iterations:
             first, last = story.iterations[0], story.iterations[-1]
             text = f"{iteration_text(first)}–{iteration_text(last)}"
             self._put(self.names - 2 - len(text), self.up - 1, text, Tone.NOTE)
         for row, found in enumerate(story.rows):
             y = self.lines[row]
-            self._put(2, y, clipped(self._row_name(row), self.name), Tone.STRONG)
+            self._put(2, y, self._clipped(self._row_name(row), self.name, Tone.STRONG), Tone.STRONG)
             self._put(3 + self.name, y, element_text(found.element), Tone.DIM)
             if self.bars and found.history:
                 histories.append(PlacedHistory(row, self.names - 2 - self.bars, y, self.bars))
@@ -383,15 +433,44 @@ class _Layout:
                 text = str(one.path[-1])
                 self._put(one.x + one.width - 1 - len(text), self.up - 1, text, Tone.NOTE, is_number=True)
                 continue
-            column = story.columns[one.column]
-            is_now = self.options.now and column.path == story.present
-            text = column_text(column)
-            text = f"{text} {'before' if column.phase < 0 else 'after'}" if column.phase else text
-            x = self._put(one.x, self.up - 1, f" {text} ", Tone.NOW if is_now else Tone.STRONG)
-            note, tone = self._head_note(one.column)
-            if is_now:
-                note = f"{note} · now" if note else "now"
-            self._put(x + 1, self.up - 1, clipped(note, one.x + one.width - x - 3), tone)
+            head = self._head(one.column)
+            x = self._put(one.x, self.up - 1, head.number, head.number_tone)
+            lines = self._note_lines(one)
+            if not lines:
+                self._put(x + 1, self.up - 1, head.note, head.note_tone)
+            for y, line in enumerate(lines, self.up):
+                self._put(one.x + 1, y, line, head.note_tone)
+
+    def _head(self, column: int) -> _Head:
+        found = self.story.columns[column]
+        is_now = self.options.now and found.path == self.story.present
+        text = column_text(found)
+        text = f"{text} {'before' if found.phase < 0 else 'after'}" if found.phase else text
+        note, tone = self._head_note(column)
+        if is_now:
+            note = f"{note} · now" if note else "now"
+        return _Head(f" {text} ", Tone.NOW if is_now else Tone.STRONG, note, tone)
+
+    def _head_width(self, head: _Head) -> int:
+        """Return the cells of a head in one line, with the space behind it."""
+        beside = 1 + self.measure(head.note, head.note_tone) if head.note else 0
+        return self.measure(head.number, head.number_tone) + beside + 1
+
+    def _note_lines(self, placed: PlacedColumn) -> list[str]:
+        """Return the lines of a note that has no room beside the number of its column; none where it has."""
+        if placed.column is None:
+            return []
+        head = self._head(placed.column)
+        if self._head_width(head) <= placed.width:
+            return []
+        lines = [""]
+        for word in head.note.split():
+            longer = f"{lines[-1]} {word}".strip()
+            if lines[-1] and self.measure(longer, head.note_tone) > placed.width - 2:
+                lines.append(word)
+            else:
+                lines[-1] = longer
+        return [line for line in lines if line]
 
     def _head_note(self, column: int) -> tuple[str, Tone]:
         links = [link for link in self.story.links if link.column == column]
@@ -445,36 +524,30 @@ class _Layout:
             x = column.x + CHIP + (1 + _LANE * lanes if lanes else 0) + 1
             self._say(link, x, y, self.reason_widths[link.column])
             if link.entry is not None and self.pitch > 1:
-                self._put(column.x + _LABEL_AT, y - 1, "▼", Tone.DIM)
+                self._put(column.x + LABEL_AT, y - 1, "▼", Tone.DIM)
                 room = column.width - 5
-                text = clipped(entry_text(link.entry), room)
+                text = self._clipped(entry_text(link.entry), room, Tone.PLAIN)
                 self.texts.append(PlacedText(column.x + 4, y - 1, text, Tone.PLAIN, is_label=True))
         return chips
 
     def _say(self, link: StoryLink, x: int, y: int, room: int) -> None:
-        word, shown = self._word(link), self._reason(link)
-        if len(shown) + len(word) > room:
+        word, shown, tone = self._word(link), self._reason(link), self._reason_tone(link)
+        if self.measure(shown, tone) + self._word_width(link) > room:
             word = ""
-        if len(shown) > room:
-            shown = clipped(shown, room) if room >= _LEAST_REASON else self._share(link) or reason(link)
-            shown = shown if len(shown) <= room else ""
-        tone = Tone.STRONG if link.role is not LinkRole.PATH else Tone.DIM
+        if self.measure(shown, tone) > room:
+            cut = self._clipped(shown, room, tone)
+            shown = cut if room >= _LEAST_REASON else self._share(link) or reason(link)
+            shown = shown if self.measure(shown, tone) <= room else ""
         if shown:
             self.texts.append(PlacedText(x, y, shown, tone, is_label=self.pitch == 1))  # wires run in its line
-        x += len(shown)
+        x += self.measure(shown, tone)
         if word:
-            self._put(x + 1, y, word[1:], Tone.BORN if link.role is LinkRole.BORN else Tone.BAD)
+            self._put(x + 1, y, word[1:], self._word_tone(link))
 
     # --- wires ---------------------------------------------------------------------------------------------------
 
     def _label(self, edge: StoryEdge) -> str:
-        back = edge.back
-        if back is None:
-            name = edge.ways[-1].name if edge.ways else ""
-            return f" → {name} "
-        source = self.story.links[edge.source]
-        shown = number(source.value) if edge.share is None else percent(edge.share)
-        return f" ↺ {back.name} {shown} "
+        return wire_text(edge, self.story.links[edge.source].value)
 
     def _wires(self) -> None:
         gaps = [0] * len(self.story.columns)
@@ -484,7 +557,7 @@ class _Layout:
             top, bottom = self.lines[source.row], self.lines[target.row]
             if source.column == target.column:
                 lane = self.lanes[source.column].get(number_of)
-                at = a.x + _LABEL_AT
+                at = a.x + LABEL_AT
                 points: Sequence[tuple[int, int]] = ((at, top), (at, bottom))
                 if lane is not None:
                     at = a.x + CHIP + 1 + _LANE * lane
@@ -494,19 +567,32 @@ class _Layout:
             at = b.x - 4 - 2 * gaps[target.column]
             gaps[target.column] += 1
             if self.pitch > 1:
-                begin = a.x + _LABEL_AT
+                begin = a.x + LABEL_AT
                 points = ((begin, top), (begin, top + 1), (at, top + 1), (at, bottom), (b.x - 1, bottom))
                 label, start = self._label(edge), begin + 2
-                beside = sorted((one.x, one.x + len(one.text)) for one in self.texts if one.y == top + 1)
+                tone = Tone.BAD if source.is_bad else Tone.PLAIN
+                wide = self.measure(label, tone)
+                beside = sorted(
+                    (one.x, one.x + self.measure(one.text, one.tone)) for one in self.texts if one.y == top + 1
+                )
                 for left, right in beside:  # labels of other wires that leave here, and words of entries
-                    if left < start + len(label) and start < right:
+                    if left < start + wide and start < right:
                         start = right
-                if at - start > len(label) - 1:
-                    tone = Tone.BAD if source.is_bad else Tone.PLAIN
+                if at - start > wide - 1:
                     self.texts.append(PlacedText(start, top + 1, label, tone, is_label=True))
             else:
                 points = ((a.x + CHIP, top), (at, top), (at, bottom), (b.x - 1, bottom))
             self.wires.append(PlacedWire(number_of, tuple(points), True, source.is_bad, True))
+
+
+def wire_text(edge: StoryEdge, value: Scalar | None) -> str:
+    """Return what stands on a wire between iterations that carries a value."""
+    back = edge.back
+    if back is None:
+        name = edge.ways[-1].name if edge.ways else ""
+        return f" → {name} "
+    shown = number(value) if edge.share is None else percent(edge.share)
+    return f" ↺ {back.name} {shown} "
 
 
 def clipped(text: str, room: int) -> str:
