@@ -23,7 +23,7 @@ from stepper.export.drawing.shapes import POINTS
 from stepper.export.drawing.story import story_drawing
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.legend import legend_of
-from stepper.export.figures.loop_facts import loop_facts
+from stepper.export.figures.loop_facts import differences_within, loop_facts
 from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
 from stepper.export.figures.loop_trace import WHOLE, LoopTrace, Tracer, split_activation
 from stepper.export.fitting import SLIDE, fitted, on_page, room_of
@@ -237,7 +237,10 @@ def _told(found: Picture, request: FigureRequest) -> Picture:
     title = found.figure.title if request.title is None else request.title
     texts = (found.figure.description,) if request.caption is None else (request.caption, found.figure.description)
     said = " ".join(texts)
-    page = None if found.page is None else replace(found.page, title=title, description=said)
+    page = None
+    if found.page is not None:
+        told = " ".join(filter(None, (request.caption, found.page.description)))
+        page = replace(found.page, title=title, description=told)
     legend = legend_of(found.figure) if request.legend else ()
     return replace(found, figure=replace(found.figure, title=title, description=said, legend=legend), page=page)
 
@@ -327,24 +330,24 @@ def _story(model: Model, machine: Callable[[], Machine] | None, request: FigureR
         debugger.last()
     except StepperError as error:
         request.warn(str(error))
-    return picture_of_story(debugger.story(question), model.name or model.path.stem, request)
+    return picture_of_story(debugger.story(question), model, request)
 
 
-def picture_of_story(story: Story, model: str, request: FigureRequest) -> Picture:
-    """Return a story as a picture; `model` is the name of the model."""
+def picture_of_story(story: Story, model: Model, request: FigureRequest) -> Picture:
+    """Return a story of a run of a model as a picture."""
     room, title = room_of(request), request.title
+    name, notes = model.name or model.path.stem, tuple(differences_within(model.graph))
+    drawn = partial(story_drawing, story, name, heading=title, legend=request.legend, notes=notes)
     if room is None:
-        page, left_out = story_drawing(story, model, None, title, legend=request.legend)
+        page, left_out = drawn()
     else:
         unit = room.most if room.height is None else room.least
         height = math.inf if room.height is None else room.height / unit
-        page, left_out = story_drawing(
-            story, model, int(room.width / unit), title, legend=request.legend, height=height
-        )
+        page, left_out = drawn(width=int(room.width / unit), height=height)
         page = on_page(page, room)
     if left_out:
         request.warn(f"not drawn: {left_out}; a greater --width draws more")
-    return Picture(story_figure(story, model), request, page=page, story=story)
+    return Picture(story_figure(story, name, notes), request, page=page, story=story)
 
 
 def _textbook(
@@ -367,7 +370,8 @@ def _textbook(
     unit = {Preset.SLIDE: ON_SLIDE * POINTS, Preset.DOCS: ON_SCREEN * POINTS}.get(request.preset or Preset.PAPER, 1.0)
     book = textbook(trace, model)
     title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""
-    text = " ".join(filter(None, (request.caption, f"A run of {loop.title}. {'; '.join((trace.ended, *facts))}.")))
+    told = "; ".join((trace.ended, *facts))
+    text = f"A run of {loop.title}: {counted(trace.count, 'iteration')} side by side. {told}."
     made = textbook_page(
         book,
         width,

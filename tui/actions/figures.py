@@ -51,8 +51,7 @@ class DrawStory(Struct, frozen=True):
         """Draw it. StepperError where it cannot be drawn or written."""
         target = OutputFile(self.path, self.format.kind, debugger.protected)
         target.check()
-        name = debugger.model.name or debugger.model.path.stem
-        target.write(picture_of_story(self.story, name, FigureRequest()).written(self.format.name))
+        target.write(picture_of_story(self.story, debugger.model, FigureRequest()).written(self.format.name))
         return f"{self.path} written"
 
 

@@ -74,11 +74,13 @@ def story_drawing(
     *,
     legend: bool = True,
     height: float = math.inf,
+    notes: Sequence[str] = (),
 ) -> tuple[PageDrawing, str]:
     """Return the strip of a story with its question, or another heading, above, its answer and a legend below.
 
     `width` and `height` are those of the page in pixels (None: usual ones). Columns beside the path and the reasons go
-    first where it is narrow, then iterations in the middle of the path, which are told as well ("": none).
+    first where it is narrow, then iterations in the middle of the path, which are told as well ("": none). `notes`
+    stand below the answer.
     """
     forms = story_forms(
         story,
@@ -88,7 +90,7 @@ def story_drawing(
         measure=_cells,
     )
     for bands in forms:
-        made = _drawn(story, bands, model, width, heading, legend=legend)
+        made = _drawn(story, bands, model, width, heading, legend=legend, notes=notes)
         if made.width <= (_WIDEST if width is None else width) and made.height <= height:
             break
     count = sum(band.short.left_out for band in bands)
@@ -111,6 +113,7 @@ def _drawn(
     heading: str | None,
     *,
     legend: bool,
+    notes: Sequence[str],
 ) -> PageDrawing:
     told, more = verdict(story)
     heading = f"why {title(story)}" if heading is None else heading
@@ -121,23 +124,27 @@ def _drawn(
     above = _told(heading, strip, HEADING_SIZE, bold=True)
     note = _told(" · ".join(part for part in (model, extent(story)) if part), strip, SMALL_SIZE)
     lines = _told(f"{told}{more}", strip, LABEL_SIZE)
+    noted = [line for text in notes for line in _told(text, strip, SMALL_SIZE)]
     texts = (
         *(advance(line, HEADING_SIZE, bold=True) for line in above),
         *(advance(line, SMALL_SIZE) for line in note),
         *(advance(line, LABEL_SIZE) for line in lines),
+        *(advance(line, SMALL_SIZE) for line in noted),
     )
     inner = round(max(strip, *texts))
     top = MARGIN + 12 + _BELOW * (len(above) + len(note))
     tops = [top + sum(band.placement.height * ROW + BETWEEN for band in bands[:number]) for number in range(len(bands))]
     under = tops[-1] + bands[-1].placement.height * ROW + 12
     samples = list(_samples(bands)) if legend else []
-    explained, bottom = legend_drawn(samples, MARGIN, under + _BELOW * len(lines) + 8, inner)
+    behind = under + _BELOW * len(lines)
+    explained, bottom = legend_drawn(samples, MARGIN, behind + _BELOW * len(noted) + 8, inner)
     items: list[Shape] = [
         Rectangle("page", 0, 0, inner + 2 * MARGIN, bottom + MARGIN),
         *(TextLine("heading", MARGIN, MARGIN + 12 + _BELOW * at, line) for at, line in enumerate(above)),
         *(TextLine("small", MARGIN, MARGIN + 12 + _BELOW * (len(above) + at), line) for at, line in enumerate(note)),
         *(shape for band, down in zip(bands, tops, strict=True) for shape in _Strip(band, MARGIN, down).shapes()),
         *(TextLine("label", MARGIN, under + _BELOW * (at + 1), line) for at, line in enumerate(lines)),
+        *(TextLine("small", MARGIN, behind + _BELOW * (at + 1), line) for at, line in enumerate(noted)),
         *explained,
     ]
     return PageDrawing(inner + 2 * MARGIN, bottom + MARGIN, heading, f"{told}{more}. {extent(story)}.", tuple(items))

@@ -22,7 +22,7 @@ from stepper.export.figures.labels import (
     shortened,
     type_and_name,
 )
-from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
+from stepper.export.figures.loop_facts import differences_within, edges_without_effect, loop_facts
 from stepper.export.figures.operands import constant_text, operands_text
 from stepper.export.loops.frame_ports import FramePorts
 from stepper.export.options import ConstantStyle, ValueDetail
@@ -110,6 +110,11 @@ class FigureBuilder(Struct):
         self._frames[id] = ports.drawn(inner, marks)
         self.clusters[place] = replace(self.clusters[place], ports=self._frames[id])
         return id
+
+    def closed_differences(self) -> tuple[str, ...]:
+        """Return where the rule books differ on loops that have no frame: they are boxes, or inside of some."""
+        boxes = ((box.graph, [box.graph.by_id[key] for key in box.node.layers]) for box in self.drawn.values())
+        return tuple(dict.fromkeys(note for graph, layers in boxes for note in differences_within(graph, layers)))
 
     def add_neighbours(self, layer: Layer, outer: Graph) -> None:
         """Add what a loop or If that was added alone gets its inputs from, and what reads its outputs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from stepper.debug.inspection.views import ConditionLimit
@@ -32,8 +33,21 @@ def loop_facts(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit |
         else:
             lines[-1] = f"no limit but its condition: {most} ({excerpt(limit.text)})"
     lines += [f"back edge {edge.name} has no effect: {edge.reason}" for edge in edges_without_effect(layer)]
-    lines += [excerpt(note, _LONGEST_NOTE) for note in static_notes(layer, outer)]
-    return tuple(lines)
+    return (*lines, *rule_differences(outer, layer))
+
+
+def rule_differences(outer: Graph, layer: Layer) -> tuple[str, ...]:
+    """Return where the rule books differ on a loop of a graph, a line each."""
+    return tuple(excerpt(note, _LONGEST_NOTE) for note in static_notes(layer, outer))
+
+
+def differences_within(graph: Graph, layers: Iterable[Layer] | None = None) -> Iterator[str]:
+    """Yield where the rule books differ on loops of a graph (among these layers) and of its bodies, by name."""
+    for layer in graph.layers if layers is None else layers:
+        if layer.is_loop:
+            yield from (f"{layer.type} '{excerpt(layer.name)}': {note}" for note in rule_differences(graph, layer))
+        for body in layer.bodies:
+            yield from differences_within(body.graph)
 
 
 def condition_effect(model: Model, outer: Graph, layer: Layer) -> str:

@@ -14,7 +14,12 @@ from stepper.engine.loops import is_backward
 from stepper.engine.roles import Roles, output_role, roles_of
 from stepper.export.figures.builder import SIDES, body_prefix
 from stepper.export.figures.labels import references_of, shortened_names
-from stepper.export.figures.loop_facts import EdgeWithoutEffect, edges_without_effect
+from stepper.export.figures.loop_facts import (
+    EdgeWithoutEffect,
+    differences_within,
+    edges_without_effect,
+    rule_differences,
+)
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.formulas.equations import equations
@@ -68,7 +73,7 @@ class Textbook(Struct, frozen=True):
     `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.
     `ended_in_short` is `ended` in fewer words, and in fewer still. `branch` is the If of the body, where there is just
     one, `sides` has which of its sides ran in each iteration. `without_effect` are back edges that carry nothing.
-    `formula` are the equations of the body, where they are few.
+    `formula` are the equations of the body, where they are few, `notes` say where the rule books differ.
     """
 
     title: str
@@ -87,6 +92,7 @@ class Textbook(Struct, frozen=True):
     sides: Mapping[int, str] = {}
     without_effect: tuple[EdgeWithoutEffect, ...] = ()
     formula: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
@@ -128,6 +134,10 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
         sides=sides,
         without_effect=edges_without_effect(trace.loop.layer),
         formula=() if model is None else equations(model, trace.loop.layer),
+        notes=(
+            *rule_differences(trace.loop.outer, trace.loop.layer),
+            *differences_within(trace.loop.body.graph),
+        ),
     )
 
 

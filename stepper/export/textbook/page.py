@@ -295,7 +295,7 @@ class _PageLayout:
             self._torn(y - 3)
         self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
         y = self._formula(y, self.width * _SLIDE_HEIGHT - self.margin if is_slide else math.inf)
-        y = self._without_effect(y)
+        y = self._notes(self._without_effect(y))
         y = self._legend(y + 3) if legend else y
         height = max(y, self.width * _SLIDE_HEIGHT) if is_slide else y
         self.free = height - y
@@ -595,6 +595,14 @@ class _PageLayout:
                 y += 9
                 self.items.append(TextLine("aside", self.margin, y, _fitting(text, room)))
         return y + 3 if self.book.without_effect else y
+
+    def _notes(self, y: float) -> float:
+        """Write where the rule books differ; return where the next row begins."""
+        room = self.width - 2 * self.margin
+        for line in (line for text in self.book.notes for line in wrapped(text, room, SMALL)):
+            y += 9
+            self.items.append(TextLine("aside", self.margin, y, line))
+        return y + 3 if self.book.notes else y
 
     def _legend(self, y: float) -> float:
         """Explain the lines that occur."""

@@ -13,7 +13,7 @@ from stepper.export.figures.builder import SIDES, kind_of, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind, PortRole
 from stepper.export.figures.labels import reader_names, references_of, shortened
-from stepper.export.figures.loop_facts import edges_without_effect, loop_facts
+from stepper.export.figures.loop_facts import differences_within, edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.formulas.equations import equations
 from stepper.export.loops.frame_ports import FramePorts
@@ -32,10 +32,11 @@ def cell_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     """Return the body of a loop, or the sides of an If, as one box each."""
     layer = loop.layer
     facts = loop_facts(model, loop.outer, layer, content.limit_of(loop.outer, layer))
+    inner = tuple(note for body in layer.bodies for note in differences_within(body.graph))
     id = f"c{layer.id}"
     frame = _titled(Cluster(id, kind_of(layer), layer.type), layer)
     formula = equations(model, layer) if layer.is_loop and content.formula else ()
-    made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), facts=(*formula, *facts))
+    made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), facts=(*formula, *facts, *inner))
     made = (
         _with_cell(made, loop, id, FramePorts(content, layer, loop.outer))
         if layer.is_loop

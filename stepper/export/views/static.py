@@ -26,7 +26,14 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
         f"The graph of {name}: {len(model.graph.layers)} layers, {counted(len(loops), 'loop')}. "
         "Each box is an operation, each line a tensor; Constants are folded into what reads them."
     )
-    figure = Figure(f"Model {name}", description, tuple(parts.nodes), tuple(parts.edges), tuple(parts.clusters))
+    figure = Figure(
+        title=f"Model {name}",
+        description=description,
+        nodes=tuple(parts.nodes),
+        edges=tuple(parts.edges),
+        clusters=tuple(parts.clusters),
+        facts=parts.closed_differences(),
+    )
     return _with_blocks(figure, parts, model)
 
 
@@ -52,6 +59,7 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
         nodes=tuple(parts.nodes),
         edges=tuple(parts.edges),
         clusters=tuple(parts.clusters),
+        facts=parts.closed_differences(),
     )
     return _with_blocks(figure, parts, model)
 

@@ -8,8 +8,11 @@ from stepper.debug.story.texts import column_text, entry_text, extent, number, r
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 
 
-def story_figure(story: Story, model: str) -> Figure:
-    """Return a story as nodes `op@iteration` in a cluster for each iteration; `model` is the name of the model."""
+def story_figure(story: Story, model: str, notes: tuple[str, ...] = ()) -> Figure:
+    """Return a story as nodes `op@iteration` in a cluster for each iteration; `model` is the name of the model.
+
+    `notes` stand below.
+    """
     told, more = verdict(story)
     return Figure(
         title=f"why {title(story)}",
@@ -19,7 +22,7 @@ def story_figure(story: Story, model: str) -> Figure:
         clusters=tuple(
             Cluster(f"c{place}", NodeKind.ITERATION, _head(column)) for place, column in enumerate(story.columns)
         ),
-        facts=(model,) if model else (),
+        facts=(*((model,) if model else ()), *notes),
     )
 
 

@@ -103,7 +103,7 @@ class _Unrolled:
             edges=tuple(parts.edges),
             clusters=tuple(parts.clusters),
             arrangement=Arrangement.ITERATIONS,
-            facts=self.facts,
+            facts=(*self.facts, *self.template.closed_differences()),
         )
 
     def rolled(self, stage: _Stage) -> Figure:

@@ -89,7 +89,7 @@ def test_an_output_has_the_pieces_of_the_iterations_so_far() -> None:
     for k in range(8):
         wanted = [round(value, 3) for value in reversed(returns()[: k + 1])]  # time runs to the left
         assert row(drawing.at(k), "output 1") == pytest.approx(wanted, abs=0.001)
-        assert row(drawing.at(k), "rewards") == [float(reward) for reward in reversed(REWARDS)]  # known before
+        assert row(drawing.at(k), "reward") == [float(reward) for reward in reversed(REWARDS)]  # known before
         assert len(row(drawing.at(k), "output 0")) == (k == 7)
     assert row(drawing.page, "output 1") == row(drawing.at(7), "output 1")
 
