@@ -51,17 +51,10 @@ def read_body(
     entries: list[Element] = [] if port_map is None else [entry for entry in port_map if isinstance(entry.tag, str)]
     first_draft = _is_first_draft(layer, role, entries)
     input_ids = [port.id for port in ports]
-    inputs = each(
-        faults,
-        lambda entry: _input(place, entry, graph, input_ids, first_draft=first_draft),
-        [entry for entry in entries if entry.tag == "input"],
-    )
-    outputs = each(
-        faults,
-        lambda entry: _output(place, entry, graph),
-        [entry for entry in entries if entry.tag == "output"],
-    )
-    outputs, ignored = _numbered(outputs)
+    of_inputs, of_outputs = ([entry for entry in entries if entry.tag == tag] for tag in ("input", "output"))
+    inputs = each(faults, lambda entry: _input(place, entry, graph, input_ids, first_draft=first_draft), of_inputs)
+    read = each(faults, lambda entry: _output(place, entry, graph), of_outputs)
+    outputs, ignored = _numbered(read)
     body = layer.find(role)
     return Body(
         role=role,
@@ -72,6 +65,8 @@ def read_body(
         first_draft=first_draft,
         line=xml.line_of(layer if body is None else body),
         ignored=tuple(ignored),
+        unread_inputs=len(of_inputs) - len(inputs),
+        unread_outputs=len(of_outputs) - len(read),
     )
 
 
@@ -84,7 +79,7 @@ def _is_first_draft(layer: Element, role: BodyRole, entries: Iterable[Element]) 
 
 def _input(place: FilePlace, entry: Element, graph: Graph, port_ids: list[int], *, first_draft: bool) -> InputMapping:
     return InputMapping(
-        input=_external_input(place, entry, port_ids, first_draft=first_draft),
+        input=_external_input(place, entry, graph, port_ids, first_draft=first_draft),
         parameter=_internal(place, entry, graph, "Parameter").id,
         slicing=_slicing(place, entry),
         purpose=entry.get("purpose"),
@@ -93,15 +88,20 @@ def _input(place: FilePlace, entry: Element, graph: Graph, port_ids: list[int], 
     )
 
 
-def _external_input(place: FilePlace, entry: Element, port_ids: list[int], *, first_draft: bool) -> int | None:
+def _external_input(
+    place: FilePlace, entry: Element, graph: Graph, port_ids: list[int], *, first_draft: bool
+) -> int | None:
     """Return the index of the layer's input: what external_port_id is (semantics 5.4), in the first draft an id."""
     number = xml.integer(place, entry, "external_port_id")
     if number < 0:
         return None
     known = number in port_ids if first_draft else number < len(port_ids)
     if not known:
+        fed = _internal(place, entry, graph, "Parameter").name
         place.at(entry).fail(
-            f"external_port_id {number} is not an input of this layer, which has {len(port_ids)}", UNKNOWN_OUTER_PORT
+            f"external_port_id {number}, from which '{fed}' is fed, is not an input of this layer, which has "
+            f"{len(port_ids)}",
+            UNKNOWN_OUTER_PORT,
         )
     return port_ids.index(number) if first_draft else number
 

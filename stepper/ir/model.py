@@ -120,7 +120,8 @@ LoopKey = tuple[int | str, ...]
 class Body(Struct, frozen=True):
     """A nested graph of a TensorIterator, Loop or If with its port map.
 
-    `ignored` are outputs with an external_port_id that an entry before them has: they count for nothing.
+    `ignored` are outputs with an external_port_id that an entry before them has: they count for nothing. Of a file that
+    is read in spite of its faults, `unread_inputs` and `unread_outputs` are how many entries were left out.
     """
 
     role: BodyRole
@@ -131,6 +132,8 @@ class Body(Struct, frozen=True):
     first_draft: bool
     line: int
     ignored: tuple[IgnoredOutput, ...] = ()
+    unread_inputs: int = 0
+    unread_outputs: int = 0
 
 
 class Layer(NamedTuple):

@@ -109,7 +109,7 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
     # attributes
     ("an attribute that cannot be", LOOP, 'destination_type="f32"', 'destination_type="real"', "destination_type"),
     # bodies and port maps
-    ("an input of no input", ITERATOR, ROW, ROW.replace('id="0" int', 'id="9" int'), "port_id 9 is not an input"),
+    ("an input of no input", ITERATOR, ROW, ROW.replace('id="0" int', 'id="9" int'), "9, from which 'row' is fed"),
     ("an input of nothing", LOOP, STATE, STATE.replace(' external_port_id="2"', ""), "no attribute 'external_port_id'"),
     ("an input into nothing", LOOP, STATE, STATE.replace('layer_id="0"', 'layer_id="77"'), "the body has no layer 77"),
     ("an input into no Parameter", LOOP, STATE, STATE.replace('layer_id="0"', 'layer_id="5"'), "expected a Parameter"),
@@ -131,7 +131,7 @@ CHANGES: list[tuple[str, Callable[[], Texts], str, str, str]] = [
      "is fed by nothing"),
     ("a Loop of one input", LOOP, '<input>\n<port id="0" precision="I64">\n</port>\n<port id="1" precision="BOOL">\n'
      '</port>\n<port id="2" precision="FP32">\n<dim>1</dim>\n</port>\n</input>\n<output>\n<port id="3"',
-     '<input>\n<port id="0"/>\n</input>\n<output>\n<port id="3"', "external_port_id 2 is not an input"),
+     '<input>\n<port id="0"/>\n</input>\n<output>\n<port id="3"', "2, from which 'state' is fed, is not an input"),
     ("an operation of too many inputs", PLAIN, '<port id="1" precision="FP32">\n<dim>3</dim>\n</port>\n</input>\n<out',
      '<port id="1"/></input>\n<input><port id="0"/><port id="1"/><port id="8"/></input>\n<out', "port 8"),
 ]  # fmt: skip

@@ -125,8 +125,9 @@ def cutting(part_size: int = 2) -> Graph:
     net = Graph()
     x, body = net.parameter("x", dims=(2, 6)), net.body()
     part = body.parameter("part", dims=(2, part_size))
-    out = body.result(body.apply("Relu", part, name="positive"))
-    (found,) = net.tensor_iterator("pieces", body, [sliced(x, part, 1, stride=2)], [joined(out, 1, stride=2)])
+    axis = body.constant([1], np.int64)
+    out = body.result(body.apply("ReduceSum", part, axis, dims=(2, 1), name="total", keep_dims="true"))
+    (found,) = net.tensor_iterator("pieces", body, [sliced(x, part, 1, stride=2)], [joined(out, 1)])
     net.result(found, "y")
     return net
 

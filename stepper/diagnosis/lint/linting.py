@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +10,12 @@ from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject
 from stepper.diagnosis.registry import finders, rules
 from stepper.diagnosis.rule import Rule, RuleHit, SubjectKind
 from stepper.errors import ModelError
-from stepper.ir.connections import UNKNOWN_BODY_LAYER
 from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
 from stepper.ir.reader import read_all_faults
 
 
 def lint(path: str | Path) -> tuple[Finding, ...]:
-    """Return what is wrong with an IR, by line; of one line the gravest first. Needs neither inputs nor the .bin.
+    """Return what is wrong with an IR, the gravest first, then by line. Needs neither inputs nor the .bin.
 
     Raises ModelError for a file that cannot be read at all.
     """
@@ -27,24 +25,8 @@ def lint(path: str | Path) -> tuple[Finding, ...]:
         if not error.rule:  # there is no such file
             raise
         return (_fault(str(path), None, error),)
-    unread = [_fault(str(path), model, fault) for fault in faults]
-    found = [*unread, *_without_what_follows(list(_hits(model)), unread)]
-    return tuple(sorted(found, key=lambda one: (one.spot.line, GRAVITY[one.severity], one.rule)))
-
-
-def _without_what_follows(hits: list[Finding], unread: list[Finding]) -> Iterator[Finding]:
-    """Yield the hits, but for inputs that have no entry because as many entries of their loop lead to no layer."""
-    broken = Counter(one.spot.path for one in unread if one.rule == UNKNOWN_BODY_LAYER)
-    without = Counter(_inside(one) for one in hits if one.rule == "input-without-entry")
-    for hit in hits:
-        path = _inside(hit)
-        if hit.rule != "input-without-entry" or without[path] > broken[path]:
-            yield hit
-
-
-def _inside(finding: Finding) -> tuple[LayerSite, ...]:
-    loop = finding.spot.loop
-    return finding.spot.path if loop is None else (*finding.spot.path, loop)
+    found = [*(_fault(str(path), model, fault) for fault in faults), *_hits(model)]
+    return tuple(sorted(found, key=lambda one: (GRAVITY[one.severity], one.spot.line, one.rule)))
 
 
 def _fault(file: str, model: Model | None, error: ModelError) -> Finding:

@@ -388,3 +388,13 @@ def test_pieces_that_are_all_the_same(least: int, is_same: bool, tmp_path: Path)
     found = findings(net, tmp_path)
     assert [one.rule for one in found] == ["pieces-all-the-same"] * is_same
     assert all("Maximum 'at_least'" in sentence(one) and "Parameter 'i' changes" in sentence(one) for one in found)
+
+
+def test_of_a_state_without_elements_nothing_is_told(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state", dims=(0, 2))
+    out = body.result(body.apply("Multiply", state, body.constant([[2.0, 2.0]]), dims=(0, 2)))
+    start = net.constant(np.zeros((0, 2), np.float32))
+    net.result(net.loop("empty", body, 20, True, [carried(start, state, out)], [last(out)])[0])
+    assert findings(net, tmp_path) == []

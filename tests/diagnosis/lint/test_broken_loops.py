@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.examples import sound, weights
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.texts import sentence
 from tests.models import Graph, carried, invariant, joined, last, sliced
@@ -175,3 +177,116 @@ def test_a_state_whose_rank_changes_is_a_note_where_it_is_one_element(
     net.result(net.loop("loop", body, 4, True, entries, [last(out)])[0])
     found = [one.severity for one in lint(net.write(tmp_path)) if one.rule == "carried-rank"]
     assert found == ([] if severity is None else [severity])
+
+
+def two_sums(carrying: dict[str, str], step: float = 1.0, *, is_lost: bool = False) -> Graph:
+    """count += step and total += x beside an invariant `scale`; which Result each Parameter gets is told.
+
+    `is_lost`: nothing reads the new count.
+    """
+    net = Graph()
+    xs, body = net.parameter("xs", dims=(5, 1)), net.body()
+    x, start, by_name = body.parameter("x", dims=(1, 1)), net.constant([[0.0]]), {}
+    for name in ("count", "total", "scale"):
+        by_name[name] = body.parameter(name, dims=(1, 1))
+    more = body.apply("Add", by_name["count"], body.constant([[step]], name="step"), name="more")
+    scaled = body.apply("Multiply", x, by_name["scale"])
+    summed = body.apply("Add", by_name["total"], scaled if "scale" not in carrying else x, name="summed")
+    results = {
+        "count_next": body.result(by_name["count"] if is_lost else more, "count_next"),
+        "total_next": body.result(summed, "total_next"),
+    }
+    results |= {"old_count": body.result(by_name["count"], "old_count")}
+    entries = [sliced(xs, x)]
+    for name, parameter in by_name.items():
+        result = carrying.get(name)
+        entries.append(carried(start, parameter, results[result]) if result else invariant(start, parameter))
+    outputs = [last(results["total_next"]), joined(results["count_next"])]
+    for out in net.tensor_iterator("loop", body, entries, outputs):
+        net.result(out)
+    return net
+
+
+RIGHT = {"count": "count_next", "total": "total_next"}
+
+
+@pytest.mark.parametrize(
+    ("carrying", "rule", "names"),
+    [
+        (RIGHT, "", ()),
+        ({"count": "total_next", "total": "count_next"}, "another-state-carried", ("count", "total_next")),
+        ({"count": "total_next", "total": "total_next"}, "another-state-carried", ("count", "count_next")),
+        ({"count": "count_next", "scale": "total_next"}, "state-carried-elsewhere", ("total", "total_next", "scale")),
+    ],
+    ids=str,
+)
+def test_states_that_change_places(carrying: dict[str, str], rule: str, names: tuple[str, ...], tmp_path: Path) -> None:
+    """Of a pair that is crossed both edges are named; of a Result that goes to two Parameters the wrong one."""
+    found = [one for one in lint(two_sums(carrying).write(tmp_path)) if "state" in one.rule and "never" not in one.rule]
+    assert {one.rule for one in found} == ({rule} if rule else set()), [sentence(one) for one in found]
+    assert not names or all(f"'{name}'" in sentence(found[0]) for name in names)
+    crossed = {"count": "total_next", "total": "count_next"}
+    assert {one.severity for one in found} <= {Severity.NOTE if carrying == crossed else Severity.WARNING}
+
+
+@pytest.mark.parametrize(("step", "is_told"), [(1.0, False), (0.0, True)])
+def test_a_state_to_which_nothing_is_added(step: float, is_told: bool, tmp_path: Path) -> None:
+    said = named(two_sums(RIGHT, step), tmp_path, "state-computed-to-itself")
+    assert said == ["Parameter 'count' never changes: Add 'more' adds Constant 'step', which is 0"] * is_told
+
+
+@pytest.mark.parametrize(("is_read", "severity"), [(True, Severity.NOTE), (False, Severity.WARNING)])
+def test_a_state_that_is_carried_as_it_was(is_read: bool, severity: Severity, tmp_path: Path) -> None:
+    """The new value is read by another Result, or by nothing."""
+    path = two_sums({"count": "old_count", "total": "total_next"}, is_lost=not is_read).write(tmp_path)
+    (found,) = [one for one in lint(path) if one.rule == "state-never-changes"]
+    assert found.severity is severity and "Add 'more', which is computed of it, is not carried" in sentence(found)
+
+
+SCAN = '<output axis="0" external_port_id="5" internal_layer_id="12" start="0" end="-1" stride="1" part_size="1" />'
+SLICE = '<input axis="0" external_port_id="2" internal_layer_id="1" start="0" end="-1" stride="1" part_size="1" />'
+H = '<input external_port_id="3" internal_layer_id="2" />'
+ITERATION = '<input external_port_id="-1" internal_layer_id="0" purpose="current_iteration" />'
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "rule", "words"),
+    [
+        (SLICE, SLICE.replace('id="2"', 'id="7"', 1), "unknown-outer-port", "7, from which 'x' is fed"),
+        (SLICE, SLICE.replace('axis="0"', 'axis="0.0"'), "malformed-element", "'axis' of <input> is '0.0'"),
+        (SCAN, SCAN.replace('axis="0"', 'axis="0.0"'), "malformed-element", "'axis' of <output> is '0.0'"),
+        (SCAN, SCAN.replace('id="12"', 'id="1"'), "unknown-body-layer", "leads to layer 1 'x' (Parameter)"),
+        (SLICE, "", "input-without-entry", "('xs') goes nowhere, and Parameter 'x' gets nothing"),
+        (H, H * 2, "parameter-mapped-twice", "Parameter 'h' has two entries"),
+        (ITERATION, ITERATION.replace("current_iteration", "execution_condition"), "unknown-purpose",
+         "the purpose 'execution_condition', which an output has (here it is 'current_iteration')"),
+        (SCAN, SCAN.replace('start="0"', 'start="1"'), "scan-range-of-loop", "Result 'y' of a Loop has start 1"),
+    ],
+    ids=lambda one: one[:60],
+)  # fmt: skip
+def test_an_entry_is_told_first_and_what_follows_of_it_is_not(
+    right: str, wrong: str, rule: str, words: str, tmp_path: Path
+) -> None:
+    text = sound("counting")
+    assert right in text
+    (tmp_path / "model.xml").write_text(text.replace(right, wrong))
+    (tmp_path / "model.bin").write_bytes(weights("counting"))
+    first, *others = lint(tmp_path / "model.xml")
+    assert first.rule == rule and words in sentence(first), sentence(first)
+    follow = {"input-without-entry", "output-without-entry", "loop-output-shape"}
+    assert not follow & {one.rule for one in others}
+
+
+@pytest.mark.parametrize(("declared", "severity"), [(4, None), (7, Severity.NOTE), (1, Severity.WARNING)])
+def test_an_output_that_is_declared_as_a_single_piece(declared: int, severity: Severity | None, tmp_path: Path) -> None:
+    """Four pieces are joined. Another number is that of another run, but a last value was meant to be one piece."""
+    net = Graph()
+    rows, body = net.parameter("rows", dims=(4, 2)), net.body()
+    row = body.parameter("row", dims=(1, 2))
+    scan = body.result(body.apply("Tanh", row), "scan")
+    net.result(net.tensor_iterator("loop", body, [sliced(rows, row)], [joined(scan)])[0])
+    path = net.write(tmp_path)
+    path.write_text(re.sub(r"<dim>-1</dim>", f"<dim>{declared}</dim>", path.read_text(), count=1))
+    assert [one.severity for one in lint(path) if one.rule == "loop-output-shape"] == [severity] * (
+        severity is not None
+    )

@@ -160,7 +160,7 @@ def _growth(history: ValueHistory) -> tuple[float, float, float, int] | None:
 
     The logarithm of the magnitude must follow a straight line: an exponential, no sum that becomes large.
     """
-    if history.shape_changes or history.count < 5:
+    if history.shape_changes or history.count < 5 or not history.elements:
         return None
     numbers = history.numbers[0 if history.is_whole else KeptStatistic.RMS].astype(np.float64)
     with np.errstate(all="ignore"):
@@ -222,7 +222,7 @@ def _is_asked(loop: RunOfLoop, row: Row) -> bool:
 
 def _decay(history: ValueHistory) -> tuple[float, float, float] | None:
     """Return factor, first and last magnitude of a state that shrinks along a straight line of its logarithm."""
-    if history.shape_changes or history.count < _LEAST_SHRINKING:
+    if history.shape_changes or history.count < _LEAST_SHRINKING or not history.elements:
         return None
     numbers = history.numbers[0 if history.is_whole else KeptStatistic.RMS].astype(np.float64)
     with np.errstate(all="ignore"):

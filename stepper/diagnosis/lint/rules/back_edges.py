@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import LoopSubject, of_parameter
+from stepper.diagnosis.lint.subjects import LoopSubject, declared, known_value, of_parameter
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside
 from stepper.element_types import is_floating
 from stepper.ir.model import BackEdge, Layer, Source
@@ -15,6 +15,16 @@ _EDGE: Final = '<edge from-layer="11" to-layer="2" />'
 _STATE_INPUTS: Final = {"LSTMCell": (1, 2), "GRUCell": (1,), "RNNCell": (1,)}
 """Inputs of a cell that are its state from the iteration before."""
 _MAKERS: Final = frozenset({*_STATE_INPUTS, "Select"})
+_ACCUMULATING: Final = frozenset({"Add", "Subtract", "Concat", "Maximum", "Minimum", "Multiply", "Select"})
+_NEAR: Final = 2
+"""So many operations may lie between a state and its next value."""
+_NEUTRAL: Final = {
+    "Add": ("adds", 0, (0, 1)),
+    "Subtract": ("subtracts", 0, (1,)),
+    "Multiply": ("multiplies by", 1, (0, 1)),
+    "Divide": ("divides by", 1, (1,)),
+}
+"""Operations that change nothing with one operand: in words, that operand, and on which side it may stand."""
 _STATES: Final = ("the hidden state", "the cell state")
 
 
@@ -220,6 +230,33 @@ def _carried(loop: LoopSubject) -> Iterator[tuple[BackEdge, Layer]]:
             yield edge, target
 
 
+def accumulated(loop: LoopSubject, source: Source | None) -> frozenset[int]:
+    """Return the Parameters to which an operation adds, joins or holds something: it is the next value of one of them.
+
+    Those are its operands, in another shape, behind a mask, or scaled by a product.
+    """
+    found: set[int] = set()
+    waiting = [(loop.origin(source), _NEAR)]
+    while waiting:
+        one, depth = waiting.pop()
+        layer = None if one is None else loop.inner.by_id.get(one.layer)
+        if one is None or layer is None:
+            continue
+        if layer.type == "Parameter":
+            found.add(layer.id)
+        elif depth and layer.type in _ACCUMULATING:
+            operands = loop.inner.sources[layer.id]
+            taken = operands[:1] if layer.type == "Subtract" else operands[1:] if layer.type == "Select" else operands
+            waiting += [(loop.origin(operand), depth - 1) for operand in taken]
+    return frozenset(found)
+
+
+def _is_declared_as(loop: LoopSubject, layer: Layer, parameter: Layer) -> bool:
+    """Return True if what a layer gives has the type and the rank of a Parameter."""
+    given, taken = declared(loop.inner, Source(layer.id, 0)), of_parameter(parameter)
+    return given.type == taken.type and (given.rank or 0) == taken.rank
+
+
 def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
     """Return True if a Result is declared as a Parameter is: as one may be, open dimensions are so in both."""
     given, taken = loop.of_result(result), of_parameter(parameter)
@@ -259,6 +296,9 @@ def maybe_not_carried(loop: LoopSubject) -> Iterator[RuleHit]:
             for entry in loop.roles.invariant
             if entry.parameter in before and _could_carry(loop, result, loop.inner.by_id[entry.parameter])
         ]
+        if len(fitting) > 1:
+            adding = accumulated(loop, loop.given_to(result))
+            fitting = [one for one in fitting if one in adding]
         if len(fitting) == 1:
             yield inside(
                 loop.inner.by_id[result],
@@ -334,8 +374,9 @@ def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
         "state-never-changes",
         SubjectKind.LOOP,
         Severity.NOTE,
-        says="the back edge from {result} carries {parameter} back to itself: it is the same in each iteration",
-        means="nothing is carried; a state that was meant to change does not",
+        says="the back edge from {result} carries {parameter} back to itself: it is the same in each "
+        "iteration{instead}",
+        means="nothing is carried; a state that was meant to change does not (a warning where its new value is lost)",
         do="remove the back edge, or let the Result read the new value",
         source="specification/TensorIterator-1, back_edges",
         example=Example(
@@ -346,11 +387,21 @@ def carried_rank(loop: LoopSubject) -> Iterator[RuleHit]:
     )
 )
 def state_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
-    """Back edges from a Parameter to itself, where the loop gives the value out as if it had changed."""
-    for edge, _target in _carried(loop):
+    """Back edges from a Parameter to itself; a warning where a new value of it is computed, and goes nowhere."""
+    for edge, target in _carried(loop):
         origin = loop.origin(loop.given_to(edge.from_layer))
         if origin is not None and origin.layer == edge.to_layer:
-            yield inside(edge, result=loop.name(edge.from_layer), parameter=loop.name(edge.to_layer))
+            new = [
+                one
+                for one in loop.inner.layers
+                if one.type in _ACCUMULATING
+                and edge.to_layer in accumulated(loop, Source(one.id, 0))
+                and _is_declared_as(loop, one, target)
+            ]
+            instead = f", and {loop.site(new[0])}, which is computed of it, is not carried" if len(new) == 1 else ""
+            hit = inside(edge, result=loop.name(edge.from_layer), parameter=loop.site(target), instead=instead)
+            is_lost = len(new) == 1 and not loop.is_read(new[0].id)
+            yield hit.graded(Severity.WARNING) if is_lost else hit
 
 
 @found_by(
@@ -400,3 +451,155 @@ def cell_states_crossed(loop: LoopSubject) -> Iterator[RuleHit]:
             other=loop.site(maker),
             expected=right,
         )
+
+
+@found_by(
+    Rule(
+        "B212",
+        "another-state-carried",
+        SubjectKind.LOOP,
+        Severity.WARNING,
+        says="{parameter} gets {given}, which does not depend on it, while {own}, which is computed of it, goes "
+        "{where}",
+        means="from iteration 1 on one value takes the place of another (a note where two change places)",
+        do="let the back edge to {parameter} come from {own}",
+        source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
+        example=Example(
+            "counting",
+            '<edge from-layer="11" to-layer="2" />',
+            '<edge from-layer="12" to-layer="2" />',
+            also=(
+                (
+                    '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />',
+                    '<edge from-layer="1" from-port="0" to-layer="12" to-port="0" />',
+                ),
+            ),
+        ),
+    )
+)
+def another_state_carried(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Parameters whose next value another Result computes than the one that is carried to them."""
+    carried = {target.id: edge.from_layer for edge, target in _carried(loop)}
+    adding = {
+        one.id: accumulated(loop, given) & set(carried)
+        for one in loop.inner.results
+        if not _is_parameter(loop, given := loop.given_to(one.id))
+    }
+    at_home = {result for parameter, result in carried.items() if parameter in adding.get(result, ())}
+    for edge, target in _carried(loop):
+        source = loop.given_to(edge.from_layer)
+        if target.id in loop.ancestors(source):
+            continue
+        own = [
+            result
+            for result, parameters in adding.items()
+            if parameters == {target.id} and result not in at_home and _could_carry(loop, result, target)
+        ]
+        if len(own) != 1:
+            continue
+        other = [parameter for parameter, result in carried.items() if result == own[0]]
+        where = f"to {loop.name(other[0])}" if other else "nowhere in the next iteration"
+        names = {"given": loop.name(edge.from_layer), "own": loop.name(own[0])}
+        hit = inside(edge, parameter=loop.site(target), where=where, **names)
+        passed = adding.get(edge.from_layer, frozenset())
+        yield hit.graded(Severity.NOTE) if other and passed & set(other) else hit
+
+
+@found_by(
+    Rule(
+        "B214",
+        "state-carried-elsewhere",
+        SubjectKind.LOOP,
+        Severity.WARNING,
+        says="{given} is computed of {own}, to which no back edge leads, and is carried to {parameter}, on which it "
+        "does not depend",
+        means="from iteration 1 on one value takes the place of another, and the state is never updated",
+        do="let to-layer of the back edge be {id}, that of {own}",
+        source="specification/Loop-5, 3: the back edge connects the Result and the Parameter of one tensor",
+        example=Example(
+            "counting",
+            '<edge from-layer="11" to-layer="2" />',
+            '<edge from-layer="11" to-layer="18" />',
+            also=(
+                (
+                    '<input external_port_id="3" internal_layer_id="2" />',
+                    '<input external_port_id="3" internal_layer_id="2" />'
+                    '<input external_port_id="3" internal_layer_id="18" />',
+                ),
+                (
+                    '<layer id="3" name="limit"',
+                    '<layer id="18" name="weights" type="Parameter" version="opset1">'
+                    '<data element_type="f32" shape="1,2" /><output><port id="0" precision="FP32"><dim>1</dim>'
+                    '<dim>2</dim></port></output></layer><layer id="3" name="limit"',
+                ),
+            ),
+        ),
+    )
+)
+def state_carried_elsewhere(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Results that update one Parameter, and are carried to another."""
+    fixed = {entry.parameter for entry in loop.roles.invariant}
+    carried = set(loop.roles.merged_from)
+    for edge, target in _carried(loop):
+        source = loop.given_to(edge.from_layer)
+        adding = accumulated(loop, source)
+        if target.id in loop.ancestors(source) or adding & carried or _is_parameter(loop, source):
+            continue
+        own = [one for one in adding & fixed if _could_carry(loop, edge.from_layer, loop.inner.by_id[one])]
+        if len(own) == 1:
+            names = {"given": loop.name(edge.from_layer), "own": loop.name(own[0])}
+            yield inside(edge, parameter=loop.site(target), id=own[0], **names)
+
+
+def _is_parameter(loop: LoopSubject, source: Source | None) -> bool:
+    origin = loop.origin(source)
+    return origin is None or loop.inner.by_id[origin.layer].type == "Parameter"
+
+
+@found_by(
+    Rule(
+        "B213",
+        "state-computed-to-itself",
+        SubjectKind.LOOP,
+        Severity.WARNING,
+        says="{parameter} never changes: {maker} {what} {constant}, which is {neutral}",
+        means="the loop computes a new value in each iteration, and it is the old one",
+        do="look at the value of {constant}, or remove the back edge",
+        source="specification of the operation",
+        example=Example(
+            "counting",
+            '<edge from-layer="1" from-port="0" to-layer="6" to-port="1" />',
+            '<edge from-layer="17" from-port="0" to-layer="6" to-port="1" />',
+            also=(
+                (
+                    '<layer id="5" name="axes"',
+                    '<layer id="17" name="step" type="Const" version="opset1"><data element_type="f32" shape="" '
+                    'offset="16" size="4" /><output><port id="0" precision="FP32" /></output></layer>'
+                    '<layer id="5" name="axes"',
+                ),
+            ),
+        ),
+    )
+)
+def state_computed_to_itself(loop: LoopSubject) -> Iterator[RuleHit]:
+    """States to which 0 is added, or that are multiplied by 1."""
+    for edge, target in _carried(loop):
+        origin = loop.origin(loop.given_to(edge.from_layer))
+        maker = None if origin is None else loop.inner.by_id[origin.layer]
+        if maker is None or maker.type not in _NEUTRAL:
+            continue
+        what, neutral, sides = _NEUTRAL[maker.type]
+        operands = loop.inner.sources[maker.id]
+        for side in sides:
+            value = known_value(loop.model, loop.inner, operands[side])
+            kept = loop.origin(operands[1 - side])
+            added = operands[side]
+            if value is None or added is None or kept != Source(target.id, 0) or not value.size:
+                continue
+            if bool((value == neutral).all()):
+                constant = loop.name(added.layer)
+                site = loop.site(target)
+                hit = inside(
+                    edge, parameter=site, maker=loop.site(maker), what=what, constant=constant, neutral=neutral
+                )
+                yield hit.graded(Severity.NOTE) if neutral else hit  # a factor of 1 may be chosen

@@ -194,7 +194,7 @@ def trip_count_negative(loop: LoopSubject) -> Iterator[RuleHit]:
         "trip-count-narrowed",
         SubjectKind.LOOP,
         Severity.WARNING,
-        says="the trip count {written} does not fit 32 bits: {layer} makes {becomes} of it",
+        says="the trip count {trip} is {written}, which does not fit 32 bits: {layer} makes {becomes} of it",
         means="the loop runs another number of iterations than is written",
         do="give a trip count below 2^31",
         source="semantics 3.2",
@@ -220,9 +220,11 @@ def trip_count_narrowed(loop: LoopSubject) -> Iterator[RuleHit]:
     written, becomes = int(value.reshape(-1)[0]), loop.trip_count
     if becomes is not None and becomes != written:
         convert = next(layer for layer in passed if layer.type == "Convert")
-        yield outside(convert, written=written, layer=loop.site(convert), becomes=becomes)
+        yield outside(convert, trip=loop.site(constant), written=written, layer=loop.site(convert), becomes=becomes)
     else:
-        yield outside(constant, written=written, layer="OpenVINO's CPU plugin", becomes=2**31 - 1)
+        yield outside(
+            constant, trip=loop.site(constant), written=written, layer="OpenVINO's CPU plugin", becomes=2**31 - 1
+        )
 
 
 @found_by(

@@ -74,7 +74,7 @@ def input_feeds_two_parameters(loop: LoopSubject) -> Iterator[RuleHit]:
         "input-without-entry",
         SubjectKind.LOOP,
         Severity.ERROR,
-        says="input {number} has no entry in the port map: what comes there ('{value}') goes nowhere",
+        says="input {number} has no entry in the port map: what comes there ('{value}') goes nowhere{unfed}",
         means="OpenVINO refuses the file: it counts entries and inputs",
         do="add an <input> with this external_port_id, or remove the port",
         source="semantics 3.12",
@@ -85,10 +85,13 @@ def input_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
     """Inputs of the layer that no entry names."""
     if loop.body.first_draft:
         return
-    for index in _unmapped_inputs(loop):
+    unmapped = _unmapped_inputs(loop)
+    read = [loop.site(one) for one in loop.roles.unfed if loop.is_read(one.id)]
+    unfed = f", and {read[0]} gets nothing" if len(read) == 1 else ""
+    for index in unmapped if len(unmapped) > loop.body.unread_inputs else ():
         source = loop.source(index)
         value = "" if source is None else loop.graph.by_id[source.layer].name
-        yield outside(loop.layer, number=index, value=value)
+        yield outside(loop.layer, number=index, value=value, unfed=unfed)
 
 
 def _unmapped_inputs(loop: LoopSubject) -> list[int]:
@@ -257,7 +260,7 @@ def iteration_from_outside(loop: LoopSubject) -> Iterator[RuleHit]:
         "unknown-purpose",
         SubjectKind.LOOP,
         Severity.ERROR,
-        says="the entry of {layer} has the purpose '{purpose}', which does not exist{near}",
+        says="the entry of {layer} has the purpose '{purpose}', which {not_one}{near}",
         means="OpenVINO ignores it: the loop has no iteration number, or no condition",
         do="write current_iteration (an input) or execution_condition (an output)",
         source="semantics 3.6",
@@ -267,10 +270,14 @@ def iteration_from_outside(loop: LoopSubject) -> Iterator[RuleHit]:
 def unknown_purpose(loop: LoopSubject) -> Iterator[RuleHit]:
     """Purposes that no reader knows."""
     for entry, purpose, inner in _purposes(loop):
+        meant = CURRENT_ITERATION if isinstance(entry, InputMapping) else EXECUTION_CONDITION
         if purpose not in _PURPOSES:
             near = near_names(purpose, _PURPOSES)
             text = f" (meant is maybe '{near[0]}')" if near else ""
-            yield inside(entry, layer=inner, purpose=purpose, near=text)
+            yield inside(entry, layer=inner, purpose=purpose, not_one="does not exist", near=text)
+        elif loop.is_loop and purpose != meant:
+            side = "an output has" if isinstance(entry, InputMapping) else "an input has"
+            yield inside(entry, layer=inner, purpose=purpose, not_one=side, near=f" (here it is '{meant}')")
 
 
 def _purposes(loop: LoopSubject) -> Iterator[tuple[InputMapping | OutputMapping, str, LayerSite]]:
@@ -313,8 +320,8 @@ def purpose_in_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
         "parameter-mapped-twice",
         SubjectKind.LOOP,
         Severity.ERROR,
-        says="{parameter} has two entries in the port map, inputs {first} and {second}: the first counts",
-        means="the second value goes nowhere",
+        says="{parameter} has two entries in the port map, for inputs {first} and {second}: the first counts",
+        means="the second value goes nowhere; OpenVINO refuses the file, as it counts entries and inputs",
         do="let internal_layer_id of one of them be the Parameter that was meant",
         source="semantics 3.11",
         example=Example(
@@ -324,13 +331,13 @@ def purpose_in_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def parameter_mapped_twice(loop: LoopSubject) -> Iterator[RuleHit]:
     """A second entry of a Parameter."""
-    first: dict[int, int] = {}
+    first: dict[int, InputMapping] = {}
     for entry in loop.body.inputs:
         if entry.input is None:
             continue
-        before = first.setdefault(entry.parameter, entry.input)
-        if before != entry.input:
-            yield inside(entry, parameter=loop.name(entry.parameter), first=before, second=entry.input)
+        before = first.setdefault(entry.parameter, entry)
+        if before is not entry:
+            yield inside(entry, parameter=loop.name(entry.parameter), first=before.input, second=entry.input)
 
 
 @found_by(

@@ -501,10 +501,11 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
         "scan-range-of-loop",
         SubjectKind.LOOP,
         Severity.ERROR,
-        says="the output {result} of a Loop has start {start}, end {end}, stride {stride}: only 0, -1, 1 are official",
-        means="OpenVINO (EliminateLoopInputsOutputs) refuses to compile a model with an input that the body does not "
-        "read; without one it computes what is written, and this is a note",
-        do="reverse the output after the loop, and leave out inputs that the body does not read",
+        says="the output {result} of a {kind} has start {start}, end {end}, stride {stride}: only {official} are "
+        "official",
+        means="start and end of an output count for nothing; in a Loop with an input that the body does not read "
+        "OpenVINO (EliminateLoopInputsOutputs) refuses to compile it, and the reverse order alone is a note",
+        do="give 0, -1 and 1; reverse the output after the loop, and leave out inputs that the body does not read",
         source="semantics 3.7",
         example=Example(
             "counting",
@@ -514,20 +515,26 @@ def output_from_old_state(loop: LoopSubject) -> Iterator[RuleHit]:
     )
 )
 def scan_range_of_loop(loop: LoopSubject) -> Iterator[RuleHit]:
-    """Concatenated outputs of a Loop that are not plain."""
-    refused = any(not loop.is_read(entry.parameter) for entry in loop.roles.fed)
+    """Concatenated outputs that are not plain: start and end of an output count for nothing."""
+    refused = loop.is_loop and any(not loop.is_read(entry.parameter) for entry in loop.roles.fed)
     for entry in loop.body.outputs:
         slicing = entry.slicing
-        if not loop.is_loop or slicing is None or (slicing.start, slicing.end, slicing.stride) == (0, -1, 1):
+        if slicing is None or (slicing.start, slicing.end, slicing.stride) == (0, -1, 1):
+            continue
+        is_whole = (slicing.start, slicing.end) == ((0, -1) if slicing.stride > 0 else (-1, 0))
+        is_counting = not loop.is_loop and not loop.roles.sliced  # they say how often it runs
+        if is_counting or (not loop.is_loop and is_whole):
             continue
         hit = inside(
             entry,
+            kind=loop.layer.type,
+            official="0, -1, 1" if loop.is_loop else "0, -1, 1 and -1, 0, -1",
             result=loop.name(entry.result),
             start=slicing.start,
             end=slicing.end,
             stride=slicing.stride,
         )
-        yield hit if refused else hit.graded(Severity.NOTE)
+        yield hit if refused else hit.graded(Severity.NOTE if is_whole else Severity.WARNING)
 
 
 @found_by(

@@ -179,7 +179,7 @@ def matmul_sizes(facts: LayerSubject) -> Iterator[RuleHit]:
         "loop-output-shape",
         SubjectKind.LOOP,
         Severity.WARNING,
-        says="output {number} is declared as {outer}, and {result} gives {inner}",
+        says="output {number} is declared as {outer}, and {result} gives {inner}{cut}",
         means="OpenVINO infers the shape anew; the axis, the Result, or (a note) the number of iterations was another "
         "one when the file was written",
         do="look at the axis of the entry, at the trip count and at what the Result reads",
@@ -197,8 +197,13 @@ def loop_output_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     counts = {count for entry in loop.roles.sliced if (count := loop.slices(entry)) is not None}
     trip = loop.trip_count if loop.is_loop and loop.body_condition is True else None
     count = trip if loop.is_loop else counts.pop() if len(counts) == 1 else None
+    cut = [
+        f", as {loop.name(one.parameter)} is cut from {one.slicing.start} to {one.slicing.end}"
+        for one in loop.roles.sliced
+        if one.slicing is not None and (one.slicing.start, one.slicing.end) not in ((0, -1), (-1, 0))
+    ]
     for entry in loop.body.outputs:
-        if entry.output is None or entry.output >= len(loop.layer.outputs):
+        if entry.output is None or entry.output >= len(loop.layer.outputs) or loop.body.unread_outputs:
             continue
         inner, outer = loop.of_result(entry.result).static, of_port(loop.layer.outputs[entry.output]).static
         if inner is None or outer is None:
@@ -217,11 +222,13 @@ def loop_output_shape(loop: LoopSubject) -> Iterator[RuleHit]:
                 outer=_shape(outer),
                 result=loop.name(entry.result),
                 inner=_shape(inner),
+                cut=cut[0] if cut and slicing is not None else "",
             )
             apart = [k for k, (one, other) in enumerate(zip(inner, outer, strict=False)) if one != other]
-            # Another number of iterations than once is mostly meant.
+            # Another number of iterations than once is mostly meant, but for a single piece.
             is_count = slicing is not None and len(inner) == len(outer) and apart == [slicing.axis % len(inner)]
-            yield hit.graded(Severity.NOTE) if is_count else hit
+            is_piece = slicing is not None and outer == (loop.of_result(entry.result).static or (1,))
+            yield hit.graded(Severity.NOTE) if is_count and not is_piece else hit
 
 
 @found_by(
