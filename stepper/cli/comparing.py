@@ -32,8 +32,8 @@ _WITHOUT_STATES: Final = ("onnx", "onnxruntime")
 """References that run the model themselves, from its own beginning."""
 
 
-def compared(options: argparse.Namespace) -> RunComparison:
-    """Return how the model and the reference of the options part."""
+def compared(options: argparse.Namespace, *, only_outputs: bool = False) -> RunComparison:
+    """Return how the model and the reference of the options part; `only_outputs`: as `compare_with` says."""
     if options.reference != OPENVINO:
         ensure_no_device(options, "compare with it: --with openvino")
     model = opened_model(options)
@@ -44,7 +44,7 @@ def compared(options: argparse.Namespace) -> RunComparison:
         return _with_model(model, inputs, options)
     if options.align is not None:
         raise UsageError("--align is for two models; there is only one here")
-    return _with_another(model, inputs, options)
+    return _with_another(model, inputs, options, only_outputs=only_outputs)
 
 
 def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) -> RunComparison:
@@ -64,7 +64,9 @@ def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) 
     )
 
 
-def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace) -> RunComparison:
+def _with_another(
+    model: Model, inputs: list[Array], options: argparse.Namespace, *, only_outputs: bool
+) -> RunComparison:
     compiled = compile_model(model, Rules(options.rules), fallback_of(options, options.engine))
     states = bind_states(compiled, given_states(model, options.state, options.states))
     if states and options.reference in _WITHOUT_STATES:
@@ -83,7 +85,8 @@ def _with_another(model: Model, inputs: list[Array], options: argparse.Namespace
         keys = ", ".join(reference.unknown[:5])
         say(f"{len(reference.unknown)} keys of {reference.title} name nothing in the model: {keys}", file=sys.stderr)
     with Progress(machine, wanted=not options.quiet):
-        return compare_with(machine, reference, _tolerances(options, compiled.model, exact=reference.is_exact))
+        tolerances = _tolerances(options, compiled.model, exact=reference.is_exact)
+        return compare_with(machine, reference, tolerances, only_outputs=only_outputs)
 
 
 def _title(model: str, reference: str) -> str:

@@ -1,13 +1,14 @@
 """Arithmetic of the two rule books: element types as declared, or as OpenVINO's CPU plugin computes them.
 
 The plugin computes f16, bf16 and f64 in f32 and rounds at the model's boundary, holds i64, u64 and u32 in i32 (runtime
-values wrap, constants saturate), saturates u8 and i8, and divides integers towards zero.
+values wrap, constants saturate), saturates u8 and i8, and divides, compares and rounds i32 in f32.
 Source: semantics 8.2 to 8.5 and 11.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -60,13 +61,60 @@ def as_the_plugin(function_of: Callable[[Mapping[str, str]], Function], layer: L
     function = function_of(attributes)
     if stateful:
         return lambda state, *inputs: _narrowed_stateful(function(state, *inputs))
+    if layer.type in THROUGH_F32:
+        return _through_f32(THROUGH_F32[layer.type] or function, narrowing(function))
+    if layer.type in ("ReduceMax", "ReduceMin"):
+        return lambda data, axes: _through_f32(
+            lambda x: function(x, axes), lambda x: narrowed(_finite_of_nothing(function(x, axes), x))
+        )(data)
     if layer.type == "Convert" and attributes.get("destination_type") == "boolean":
         return lambda value: (value != 0) & (value == value)  # NaN becomes false (semantics 8.4)
     if layer.type in _SATURATING:
         return lambda *inputs: narrowed(_saturated(function, *inputs))
-    if layer.type in ("ReduceMax", "ReduceMin"):
-        return lambda data, axes: narrowed(_finite_of_nothing(function(data, axes), data))
     return narrowing(function)
+
+
+def _floor_mod(a: Any, b: Any) -> Any:
+    return a - np.floor(a / b) * b
+
+
+def _mod(a: Any, b: Any) -> Any:
+    return a - np.trunc(a / b) * b
+
+
+THROUGH_F32: Final[Mapping[str, Function | None]] = MappingProxyType({
+    **dict.fromkeys(("Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual")),
+    **dict.fromkeys(("Ceiling", "Floor", "PRelu", "Relu", "Round")),
+    "Divide": np.divide,
+    "FloorMod": _floor_mod,
+    "Mod": _mod,
+    "Power": np.power,
+})  # fmt: skip
+"""Operations that the plugin computes of whole numbers in f32, exact up to 2^24: by a formula, None: as those of f32.
+
+Measured: equal in each of 60,000 numbers, alone and in the body of a Loop, i32 and i64, of ranks 0 to 2.
+"""
+
+
+def _through_f32(in_f32: Function, otherwise: Function) -> Function:
+    """Return `in_f32` for whole numbers, its result truncated to i32 and then saturated to 8 bits or wrapped to 16.
+
+    What i32 does not hold becomes its lowest number, as for x / 0.
+    """
+
+    def compute(*inputs: Any) -> Any:
+        dtype = inputs[0].dtype
+        if dtype.kind not in "iu":
+            return otherwise(*inputs)
+        with np.errstate(all="ignore"):
+            found = in_f32(*(one.astype(np.float32) for one in inputs))
+            if found.dtype != np.float32:
+                return found
+            held = (found >= _INT32.min) & (found < -float(_INT32.min))
+            whole = np.where(held, found, np.float32(_INT32.min)).astype(np.int32)
+        return _clipped(whole, dtype) if dtype.itemsize == 1 else whole.astype(dtype)
+
+    return compute
 
 
 def plugin_attributes(layer: Layer) -> dict[str, str]:
@@ -101,8 +149,12 @@ def _finite_of_nothing(result: Any, data: Any) -> Any:
 def _saturated(function: Function, a: Any, b: Any) -> Any:
     if a.dtype not in (np.dtype(np.uint8), np.dtype(np.int8)):
         return function(a, b)
-    limits = np.iinfo(a.dtype)
-    return np.clip(function(a.astype(np.int32), b.astype(np.int32)), limits.min, limits.max).astype(a.dtype)
+    return _clipped(function(a.astype(np.int32), b.astype(np.int32)), a.dtype)
+
+
+def _clipped(value: Any, dtype: np.dtype[Any]) -> Any:
+    limits = np.iinfo(dtype)
+    return np.clip(value, limits.min, limits.max).astype(dtype)
 
 
 _MOVING_TYPES: Final = (

@@ -1,9 +1,8 @@
 """OpenVINO as the other side of a comparison: the whole model, one operation alone, one body alone.
 
     peer = OpenVINOPeer(model)                        # the model that is stepped through; openvino is imported here
-    run = peer.run(machine_inputs)                    # the runtime's own run, with its fusions and its arithmetic
-    run.outputs                                       # in the order of the model's Results
-    run.iterations                                    # {(3,): 12, (3, 7): 40}: by the keys of the loops
+    peer.run(machine_inputs)                          # the runtime's own run, with its fusions; outputs as in the file
+    peer.iterations(machine_inputs)                   # {(3,): 12, (3, 7): 40}: by the keys of the loops
     peer.operation(graph, layer)(*inputs)             # one operation: what it makes of the same inputs, nothing else
     peer.body(graph)(*parameters)                     # one iteration of a body (program.graph): Results in file order
 
@@ -19,7 +18,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import Array
@@ -37,17 +35,6 @@ from stepper.processes.worker import RemoteFunction
 from stepper.wording import excerpt
 
 Function = Callable[..., tuple[Array, ...]]
-
-
-class PeerRun(Struct, frozen=True):
-    """Outputs of the runtime. `iterations` is how many each loop ran in all its executions together.
-
-    There are none where the runtime refuses the model with its loops counted (`uncounted` then has its words).
-    """
-
-    outputs: tuple[Array, ...]
-    iterations: Mapping[LoopKey, int]
-    uncounted: str = ""
 
 
 class OpenVINOPeer:
@@ -69,30 +56,32 @@ class OpenVINOPeer:
         self._bodies: dict[int, Function] = {}
         self._operations: dict[tuple[int, int], Function] = {}
 
-    def run(self, inputs: Sequence[Array], *, count: bool = True, seconds: float | None = None) -> PeerRun:
-        """Return the whole model on arrays in the order of its Parameters. `count`: the iterations of its loops, too.
+    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> tuple[Array, ...]:
+        """Return the outputs of the whole model on arrays in the order of its Parameters.
 
-        They are counted in a run of their own, for counting changes what OpenVINO may fuse. `seconds` is how long a run
-        may take, else that is the runtime's own limit. ExecutionError where OpenVINO refuses or fails, WorkerLimit
-        where it does not end in time.
+        `seconds` is how long a run may take, else that is the runtime's own limit. ExecutionError where OpenVINO
+        refuses or fails, WorkerLimit where it does not end in time.
         """
         if seconds not in self._whole:
             title = f"the model {excerpt(self.model.path.name)}"
             self._whole = {seconds: self._text(native_text.whole(self.model), title, "the model", seconds)}
-        outputs = self._whole[seconds](*inputs)
-        if not count:
-            return PeerRun(outputs, {})
+        return self._whole[seconds](*inputs)
+
+    def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[LoopKey, int]:
+        """Return how many iterations each loop ran in all its executions together; none where OpenVINO refuses that.
+
+        They are counted in a run of their own, for counting changes what OpenVINO may fuse.
+        """
         text, paths = native_text.counted(self.model)
         if not paths:
-            return PeerRun(outputs, {})
+            return {}
         numbers = [np.array([number], np.int32) for number in (0, 1)]
         what = "the model with its iterations counted"
         try:
             found = self._text(text, what, what, seconds)(*inputs, *numbers)
-        except (ExecutionError, WorkerLimit) as error:
-            return PeerRun(outputs, {}, str(error))
-        counts = [int(value[0]) for value in found[len(outputs) :]]
-        return PeerRun(outputs, dict(zip(paths, counts, strict=True)))
+        except (ExecutionError, WorkerLimit):
+            return {}
+        return dict(zip(paths, (int(value[0]) for value in found[-len(paths) :]), strict=True))
 
     def again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from stepper.element_types import Array
+from stepper.ir.model import Graph as IRGraph
+from stepper.ir.model import Layer
+from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import is_installed
 from tests.cli.conftest import Call
 from tests.debug.debugged import SAMPLES
@@ -82,6 +87,24 @@ def test_openvino_is_asked_where_it_is_there_and_what_it_is_known_to_do_is_a_not
     net.result(scan, "again")
     out = call("check", net.write(tmp_path), "--input", "x=[[1],[2],[100]]").out
     assert "S201" in out and "note D502 reference-stops: openvino stops: OpenVINO refuses the model" in out
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs OpenVINO")
+def test_without_being_asked_openvinos_outputs_alone_are_compared(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Operations are computed one by one only to find out why outputs differ."""
+    asked: list[str] = []
+    operation = OpenVINOPeer.operation
+
+    def counted(self: OpenVINOPeer, graph: IRGraph, layer: Layer) -> Callable[..., tuple[Array, ...]]:
+        asked.append(layer.name)
+        return operation(self, graph, layer)
+
+    monkeypatch.setattr(OpenVINOPeer, "operation", counted)
+    model = recurrence("Add", 1.5, 6).write(tmp_path)
+    assert call("check", model).code == 0 and not asked
+    assert call("check", model, "--with", "openvino").code == 0 and "following" in asked
 
 
 def test_a_file_that_cannot_run_gets_the_findings_of_its_rules(call: Call, tmp_path: Path) -> None:

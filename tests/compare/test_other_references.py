@@ -189,11 +189,6 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
 # --- another runtime ------------------------------------------------------------------------------------------------
 
 
-class Run:
-    def __init__(self, outputs: Sequence[Array], iterations: Mapping[tuple[int, ...], int]) -> None:
-        self.outputs, self.iterations = outputs, iterations
-
-
 def _runs_of(loop: Layer, outputs: Outputs) -> int:
     return next(one.iterations for one in outputs.loops if one.path == f"model > {loop.type} '{loop.name}'")
 
@@ -213,13 +208,16 @@ class Peer:
 
     notes: Sequence[str] = ()
 
-    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Run:
+    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
         self.seconds = seconds
         if self._refuses_all:
             raise ExecutionError("refused as a whole")
-        outputs = stepper.run(self._model, dict(enumerate(inputs)))
+        return list(stepper.run(self._model, dict(enumerate(inputs))).values())
+
+    def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[tuple[int, ...], int]:
+        assert seconds == self.seconds
         (loop,) = (layer for layer in self._model.graph.layers if layer.is_loop)
-        return Run(list(outputs.values()), {(loop.id,): _runs_of(loop, outputs)})
+        return {(loop.id,): _runs_of(loop, stepper.run(self._model, dict(enumerate(inputs))))}
 
     def operation(self, graph: IRGraph, layer: Layer) -> Callable[..., Sequence[Array]]:
         operation = next(one for one in self._programs[id(graph)].operations if one.layer is layer)

@@ -235,6 +235,6 @@ def test_memory_is_bounded_on_the_side_of_the_runtime(tmp_path: Path, monkeypatc
     try:
         with pytest.raises(LimitReached, match=r"OpenVINO ran out of memory \(limit 1 GB\) while running the model"):
             OpenVINOPeer(model).run([x, np.array([10**9])])
-        np.testing.assert_array_equal(OpenVINOPeer(model).run([x, np.array([10])]).outputs[0], [10])
+        np.testing.assert_array_equal(OpenVINOPeer(model).run([x, np.array([10])])[0], [10])
     finally:
         worker.close()

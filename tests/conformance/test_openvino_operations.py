@@ -20,6 +20,7 @@ from stepper.ir.model import Layer, Port
 from stepper.ir.packing import packed_size, unpack
 from stepper.openvino.layers import LayerInOpenVINO
 from stepper.openvino.partner import OpenVINOPartner
+from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
 from stepper.openvino.tensors import to_array, to_tensor
 from stepper.recording import record, resume
@@ -32,6 +33,7 @@ from tests.conformance.openvino_subjects import (
     sample,
     sum_along_an_axis_that_is_a_list,
 )
+from tests.models import Graph
 from tests.openvino.partners import expected, read
 
 
@@ -43,6 +45,30 @@ def test_samples_give_their_outputs_with_each_operation_computed_by_openvino(nam
     assert set(outputs.computed_by) == {"OpenVINO (CPU, f32)"}
     for actual, (where, value) in zip(outputs.values(), wanted.items(), strict=True):
         assert_agrees(actual, value, where)
+
+
+_COMPARISONS = ("Equal", "Greater", "GreaterEqual", "Less", "LessEqual", "NotEqual")
+
+
+@pytest.mark.parametrize("type", ["i32", "i64", "u32"])
+@pytest.mark.parametrize("operation", [*_COMPARISONS, "Divide", "FloorMod", "Mod", "Power", "PRelu", "Multiply"])
+def test_large_integers_are_what_they_are_in_openvino_under_its_rules(
+    operation: str, type: str, tmp_path: Path
+) -> None:
+    dtype = ELEMENT_TYPES[type].dtype
+    declared = {"type": "boolean"} if operation in _COMPARISONS else {}
+    net = Graph()
+    net.result(net.apply(operation, net.parameter("a", type, (300,)), net.parameter("b", type, (300,)), **declared))
+    model, random = net.read(tmp_path), np.random.default_rng(5)
+    low = max(np.iinfo(dtype).min, -(2**31))
+    a = random.integers(low + 5, min(np.iinfo(dtype).max, 2**31 - 1) - 5, 300).astype(dtype)
+    near = operation in _COMPARISONS
+    b = (a + random.integers(-1, 2, 300).astype(dtype) if near else random.integers(min(low, 0) and -4, 5, 300)).astype(
+        dtype
+    )
+    (ours,) = stepper.run(model, {"a": a, "b": b}, rules="openvino").values()
+    (theirs,) = OpenVINOPeer(model).run([a, b])
+    np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("name", [name for name in ELEMENT_TYPES if name != "string"])

@@ -46,6 +46,47 @@ def test_integers_wrap_or_saturate_and_wide_types_keep_or_lose_bits(
         assert outputs["result"].tolist() == [expected] and outputs["result"].dtype == dtype
 
 
+@pytest.mark.parametrize(
+    ("operation", "dtype", "a", "b", "spec", "openvino"),
+    [  # from OpenVINO 2026.4.1, CPU
+        ("Divide", np.int64, 35829214, 2, 17914607, 17914608),
+        ("Divide", np.int32, 5, 0, None, -(2**31)),
+        ("Divide", np.int8, 117, 0, None, -128),
+        ("Mod", np.int32, 2**24 + 1, 2, 1, 0),
+        ("FloorMod", np.int32, 2**24 + 1, 2, 1, 0),
+        ("FloorMod", np.int32, -7, 2, 1, 1),
+        ("Mod", np.int32, -7, 2, -1, -1),
+        ("Power", np.int32, 3, 30, None, -(2**31)),
+        ("Power", np.uint8, 54, 2, None, 255),
+        ("Power", np.int16, 200, 3, None, 4608),
+        ("Less", np.int64, 2**24, 2**24 + 1, True, False),
+        ("Equal", np.int32, 2**24, 2**24 + 1, False, True),
+        ("GreaterEqual", np.int32, 16777217, 16777218, False, False),
+        ("GreaterEqual", np.uint32, 16777216, 16777217, False, True),
+        ("Maximum", np.int32, 2**24, 2**24 + 1, 2**24 + 1, 2**24 + 1),
+    ],
+)
+def test_integers_are_divided_compared_and_raised_in_f32_by_openvino(
+    run: Run, operation: str, dtype: Any, a: int, b: int, spec: int | None, openvino: int
+) -> None:
+    net = binary(operation, of_dtype(np.dtype(dtype)).name)
+    for rules, expected in (("spec", spec), ("openvino", openvino)):
+        if expected is not None:
+            outputs = run(net, np.array([a], dtype), np.array([b], dtype), rules=rules)
+            assert outputs["result"].tolist() == [expected], rules
+
+
+def test_a_relu_and_an_extremum_of_integers_are_taken_in_f32_by_openvino(run: Run) -> None:
+    net = Graph()
+    x = net.parameter("x", "i32", (2,))
+    net.result(net.apply("Relu", x), "relu")
+    net.result(net.apply("ReduceMax", x, net.constant([0]), dims=(1,), keep_dims="true"), "most")
+    value = np.array([1505919582, -5], np.int32)
+    spec, openvino = run(net, value), run(net, value, rules="openvino")
+    assert (spec["relu"].tolist(), spec["most"].tolist()) == ([1505919582, 0], [1505919582])
+    assert (openvino["relu"].tolist(), openvino["most"].tolist()) == ([1505919616, 0], [1505919616])
+
+
 def test_division_that_is_not_pythons_truncates_in_both_books(run: Run) -> None:
     net = binary("Divide", "i32", m_pythondiv="false")
     for rules in ("spec", "openvino"):

@@ -83,7 +83,7 @@ def _of_the_run(options: argparse.Namespace) -> Iterator[Finding]:
         asked = argparse.Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
         asked.rules = rules or options.rules
         asked.timeout = options.timeout or (_SECONDS if options.reference is None else None)
-        return compared(asked)
+        return compared(asked, only_outputs=options.reference is None)
 
     found = compared_finding(compare, reference, was_asked=options.reference is not None)
     if found is not None:

@@ -8,6 +8,7 @@ and the model's outputs do not, `again` and `run_changed` narrow it down (explan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -28,7 +29,6 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, OpKind
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey
-from stepper.openvino.peer import PeerRun
 
 if TYPE_CHECKING:
     from stepper.openvino.native_text import NativeText
@@ -48,8 +48,11 @@ class RuntimePeer(Protocol):
     def notes(self) -> Sequence[str]:
         """Where it crashed, or met a limit of time or memory: a sentence each."""
 
-    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> PeerRun:
-        """Return the whole model, in so many seconds at most."""
+    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
+        """Return the outputs of the whole model, in so many seconds at most."""
+
+    def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[LoopKey, int]:
+        """Return how many iterations each loop ran in all; none where that cannot be counted."""
 
     def again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
@@ -151,11 +154,12 @@ class OpenVINOReference(ReferenceRun):
         self.title = title
         self._peer, self._inputs, self._stopped = peer, inputs, stopped
         self._refusal, self._is_told = "", False
-        self._run: PeerRun | None = None
+        self._outputs: Sequence[Array] | None = None
         if stopped is not None and seconds is None:
             seconds = max(_LEAST_SECONDS, _TIMES_OURS * stopped.seconds)
+        self._seconds = seconds
         try:
-            self._run = peer.run(inputs, seconds=seconds)
+            self._outputs = peer.run(inputs, seconds=seconds)
         except (ExecutionError, LimitReached) as error:
             self._refusal = str(error)
 
@@ -170,14 +174,18 @@ class OpenVINOReference(ReferenceRun):
         """Return a frame whose values are computed when they are asked for."""
         return PeerFrame(self._peer, point, self._outcome(point))
 
+    @cached_property
+    def _iterations(self) -> Mapping[LoopKey, int]:
+        return {} if self._outputs is None else self._peer.iterations(self._inputs, seconds=self._seconds)
+
     def _outcome(self, point: SyncPoint) -> LoopOutcome | None:
         """Return the outcome of a loop that runs once at most: of one inside another only the sum is known."""
-        if point.kind is not SyncKind.LEFT or loop_steps(point.path[:-1]) or self._run is None:
+        if point.kind is not SyncKind.LEFT or loop_steps(point.path[:-1]):
             return None
         activation = point.frame.activation
         if activation is None or not isinstance(activation.plan, LoopPlan):
             return None
-        count = self._run.iterations.get(loop_key(point.path[:-1], point.path[-1].layer))
+        count = self._iterations.get(loop_key(point.path[:-1], point.path[-1].layer))
         if count is None:
             return None
         is_reached = count > 0 or len(point.path) == 1  # else the runtime may not have come by
@@ -185,14 +193,14 @@ class OpenVINOReference(ReferenceRun):
 
     def totals(self) -> Mapping[LoopKey, int]:
         """Return totals of nested loops: of a loop in a loop no single run is known, and one in an If need not run."""
-        return {} if self._run is None else {key: n for key, n in self._run.iterations.items() if len(key) > 1}
+        return {key: n for key, n in self._iterations.items() if len(key) > 1}
 
     def outputs(self) -> Mapping[int, Any]:
         """Return the outputs of the runtime's own run."""
-        if self._run is None:
+        if self._outputs is None:
             self._is_told = True
             raise ReferenceFailed(self._refusal)
-        return dict(enumerate(self._run.outputs))
+        return dict(enumerate(self._outputs))
 
     def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
         """Return the outputs of the model on the same inputs, compiled otherwise. ExecutionError if that fails."""

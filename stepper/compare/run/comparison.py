@@ -104,10 +104,21 @@ def compare_models(
     return RunComparison(title, str(ours.path), observations, found, tuple(differences), notes)
 
 
-def compare_with(machine: Machine, reference: ReferenceRun, tolerances: Tolerances | None = None) -> RunComparison:
-    """Run a machine that stands at its beginning beside a reference of any kind; return the result."""
+def compare_with(
+    machine: Machine, reference: ReferenceRun, tolerances: Tolerances | None = None, *, only_outputs: bool = False
+) -> RunComparison:
+    """Run a machine that stands at its beginning beside a reference of any kind; return the result.
+
+    `only_outputs`: values inside are compared only where an output differs, to find out why.
+    """
     chosen = tolerances or Tolerances(exact=reference.is_exact)
     start = machine.snapshot()
+    if only_outputs:
+        if (agreed := LockstepWalk(machine, reference, chosen).look_at_outputs()) is not None:
+            model, notes = machine.compiled.model, (*emulation_notes(machine.compiled), *reference.notes)
+            found = verdict(agreed, FileCauses(model, ()), reference.title, exact=reference.is_exact)
+            return RunComparison(reference.title, str(model.path), agreed, found, notes=notes)
+        machine.restore(start)
     inputs = [machine.stack[0].values[slot] for slot in machine.compiled.main.parameters]
     walk = LockstepWalk(machine, reference, chosen)
     observations = walk.run()

@@ -90,6 +90,23 @@ class LockstepWalk:
         self.observations.notes = tuple(f"note: {note}" for note in self.machine.notes)
         return self.observations
 
+    def look_at_outputs(self) -> Observations | None:
+        """Run without a stop; return what is known if all outputs agree, or if the reference has none.
+
+        Else None: the walk is of no more use then.
+        """
+        try:
+            theirs = self.reference.outputs()
+        except ReferenceFailed as failure:
+            self._add(SideFailure((), None, str(failure), ours=False))
+            return self.observations
+        try:
+            self.machine.advance(Every.END)
+        except StepperError:
+            return None
+        self.observations.outputs += self.outputs_beside(theirs)
+        return self.observations if self.observations.outputs_agree else None
+
     def _drive(self) -> None:
         try:
             while not self.machine.finished:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.overview.births import births_watcher
 from stepper.debug.overview.facts import Birth, LoopFacts
-from stepper.diagnosis.check.whole_numbers import Look, WholeNumbers, look_at
+from stepper.diagnosis.check.whole_numbers import Look, WholeNumbers, look_at, look_at_width
 from stepper.element_types import Array, is_floating
 from stepper.engine.events import Every
 from stepper.engine.frames import Frame
@@ -203,6 +203,8 @@ def _meters(program: Program, found: Probed) -> _Meters:
     sampled, always = list[Look](), list[Look]()
     constants = frozenset(slot for slot, value in enumerate(program.template) if value is not None)
     for one in program.operations:
+        if (look := look_at_width(one, found.wholes)) is not None:
+            always.append(look)
         declared = one.layer.outputs[0].element_type if one.layer.outputs else None
         if declared is None or one.plans:
             continue

@@ -15,6 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.element_types import Array, is_floating
+from stepper.engine.arithmetic import outside_int32
 from stepper.engine.program import Operation
 
 _LARGE: Final = 1_000_000
@@ -56,6 +57,13 @@ class Outside(Struct):
     size: int
 
 
+class Wide(Struct):
+    """The first iteration in which a result is beyond i32, and the number that is furthest from 0."""
+
+    iteration: int
+    number: int
+
+
 class WholeNumbers(Struct):
     """Observations of a body by the id of the layer; of divisions by 0 the first iteration."""
 
@@ -63,6 +71,7 @@ class WholeNumbers(Struct):
     by_zero: dict[int, int] = {}
     indices: dict[int, IndexWrap] = {}
     outside: dict[int, Outside] = {}
+    wide: dict[int, Wide] = {}
 
 
 Look = Callable[[list[Any], int], None]
@@ -88,6 +97,36 @@ def look_at(operation: Operation, constants: frozenset[int], found: WholeNumbers
     if layer.type in _OF_ONE or layer.type in _OF_ALL:
         return _computed(operation, dtype, found.wraps)
     return None
+
+
+def look_at_width(operation: Operation, found: WholeNumbers) -> Look | None:
+    """Return what looks for results beyond i32 after each iteration; None for an operation that computes none.
+
+    Movements are not looked at, and the ends of the type are no results: they stand for no limit.
+    """
+    layer, key = operation.layer, operation.layer.id
+    computes = bool(operation.plans) or layer.type in (*_EXACT, *_OF_ONE, *_OF_ALL, *_DIVISIONS, "Convert")
+    slots = [
+        slot
+        for slot, port in zip(operation.outputs, layer.outputs, strict=False)
+        if slot >= 0 and port.element_type is not None and port.element_type.name in ("i64", "u64", "u32")
+    ]
+    if not computes or not slots:
+        return None
+
+    def look(values: list[Any], iteration: int) -> None:
+        if key in found.wide:
+            return
+        for slot in slots:
+            value = np.asarray(values[slot])
+            if value.size > _LARGE or not outside_int32(value):
+                continue
+            ends = np.iinfo(value.dtype)
+            number = max((int(value.min()), int(value.max())), key=abs)
+            if ends.min < number < ends.max:
+                found.wide[key] = Wide(iteration, number)
+
+    return look
 
 
 def _sum_or_product(operation: Operation, dtype: np.dtype[Any], wraps: dict[int, Wrap]) -> Look:

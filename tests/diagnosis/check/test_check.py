@@ -146,6 +146,14 @@ def test_whole_numbers_that_wrap_are_a_note(tmp_path: Path) -> None:
     assert found.severity is Severity.NOTE and f"{3 * (3**39 % 2**62):,}" in sentence(found)
 
 
+def test_whole_numbers_that_the_plugin_cannot_hold(tmp_path: Path) -> None:
+    """3**20 is the first power of 3 above 2**31; that of 2**62 wraps in i64, too, which says it better."""
+    found = the_one(findings(modular(3, 2**62, 1, 21), tmp_path), "beyond-i32")
+    assert found.severity is Severity.WARNING and found.iterations == (19,) and f"{3**20:,}" in sentence(found)
+    for rounds in (19, 41):
+        assert not [one for one in findings(modular(3, 2**62, 1, rounds), tmp_path) if one.rule == "beyond-i32"]
+
+
 def test_an_addition_that_is_lost_beside_a_large_state(tmp_path: Path) -> None:
     """Above 2**24 the numbers of f32 are 2 apart."""
     found = the_one(findings(recurrence("Add", 1.0, 30, start=2.0**24 - 5), tmp_path), "addition-absorbed")
