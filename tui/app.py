@@ -50,6 +50,8 @@ from tui.worker.event_log import EventLog, LogKind
 
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
 _AT_ONCE: Final = ("escape", "q", "ctrl+c", "ctrl+q", "ctrl+z")
+_WITHOUT_RUN: Final = ("inputs", "overview", "help")
+"""What can be shown while the inputs are chosen."""
 _SETTLING: Final = 0.4
 """Seconds after the first picture in which nothing is loaded that is not on it, so that the run behind it is there."""
 _PATIENCE: Final = 2.0
@@ -113,6 +115,8 @@ class StepperApp(App[int]):
         self.keymap = KEYS if keys is None else keys.keymap
         self.folding = Folding()
         self.answered = "", "dim"
+        self._refused: tuple[str, str] | None = None
+        """The answer that said what is wrong with a line."""
         self._conflicts = () if keys is None else keys.conflicts
         self._wanted: tuple[int, int] | None = None
         self.look = Look() if look is None else look
@@ -330,7 +334,7 @@ class StepperApp(App[int]):
 
     def on_fault_found(self, message: FaultFound) -> None:
         """Something is wrong in the program itself."""
-        kept = self.session.autosave is not None
+        kept = self.session.autosave is not None and self.driver.is_open
         self._tells_fault = False  # of two the later one is told
         self.say(f"a fault in {message.where}: {message.text}; the session goes on{', saved' if kept else ''}", "bad")
         self._tells_fault = True
@@ -402,6 +406,9 @@ class StepperApp(App[int]):
             self._refuse(line, error)
         except Exception as error:  # a fault in an action must not end the session
             self.report_fault(line.partition(" ")[0], error)
+        else:
+            if self.answered is self._refused and not line.startswith("prompt"):  # who types it anew still reads it
+                self.say("")
 
     def filled(self, line: str) -> str:
         """Return the line with the selected operation and the chosen row in it. UsageError where there is none."""
@@ -419,6 +426,7 @@ class StepperApp(App[int]):
     def _refuse(self, line: str, error: StepperError) -> None:
         """Say what is wrong with a line; of an ambiguous name, what there is to pick."""
         self.say(error.reason if error.candidates and error.reason else str(error), "bad")
+        self._refused = self.answered
         if error.candidates:
             frames = self.state.frames[: self.state.depth + 1]
             self.asked_pane = self.focused_pane or self.asked_pane
@@ -476,6 +484,10 @@ class StepperApp(App[int]):
         view = VIEWS.get(name)
         if view is None:
             raise UsageError(f"there is no view '{name}'; there are {', '.join(VIEWS)}")
+        if self._is_without_run and name not in _WITHOUT_RUN:
+            if name != "main":
+                raise UsageError("the model does not run yet: choose its inputs, F5 runs")
+            name, view = "inputs", VIEWS["inputs"]
         self.asked_pane = self.focused_pane
         kind = view.load()
         if isinstance(self.front, kind):
@@ -485,6 +497,11 @@ class StepperApp(App[int]):
                 pass
         if not isinstance(self.front, kind):
             self.push_screen(kind(self))
+
+    @property
+    def _is_without_run(self) -> bool:
+        """True if inputs are to be chosen before there is a run."""
+        return self.inputs is not None and self.state.view is None and not self.driver.is_open
 
     def open_value(self, subject: Subject) -> None:
         """Show this value full screen."""
@@ -521,8 +538,9 @@ class StepperApp(App[int]):
 
     def close_view(self) -> bool:
         """Close the screen in front; False if it is the last."""
-        if len(self.screen_stack) < 2 or (self.inputs is not None and self.state.view is None):
-            return False  # without a run the inputs are all that there is to see
+        is_first = self._is_without_run and self.front.view_name == "inputs"  # what lies below them shows a run
+        if len(self.screen_stack) < 2 or is_first:
+            return False
         self.pop_screen()
         return True
 

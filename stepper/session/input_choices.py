@@ -275,7 +275,14 @@ class InputChoices:
     @property
     def ready(self) -> int:
         """How many inputs have a value that fits."""
-        return sum(self.outcome(position).array is not None for position in range(len(self.choices)))
+        return len(self.choices) - len(self.missing)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The names of the inputs that have no value yet, or none that fits."""
+        return tuple(
+            choice.parameter.name for place, choice in enumerate(self.choices) if self.outcome(place).array is None
+        )
 
     def arrays(self) -> dict[int, Array]:
         """Return all values by position. UsageError where one is missing."""

@@ -138,3 +138,26 @@ def test_while_it_runs_the_last_line_says_how_to_pause_it(tmp_path: Path) -> Non
         assert "paused" in driven.text("top") and "n N op" in driven.text("keys")
 
     drive(opened(tmp_path, recurrence("Add", 1.0)), script, size=(120, 40), lines=("iter +1",))
+
+
+def test_space_says_where_nothing_opens_in_place() -> None:
+    async def script(driven: Driven) -> None:
+        for pane in ("operations", "graph"):
+            driven.pane(pane).focus()
+            await driven.press("space")
+            assert "remainder has nothing inside" in driven.text("answer"), pane
+            await driven.press("escape")
+        await driven.type("select 2")
+        driven.pane("graph").focus()
+        await driven.press("space")
+        assert "nothing inside" not in driven.text("answer") and "then" in driven.text("graph")
+        await driven.type("select 0")
+        await driven.press("v", "space")
+        assert "remainder has nothing inside" in driven.text("answer")
+        await driven.press("v")
+        await driven.type("table steps")
+        await driven.filled()
+        await driven.press("space")
+        assert "no columns are hidden" in driven.text("answer")
+
+    drive("while_loop", script, size=(120, 40), lines=("goto remainder@2",))

@@ -87,8 +87,8 @@ class HasFarCells(Protocol):
 class Foldable(Protocol):
     """A pane with groups of rows that fold."""
 
-    def fold(self) -> None:
-        """Fold the selected group, or unfold it."""
+    def fold(self) -> str:
+        """Fold what is selected, or unfold it; return why it cannot be, empty where it was."""
 
 
 @runtime_checkable
@@ -259,9 +259,9 @@ def _go_to_cell(app: Application, _text: str) -> None:
 
 @action("fold", help="fold or unfold what is selected")
 def _fold(app: Application, _text: str) -> None:
-    for pane in app.screen.query(Pane):
-        if isinstance(pane, Foldable):
-            pane.fold()
+    reasons = [pane.fold() for pane in app.screen.query(Pane) if isinstance(pane, Foldable)]
+    if reasons and all(reasons):
+        raise UsageError(reasons[0])
 
 
 @action(

@@ -617,6 +617,9 @@ OVERVIEW_SITUATIONS: Final = {
         "prompt",
         "help-keys",
     ),
+    "without loops": ("view main", "overview run", "prompt", "help-keys"),
+    "sequences": ("fold", "view main", "overview run", "prompt", "help-keys"),
+    "without inputs": ("overview down", "focus next", "prompt", "back", "help-keys"),
 }
 """By situation of the run that the overview shows: the same for it."""
 RUNNING: Final = ("pause", "view overview", "view events", "help-keys")

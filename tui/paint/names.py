@@ -53,6 +53,11 @@ def statistic_word(statistic: str, program: Program, index: int) -> str:
     return "value" if math.prod(port.dims) == 1 else statistic_name(statistic, str(port.element_type or ""))
 
 
+def nothing_inside(layer: Layer) -> str:
+    """Return that an operation cannot be opened in place."""
+    return f"{layer_name(layer)} has nothing inside: loops, Ifs and groups of shape arithmetic open"
+
+
 def layer_name(layer: Layer | LayerSite) -> str:
     """Return a layer's name in lists where it stands alone."""
     return _last_part(layer.name)

@@ -6,7 +6,6 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
-from weakref import proxy
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,8 +21,7 @@ from stepper.element_types import Array
 from stepper.engine.events import RunObserver, Taps
 from stepper.engine.frames import Activation, Frame, Phase, Slices
 from stepper.engine.loops import EndReason
-from stepper.engine.machine import Machine
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
+from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.engine.roles import control
 from stepper.ir.model import Layer, Model, layer_site
 from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory
@@ -394,13 +392,11 @@ class RunRecorder(RunObserver):
 
     def __init__(
         self,
-        machine: Machine,
+        compiled: CompiledModel,
         *,
         edited: bool = False,
         followed: Mapping[int, Sequence[tuple[int, int, int]]] = MappingProxyType({}),
     ) -> None:
-        self._machine: Machine = proxy(machine)
-        compiled = machine.compiled
         self._loops: dict[int, _LoopRecord] = {}
         self._branches: dict[int, _BranchRecord] = {}
         self._around: dict[int, tuple[int, ...]] = {}

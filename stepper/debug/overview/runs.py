@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit
 from stepper.debug.overview.births import BirthSearch
-from stepper.debug.overview.facts import Failure, ModelPortFacts, Overview, RunState
+from stepper.debug.overview.facts import BranchFacts, Failure, LoopFacts, ModelPortFacts, Overview, RunState
 from stepper.debug.overview.ports import port_facts
 from stepper.debug.overview.recorder import RunRecorder
 from stepper.debug.timeline import Timeline
 from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Snapshot
-from stepper.engine.program import Value
+from stepper.engine.program import CompiledModel, Value
 from stepper.engine.run import output_names
 from stepper.errors import Paused, StepperError
 from stepper.ir.lowering import sequences_of
@@ -36,6 +36,30 @@ Followed = dict[int, tuple[tuple[int, int, int], ...]]
 
 
 _ENDED: Final = (RunState.FINISHED, RunState.FAILED)
+
+
+def overview_without_run(compiled: CompiledModel) -> Overview:
+    """Return what the file alone says of a model's loops and branches: no run, no values."""
+    return _not_run(compiled, *RunRecorder(compiled).view())
+
+
+def _not_run(compiled: CompiledModel, loops: tuple[LoopFacts, ...], branches: tuple[BranchFacts, ...]) -> Overview:
+    model = compiled.model
+    return Overview(
+        state=RunState.NOT_RUN,
+        ticks=0,
+        iterations=0,
+        seconds=0.0,
+        rate=0.0,
+        bytes=0,
+        memory=None,
+        inputs=tuple(port_facts(parameter.name, None) for parameter in model.graph.parameters),
+        outputs=tuple(port_facts(name, None) for name in output_names(model)),
+        operations=dict(Counter(layer.type for layer in model.graph.operations)),
+        loops=loops,
+        branches=branches,
+        sequences=tuple(layer_site(layer, str(model.path)) for layer in sequences_of(model)),
+    )
 
 
 class _Budget(NamedTuple):
@@ -65,13 +89,14 @@ class OverviewRun:
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
+        self._file = _not_run(timeline.machine.compiled, (), ())
         self._edits: dict[int, tuple[Edit, ...]] = {}
         self._begin()
 
     def _begin(self) -> None:
         machine = self._timeline.machine
         self._edits = dict(self._timeline.edits)
-        self._recorder = RunRecorder(machine, edited=bool(self._edits))
+        self._recorder = RunRecorder(machine.compiled, edited=bool(self._edits))
         self._stand: Snapshot | None = None
         self._state = RunState.NOT_RUN
         self._failure: Failure | None = None
@@ -227,7 +252,9 @@ class OverviewRun:
         if again is None or again.followed != followed:
             timeline.return_to(0)
             again = _Again(
-                followed, RunRecorder(machine, edited=bool(self._edits), followed=followed), machine.snapshot()
+                followed,
+                RunRecorder(machine.compiled, edited=bool(self._edits), followed=followed),
+                machine.snapshot(),
             )
         else:
             machine.restore(again.stand)
@@ -253,9 +280,8 @@ class OverviewRun:
 
     def _view(self) -> Overview:
         loops, branches = self._recorder.view()
-        compiled = self._timeline.machine.compiled
-        model, main = compiled.model, compiled.main
-        return Overview(
+        return replace(
+            self._file,
             state=self._state,
             ticks=self._ticks,
             iterations=self._recorder.iterations,
@@ -265,10 +291,8 @@ class OverviewRun:
             memory=self._memory,
             inputs=self._inputs,
             outputs=self._output_facts,
-            operations=dict(Counter(layer.type for layer in main.graph.operations)),
             loops=loops,
             branches=branches,
-            sequences=tuple(layer_site(layer, str(model.path)) for layer in sequences_of(model)),
             births=tuple(self._births.found),
             births_tick=self._births.tick,
             looked_through=self._is_looked_through,

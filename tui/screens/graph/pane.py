@@ -20,6 +20,7 @@ from textual.timer import Timer
 
 from stepper.engine.program import Program
 from tui.paint.links import LinkedValue
+from tui.paint.names import nothing_inside
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, spread
 from tui.screens.graph.cells import Indices, Painter, Rows, Scene
@@ -313,15 +314,19 @@ class BodyGraph(Pane):
         else:
             self._select(there)
 
-    def fold(self) -> None:
+    def fold(self) -> str:
         """Open the selected loop or If in place, or close it; shape arithmetic is the list's."""
         program, layer = self._program(), self._layer()
         if self._inside is not None and self._drawing is not None:
             side = side_of(self._drawing, self._inside)
             program, layer = (None if side is None else side.program), self._inside.key
-        if program is not None and layer is not None and bodies_of(program, layer):
-            self.choice.opened ^= {(id(program), layer)}
+        if program is None or layer is None:
+            return "nothing is selected"
+        if not bodies_of(program, layer):
+            return nothing_inside(program.graph.by_id[layer])
+        self.choice.opened ^= {(id(program), layer)}
         self.update(self.state)
+        return ""
 
     def zoom_by(self, by: int) -> None:
         """Larger or smaller boxes; of a neighbourhood fewer or more of them."""

@@ -18,6 +18,7 @@ from stepper.query.address_syntax import parse_address
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS
 from tui.paint.columns import cells_of, headings, widths_of
 from tui.paint.folding import Listing, OperationEntry
+from tui.paint.names import nothing_inside
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, spread, without_begin
 from tui.pictures.drawing import EIGHTHS, WAYS
@@ -402,15 +403,19 @@ class Grid(Pane):
         self.changed()
         return True
 
-    def fold(self) -> None:
+    def fold(self) -> str:
         """Unfold the group of the cell that is shown, or fold it; of a loop, look at its run in this iteration."""
         frame, cell = self.frame, self.cell
-        if frame is not None and cell is not None and frame.layers[cell.operation].is_loop:
+        if frame is None or cell is None:
+            return "nothing is selected"
+        if frame.layers[cell.operation].is_loop:
             self.post_line("loop-run in")
-        elif frame is not None and cell is not None:
-            self.host.folding.toggle(frame.program, cell.operation)
-            self.top = max(0, min(self.top, self.count(self.size.width) - (self.size.height - 2)))
-            self.changed()
+            return ""
+        if not self.host.folding.toggle(frame.program, cell.operation):
+            return nothing_inside(frame.layers[cell.operation])
+        self.top = max(0, min(self.top, self.count(self.size.width) - (self.size.height - 2)))
+        self.changed()
+        return ""
 
     # --- keys and mouse ------------------------------------------------------------------------------------------
 

@@ -130,12 +130,14 @@ class VariableList(ListPane[VariableRow]):
 
     # --- keys ----------------------------------------------------------------------------------------------------
 
-    def fold(self) -> None:
+    def fold(self) -> str:
         """Fold the section of the chosen row, or unfold it."""
         section = next((line for line in reversed(self.entries()[: self.cursor + 1]) if line.section), None)
-        if section is not None:
-            self._folded.symmetric_difference_update({section.section})
-            self.choose(next(place for place, line in enumerate(self.entries()) if line.section == section.section))
+        if section is None:
+            return "there is nothing to fold"
+        self._folded.symmetric_difference_update({section.section})
+        self.choose(next(place for place, line in enumerate(self.entries()) if line.section == section.section))
+        return ""
 
     def open_chosen(self) -> None:
         """The value on its own screen; of what came in and of a variable all numbers."""

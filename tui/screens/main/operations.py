@@ -14,7 +14,7 @@ from stepper.debug.moments.difference import Change, Difference
 from stepper.tensors.statistics import FITTING
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.links import key_words
-from tui.paint.names import layer_name, marked_name, operation_names, partner_mark
+from tui.paint.names import layer_name, marked_name, nothing_inside, operation_names, partner_mark
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import (
     Row,
@@ -71,13 +71,16 @@ class Operations(Pane):
         frame = self.state.frame
         return None if frame is None else self.host.folding.listing(frame.program)
 
-    def fold(self) -> None:
+    def fold(self) -> str:
         """Unfold the group of the selected operation, or fold it again."""
         frame, cursor = self.state.frame, self.state.cursor
-        if frame is not None and cursor is not None:
-            self.host.folding.toggle(frame.program, cursor)
-            self._centre()
-            self.changed()
+        if frame is None or cursor is None:
+            return "nothing is selected"
+        if not self.host.folding.toggle(frame.program, cursor):
+            return nothing_inside(frame.layers[cursor])
+        self._centre()
+        self.changed()
+        return ""
 
     def update(self, state: State) -> None:
         """The moment stays at two thirds of the height; what is selected is seen."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.overview.facts import BranchFacts, ModelPortFacts, Overview, RunState
@@ -15,6 +15,9 @@ from tui.screens.overview.cursor import UNCHANGED_FROM
 from tui.screens.overview.links import moment_link, row_link
 from tui.screens.overview.words import failed_at
 from tui.theme import GLYPHS
+
+if TYPE_CHECKING:
+    from stepper.session.input_choices import InputChoices
 
 Letters = Mapping[int, tuple[str, ...]]
 """The words for the elements of inputs of the model, by index."""
@@ -35,7 +38,7 @@ def before(overview: Overview, letters: Letters, room: int, *, short: bool) -> R
     for place, port in enumerate(overview.inputs):
         more = len(overview.inputs) - place
         rest: Row = [(f"{_BETWEEN[0]}{more} more {_plural('input', more)}", "dim")]
-        part = _port(port, letters.get(place, ()), max(min(60, room - 56), 12), short=short)
+        part = _port(port, letters.get(place, ()), max(min(60, room - 56), 12), short=short, absent="not given")
         if place and width_of([*row, *part, *into, *rest]) > room:
             row += rest if width_of([*row, *rest]) <= room else [(f" +{more}", "dim")]
             break
@@ -120,11 +123,13 @@ def _source(overview: Overview, names: Mapping[tuple[int, int], LinkText], loop:
     return "" if edge is None else names.get((loop, edge), "")
 
 
-def _port(port: ModelPortFacts, letters: tuple[str, ...], room: int, *, short: bool) -> Row:
+def _port(
+    port: ModelPortFacts, letters: tuple[str, ...], room: int, *, short: bool, absent: str = "not computed"
+) -> Row:
     """Return an input or output: name, type, its numbers or its text where they are short, how many are not finite."""
     name = clip(printable(port.name), 24)
     if port.brief is None:
-        return [(f"{name} ", ""), ("not computed", "dim")]
+        return [(f"{name} ", ""), (absent, "dim")]
     kind = f"{port.brief.type}[{','.join(map(str, port.brief.shape))}]"
     text = f'"{"".join(letters)}"' if letters and all(len(one) == 1 for one in letters) else " ".join(letters)
     if not text and port.text:
@@ -147,6 +152,19 @@ def _port(port: ModelPortFacts, letters: tuple[str, ...], room: int, *, short: b
 def _spoilt(port: ModelPortFacts) -> Row:
     words = [(word, count) for word, count in (("NaN", port.nan), ("Inf", port.infinite)) if count]
     return [(f" {word} in {count} of {port.size}", "bad") for word, count in words]
+
+
+def lacking(inputs: InputChoices, room: int) -> Row:
+    """Return which inputs have no value yet, so that there is no run, and the key that leads to their choice."""
+    count = len(inputs.missing)
+    names = ", ".join(printable(name) for name in inputs.missing)
+    told: Row = [("q", "key"), (" chooses ", "dim"), ("it" if count == 1 else "them", "dim"), (" ", "")]
+    if not count:
+        return [("not run: ", "edit"), ("q", "key"), (" and F5 run it ", "dim")]
+    words = f"not run: {names} {'is' if count == 1 else 'are'} missing"
+    if len(words) + width_of(told) + 2 > room:
+        words = f"not run: {count} {_plural('input', count)} missing"
+    return [(words, "edit"), (", ", "dim"), *told]
 
 
 def status(overview: Overview, *, short: bool) -> Row:

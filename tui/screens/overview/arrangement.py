@@ -185,7 +185,7 @@ def _fitting(shown: list[Shown], at: Place, limits: _CardLimits) -> list[Shown]:
     """Leave out what does not fit."""
     room, need, unfolded = limits.room, limits.need, limits.wishes.unfolded
     if limits.lacks(shown, at):
-        shown = [one if one.card.index in unfolded else _without_slices(one, at) for one in shown]
+        shown = [one if one.place in unfolded else _without_slices(one, at) for one in shown]
         if need(shown) + sum(len(one.lines) for one in shown) > room and len(shown) > 1:
             shown = [one if one.place == at.card else _compact(one) for one in shown]
             if need(shown) > room:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import WeakKeyDictionary
@@ -15,8 +16,9 @@ from textual import events
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.overview.facts import Overview, RowKind, RunState
 from stepper.debug.story.question import StoryQuestion
-from stepper.errors import UsageError
+from stepper.errors import StepperError, UsageError
 from stepper.tensors.histories import ValueHistory, bucket_begins
+from stepper.wording import counted
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS, column, first_bad
@@ -94,6 +96,7 @@ class OverviewPane(Pane):
         self._tick = 0
         self._due = 0.0
         self._follows = True
+        self._reads = False
         self._driver: Driver | None = None
         """The driver that was asked for the facts."""
         self._wishes = Wishes(set(), {}, {}, {})
@@ -124,9 +127,40 @@ class OverviewPane(Pane):
             self._wishes = _kept_wishes.setdefault(driver, self._wishes)
             self.call_after_refresh(self._have_shown)  # the screen is painted first
         if known is not None:
-            self._take(known, is_other=labels != state.labels)
+            self._take(known, driver.compiled, is_other=labels != state.labels)
+        elif self.is_without_run:
+            self.call_after_refresh(self._read_file)
         self._go_with_moment()
         self.changed()
+
+    @property
+    def is_without_run(self) -> bool:
+        """True if inputs are to be chosen before there is a run."""
+        return self.host.inputs is not None and self.state.view is None and not self.host.driver.is_open
+
+    def _read_file(self) -> None:
+        """Have what the file says shown, when it is to be seen: not below the inputs."""
+        if self.screen.is_current and self.is_without_run and not self._reads:
+            self._reads = True
+            self.run_worker(self._read, thread=True, exit_on_error=False)
+
+    def _read(self) -> None:
+        """Find out, in a thread, what the file says; what is wrong with that is said when the model is to be run."""
+        from stepper.debug.overview.runs import overview_without_run  # few models are opened without inputs
+        from stepper.engine.compiler import compile_model
+
+        choices = self.host.inputs
+        assert choices is not None
+        with suppress(StepperError):
+            compiled = compile_model(choices.opening.model)
+            self.app.call_from_thread(self._take_file, compiled, overview_without_run(compiled))
+
+    def _take_file(self, compiled: CompiledModel, overview: Overview) -> None:
+        """Show the cards of a model that does not run yet."""
+        if self.is_without_run:
+            self._take(overview, compiled)
+            self.changed()
+            self.host.show_keys()
 
     def _go_with_moment(self) -> None:
         """Put the cursor where the debugger has moved to, if that is in a loop."""
@@ -154,19 +188,18 @@ class OverviewPane(Pane):
         """More is known."""
         if perf_counter() >= self._due or overview.state is not RunState.RUNNING:
             began = thread_time()  # without what it waits for the run
-            self._take(overview)
+            self._take(overview, self.host.driver.compiled)
             self.changed()
             self._due = perf_counter() + _SHARE * (thread_time() - began)
 
-    def _take(self, overview: Overview, *, is_other: bool = False) -> None:
+    def _take(self, overview: Overview, compiled: CompiledModel, *, is_other: bool = False) -> None:
         if overview is self.overview and not is_other:
             return
         ran = self.overview is not None and self.overview.state is RunState.RUNNING
         goes_on = self._follows and (overview.state is RunState.RUNNING or (ran and self._is_placed))
         self.overview, key = overview, self._key
         self._pictures.clear()
-        compiled, labels = self.host.driver.compiled, self.state.labels
-        self._compiled = compiled
+        labels, self._compiled = self.state.labels, compiled
         self._cards = cards_of(overview, compiled, labels)
         self._letters = input_letters(overview, compiled, labels)
         self._listed = ListedCards(overview, self._cards)
@@ -220,12 +253,26 @@ class OverviewPane(Pane):
         elif way in ("left", "right"):
             self.put(beside(cards, axis_at(self._shown, at), at, count if way == "right" else -count))
         elif way in ("back", "on"):
-            self.put(passed(cards, at, at.iteration + (count if way == "on" else -count)))
+            there = bounded(cards, passed(cards, at, at.iteration + (count if way == "on" else -count)))
+            if there == at:
+                raise UsageError(self._why_no_further(is_on=way == "on"))
+            self.put(there)
         else:
             is_end = way == "end"
             follows = is_end and self.overview is not None and self.overview.state is RunState.RUNNING
             self.put(at._replace(iteration=iterations_at(cards, at) - 1 if is_end else 0), follows=follows)
         self.host.show_keys()
+
+    def _why_no_further(self, *, is_on: bool) -> str:
+        """Return why the cursor stays at the first, or the last iteration."""
+        count = iterations_at(self._cards, self._at)
+        if not count:
+            return "no iteration ran here"
+        if not is_on:
+            return "there is no iteration before 0"
+        so_far = "" if self.is_at_end else " so far"
+        ran = f"{self._cards[self._at.card].name} ran {counted(count, 'iteration')}{so_far}"
+        return f"there is no iteration {count:,}: {ran}"
 
     def _move_rows(self, by: int) -> None:
         rows = [(one.place, line) for one in self._shown for line in one.lines]
@@ -292,16 +339,20 @@ class OverviewPane(Pane):
             wishes.scales[key] = SCALES[(SCALES.index(wishes.scales.get(key)) + 1) % len(SCALES)]
         self.changed()
 
-    def fold(self) -> None:
+    def fold(self) -> str:
         """Show the rows of the card that are only counted; where all are shown open the sequences, or close them."""
         card, unfolded, overview = self._at.card, self._wishes.unfolded, self.overview
         has_folded = any(one.folded for one in self._shown if one.place == card)
         if overview is not None and not has_folded and has_sequences(overview):
             unfolded.discard(card)
             self.host.perform("overview sequences", echo=False)
-            return
+            return ""
+        is_whole = all(len(one.lines) == len(one.card.lines) for one in self._shown if one.place == card)
+        if is_whole and card not in unfolded:
+            return "nothing folds here: all rows of the card are shown"
         unfolded.symmetric_difference_update({card})
         self.changed()
+        return ""
 
     @property
     def _key(self) -> RowKey:
@@ -519,7 +570,7 @@ class OverviewPane(Pane):
     def program(self) -> Program | None:
         """The body of the loop of the cursor, of a model without loops its own graph; None while the run goes on."""
         at, cards, overview = self._at, self._cards, self.overview
-        if overview is None or overview.state in (RunState.RUNNING, RunState.NOT_RUN):
+        if overview is None or overview.state is RunState.RUNNING or self.is_without_run:
             return None
         if not cards and self._compiled is not None:
             return self._compiled.main
@@ -581,7 +632,8 @@ class OverviewPane(Pane):
         return self.top
 
     def _above(self, overview: Overview, width: int, *, is_low: bool) -> list[Row]:
-        right = around.status(overview, short=is_low)
+        inputs = self.host.inputs if self.is_without_run else None
+        right = around.status(overview, short=is_low) if inputs is None else around.lacking(inputs, width // 2)
         room = width - width_of(right) - 2
         left = shortened(around.before(overview, self._letters, room, short=is_low), room)
         row = spread(left, right, width)

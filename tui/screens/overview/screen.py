@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 
 from stepper.debug.overview.facts import Overview, RunState
 from tui.screens.base import DebugScreen
+from tui.screens.overview.around import has_sequences
 from tui.screens.overview.pane import OverviewPane
 
 if TYPE_CHECKING:
@@ -70,10 +71,14 @@ class OverviewScreen(DebugScreen):
         known = self.pane.overview
         if self.host.state.running is not None:
             return "running"
+        if self.pane.is_without_run:
+            return "without inputs"
         if known is None:
             return ""
         if known.state is RunState.RUNNING:
             return "making"
+        if not known.loops:
+            return "sequences" if has_sequences(known) else "without loops"
         return "" if known.state in (RunState.FINISHED, RunState.FAILED) else "paused"
 
     def move_tab(self, by: int) -> bool:

@@ -253,10 +253,12 @@ class StoryPane(Pane):
         wider[key] = wider.get(key, 0) + by
         self.ask(replace(self.question, wider=tuple(sorted(wider.items()))))
 
-    def fold(self) -> None:
+    def fold(self) -> str:
         """Show moves and equal iterations singly, or folded again."""
-        if self.question is not None:
-            self.ask(replace(self.question, unfolds=not self.question.unfolds))
+        if self.question is None:
+            return "there is no story yet"
+        self.ask(replace(self.question, unfolds=not self.question.unfolds))
+        return ""
 
     def go_on(self) -> bool:
         """Look for more links; False where there are none."""

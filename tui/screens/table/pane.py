@@ -282,9 +282,12 @@ class TablePane(Pane):
         self.topic.look_on(direction)
         self.changed()
 
-    def fold(self) -> None:
+    def fold(self) -> str:
         """Show the columns that are hidden, or hide them again."""
+        if not any(self.topic.hidden) and not self.topic.level.shows_all:
+            return "no columns are hidden"
         self.topic.toggle_hidden()
+        return ""
 
     def scroll_rows(self, by: int) -> None:
         """Move the cursor with the wheel."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import RunState
+from stepper.session.input_choices import Opening
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form
 from tests.benchmarks.models import newton_model
@@ -364,11 +366,60 @@ def test_a_model_without_loops_says_what_it_has(tmp_path: Path) -> None:
         assert "no loop" in shown and "2 operations" in shown and "Inf in 1 of 3" in shown
         drawn = driven.text("loop-body")
         assert "the model's graph" in drawn and "4 ops" in drawn
+        for word in ("card", "row", "iteration", "why it ended", "taller"):
+            assert word not in driven.text("keys"), "no key of cards where there are none"
+        assert "0 moment" in driven.text("keys")
         for key in ("down", "right", "tab", "plus", "v", "enter"):
             await driven.press(key)
         assert not driven.app._faults
+        await driven.press("space")
+        assert "nothing folds here" in driven.text("answer")
+        await driven.press("0")
+        assert driven.app.front.view_name == "", "the main screen"
 
     drive(debugger_of(tmp_path, net, np.array([1, 0, 2], np.float32)), script, size=(120, 40))
+
+
+def test_the_brackets_say_where_the_iterations_end() -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        await driven.press("end", "right_square_bracket")
+        assert "there is no iteration 11: Loop ran 11 iterations" in driven.text("answer")
+        assert pane.at.iteration == 10
+        await driven.press("home", "left_square_bracket")
+        assert "there is no iteration before 0" in driven.text("answer")
+
+    drive("date_normaliser", script, size=(120, 40))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+def test_without_inputs_the_cards_are_those_of_the_file_and_what_is_missing_is_said(size: tuple[int, int]) -> None:
+    model = stepper.read_model(SAMPLES / "date_normaliser" / "model.xml")
+    opening = Opening(model, {}, {}, lambda values: Debugger(model, values))
+
+    async def script(driven: Driven) -> None:
+        await driven.press("0")
+        for _ in range(2000):
+            if driven.app.front.view_name == "overview" and pane_of(driven).overview is not None:
+                break
+            await asyncio.sleep(0.005)
+            await driven.settle()
+        shown = driven.text("overview")
+        for name in ("Loop 58", "ctx", "toks", "not run"):
+            assert name in shown, name
+        assert "src.1 is missing" in shown or "1 input missing" in shown
+        for word in ("why it ended", "goes there", "go on"):
+            assert word not in driven.text("keys")
+        await driven.press("down", "right_square_bracket")
+        assert "no iteration ran here" in driven.text("answer")
+        await driven.press("v", "plus", "o", "T", "W")
+        assert driven.app.front.view_name == "overview" and "does not run yet" in driven.text("answer")
+        await driven.press("0")
+        assert driven.app.front.view_name == "inputs"
+        await driven.press("0", "q")
+        assert driven.app.front.view_name == "inputs" and not driven.app._faults
+
+    drive(opening, script, size=size, runs=True)
 
 
 def test_enter_on_a_slice_goes_to_the_beginning_of_its_iteration() -> None:
