@@ -492,8 +492,19 @@ def row_of(cells: Cells) -> Row:
     return [*row, (run, last)] if run else row
 
 
+def _mark_word(cells: Cells, slot: Slot, mark: str) -> None:
+    """Write the word in a slot in this tone; what is bad stays so."""
+    letters = slice(slot.start, min(slot.start + slot.width, len(cells)))
+    for k, (letter, token) in enumerate(cells[letters], slot.start):
+        if letter not in " ▌▐" and not isinstance(token, Style) and token not in ("bad", "badbg"):
+            cells[k] = letter, mark
+
+
 def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool, is_a: bool = False) -> None:
-    """Mark the slot of the cursor, or of A, in the cells of a line: rails at both sides, or a tint if it is narrow."""
+    """Mark the slot of the cursor, or of A, in the cells of a line: rails at both sides, or a tint if it is narrow.
+
+    A word that reaches to the side of the slot is marked itself.
+    """
     if slot.width < _RAILED:
         for place in range(slot.start, min(slot.start + slot.width, len(cells))):
             letter, token = cells[place]
@@ -507,6 +518,7 @@ def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool, 
             continue
         letter, token = cells[place]
         if letter not in _COVERED:
+            _mark_word(cells, slot, "a-on" if is_a else "now" if is_selected else "on")
             continue
         under = token if isinstance(token, Style) else None
         cells[place] = glyph, palette.rail(under, is_half=letter == "▀", is_selected=is_selected, is_a=is_a)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -450,6 +451,26 @@ def test_whole_numbers_with_labels_are_read_as_words() -> None:
         assert "'2'" in driven.text("overview").splitlines()[-1]
 
     drive("date_normaliser", script, size=(160, 48), lines=(f'labels tok.13 "{vocabulary}" output',))
+
+
+def test_a_label_as_wide_as_its_column_is_marked_where_the_cursor_is(tmp_path: Path) -> None:
+    """At 80 columns 11 iterations have five cells each: a word of four leaves no room for a mark at its left."""
+    words = ["zero", "one", "twoo", "tree", "four", "five", "sixx", "seven", "eight", "nine", "dash", "e", "stop"]
+    vocabulary = tmp_path / "words.json"
+    vocabulary.write_text(json.dumps(words))
+
+    def marked(driven: Driven) -> str:
+        pane = pane_of(driven)
+        row = next(row for row in pane.visible_lines(*pane.size) if "twoo" in "".join(text for text, _ in row))
+        return "".join(text for text, token in row if token == "on").strip()
+
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        assert marked(driven) == "stop"
+        await driven.press("left", "left", "left")
+        assert marked(driven) == "dash"
+
+    drive("date_normaliser", script, size=(80, 24), lines=(f"labels tok.13 {vocabulary}",))
 
 
 def test_a_double_click_goes_there() -> None:
