@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
@@ -42,6 +43,8 @@ def classes(tree: Any, *, legend: bool) -> set[str]:
 def test_a_legend_has_what_occurs_and_no_more(name: str, view: str) -> None:
     tree = etree.fromstring(picture(name, view).text("svg").encode())
     assert classes(tree, legend=True) == classes(tree, legend=False)
+    texts = [text.text or "" for text in tree.xpath("//svg:text", namespaces=SVG)]
+    assert any(re.search(r"S\[\d", text) for text in texts) == ("S[k]" in texts)
     bare = etree.fromstring(picture(name, view, legend=False).text("svg").encode())
     assert classes(bare, legend=True) == set() and classes(bare, legend=False) == classes(tree, legend=False)
 

@@ -23,7 +23,9 @@ _BOXES: Final = {
     LegendSign.IDLE: ("idle", 2),
 }
 """Classes and corners of boxes."""
-_WIDTHS: Final = {LegendSign.OPERAND: advance("·", SMALL_SIZE), LegendSign.PORTS: 9.0}
+_SIGNS: Final = {LegendSign.OPERAND: "·", LegendSign.STEP: "S[k]"}
+"""Signs that are text."""
+_WIDTHS: Final = {LegendSign.PORTS: 9.0, **{sign: advance(text, SMALL_SIZE) for sign, text in _SIGNS.items()}}
 
 
 class Sample(NamedTuple):
@@ -90,8 +92,8 @@ def torn_edge_down(x: float, y: float, height: float) -> Path:
 def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
     def draw(x: float, base: float) -> Sequence[Shape]:
         middle = base - 4
-        if sign is LegendSign.OPERAND:
-            return [TextLine("small", x, base, "·")]
+        if sign in _SIGNS:
+            return [TextLine("small", x, base, _SIGNS[sign])]
         if sign is LegendSign.CUT:
             return [torn_edge(x, _WIDE, middle)]
         if sign is LegendSign.PORTS:

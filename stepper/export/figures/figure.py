@@ -94,6 +94,7 @@ class LegendSign(StrEnum):
     BLOCK = "block"
     IDLE = "idle"
     OPERAND = "operand"
+    STEP = "step"
     CUT = "cut"
 
 
@@ -161,7 +162,7 @@ class FigureNode(Struct, frozen=True):
     without the operands of a formula: `Divide`.
     `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
     `role` is that of a Parameter or Result that is drawn in a way of its own, `state` that beside another run.
-    `place` is that in an iteration of a run.
+    `place` is that in an iteration of a run. `joins`: its lines say of pieces of an output of which iteration they are.
     """
 
     id: str
@@ -180,6 +181,7 @@ class FigureNode(Struct, frozen=True):
     role: PortRole = PortRole.NONE
     state: ValueState = ValueState.NONE
     place: IterationPlace | None = None
+    joins: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summari
 from stepper.export.figures.value_summaries import ValueMark, ValueSummary, thumbnails, value_lines
 from stepper.export.options import ValueDetail
 from stepper.export.parting.states import in_iteration
-from stepper.ir.model import Layer, Source
+from stepper.ir.model import Layer, OutputMapping, Source
 from stepper.wording import counted
 
 Marks = Mapping[int, Sequence[tuple[int, tuple[ValueMark, ...]]]]
@@ -29,6 +29,7 @@ class IterationLabels:
     def __init__(self, trace: LoopTrace, content: FigureContent) -> None:
         self.trace, self.content = trace, content
         self.body, self.roles = trace.loop.body, roles_of(trace.loop.layer)
+        self.joined = {entry.result for entry in self.body.outputs if _is_joined(entry)}
         self.pictures = self._pictures()
         self._marks: dict[int, tuple[Summaries, Marks]] = {}
 
@@ -71,6 +72,7 @@ class IterationLabels:
             marks=_marks(self._marked(values), layers) if layer.type != "Result" else (),
             thumbnail=picture,
             highlighted=self.content.highlights(box.graph, layers, trace.number),
+            joins=own and layer.id in self.joined,
         )
         found, numbers = self.content.differences, (*self.trace.around, trace.number)
         return made if found is None else in_iteration(made, box.graph, box.node, found, numbers)
@@ -105,7 +107,7 @@ class IterationLabels:
         for entry in self.body.outputs:
             if entry.result != layer.id:
                 continue
-            if entry.output is not None and entry.slicing is not None:
+            if _is_joined(entry):
                 lines.append(f"S[{trace.number}] → output {entry.output}")
             if output_role(entry).is_condition and trace.condition is not None:
                 lines.append(f"condition: {str(trace.condition).lower()}")
@@ -121,6 +123,10 @@ class IterationLabels:
             made = thumbnails(None if value is None else value.grid for value in values)
             found.update({(item.number, layer, output): made[k] for k, item in enumerate(iterations)})
         return found
+
+
+def _is_joined(entry: OutputMapping) -> bool:
+    return entry.output is not None and entry.slicing is not None
 
 
 def _inner_lines(trace: IterationTrace, prefix: str, layer: Layer) -> Iterable[str]:

@@ -26,6 +26,7 @@ _WORDS: Final = MappingProxyType({
     LegendSign.BLOCK: ("pile", "block that repeats"),
     LegendSign.IDLE: ("pale box", "did not run"),
     LegendSign.OPERAND: ("·", "an operand that comes by wire, left to right"),
+    LegendSign.STEP: ("S[k]", "piece of iteration k"),
     LegendSign.CUT: ("…", "the rest was cut off"),
 })  # fmt: skip
 """How each sign looks, for formats of text, and what it means."""
@@ -77,6 +78,8 @@ def _signs_of_node(node: FigureNode) -> Iterator[LegendSign]:
         yield LegendSign.ENDS
     if node.brief:  # then the label is a formula
         yield LegendSign.OPERAND
+    if node.joins and node.lines:
+        yield LegendSign.STEP
     if node.idle:
         yield LegendSign.IDLE
     elif node.kind is NodeKind.ACCUMULATOR:

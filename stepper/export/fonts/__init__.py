@@ -42,10 +42,16 @@ def advance(text: str, size: float, *, bold: bool = False) -> float:
     return total * size / _UNITS
 
 
-def wrapped(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """Return a text in lines of at most that width, broken between words; none for "". A longer word is not broken."""
+def wrapped(text: str, width: float, size: float, *, bold: bool = False, behind: str = "") -> list[str]:
+    """Return a text in lines of at most that width, broken between words; none for "". A longer word is not broken.
+
+    `behind` is a sign behind which alone it is broken ("": between all words).
+    """
     lines, line = [], ""
-    for word in text.split():
+    words = text.split()
+    if behind:
+        words = f"{' '.join(words)} ".replace(f"{behind} ", f"{behind}\n").strip().split("\n")
+    for word in words:
         longer = f"{line} {word}".strip()
         if line and advance(longer, size, bold=bold) > width:
             lines.append(line)

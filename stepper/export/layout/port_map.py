@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from msgspec.structs import replace
+
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode
-from stepper.export.fonts import SMALL_SIZE
+from stepper.export.fonts import SMALL_SIZE, wrapped
 from stepper.export.layout.figure_layout import (
     BoxShape,
     FigureLayout,
@@ -24,17 +26,37 @@ GAP: Final = 2
 TOP: Final = 5
 FRAME: Final = 3
 STEP: Final = 2
+_WIDEST: Final = 121
+"""Cells of a map of 1,000 pixels, margins included."""
+_FORMS: Final = ((None, 8), (130, 8), (130, 5), (90, 5), (60, 5))
+"""Pixels of a line of how a port cuts or joins (None: all in one), and free cells beside it."""
 
 
 def arrange_port_map(figure: Figure) -> FigureLayout:
-    """Return one row an edge; a box that has several edges is as high as they need."""
-    return _PortMapLayout(figure).drawing
+    """Return one row an edge; a box that has several edges is as high as they need.
+
+    Where it would be wider than a page, how ports cut and join is told in several lines.
+    """
+    for line, free in _FORMS:
+        edges = tuple(_in_lines(edge, line) for edge in figure.edges)
+        made = _PortMapLayout(replace(figure, edges=edges), free).drawing
+        if made.width <= _WIDEST:
+            break
+    return made
+
+
+def _in_lines(edge: FigureEdge, line: int | None) -> FigureEdge:
+    if line is None:
+        return edge
+    return replace(
+        edge, details=tuple(part for text in edge.details for part in wrapped(text, line, SMALL_SIZE, behind=","))
+    )
 
 
 class _PortMapLayout:
     """Layout of a port map under construction."""
 
-    def __init__(self, figure: Figure) -> None:
+    def __init__(self, figure: Figure, free: int) -> None:
         self.figure, self.drawing = figure, FigureLayout()
         self.inside = tuple(node for cluster in figure.clusters for node in figure.nodes_in[cluster.id])
         self.into = [edge for edge in figure.edges if edge.source not in {node.id for node in self.inside}]
@@ -45,7 +67,7 @@ class _PortMapLayout:
         self.widths = [_width(left), max(_width(self.inside), titles), _width(right)]
         self.elbows = [_elbows([edge.source for edge in self.into]), _elbows([edge.target for edge in self.out])]
         self.gaps = [
-            _labels(edges) + STEP * len(elbows)
+            _labels(edges) + free + STEP * len(elbows)
             for edges, elbows in zip((self.into, self.out), self.elbows, strict=True)
         ]
         self.middle = self.widths[0] + self.gaps[0]
@@ -121,7 +143,7 @@ class _PortMapLayout:
             self.drawing.lines.append(Polyline(edge.kind, tuple(segments), (), edge.label, rights=((end, y),)))
         if edge.kind is EdgeKind.NO_EFFECT:
             self.drawing.lines[-1] = self.drawing.lines[-1]._replace(crosses=((begin + 5, y),))
-        middle = (begin + end) / 2
+        middle = (begin + end + (-GAP if inwards else GAP)) / 2  # of what is outside of the frame
         self.drawing.texts.append(Text(middle, y - 0.85, edge.label, "small"))
         for at, line in enumerate(edge.details):
             self.drawing.texts.append(Text(middle, y + 0.6 + at, line, "small"))
@@ -134,7 +156,7 @@ def _width(nodes: list[FigureNode] | tuple[FigureNode, ...]) -> int:
 def _labels(edges: list[FigureEdge]) -> int:
     """Return the room for the longest label of a column's edges: the role above the line, the details below."""
     texts = [text for edge in edges for text in (edge.label, *edge.details)]
-    return max((columns(text, SMALL_SIZE) for text in texts), default=4) + 8
+    return max((columns(text, SMALL_SIZE) for text in texts), default=4)
 
 
 def _elbows(ends: list[str]) -> dict[str, int]:

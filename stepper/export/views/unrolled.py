@@ -193,7 +193,7 @@ class _Unrolled:
             lines: tuple[str, ...] = (f"Concat, {axis_text(entry.slicing)}: {order}",)
             if scan is not None and scan.shape is not None:
                 lines = (*lines, shape_text(scan.shape))
-            self.parts.nodes.append(FigureNode(id, NodeKind.CONCATENATION, label, lines))
+            self.parts.nodes.append(FigureNode(id, NodeKind.CONCATENATION, label, lines, joins=True))
             for stage in self.stages:
                 self.parts.edges.append(self._output_edge(stage, entry, id, EdgeKind.PIECE, stage.pieces))
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
+from stepper.export.drawing.composing import MARGIN
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.export.figures.loop_paths import find_loop
+from stepper.export.layout.figure_layout import CELL
 from stepper.export.layout.port_map import arrange_port_map
 from stepper.export.views.ports import ports_figure
 from tests.export.drawings import cells_of
@@ -27,7 +31,24 @@ def test_every_slicing_stands_in_full_on_its_edge(name: str) -> None:
     sliced = [edge for edge in figure.edges if edge.kind in (EdgeKind.SLICE, EdgeKind.PIECE)]
     assert sorted(line for edge in sliced for line in edge.details) == sorted(map(str, wanted))
     texts = {text.text for text in arrange_port_map(figure).texts}
-    assert {part for edge in figure.edges for part in (edge.label, *edge.details)} <= texts
+    assert {edge.label for edge in figure.edges} <= texts
+    columns: dict[float, list[str]] = {}
+    for text in arrange_port_map(figure).texts:
+        columns.setdefault(text.x, []).append(text.text)
+    said = " ".join(" ".join(texts) for texts in columns.values())
+    assert all(said.count(str(slicing)) >= wanted.count(slicing) for slicing in wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_port_map_fits_a_page_and_is_told_in_lines_that_end_at_a_comma(name: str) -> None:
+    figure = ports(name)
+    wide = replace(figure, nodes=tuple(replace(node, lines=("m" * 14, *node.lines)) for node in figure.nodes))
+    for shown in (figure, wide):
+        made = arrange_port_map(shown)
+        assert made.width * CELL + 2 * MARGIN <= 1000
+        told = [text.text for text in made.texts if re.match(r"(axis|start|end|stride|part_size) ", text.text)]
+        assert all(re.fullmatch(r"(\w+ -?\d+(, |,?$))+", line) for line in told)
+        assert bool(told) == any(edge.details for edge in figure.edges)
 
 
 def test_the_numbers_of_a_backward_slicing_are_those_of_the_file() -> None:

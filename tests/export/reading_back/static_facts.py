@@ -539,11 +539,15 @@ def _beside(drawing: Drawing, wire: Wire) -> list[str]:
     """The words above and below the middle of a wire of a port map, where it leaves or enters the body."""
     rows = {y for area in segments_of(wire) if area.width > area.height for y in (area.y,)}
     left, right = min(x for x, *_ in wire.segments), max(x for _, _, x, _ in wire.segments)
-    return [
-        words.text
-        for words in drawing.free
-        if words.anchor == "middle" and left < words.x < right and any(-20 < words.y - row < 26 for row in rows)
-    ]
+    free = [words for words in drawing.free if words.anchor == "middle" and left < words.x < right]
+    found = []
+    for words in free:
+        if any(-20 < words.y - row < 26 for row in rows):
+            found.append(words.text)
+            while found[-1].endswith(","):  # what is told goes on in the line below
+                words = next(one for one in free if one.x == words.x and 0 < one.y - words.y < 18)
+                found[-1] += f" {words.text}"
+    return found
 
 
 def _labels(drawing: Drawing) -> dict[tuple[str, str], str]:

@@ -157,7 +157,7 @@ DRAWN = [
     ("while_loop", "rolled", written(">condition<", ">input 1<")),
     ("nested_loop", "model", written("goes on while keep_going", "goes on while anything")),
     ("shared_constant", "model", swapped(">sliced, axis 0 ← x<", ">sliced, axis 0, reversed ← x<")),
-    ("reverse", "ports", written("axis 1, start -1, end 0, stride -1", "axis 1, start 0, end -1, stride 1")),
+    ("reverse", "ports", written("stride -1, part_size 1", "stride 1, part_size 1")),
     ("for_loop", "ports", without(group("back"))),
     ("for_loop", "ports", written("output 0 → final_balance", "output 1 → final_balance")),
     ("for_loop", "ports", written(">input 2: f32[3]<", ">input 2: f32[4]<")),
