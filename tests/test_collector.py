@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import stepper
+import tui.app
 from stepper import collector
 from tests.debug.debugged import SAMPLES, sample
 from tests.tui.driven import Driven, drive
@@ -89,7 +90,7 @@ def test_nothing_stays_frozen_after_an_application(monkeypatch: pytest.MonkeyPat
 
     def run(app: StepperApp) -> int:
         assert not gc.isenabled()
-        app._settle()
+        tui.app._settle()
         frozen.append(gc.get_freeze_count())
         return 0
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 from textual import events
 from textual.app import App
@@ -76,6 +77,29 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from tui.keys.key_files import ChosenKeys
     from tui.screens.value.selection import Subject
     from tui.worker.python_prompt import PythonPrompt
+
+
+def _settle() -> None:
+    """Load what the first key will need. What is there now stays, where we began without the collector: else its pauses
+    are the longest frames."""
+    from stepper.commands.registry import commands
+
+    actions()
+    commands()
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
+class _Settling(Struct, frozen=True):
+    """Request to load in the worker what the first key will need; a run stands still for it.
+
+    Beside a run that goes on each file of each module would wait for the interpreter, and the keys with it.
+    """
+
+    def answer(self, _debugger: Debugger) -> None:
+        """Load it."""
+        _settle()
 
 
 class StepperApp(App[int]):
@@ -234,19 +258,10 @@ class StepperApp(App[int]):
         """Wait for the model, which comes first."""
         if self.inputs is None and not (self.driver.is_open or self.driver.is_closed):
             self.set_timer(_SETTLING, self._settle_when_open)
+        elif self.driver.is_open and not self.driver.is_closed:
+            self.driver.ask(_Settling(), lambda _: None, gives_way=True)
         else:
-            self._settle()
-
-    def _settle(self) -> None:
-        """Load what the first key will need. What is there now stays, where we began without the collector: else its
-        pauses are the longest frames."""
-        from stepper.commands.registry import commands
-
-        actions()
-        commands()
-        if not gc.isenabled():
-            gc.freeze()
-            gc.enable()
+            _settle()
 
     # --- what the driver tells -----------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 
@@ -41,6 +42,23 @@ def test_escape_stops_a_long_run_within_a_tenth_of_a_second_and_nothing_is_lost(
         assert driven.state.view.tick == paused + 1
 
     drive(wide_loop(40, 2_000_000), script, lines=("run-to wide@0",))
+
+
+def test_what_the_first_key_needs_is_loaded_in_the_worker_for_which_its_run_stands_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loading: list[str] = []
+    monkeypatch.setattr("tui.app._SETTLING", 0.02)
+    monkeypatch.setattr("tui.app._settle", lambda: loading.append(threading.current_thread().name))
+
+    async def script(driven: Driven) -> None:
+        for _ in range(1_000):
+            if loading:
+                break
+            await asyncio.sleep(0.005)
+        assert loading == ["debugger"]
+
+    drive(wide_loop(40, 2_000_000), script)
 
 
 def test_a_paused_search_backward_says_how_far_it_has_looked_and_where_it_is() -> None:
