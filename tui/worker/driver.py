@@ -103,6 +103,7 @@ class Driver:
         self._painted = threading.Event()
         self._rate = _Rate()
         self._timer: Timer | None = None
+        self._is_looking = False
         self._thread = threading.Thread(target=self._work, name="debugger", daemon=True)
 
     def _open(self, debugger: Debugger) -> None:
@@ -122,6 +123,7 @@ class Driver:
     def start(self) -> None:
         """Begin to work; the first picture comes at once."""
         self._timer = self._app.set_interval(FRAMES, self._look)
+        self._is_looking = True
         self._thread.start()
 
     def execute(self, line: str, *, echo: bool = True) -> None:
@@ -233,11 +235,17 @@ class Driver:
             if self._filling or (self._yielding and presses):
                 self._debugger.pause()
         self._jobs.put(job)
+        if self._timer is not None and not self._is_looking:
+            self._is_looking = True
+            self._timer.reset()
 
     def _look(self) -> None:
-        """Thirty times a second: show how far a movement under way has come."""
+        """Thirty times a second, while anything is asked for: show how far a movement under way has come."""
         command = self._command
-        if command:
+        if self._timer is not None and not (command or self._waiting):
+            self._is_looking = False
+            self._timer.pause()  # each look takes the interpreter from the run behind the overview
+        elif command:
             from stepper.debug.inspection.run_views import glance
 
             seen = glance(self._debugger.machine)

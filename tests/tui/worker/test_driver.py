@@ -18,6 +18,7 @@ from tests.tui.wide_models import wide_loop
 from tui.messages import FaultFound
 from tui.paint.rows import Row
 from tui.screens.main.operations import Operations
+from tui.worker.driver import Driver
 from tui.worker.event_log import LogKind
 
 
@@ -59,6 +60,33 @@ def test_what_the_first_key_needs_is_loaded_in_the_worker_for_which_its_run_stan
         assert loading == ["debugger"]
 
     drive(wide_loop(40, 2_000_000), script)
+
+
+def test_the_application_looks_at_the_run_only_while_something_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[bool] = []
+    look = Driver._look
+
+    def noted(driver: Driver) -> None:
+        looks.append(driver.is_busy)
+        look(driver)
+
+    monkeypatch.setattr(Driver, "_look", noted)
+    monkeypatch.setattr("tui.app._SETTLING", 60)
+
+    async def script(driven: Driven) -> None:
+        for _ in range(2):
+            await driven.filled()
+            await asyncio.sleep(0.1)
+            looks.clear()
+            await asyncio.sleep(0.2)
+            assert not looks
+            driven.app.perform("continue")
+            await asyncio.sleep(0.3)
+            assert len(looks) > 2 and all(looks)
+            assert driven.state.running is not None
+            driven.app.perform("pause")
+
+    drive(wide_loop(40, 2_000_000), script, lines=("run-to wide@0",))
 
 
 def test_a_paused_search_backward_says_how_far_it_has_looked_and_where_it_is() -> None:
