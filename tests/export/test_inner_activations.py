@@ -11,9 +11,10 @@ import pytest
 
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.figure import Figure, NodeKind
+from stepper.export.figures.figure import Figure, InnerBody, NodeKind
 from stepper.export.layout.iterations import arrange_iterations
 from stepper.export.options import ValueDetail
+from stepper.ir.model import Graph as ModelGraph
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled
 from tests.export.steps.pages import page_data, states_at
 from tests.models import Graph, Side, Value, carried, last
@@ -177,3 +178,22 @@ def test_the_page_with_the_slider_says_which_side_ran() -> None:
     assert shown == [["then ran"] if number % 2 == 0 else ["else ran"] for number in collatz(27, 4)]
     assert '<g class="data idle">' not in made.text("html")
     assert '<g class="data idle">' in made.text("svg")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_drawn_of_a_body_says_which_bodies_lead_to_it(name: str) -> None:
+    """The bodies are those of the file around a layer; ids follow from them, and nothing reads ids."""
+    model = sample(name)
+    figure = draw(model, view="model", depth=9, blocks="all").figure
+    graphs: list[tuple[tuple[InnerBody, ...], ModelGraph]] = [((), model.graph)]
+    for inside, graph in graphs:
+        boxes = [node for node in figure.nodes if node.site.inside == inside and node.id.rpartition(".")[2][0] == "n"]
+        assert {node.title.partition(" '")[0] for node in boxes} <= {f"layer {layer.id}" for layer in graph.layers}
+        assert len(boxes) + sum(frame.site.inside == inside for frame in figure.clusters) > 0
+        for layer in graph.layers:
+            for body in layer.bodies:
+                shown = InnerBody(layer.id, body.role)
+                graphs.append(((*inside, shown), body.graph))
+                (frame,) = (one for one in figure.clusters if one.site.inside == inside and one.shows == shown)
+                assert frame.kind is (NodeKind.LOOP if layer.is_loop else NodeKind.SIDE)
+    assert all(one.site.id == one.id for one in (*figure.nodes, *figure.clusters))

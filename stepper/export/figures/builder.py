@@ -13,7 +13,19 @@ from stepper.engine.loops import is_backward, whole_axis
 from stepper.engine.roles import Role, RoleError, output_role, roles_of
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import DrawnGraph, DrawnNode, drawn_graph
-from stepper.export.figures.figure import Cluster, EdgeKind, FigureEdge, FigureNode, FramePort, NodeKind, PortRole
+from stepper.export.figures.figure import (
+    SIDES,
+    Cluster,
+    EdgeKind,
+    FigureEdge,
+    FigureNode,
+    FigureSite,
+    FramePort,
+    InnerBody,
+    NodeKind,
+    PortRole,
+    prefix_of,
+)
 from stepper.export.figures.labels import (
     reader_names,
     readers_of,
@@ -33,8 +45,6 @@ from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.query.short_names import is_automatic, short_names_of
 from stepper.wording import excerpt
-
-SIDES = {"then_body": "then", "else_body": "else", "body": "body"}
 
 
 class DrawnBox(NamedTuple):
@@ -65,7 +75,7 @@ class FigureBuilder(Struct):
     clusters: list[Cluster] = field(default_factory=list)
     drawn: dict[str, DrawnBox] = field(default_factory=dict)
     levels: list[DrawnLevel] = field(default_factory=list)
-    _boxes: dict[str, Mapping[int, int]] = field(default_factory=dict)
+    _boxes: dict[tuple[InnerBody, ...], Mapping[int, int]] = field(default_factory=dict)
     _frames: dict[str, tuple[FramePort, ...]] = field(default_factory=dict)
     _names: dict[int, Mapping[int, str]] = field(default_factory=dict)
 
@@ -75,13 +85,17 @@ class FigureBuilder(Struct):
             self._names[id(graph)] = short_names_of(graph)
         return self._names[id(graph)]
 
-    def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, prefix: str, cluster: str) -> DrawnGraph:
-        """Return all of a graph; `layer` is the loop or If whose `body` it is. Ids begin with `prefix`."""
-        return self._add(graph, body, layer, None, prefix, cluster, self.content.depth)
+    def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, cluster: str) -> DrawnGraph:
+        """Return all of a graph; `layer` is the loop or If whose `body` it is."""
+        return self._add(graph, body, layer, None, (), cluster, self.content.depth)
 
-    def add_bodies(self, layer: Layer, outer: Graph, prefix: str, parent: str, depth: int) -> str:
-        """Return a loop or If as a cluster with its body (or both sides) inside; the cluster's id."""
-        id = f"{prefix}c{layer.id}"
+    def add_bodies(self, layer: Layer, outer: Graph, inside: tuple[InnerBody, ...], parent: str, depth: int) -> str:
+        """Return a loop or If as a cluster with its body (or both sides) inside; the cluster's id.
+
+        `inside` are the bodies that lead to its graph.
+        """
+        site = FigureSite(inside, f"c{layer.id}")
+        id = site.id
         model = self.content.model
         facts = () if model is None else loop_facts(model, outer, layer, self.content.limit_of(outer, layer))
         place = len(self.clusters)
@@ -89,24 +103,27 @@ class FigureBuilder(Struct):
         level = around + 1 if parent else 0
         idle = self.content.never_began(outer, layer)
         facts = (*facts, "did not start in this run") if idle else facts
-        self.clusters.append(Cluster(id, kind_of(layer), loop_label(layer), parent, facts, level=level, idle=idle))
+        frame = Cluster(id, kind_of(layer), loop_label(layer), parent, facts, level=level, idle=idle, site=site)
+        self.clusters.append(replace(frame, shows=InnerBody(layer.id, "body") if layer.is_loop else None))
         differences = self.content.differences
         if differences is not None and not differences.pairs:  # else it is one iteration, and this of all
             self.clusters[-1] = over_body(self.clusters[-1], outer, layer, differences)
         for body in layer.bodies:
-            inside = id
-            if len(layer.bodies) > 1:
-                inside = f"{id}.{SIDES[body.role]}"
-                self.clusters.append(Cluster(inside, NodeKind.SIDE, SIDES[body.role], id, level=level + 1))
-            self._add(body.graph, body, layer, outer, body_prefix(prefix, layer, body), inside, depth)
-        self._add_end(layer, prefix, id)
+            around_body, shown = id, InnerBody(layer.id, body.role)
+            if not layer.is_loop:
+                side = FigureSite(inside, f"{site.own}.{SIDES[body.role]}")
+                around_body = side.id
+                made = Cluster(side.id, NodeKind.SIDE, SIDES[body.role], id, level=level + 1, site=side, shows=shown)
+                self.clusters.append(made)
+            self._add(body.graph, body, layer, outer, (*inside, shown), around_body, depth)
+        self._add_end(layer, inside, id)
         ports = FramePorts(self.content, layer, outer)
         marks: dict[int, tuple[str, ...]] = {}
         for entry in ports.ways_to_end:
-            mark = f"{body_prefix(prefix, layer, layer.bodies[0])}count"
-            marks[entry.input] = (mark,)
-            self.nodes.append(FigureNode(mark, NodeKind.END, entry.words, cluster=id))
-        inner = partial(self._inner, prefix, layer)
+            mark = FigureSite((*inside, InnerBody(layer.id, layer.bodies[0].role)), "count")
+            marks[entry.input] = (mark.id,)
+            self.nodes.append(FigureNode(mark.id, NodeKind.END, entry.words, cluster=id, site=mark))
+        inner = partial(self._inner, inside, layer)
         self._frames[id] = ports.drawn(inner, marks)
         self.clusters[place] = replace(self.clusters[place], ports=self._frames[id])
         return id
@@ -138,7 +155,7 @@ class FigureBuilder(Struct):
                 if producer.type in NO_OPERATIONS:
                     label, name = excerpt(references[producer.id]), ""
                 self.nodes.append(FigureNode(known[source], kind, label, lines, name=name, title=str(producer)))
-            for target, edge_kind, label in self._targets(layer, port, ""):
+            for target, edge_kind, label in self._targets(layer, port, ()):
                 self.edges.append(FigureEdge(known[source], target, edge_kind, label, enters=port.index))
 
     def _add_readers(self, layer: Layer, port: FramePort, outer: Graph) -> None:
@@ -157,16 +174,16 @@ class FigureBuilder(Struct):
         for end in port.ends:
             self.edges.append(FigureEdge(end, id, EdgeKind.PORT, output=port.index, leaves=port.index))
 
-    def _add_end(self, layer: Layer, prefix: str, cluster: str) -> None:
+    def _add_end(self, layer: Layer, inside: tuple[InnerBody, ...], cluster: str) -> None:
         """Add the mark at which a loop ends whose condition can become false."""
         body = layer.bodies[0]
         result = next((entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION), None)
         source = None if result is None else body.graph.sources.get(result, (None,))[0]
         if not layer.is_loop or result is None or source is None or body.graph.by_id[source.layer].type == "Constant":
             return
-        id = f"{body_prefix(prefix, layer, body)}end"
-        self.nodes.append(FigureNode(id, NodeKind.END, "false: ends", cluster=cluster))
-        self.edges.append(FigureEdge(self._inner(prefix, layer, body, result), id, EdgeKind.ENDS))
+        site = FigureSite((*inside, InnerBody(layer.id, body.role)), "end")
+        self.nodes.append(FigureNode(site.id, NodeKind.END, "false: ends", cluster=cluster, site=site))
+        self.edges.append(FigureEdge(self._inner(inside, layer, body, result), site.id, EdgeKind.ENDS))
 
     def _add(
         self,
@@ -174,22 +191,23 @@ class FigureBuilder(Struct):
         body: Body | None,
         layer: Layer | None,
         outer: Graph | None,
-        prefix: str,
+        inside: tuple[InnerBody, ...],
         cluster: str,
         depth: int,
     ) -> DrawnGraph:
         drawn = drawn_graph(graph, body, self.content.folding(graph))
-        self._boxes[prefix] = drawn.box_of
+        self._boxes[inside] = drawn.box_of
+        prefix = prefix_of(inside)
         ports, roles = port_lines(layer, body, outer), port_roles(layer, body)
         self.levels.append(DrawnLevel(prefix, graph, drawn, cluster))
         open_layers = {node.key: graph.by_id[node.key] for node in drawn.nodes if _opens(node, depth)}
         for node in drawn.nodes:
             if node.key in open_layers:
-                self.add_bodies(open_layers[node.key], graph, prefix, cluster, depth - 1)
+                self.add_bodies(open_layers[node.key], graph, inside, cluster, depth - 1)
             else:
-                made = self._node(graph, node, ports.get(node.key, ()), prefix, cluster)
+                made = self._node(graph, node, ports.get(node.key, ()), inside, cluster)
                 self.nodes.append(replace(made, role=roles.get(node.key, PortRole.NONE)))
-        self._add_edges(graph, drawn, open_layers, prefix)
+        self._add_edges(graph, drawn, open_layers, inside)
         idle = {(one.result, one.parameter) for one in edges_without_effect(layer)} if layer and layer.is_loop else ()
         for edge in drawn.back_edges:
             source, target = f"{prefix}n{edge.tail}", f"{prefix}n{edge.head}"
@@ -198,9 +216,11 @@ class FigureBuilder(Struct):
             self.edges.append(FigureEdge(source, target, kind, f"{edge.name}: no effect" if no_effect else edge.name))
         return drawn
 
-    def _node(self, graph: Graph, node: DrawnNode, lines: tuple[str, ...], prefix: str, cluster: str) -> FigureNode:
-        layer, id = graph.by_id[node.key], f"{prefix}n{node.key}"
-        self.drawn[id] = DrawnBox(graph, node)
+    def _node(
+        self, graph: Graph, node: DrawnNode, lines: tuple[str, ...], inside: tuple[InnerBody, ...], cluster: str
+    ) -> FigureNode:
+        layer, site = graph.by_id[node.key], FigureSite(inside, f"n{node.key}")
+        self.drawn[site.id] = DrawnBox(graph, node)
         if self.content.values is not ValueDetail.NONE and len(node.layers) == 1:
             lines = (*lines, *declared_lines(layer))
         if node.kind is NodeKind.ACCUMULATOR:
@@ -208,7 +228,7 @@ class FigureBuilder(Struct):
         computed_by = self.content.computed_by(graph, node.layers)
         label, name, brief = self._words(graph, node)
         made = FigureNode(
-            id=id,
+            id=site.id,
             kind=node.kind,
             label=label,
             brief=brief,
@@ -218,6 +238,7 @@ class FigureBuilder(Struct):
             cluster=cluster,
             computed_by=computed_by,
             highlighted=self.content.highlights(graph, node.layers),
+            site=site,
         )
         found = self.content.differences
         return made if found is None else over_all(made, graph, node, found)
@@ -239,11 +260,14 @@ class FigureBuilder(Struct):
                 return *type_and_name(layer, name), ""
         return excerpt(node.label), "", ""
 
-    def _add_edges(self, graph: Graph, drawn: DrawnGraph, opened: Mapping[int, Layer], prefix: str) -> None:
+    def _add_edges(
+        self, graph: Graph, drawn: DrawnGraph, opened: Mapping[int, Layer], inside: tuple[InnerBody, ...]
+    ) -> None:
+        prefix = prefix_of(inside)
         for edge in drawn.edges:
             if edge.target in opened:
                 continue
-            for source, kind, label, leaves in self._sources(edge.source, edge.output, opened, prefix):
+            for source, kind, label, leaves in self._sources(edge.source, edge.output, opened, inside):
                 target = f"{prefix}n{edge.target}"
                 self._add_edge(FigureEdge(source, target, kind, label, edge.output, leaves=leaves))
         folded = {constant for node in drawn.nodes for constant in node.constants}
@@ -252,8 +276,8 @@ class FigureBuilder(Struct):
                 tensor = None if port.is_output else graph.sources[layer.id][port.index]
                 if tensor is None or tensor.layer in folded:
                     continue
-                for source, _, _, leaves in self._sources(drawn.box_of[tensor.layer], tensor.output, opened, prefix):
-                    for target, kind, label in self._targets(layer, port, prefix):
+                for source, _, _, leaves in self._sources(drawn.box_of[tensor.layer], tensor.output, opened, inside):
+                    for target, kind, label in self._targets(layer, port, inside):
                         led = FigureEdge(source, target, kind, label, tensor.output)
                         self._add_edge(replace(led, enters=port.index, leaves=leaves))
 
@@ -262,23 +286,25 @@ class FigureBuilder(Struct):
             self.edges.append(edge)
 
     def _sources(
-        self, key: int, output: int, opened: Mapping[int, Layer], prefix: str
+        self, key: int, output: int, opened: Mapping[int, Layer], inside: tuple[InnerBody, ...]
     ) -> Iterator[tuple[str, EdgeKind, str, int]]:
         """Yield the sources of a tensor: a node, or the Results of an opened layer, with the role and the output."""
         if key not in opened:
-            yield f"{prefix}n{key}", EdgeKind.DATA, "", -1
+            yield FigureSite(inside, f"n{key}").id, EdgeKind.DATA, "", -1
             return
         layer = opened[key]
         for body in layer.bodies:
             for entry in body.outputs:
                 if entry.output == output:
                     role = output_role(entry) if layer.is_loop else ""
-                    yield self._inner(prefix, layer, body, entry.result), EdgeKind.PORT, role, output
+                    yield self._inner(inside, layer, body, entry.result), EdgeKind.PORT, role, output
 
-    def _targets(self, layer: Layer, port: FramePort, prefix: str) -> Iterator[tuple[str, EdgeKind, str]]:
+    def _targets(
+        self, layer: Layer, port: FramePort, inside: tuple[InnerBody, ...]
+    ) -> Iterator[tuple[str, EdgeKind, str]]:
         """Yield what an opened layer's input leads to: Parameters, an end mark, or its frame for a condition."""
         roles = {
-            self._inner(prefix, layer, body, entry.parameter): input_role(layer, entry)
+            self._inner(inside, layer, body, entry.parameter): input_role(layer, entry)
             for body in layer.bodies
             for entry in body.inputs
             if entry.input == port.index
@@ -286,22 +312,16 @@ class FigureBuilder(Struct):
         for end in port.ends:
             yield (end, EdgeKind.PORT, roles[end]) if end in roles else (end, EdgeKind.ENDS, "")
         if not port.ends:
-            yield f"{prefix}c{layer.id}", EdgeKind.PORT, "condition"
+            yield FigureSite(inside, f"c{layer.id}").id, EdgeKind.PORT, "condition"
 
-    def _inner(self, prefix: str, layer: Layer, body: Body, identity: int) -> str:
+    def _inner(self, inside: tuple[InnerBody, ...], layer: Layer, body: Body, identity: int) -> str:
         """Return the box of a Parameter or Result of an opened layer's body."""
-        inside = body_prefix(prefix, layer, body)
-        return f"{inside}n{self._boxes[inside][identity]}"
+        within = (*inside, InnerBody(layer.id, body.role))
+        return FigureSite(within, f"n{self._boxes[within][identity]}").id
 
 
 def _opens(node: DrawnNode, depth: int) -> bool:
     return depth > 0 and node.kind in (NodeKind.LOOP, NodeKind.BRANCH)
-
-
-def body_prefix(prefix: str, layer: Layer, body: Body) -> str:
-    """Return the prefix of all ids in a body."""
-    side = SIDES[body.role][0] if len(layer.bodies) > 1 else ""
-    return f"{prefix}{layer.id}{side}."
 
 
 def kind_of(layer: Layer) -> NodeKind:

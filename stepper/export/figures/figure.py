@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
 from stepper.engine.partners import legend, mark_of
+from stepper.ir.model import BodyRole
 
 
 class NodeKind(StrEnum):
@@ -141,6 +142,43 @@ class Thumbnail(Struct, frozen=True):
         return 1 if self.is_line else 2
 
 
+SIDES: Final[Mapping[BodyRole, str]] = {"then_body": "then", "else_body": "else", "body": "body"}
+
+
+class InnerBody(NamedTuple):
+    """A body inside of a graph: the loop or If by its id there, and which of its bodies."""
+
+    layer: int
+    role: BodyRole
+
+    @property
+    def runs_often(self) -> bool:
+        """True for the body of a loop."""
+        return self.role == "body"
+
+
+class FigureSite(NamedTuple):
+    """Where a box or a frame stands: the bodies that lead to its graph, outer first, and its own id among its boxes."""
+
+    inside: tuple[InnerBody, ...]
+    own: str
+
+    @property
+    def id(self) -> str:
+        """Its id in the figure."""
+        return f"{prefix_of(self.inside)}{self.own}"
+
+    @property
+    def within(self) -> str:
+        """Its id in a figure of the outermost body alone."""
+        return self._replace(inside=self.inside[1:]).id
+
+
+def prefix_of(inside: tuple[InnerBody, ...]) -> str:
+    """Return what all ids in a body begin with."""
+    return "".join(f"{body.layer}{'' if body.runs_often else SIDES[body.role][0]}." for body in inside)
+
+
 class IterationPlace(Struct, frozen=True):
     """The iteration (its frame) that something stands in, and its id within, which all iterations share."""
 
@@ -162,7 +200,8 @@ class FigureNode(Struct, frozen=True):
     without the operands of a formula: `Divide`.
     `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
     `role` is that of a Parameter or Result that is drawn in a way of its own, `state` that beside another run.
-    `place` is that in an iteration of a run. `joins`: its lines say of pieces of an output of which iteration they are.
+    `place` is that in an iteration of a run, `site` that among bodies that are drawn inside of each other. `joins`:
+    its lines say of pieces of an output of which iteration they are.
     """
 
     id: str
@@ -182,6 +221,7 @@ class FigureNode(Struct, frozen=True):
     state: ValueState = ValueState.NONE
     place: IterationPlace | None = None
     joins: bool = False
+    site: FigureSite = FigureSite((), "")
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -227,7 +267,8 @@ class Cluster(Struct, frozen=True):
 
     `idle`: a side of an If that did not run, or a loop without an iteration; `is_passed`: what would be carried goes
     straight through it. `state` is that of its outputs, PARTS where two runs part inside of it. `ports` are those on
-    its rim. `level`: how many frames are around it. `place` is that in an iteration of a run.
+    its rim. `level`: how many frames are around it. `place` is that in an iteration of a run, `site` that among bodies
+    that are drawn inside of each other. `shows` is the body of a loop, or the side of an If, that it is around.
     """
 
     id: str
@@ -242,6 +283,8 @@ class Cluster(Struct, frozen=True):
     place: IterationPlace | None = None
     is_passed: bool = False
     state: ValueState = ValueState.NONE
+    site: FigureSite = FigureSite((), "")
+    shows: InnerBody | None = None
 
 
 class Figure(Struct, frozen=True, dict=True):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stepper.engine.roles import output_role, roles_of
 from stepper.export.figures.builder import DrawnBox
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.figure import Cluster, FigureNode, NodeKind, Thumbnail, ValueState
+from stepper.export.figures.figure import SIDES, Cluster, FigureNode, InnerBody, NodeKind, Thumbnail, ValueState
 from stepper.export.figures.inner_activations import is_idle
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, Summaries
 from stepper.export.figures.value_summaries import ValueMark, ValueSummary, thumbnails, value_lines
@@ -24,7 +24,7 @@ Marks = Mapping[int, Sequence[tuple[int, tuple[ValueMark, ...]]]]
 
 
 class IterationLabels:
-    """The texts of one trace. `tail` is the part of an id that all iterations share, such as `n12` or `c5.then`."""
+    """The texts of one trace. `inside` are the bodies that lead to a box or a frame from the body of the loop."""
 
     def __init__(self, trace: LoopTrace, content: FigureContent) -> None:
         self.trace, self.content = trace, content
@@ -33,35 +33,32 @@ class IterationLabels:
         self.pictures = self._pictures()
         self._marks: dict[int, tuple[Summaries, Marks]] = {}
 
-    def frame(self, trace: IterationTrace, tail: str, cluster: Cluster) -> Cluster:
+    def frame(self, trace: IterationTrace, inside: tuple[InnerBody, ...], cluster: Cluster) -> Cluster:
         """Return a frame in an iteration: of a side of an If whether it ran, of a loop how often."""
-        prefix = _prefix(tail)
-        if cluster.kind is not NodeKind.SIDE:
-            count = trace.loops.get(tail)
+        shown = () if cluster.shows is None else (*inside, cluster.shows)
+        if cluster.kind is not NodeKind.SIDE or cluster.shows is None:
+            count = trace.loops.get(shown)
             label = cluster.label if count is None else f"{cluster.label}, {counted(count, 'iteration')}"
-            return replace(cluster, label=label, idle=is_idle(prefix, trace.sides))
-        owner, _, side = tail.rpartition(".")
-        within = _prefix(owner)
-        inside = f"{within}{owner.removeprefix(f'{within}c')}{side[0]}."
-        if _is_often(within):
+            return replace(cluster, label=label, idle=is_idle(inside, trace.sides))
+        if _is_often(inside):
             return cluster
-        ran = inside in trace.sides
-        return replace(cluster, label=f"{side} {'ran' if ran else 'did not run'}", idle=not ran)
+        ran = shown in trace.sides
+        label = f"{SIDES[cluster.shows.role]} {'ran' if ran else 'did not run'}"
+        return replace(cluster, label=label, idle=not ran)
 
-    def box(self, trace: IterationTrace, tail: str, box: DrawnBox, node: FigureNode) -> FigureNode:
+    def box(self, trace: IterationTrace, inside: tuple[InnerBody, ...], box: DrawnBox, node: FigureNode) -> FigureNode:
         """Return a box in an iteration."""
-        prefix = _prefix(tail)
-        if is_idle(prefix, trace.sides):
+        if is_idle(inside, trace.sides):
             return replace(node, lines=(), highlighted=False, idle=True, state=ValueState.NONE)
-        if _is_often(prefix):
+        if _is_often(inside):
             return node
-        own = prefix == ""
-        values = trace.values if own else trace.sides[prefix]
+        own = not inside
+        values = trace.values if own else trace.sides[inside]
         layer, layers = box.graph.by_id[box.node.key], box.node.layers
         source = box.graph.sources[layer.id][0] if layer.type == "Result" else Source(layer.id, 0)
         value = None if source is None else values.get((source.layer, source.output))
         lines = [*(self._port_lines(trace, layer) if own else ())]
-        lines += _inner_lines(trace, prefix, layer) if len(layers) == 1 else ()
+        lines += _inner_lines(trace, inside, layer) if len(layers) == 1 else ()
         picture = None
         if value is not None and source is not None and len(layers) == 1:
             lines += value_lines(value, self.content.values)
@@ -129,13 +126,14 @@ def _is_joined(entry: OutputMapping) -> bool:
     return entry.output is not None and entry.slicing is not None
 
 
-def _inner_lines(trace: IterationTrace, prefix: str, layer: Layer) -> Iterable[str]:
+def _inner_lines(trace: IterationTrace, inside: tuple[InnerBody, ...], layer: Layer) -> Iterable[str]:
     """Yield the side of a folded If that ran, or the iterations of a folded loop."""
-    if layer.type == "If":
-        yield from (f"{side} ran" for side in ("then", "else") if f"{prefix}{layer.id}{side[0]}." in trace.sides)
-    count = trace.loops.get(f"{prefix}c{layer.id}")
-    if count is not None:
-        yield counted(count, "iteration")
+    for body in layer.bodies:
+        shown = (*inside, InnerBody(layer.id, body.role))
+        if shown in trace.sides:
+            yield f"{SIDES[body.role]} ran"
+        if shown in trace.loops:
+            yield counted(trace.loops[shown], "iteration")
 
 
 def _marks(marked: Marks, layers: tuple[int, ...]) -> tuple[str, ...]:
@@ -147,12 +145,6 @@ def _marks(marked: Marks, layers: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(f"{word} in {counted(count, 'value')}" for word, count in words.items())
 
 
-def _prefix(tail: str) -> str:
-    """Return the prefix of an id: `5t.` of `5t.n7`."""
-    before, dot, _ = tail.rpartition(".")
-    return before + dot
-
-
-def _is_often(prefix: str) -> bool:
-    """True if a loop is among what the prefix names: what is inside runs often in one iteration."""
-    return any(part.isdigit() for part in prefix.split("."))
+def _is_often(inside: tuple[InnerBody, ...]) -> bool:
+    """True if a loop is among these bodies: what is inside runs often in one iteration."""
+    return any(body.runs_often for body in inside)

@@ -22,6 +22,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import ExecutionError, LimitReached, UnsupportedOperation, UsageError
+from stepper.export.figures.figure import InnerBody
 from stepper.export.figures.inner_activations import InnerActivations
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.figures.value_summaries import ValueSummary, number_text, summary
@@ -61,8 +62,8 @@ class IterationTrace(Struct, frozen=True):
     values: Summaries
     slices: Mapping[int, SliceRange]
     condition: bool | None
-    sides: Mapping[str, Summaries]
-    loops: Mapping[str, int]
+    sides: Mapping[tuple[InnerBody, ...], Summaries]
+    loops: Mapping[tuple[InnerBody, ...], int]
 
 
 class ControlInput(Struct, frozen=True):

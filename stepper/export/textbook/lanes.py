@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from stepper.debug.causes.verdicts import compared_text
 from stepper.engine.loops import is_backward
 from stepper.engine.roles import Roles, output_role, roles_of
-from stepper.export.figures.builder import SIDES, body_prefix
+from stepper.export.figures.figure import SIDES, InnerBody
 from stepper.export.figures.labels import references_of, shortened_names
 from stepper.export.figures.loop_facts import (
     EdgeWithoutEffect,
@@ -224,7 +224,7 @@ def _branch(trace: LoopTrace, names: Mapping[int, str]) -> tuple[str, dict[int, 
     ran: dict[int, str] = {}
     for item in trace.iterations:
         for body in layer.bodies:
-            if body_prefix("", layer, body) in item.sides:
+            if (InnerBody(layer.id, body.role),) in item.sides:
                 ran[item.number] = SIDES[body.role]
     return names[layer.id] if ran else "", ran
 

@@ -9,9 +9,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.engine.roles import NoEffect, output_role, roles_of
-from stepper.export.figures.builder import SIDES, kind_of, loop_label
+from stepper.export.figures.builder import kind_of, loop_label
 from stepper.export.figures.content import FigureContent
-from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind, PortRole
+from stepper.export.figures.figure import SIDES, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind, PortRole
 from stepper.export.figures.labels import reader_names, references_of, shortened
 from stepper.export.figures.loop_facts import differences_within, edges_without_effect, loop_facts
 from stepper.export.figures.loop_paths import LoopPath

@@ -6,9 +6,10 @@ from msgspec.structs import replace
 
 from stepper.engine.roles import OutputRole, Role, RoleError, output_role, roles_of
 from stepper.errors import ModelError
-from stepper.export.figures.builder import SIDES, declared_text, input_role, origin_role, port_roles
+from stepper.export.figures.builder import declared_text, input_role, origin_role, port_roles
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import (
+    SIDES,
     Arrangement,
     Cluster,
     EdgeKind,

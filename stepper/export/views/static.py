@@ -19,7 +19,7 @@ from stepper.wording import counted, excerpt
 def model_figure(model: Model, content: FigureContent) -> Figure:
     """Return the model's own graph; bodies inside of their layers, to the depth asked for."""
     parts = FigureBuilder(content)
-    parts.add_graph(model.graph, None, None, "", "")
+    parts.add_graph(model.graph, None, None, "")
     name = excerpt(model.name) or "the model"
     loops = [loop for loop in loops_of(model) if loop.layer.is_loop]
     description = (
@@ -42,9 +42,10 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
     if content.cell:
         return cell_figure(model, loop, content)
     parts = FigureBuilder(content)
-    parts.add_bodies(loop.layer, loop.outer, "", "", content.depth)
+    parts.add_bodies(loop.layer, loop.outer, (), "", content.depth)
     facts = loop_facts(model, loop.outer, loop.layer, content.limit_of(loop.outer, loop.layer))
-    backs = sum(edge.kind is EdgeKind.BACK and edge.source.count(".") == 1 for edge in parts.edges)
+    own = {node.id for node in parts.nodes if len(node.site.inside) == 1}
+    backs = sum(edge.kind is EdgeKind.BACK and edge.source in own for edge in parts.edges)
     if loop.layer.is_loop:
         label = f"{loop_label(loop.layer)}, one iteration"
         parts.clusters[0] = replace(parts.clusters[0], label=label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from stepper.export.figures.figure import (
     Figure,
     FigureEdge,
     FigureNode,
+    InnerBody,
     IterationPlace,
     NodeKind,
 )
@@ -33,6 +35,9 @@ from stepper.export.views.not_begun import not_begun_figure
 from stepper.ir.model import InputMapping, OutputMapping
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
+
+_STAGE: Final = "*"
+"""The frame of an iteration in the template of all."""
 
 
 def unrolled_figure(trace: LoopTrace, content: FigureContent, facts: tuple[str, ...] = ()) -> Figure:
@@ -109,12 +114,10 @@ class _Unrolled:
     def rolled(self, stage: _Stage) -> Figure:
         """Return one iteration as the rolled body, with its values."""
         assert stage.trace is not None
-        parts, prefix, loop = self._rolled_parts, f"{self.layer.id}.", self.trace.loop
+        parts, loop = self._rolled_parts, self.trace.loop
         outermost = replace(parts.clusters[0], label=f"{loop_label(self.layer)}, one iteration")
-        frames = [self.texts.frame(stage.trace, frame.id.removeprefix(prefix), frame) for frame in parts.clusters[1:]]
-        nodes = [
-            self._box(stage.trace, node.id.removeprefix(prefix), parts.drawn.get(node.id), node) for node in parts.nodes
-        ]
+        frames = [self.texts.frame(stage.trace, frame.site.inside[1:], frame) for frame in parts.clusters[1:]]
+        nodes = [self._box(stage.trace, node.site.inside[1:], parts.drawn.get(node.id), node) for node in parts.nodes]
         return Figure(
             title=f"{loop.title}, iteration by iteration",
             description=f"The body of {loop.title} with the values of each iteration. {_sentence(self.trace.ended)}",
@@ -128,7 +131,7 @@ class _Unrolled:
     def _rolled_parts(self) -> FigureBuilder:
         """The rolled body without values, the same for all iterations."""
         parts = FigureBuilder(self.content)
-        parts.add_bodies(self.layer, self.trace.loop.outer, "", "", self.content.depth)
+        parts.add_bodies(self.layer, self.trace.loop.outer, (), "", self.content.depth)
         return parts
 
     def _stages(self) -> list[_Stage]:
@@ -236,29 +239,31 @@ class _Unrolled:
         here = highlight is not None and highlight.iteration == stage.begin and highlight.graph is self.body.graph
         self.parts.clusters.append(Cluster(stage.id, NodeKind.ITERATION, f"iteration {stage.begin}", highlighted=here))
         for node in self.template.nodes:
-            place = IterationPlace(stage.id, node.id.removeprefix("*."))
-            moved = replace(node, id=_moved(node.id, stage.id), cluster=_moved(node.cluster, stage.id), place=place)
+            place, id = IterationPlace(stage.id, node.id), _moved(node.id, stage.id)
+            moved = replace(node, id=id, cluster=_moved(node.cluster, stage.id), place=place)
             box = self.template.drawn.get(node.id)
-            self.parts.nodes.append(self._box(stage.trace, place.within, box, moved))
+            self.parts.nodes.append(self._box(stage.trace, node.site.inside, box, moved))
         for edge in self.template.edges:
             ends = _moved(edge.source, stage.id), _moved(edge.target, stage.id)
             self.parts.edges.append(replace(edge, source=ends[0], target=ends[1]))
         for inner in self.template.clusters:
             ids = _moved(inner.id, stage.id), _moved(inner.parent, stage.id)
             ports = tuple(replace(port, ends=tuple(_moved(end, stage.id) for end in port.ends)) for port in inner.ports)
-            place = IterationPlace(stage.id, inner.id.removeprefix("*."))
+            place = IterationPlace(stage.id, inner.id)
             moved_frame = replace(inner, id=ids[0], parent=ids[1], ports=ports, place=place)
-            self.parts.clusters.append(self.texts.frame(stage.trace, place.within, moved_frame))
+            self.parts.clusters.append(self.texts.frame(stage.trace, inner.site.inside, moved_frame))
 
-    def _box(self, trace: IterationTrace, tail: str, box: DrawnBox | None, node: FigureNode) -> FigureNode:
+    def _box(
+        self, trace: IterationTrace, inside: tuple[InnerBody, ...], box: DrawnBox | None, node: FigureNode
+    ) -> FigureNode:
         """Return a box in an iteration; what stands for no layer, such as an end mark, is always the same."""
-        return node if box is None else self.texts.box(trace, tail, box, node)
+        return node if box is None else self.texts.box(trace, inside, box, node)
 
     def _template(self) -> FigureBuilder:
         """Return the body without values, which every iteration repeats."""
         parts = FigureBuilder(self.content)
-        parts.add_graph(self.body.graph, None, self.layer, "*.", "*")
-        roles = {f"*.n{key}": role for key, role in port_roles(self.layer, self.body).items()}
+        parts.add_graph(self.body.graph, None, self.layer, _STAGE)
+        roles = {f"n{key}": role for key, role in port_roles(self.layer, self.body).items()}
         parts.nodes = [replace(node, role=roles.get(node.id, node.role)) for node in parts.nodes]
         return parts
 
@@ -275,7 +280,7 @@ class _Unrolled:
 
 def _moved(id: str, stage: str) -> str:
     """Return an id of the template in an iteration."""
-    return stage + id.removeprefix("*")
+    return stage if id == _STAGE else f"{stage}.{id}"
 
 
 def _carried(before: _Stage, after: _Stage, edge: DrawnBackEdge) -> FigureEdge:

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from stepper.engine.program import CompiledModel
 from stepper.errors import UsageError
-from stepper.export.figures.builder import body_prefix
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.drawn_graph import drawn_graph
+from stepper.export.figures.figure import FigureSite, InnerBody
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.parting.run_differences import PartingPlace
 from stepper.ir.model import Body, Graph, Layer, Model
@@ -69,12 +69,11 @@ class FigurePlace(Struct, frozen=True, eq=False):
     def shapes_in(self, root: LoopPath | None, content: FigureContent) -> tuple[str, str]:
         """Return the ids of its box and of its open frame in the model's figure, or in the rolled one of `root`."""
         begin = len(self.steps) - self.depth_in(root) - (root is not None)
-        prefix = ""
-        for step in self.steps[begin:]:
-            prefix = body_prefix(prefix, step.layer, step.body)
+        inside = tuple(InnerBody(step.layer.id, step.body.role) for step in self.steps[begin:])
         body = self.steps[-1].body if self.steps and self.steps[-1].layer.is_loop else None
         drawn = drawn_graph(self.graph, body, content.folding(self.graph))
-        return f"{prefix}n{drawn.box_of[self.layer.id]}", f"{prefix}c{self.layer.id}"
+        box, frame = (FigureSite(inside, own) for own in (f"n{drawn.box_of[self.layer.id]}", f"c{self.layer.id}"))
+        return box.id, frame.id
 
 
 def place_named(address: str, compiled: CompiledModel) -> FigurePlace:

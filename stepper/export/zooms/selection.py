@@ -14,6 +14,7 @@ from stepper.export.figures.figure import (
     Figure,
     FigureEdge,
     FigureNode,
+    FigureSite,
     FramePort,
     NodeKind,
 )
@@ -141,10 +142,10 @@ def _mark(figure: Figure, cut: Cut, tail: str) -> FigureNode:
     else:
         word = "input" if cut.is_above else "reader"
         label = f"… {counted(len(names), f'more {word}' if cut.more else word)}"
-    before, dot, _ = cut.boxes[0].rpartition(".")
-    prefix = before + dot if cut.cluster == figure.parent(cut.boxes[0]) else ""
+    box = figure.by_id[cut.boxes[0]]
+    site = FigureSite(box.site.inside if cut.cluster == box.cluster else (), tail)
     kind = NodeKind.CUT_ABOVE if cut.is_above else NodeKind.CUT_BELOW
-    return FigureNode(f"{prefix}{tail}", kind, label, title=", ".join(names), cluster=cut.cluster)
+    return FigureNode(site.id, kind, label, title=", ".join(names), cluster=cut.cluster, site=site)
 
 
 def _with_back_edges(figure: Figure, nodes: Sequence[FigureNode]) -> list[FigureNode]:

@@ -13,6 +13,7 @@ from stepper.export.figures.figure import (
     Figure,
     FigureEdge,
     FigureNode,
+    InnerBody,
     IterationPlace,
     NodeKind,
 )
@@ -24,18 +25,20 @@ def in_iterations(figure: Figure, part: Figure, loop: int) -> Figure:
 
     Inputs and outputs of the loop stay where they are connected to what stays, and so does the end.
     """
-    return _Selection(figure, part, f"{loop}.", f"c{loop}").figure()
+    return _Selection(figure, part, InnerBody(loop, "body")).figure()
 
 
 class _Selection:
-    """Boxes of the iterations by the part of their ids that all iterations share."""
+    """Boxes of the iterations by the part of their ids that all iterations share; `body` is that of the loop."""
 
-    def __init__(self, figure: Figure, part: Figure, prefix: str, frame: str) -> None:
-        self._figure, self._part, self._prefix, self._frame = figure, part, prefix, frame
+    def __init__(self, figure: Figure, part: Figure, body: InnerBody) -> None:
+        self._figure, self._part = figure, part
         self._stages = [one for one in figure.clusters if not one.parent]
-        own = [node for node in part.nodes if node.id.startswith(prefix)]
-        self._tails = {self._tail(node.id) for node in own}
-        self._bright = {self._tail(node.id) for node in own if node.highlighted}
+        own = [node for node in part.nodes if node.site.inside[:1] == (body,)]
+        frames = [frame for frame in part.clusters if frame.site.inside[:1] == (body,)]
+        self._within = {node.id: node.site.within for node in own} | {frame.id: frame.site.within for frame in frames}
+        self._tails = {self._within[node.id] for node in own}
+        self._bright = {self._within[node.id] for node in own if node.highlighted}
         self._marks = [node for node in own if node.kind in (NodeKind.CUT_ABOVE, NodeKind.CUT_BELOW)]
 
     def figure(self) -> Figure:
@@ -90,7 +93,7 @@ class _Selection:
                         one,
                         id=self._moved(one.id, stage),
                         cluster=self._moved(one.cluster, stage),
-                        place=IterationPlace(stage.id, self._tail(one.id)),
+                        place=IterationPlace(stage.id, self._within[one.id]),
                     )
                     for one in self._marks
                 ]
@@ -102,7 +105,5 @@ class _Selection:
         return nodes, edges
 
     def _moved(self, id: str, stage: Cluster) -> str:
-        return stage.id if id == self._frame else f"{stage.id}.{self._tail(id)}"
-
-    def _tail(self, id: str) -> str:
-        return id.removeprefix(self._prefix)
+        """Return what is a box or frame of the body in an iteration; the frame of the loop is that of the iteration."""
+        return f"{stage.id}.{self._within[id]}" if id in self._within else stage.id
