@@ -138,6 +138,8 @@ _PHRASES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = MappingProxy
     "reason_of_cause": _reason,
     "operands_of_cause": lambda details: operands_text(details["cause"].operands),
     "after": _follows,
+    "of_layer": lambda details: "" if details["faulty"] is None else f"{details['faulty']}: ",
+    "in_layer": lambda details: "" if details["faulty"] is None else f" in {details['faulty']}",
     "given": lambda details: "an input" if details["origin"] is None else str(details["origin"]),
     "goes_on": _goes_on,
     "state": _state,

@@ -23,7 +23,8 @@ def check(model: Model, faults: Faults = None) -> None:
 
 
 def _fail(model: Model, layer: Layer, where: str, message: str, rule: str) -> None:
-    FilePlace(model.path, layer.line, f"{where}{layer}").fail(message, rule)
+    known = layer.id, layer.name, layer.type
+    FilePlace(model.path, layer.line, f"{where}{layer}", known).fail(message, rule)
 
 
 def _check_inputs(model: Model, graph: Graph, layer: Layer, where: str) -> None:

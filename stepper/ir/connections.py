@@ -298,12 +298,16 @@ def _connect(
         from_layer, from_port, to_layer, to_port, _line = edge
         producer, consumer = layers.get(from_layer), layers.get(to_layer)
         if producer is None or consumer is None:
-            _fail(place, edge, f"this graph has no layer {from_layer if producer is None else to_layer}")
+            missing = f"this graph has no layer {from_layer if producer is None else to_layer}"
+            other = consumer if producer is None else producer
+            _fail(place, edge, missing if other is None else f"{missing}; the other end of the edge is {other}")
         output, index = _index(producer.outputs, from_port), _index(consumer.inputs, to_port)
         if output is None:
-            _fail(place, edge, f"{producer} has no output port {from_port}, only {_ids(producer.outputs)}")
+            ports = _ids(producer.outputs)
+            _fail(place, edge, f"{producer} has no output port {from_port}, only {ports}; the edge leads to {consumer}")
         if index is None:
-            _fail(place, edge, f"{consumer} has no input port {to_port}, only {_ids(consumer.inputs)}")
+            ports = _ids(consumer.inputs)
+            _fail(place, edge, f"{consumer} has no input port {to_port}, only {ports}; the edge comes from {producer}")
         found = inputs[to_layer]
         if found[index] is not None:
             _fail(place, edge, f"a second edge into input port {to_port} of {consumer}")

@@ -122,12 +122,14 @@ def _refuse_document_type(place: FilePlace, content: bytes) -> None:
 class FilePlace(NamedTuple):
     """Place of the reader in the file, with which every message begins.
 
-    `layer` says in which layer, in words or as its id, name and type: only a message makes words of these.
+    `layer` says in which layer, in words or as its id, name and type: only a message makes words of these. Beside words
+    `known` has these three, where they are known.
     """
 
     path: Path
     line: int = 0
     layer: str | tuple[int, str, str] = ""
+    known: tuple[int, str, str] | None = None
 
     def at(self, element: Element, layer: str | None = None) -> FilePlace:
         """Return the same place, moved to `element` (and into a layer)."""
@@ -140,8 +142,8 @@ class FilePlace(NamedTuple):
         layer = f"{excerpt(words, _LONGEST_PLACE)}: " if words else ""
         error = ModelError(where + layer + excerpt(message, _LONGEST_MESSAGE))
         file = str(self.path)
-        known = None if isinstance(self.layer, str) else LayerPlace(*self.layer, file, self.line)
-        error.place = ErrorPlace(file, self.line, known)
+        known = self.known if isinstance(self.layer, str) else self.layer
+        error.place = ErrorPlace(file, self.line, None if known is None else LayerPlace(*known, file, self.line))
         error.rule = rule
         error.reason = message
         raise error

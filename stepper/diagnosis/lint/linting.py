@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part
-from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject
+from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, ModelSubject
 from stepper.diagnosis.registry import finders, rules
 from stepper.diagnosis.rule import Rule, RuleHit, SubjectKind
 from stepper.errors import ModelError
 from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
 from stepper.ir.reader import read_all_faults
+
+_CAUSES: Final = frozenset({
+    "duplicate-layer-id",
+    "malformed-constant",
+    "malformed-edge",
+    "malformed-element",
+    "malformed-parameter",
+    "malformed-port",
+    "unknown-operation",
+})  # fmt: skip
+"""What these are about is left out where the file is read in spite of its faults, so that others follow of them."""
 
 
 def lint(path: str | Path) -> tuple[Finding, ...]:
@@ -26,7 +38,9 @@ def lint(path: str | Path) -> tuple[Finding, ...]:
             raise
         return (_fault(str(path), None, error),)
     found = [*(_fault(str(path), model, fault) for fault in faults), *_hits(model)]
-    return tuple(sorted(found, key=lambda one: (GRAVITY[one.severity], one.spot.line, one.rule)))
+    return tuple(
+        sorted(found, key=lambda one: (GRAVITY[one.severity], one.rule not in _CAUSES, one.spot.line, one.rule))
+    )
 
 
 def _fault(file: str, model: Model | None, error: ModelError) -> Finding:
@@ -36,7 +50,9 @@ def _fault(file: str, model: Model | None, error: ModelError) -> Finding:
     layer = None if place is None or place.layer is None else LayerSite(*place.layer)
     path = () if model is None else _around(model, line)
     spot = FilePart(file, line, "file", path, layer, path[-1] if path else None)
-    return Finding(rule.name, rule.severity, spot, {"fault": error.reason or str(error)})
+    is_loop = bool(path) and layer is not None and (layer.id, layer.name) == (path[-1].id, path[-1].name)
+    told = None if is_loop else layer
+    return Finding(rule.name, rule.severity, spot, {"fault": error.reason or str(error), "faulty": told})
 
 
 def _around(model: Model, line: int) -> tuple[LayerSite, ...]:
@@ -57,6 +73,8 @@ def _around(model: Model, line: int) -> tuple[LayerSite, ...]:
 
 
 def _hits(model: Model) -> Iterator[Finding]:
+    for rule, finder in finders(SubjectKind.MODEL):
+        yield from (_finding(rule, facts, hit) for facts, hit in finder(ModelSubject(model)))
     for path, graph in model.graphs():
         for layer in graph.layers:
             facts = LayerSubject(model, path, graph, layer)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -39,6 +40,8 @@ SHAPING: Final = ("Squeeze", "Unsqueeze", "Reshape")
 PASSING: Final = (*SHAPING, "Convert")
 """Operations that give the elements of their first input, one for one."""
 _DEEPEST: Final = 32
+_REAL: Final = ("f16", "bf16", "f32", "f64")
+_MOST_LOOKED_THROUGH: Final = 1_000_000
 
 
 class LayerSubject:
@@ -65,10 +68,41 @@ class LayerSubject:
         return known_value(self.model, self.graph, self.source(index))
 
     @cached_property
+    def own_value(self) -> Array | None:
+        """The value of a Constant of real numbers; None for others, and for large ones."""
+        layer = self.layer
+        if not layer.outputs:
+            return None
+        kind, shape = constant_type(layer), constant_shape(layer)
+        if kind is None or shape is None or kind.name not in _REAL or prod(shape) > _MOST_LOOKED_THROUGH:
+            return None
+        return known_value(self.model, self.graph, Source(layer.id, 0))
+
+    @cached_property
+    def magnitude(self) -> float:
+        """The largest magnitude in a Constant of real numbers, NaN if it has one; 0 for others."""
+        value = self.own_value
+        return float(np.abs(value).max()) if value is not None and value.size else 0.0
+
+    @cached_property
     def outcome(self) -> LayerOutcome | None:
         """Shapes that the layer makes of the declared ones; None where these are open."""
         tensors = [self.tensor(index) for index in range(len(self.layer.inputs))]
         return outcome(self.layer, [(one.type, one.static) for one in tensors], self.constant)
+
+
+class ModelSubject:
+    """The whole of a model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def constants(self) -> Iterator[LayerSubject]:
+        """Yield the Constants of all graphs."""
+        for path, graph in self.model.graphs():
+            for layer in graph.layers:
+                if layer.type == "Constant":
+                    yield LayerSubject(self.model, path, graph, layer)
 
 
 class Declared:

@@ -25,7 +25,7 @@ _MANY: Final = 1_000
         "run-fails",
         SubjectKind.RUN,
         Severity.ERROR,
-        says="the run fails: {message}",
+        says="the run fails{in_layer}: {message}",
         means="there are no outputs",
         do="look at the operation and the values that it was given",
         source="the run itself",
@@ -42,7 +42,7 @@ def run_fails(run: RunSubject) -> Iterator[RunFinding]:
     iterations = () if place is None else tuple(one.iteration for one in place.path if one.iteration is not None)
     loop = around[-1] if around else layer if layer is not None and layer.type in ("Loop", "TensorIterator") else None
     found = RunPlace(layer, around, iterations, "", run.overview.ticks, loop)
-    yield shown(found, message=failure.reason or failure.message)
+    yield shown(found, message=failure.reason or failure.message, faulty=None if layer == loop else layer)
 
 
 @found_by(

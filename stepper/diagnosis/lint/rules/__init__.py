@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from stepper.diagnosis.lint.rules import (
     back_edges,
+    cells,
+    constants,
     control,
     file,
     operations,
@@ -15,4 +17,17 @@ from stepper.diagnosis.lint.rules import (
     wiring,
 )
 
-__all__ = ["back_edges", "control", "file", "operations", "port_map", "runtime", "slices", "state", "types", "wiring"]
+__all__ = [
+    "back_edges",
+    "cells",
+    "constants",
+    "control",
+    "file",
+    "operations",
+    "port_map",
+    "runtime",
+    "slices",
+    "state",
+    "types",
+    "wiring",
+]

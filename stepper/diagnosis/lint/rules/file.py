@@ -189,4 +189,4 @@ for _id, _name, _means, _do, _source, _example in (
         Example("counting", '<edge from-layer="11" to-layer="2" />', '<edge from-layer="6" to-layer="2" />'),
     ),
 ):
-    add(Rule(_id, _name, SubjectKind.FILE, Severity.ERROR, "{fault}", _means, _do, _source, _example))
+    add(Rule(_id, _name, SubjectKind.FILE, Severity.ERROR, "{of_layer}{fault}", _means, _do, _source, _example))

@@ -443,7 +443,7 @@ def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
         "unknown-opset",
         SubjectKind.LAYER,
         Severity.ERROR,
-        says="{layer} is of {version}, and the newest operation set is opset{newest}",
+        says="{layer} is of {version}, and there are opset1 to opset{newest}",
         means="OpenVINO refuses the file; here the newest definition counts",
         do="write the opset in which the operation was defined",
         source="semantics 5.15, 6",
@@ -453,7 +453,7 @@ def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
 def unknown_opset(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operation sets that do not exist yet."""
     number = facts.layer.version.strip().lower().removeprefix("opset")
-    if number.isdecimal() and int(number) > NEWEST_OPSET:
+    if number.isdecimal() and not 0 < int(number) <= NEWEST_OPSET:
         yield outside(facts.layer, layer=facts.site(facts.layer), version=facts.layer.version, newest=NEWEST_OPSET)
 
 
@@ -478,3 +478,52 @@ def constant_without_type(facts: LayerSubject) -> Iterator[RuleHit]:
     missing = [name for name in ("element_type", "shape") if name not in facts.layer.attributes]
     if missing and "value" not in facts.layer.attributes:
         yield outside(facts.layer, layer=facts.site(facts.layer), missing=" and no ".join(missing))
+
+
+_DEMANDED: Final[Mapping[str, Mapping[str, str]]] = {
+    "AvgPool": {"exclude-pad": "false", "pads_begin": "0", "pads_end": "0"},
+    "Clamp": {"min": "0", "max": "0"},
+    "Concat": {"axis": "0"},
+    "Convolution": {"dilations": "1", "pads_begin": "0", "pads_end": "0", "strides": "1"},
+    "Elu": {"alpha": "0"},
+    "FakeQuantize": {"levels": "0"},
+    "GroupConvolution": {"dilations": "1", "pads_begin": "0", "pads_end": "0", "strides": "1"},
+    "GRUSequence": {"direction": "forward"},
+    "LSTMSequence": {"direction": "forward"},
+    "MVN": {"eps": "0", "eps_mode": "inside_sqrt", "normalize_variance": "false"},
+    "NormalizeL2": {"eps": "0", "eps_mode": "add"},
+    "OneHot": {"axis": "0"},
+    "Pad": {"pad_mode": "constant"},
+    "RNNSequence": {"direction": "forward"},
+    "TopK": {"axis": "0", "mode": "max", "sort": "none"},
+}
+"""Attributes that the specification demands, and what OpenVINO takes where they are missing (measured)."""
+
+
+@found_by(
+    Rule(
+        "O112",
+        "attribute-missing",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="{layer} has no attribute '{attribute}', which the specification demands: {taken} is taken",
+        means="readers take what they like: another axis, another bound, another mode",
+        do="write {attribute} as the framework's model has it",
+        source="specification of the operation",
+        example=Example(
+            "counting",
+            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />',
+            'name="numbered" type="Concat" version="opset1">',
+        ),
+    ),
+    *_DEMANDED,
+)
+def attribute_missing(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Operations without an attribute that has no default."""
+    layer = facts.layer
+    for name, taken in _DEMANDED[layer.type].items():
+        if name in layer.attributes or (layer.type == "MVN" and layer.definition != 6) or layer.opened_from is not None:
+            continue
+        if name.startswith("pads") and layer.attributes.get("auto_pad", "explicit").startswith(("same", "valid")):
+            continue
+        yield outside(layer, layer=facts.site(layer), attribute=name, taken=taken)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -11,11 +10,21 @@ import numpy as np
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import PASSING, IfSubject, LayerSubject, LoopSubject, known_chain, known_value
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
-from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Graph, Layer, Source
 
-_REAL: Final = ("f16", "bf16", "f32", "f64")
-_MOST_ELEMENTS: Final = 1_000_000
+_WEIGHTS: Final[Mapping[str, Mapping[int, int]]] = {
+    "Multiply": {0: 1, 1: 0},
+    "MatMul": {0: 1, 1: 0},
+    "Convolution": {1: 0},
+    "GroupConvolution": {1: 0},
+    "LSTMCell": {3: 0, 4: 1},
+    "GRUCell": {2: 0, 3: 1},
+    "RNNCell": {2: 0, 3: 1},
+    "LSTMSequence": {4: 0, 5: 1},
+    "GRUSequence": {3: 0, 4: 1},
+    "RNNSequence": {3: 0, 4: 1},
+}
+"""Products: the inputs that may be weights, and the input with which each is multiplied."""
 
 
 @found_by(
@@ -190,7 +199,7 @@ def runs_once(loop: LoopSubject) -> Iterator[RuleHit]:
         says="{layer} multiplies {value} by {constant}, which is 0 everywhere",
         means="nothing of the value is left, in any iteration",
         do="look whether the Constant is the one that was meant, and at its offset",
-        source="specification of Multiply and MatMul",
+        source="specification of Multiply, MatMul, Convolution and the cells",
         example=Example(
             "counting",
             'name="numbered" type="Add"',
@@ -215,7 +224,7 @@ def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     if value is None or not value.size or value.any():
         return
     for product, index in products:
-        other = graph.sources[product.id][1 - index]
+        other = graph.sources[product.id][_WEIGHTS[product.type][index]]
         if other is not None and known_chain(graph, other) is None:
             names = {"value": facts.site(graph.by_id[other.layer]), "layer": facts.site(product)}
             yield outside(product, constant=facts.site(constant), **names)
@@ -224,7 +233,7 @@ def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
 def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
     """Yield the products that read a value, or its elements in another type, shape or order; with the input's index."""
     for reader, index in graph.readers.get(layer.id, ()):
-        if reader.type in ("Multiply", "MatMul"):
+        if index in _WEIGHTS.get(reader.type, ()):
             yield reader, index
         elif (reader.type in PASSING or reader.type == "Transpose") and not index:
             yield from _products(graph, reader)
@@ -246,13 +255,7 @@ def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
 )
 def constant_has_nan(facts: LayerSubject) -> Iterator[RuleHit]:
     """Weights that are no numbers; large ones are not looked through."""
-    layer = facts.layer
-    if not layer.outputs:
-        return
-    kind, shape = constant_type(layer), constant_shape(layer)
-    if kind is None or shape is None or kind.name not in _REAL or prod(shape) > _MOST_ELEMENTS:
-        return
-    value = known_value(facts.model, facts.graph, Source(layer.id, 0))
-    count = 0 if value is None else int(np.isnan(value.astype(np.float64)).sum())
-    if value is not None and count:
-        yield outside(layer, layer=facts.site(layer), count=count, size=value.size)
+    value = facts.own_value if np.isnan(facts.magnitude) else None
+    if value is not None:
+        count = int(np.isnan(value.astype(np.float64)).sum())
+        yield outside(facts.layer, layer=facts.site(facts.layer), count=count, size=value.size)

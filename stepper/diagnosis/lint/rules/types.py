@@ -118,7 +118,7 @@ def sides_of_different_type(facts: IfSubject) -> Iterator[RuleHit]:
         "operands-of-different-type",
         SubjectKind.LAYER,
         Severity.ERROR,
-        says="{layer} gets {first} and {second}, which must be of one type",
+        says="{layer} gets {first} from {maker} and {second} from {other}, which must be of one type",
         means="OpenVINO refuses the file",
         do="convert one of them",
         source="specification of the operation",
@@ -137,11 +137,12 @@ def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
     given = {id(facts.graph.by_id[one.layer].outputs[one.output].element_type) for one in sources}
     if len(given) == 1 and not any(facts.graph.by_id[one.layer].type == "Parameter" for one in sources):
         return  # most are
-    found = [declared(facts.graph, source).type for source in sources]
-    known = [one for one in found if one is not None]
-    for first, second in pairwise(known):
+    found = [(declared(facts.graph, source).type, facts.graph.by_id[source.layer]) for source in sources]
+    known = [(one, maker) for one, maker in found if one is not None]
+    for (first, maker), (second, other) in pairwise(known):
         if first != second:
-            yield outside(layer, layer=facts.site(layer), first=first.name, second=second.name)
+            makers = {"maker": facts.site(maker), "other": facts.site(other)}
+            yield outside(layer, layer=facts.site(layer), first=first.name, second=second.name, **makers)
             return
 
 
@@ -150,7 +151,7 @@ def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
         "T205",
         "declared-type-differs",
         SubjectKind.LAYER,
-        Severity.NOTE,
+        Severity.WARNING,
         says="the output of {layer} is declared as {outer} where its body gives {inner}",
         means="OpenVINO infers the type anew; readers that trust the file are misled",
         do="save the model with OpenVINO, which writes what it infers",

@@ -76,7 +76,7 @@ def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
         "operands-do-not-broadcast",
         SubjectKind.LAYER,
         Severity.ERROR,
-        says="{layer} gets {first} and {second}, which cannot be spread over each other",
+        says="{layer} gets {first} and {second}, which cannot be spread over each other{why}",
         means="OpenVINO refuses the file",
         do="let one of the sizes be 1, or look where the edges come from",
         source="specification of broadcasting",
@@ -85,8 +85,9 @@ def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
     *ELEMENTWISE,
 )
 def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
-    """Elementwise operations on shapes that do not fit."""
-    if facts.layer.attributes.get("auto_broadcast", "numpy") != "numpy":
+    """Elementwise operations on shapes that do not fit; without auto_broadcast they must be the same."""
+    broadcast = facts.layer.attributes.get("auto_broadcast", "numpy")
+    if broadcast not in ("numpy", "none"):
         return
     sources = facts.graph.sources[facts.layer.id]
     if len(sources) != 2 or sources[0] is None or sources[1] is None:
@@ -97,10 +98,13 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
     if first is None or second is None:
         return
     try:
-        np.broadcast_shapes(first, second)
+        spread = np.broadcast_shapes(first, second)
     except ValueError:
+        spread = None
+    if spread is None or (broadcast == "none" and first != second):
         names = {"first": _shape(first), "second": _shape(second)}
-        yield outside(facts.layer, layer=facts.site(facts.layer), **names)
+        why = "" if spread is None else ": auto_broadcast is none"
+        yield outside(facts.layer, layer=facts.site(facts.layer), why=why, **names)
 
 
 @found_by(

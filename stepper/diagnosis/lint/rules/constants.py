@@ -1,0 +1,164 @@
+"""Rules of the values of Constants: what no weight is, bytes that two Constants share, divisors that are 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from stepper.diagnosis.findings import Severity
+from stepper.diagnosis.lint.subjects import LayerSubject, ModelSubject
+from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
+from stepper.ir.model import Layer
+
+_CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell", "LSTMSequence", "GRUSequence", "RNNSequence")
+_SUMMING: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", *_CELLS)
+"""Operations that add up products with their weights."""
+_TOO_LARGE: Final = 1e15
+_TOO_SMALL: Final = 1e-15
+"""No weights that were learnt have elements of both sizes, or of the first one in a sum of products."""
+
+
+def _reader(facts: LayerSubject) -> Layer | None:
+    """Return an operation that sums products with the elements of a Constant."""
+    readers = facts.graph.readers.get(facts.layer.id, ())
+    return next((reader for reader, index in readers if index and reader.type in _SUMMING), None)
+
+
+@found_by(
+    Rule(
+        "W101",
+        "weights-have-inf",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="{layer} has Inf in {count} of {size} elements, and {reader} sums products with them",
+        means="Inf * 0 and Inf - Inf are NaN, and all else is Inf",
+        do="look where the weights come from, and at the offset and type of the Constant",
+        source="IEEE 754",
+        example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="120" size="48"'),
+    ),
+    "Constant",
+)
+def weights_have_inf(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Weights of products that are infinite; elsewhere Inf is mostly a mask."""
+    if not np.isinf(facts.magnitude):
+        return
+    reader, value = _reader(facts), facts.own_value
+    if reader is not None and value is not None:
+        count = int(np.isinf(value).sum())
+        yield outside(
+            facts.layer, layer=facts.site(facts.layer), count=count, size=value.size, reader=facts.site(reader)
+        )
+
+
+@found_by(
+    Rule(
+        "W102",
+        "weights-out-of-proportion",
+        SubjectKind.LAYER,
+        Severity.WARNING,
+        says="{layer} has elements as large as {largest:.3g}, and others of {smallest:.3g}",
+        means="such numbers come of bytes that belong to something else: of another offset, type or order of bytes",
+        do="look at offset, size and element_type of the Constant, and at how the .bin was written",
+        source="semantics 5.7",
+        example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="168" size="48"'),
+    ),
+    "Constant",
+)
+def weights_out_of_proportion(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Weights that are far too large for a sum of products, or spread over all that their type can hold."""
+    magnitude = facts.magnitude
+    if not (_TOO_LARGE < magnitude < np.inf or 0 < magnitude < np.finfo(np.float32).tiny):
+        return
+    value = facts.own_value
+    if value is None or value.size < 2:
+        return
+    sizes = np.abs(value[value != 0].astype(np.float64))
+    smallest = float(sizes.min())
+    is_spread = smallest < _TOO_SMALL and np.unique(sizes[sizes > _TOO_LARGE]).size > 1
+    if is_spread or magnitude < 1 or _reader(facts) is not None:
+        yield outside(facts.layer, layer=facts.site(facts.layer), largest=magnitude, smallest=smallest)
+
+
+@found_by(
+    Rule(
+        "W103",
+        "constants-overlap",
+        SubjectKind.MODEL,
+        Severity.WARNING,
+        says="{layer} has the bytes {first} to {last}, and {other} the bytes {begin} to {end}: some are in both",
+        means="one of the two gets bytes of the other: writers share the whole of a Constant, or nothing",
+        do="look at offset and size of both",
+        source="semantics 5.7",
+        example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="46" size="48"'),
+    )
+)
+def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleHit]]:
+    """Constants that share a part of their bytes; the one that lies where no other begins or ends is named first."""
+    ranges = sorted(
+        (
+            (begin, end, facts)
+            for facts in model.constants()
+            if (found := _bytes(facts.layer))
+            for begin, end in (found,)
+        ),
+        key=lambda one: one[:2],
+    )
+    edges = [edge for begin, end in {one[:2] for one in ranges} for edge in (begin, end)]
+    before: tuple[int, int, LayerSubject] | None = None
+    for one in ranges:
+        begin, end, facts = one
+        if before is not None and begin < before[1] and (begin, end) != before[:2]:
+            other = before
+            if edges.count(other[0]) + edges.count(other[1]) < edges.count(begin) + edges.count(end):
+                one, other = other, one
+            names = {"layer": one[2].site(one[2].layer), "other": other[2].site(other[2].layer)}
+            numbers = {"first": one[0], "last": one[1] - 1, "begin": other[0], "end": other[1] - 1}
+            yield one[2], outside(one[2].layer, **names, **numbers)
+        if before is None or end > before[1]:
+            before = (begin, end, facts)
+
+
+def _bytes(constant: Layer) -> tuple[int, int] | None:
+    """Return where the bytes of a Constant begin and end; None for a single one, as what is empty is written."""
+    offset, size = (constant.attributes.get(name, "") for name in ("offset", "size"))
+    if not offset.isdecimal() or not size.isdecimal() or int(size) < 2:
+        return None
+    return int(offset), int(offset) + int(size)
+
+
+@found_by(
+    Rule(
+        "W104",
+        "divides-by-zero",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="{layer} divides by {constant}, which is 0 in {count} of {size} elements",
+        means="the quotient is Inf or NaN, or for whole numbers not defined",
+        do="look whether the Constant is the one that was meant, and at its offset",
+        source="specification of Divide, Mod and FloorMod",
+        example=Example(
+            "counting",
+            'name="numbered" type="Add"',
+            'name="numbered" type="Divide"',
+            also=(
+                (
+                    '<edge from-layer="4" from-port="1" to-layer="9" to-port="1" />',
+                    '<edge from-layer="3" from-port="0" to-layer="9" to-port="1" />',
+                ),
+                ('shape="" offset="24" size="4"', 'shape="" offset="16" size="4"'),
+            ),
+        ),
+    ),
+    "Divide",
+    "Mod",
+    "FloorMod",
+)
+def divides_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Divisors of the file that are 0."""
+    value, source = facts.constant(1), facts.source(1)
+    if value is None or source is None or not value.size or value.all():
+        return
+    constant, count = facts.site(facts.graph.by_id[source.layer]), int((value == 0).sum())
+    yield outside(facts.layer, layer=facts.site(facts.layer), constant=constant, count=count, size=value.size)
