@@ -277,7 +277,7 @@ def form_on(form: Form, labels: tuple[str, ...], histories: Sequence[ValueHistor
         return form
     if any(slot.is_bin for slot in axis.slots):
         return Form.BARS
-    if labels:
+    if labels and (axis.slots[0].width >= _LEAST_WORD or short_words(labels, histories, axis.slots[0].width)):
         return form
     ends = (int(one) for history in histories for one in (history.numbers.min(), history.numbers.max()))
     longest = max((len(str(one)) for one in ends), default=1)
@@ -298,6 +298,22 @@ def categories(histories: Sequence[ValueHistory]) -> dict[int, str]:
 
 _LEAST_WORD: Final = 3
 """Cells from which on the beginning of a word says more than a number."""
+
+
+def short_words(labels: tuple[str, ...], histories: Sequence[ValueHistory], width: int) -> dict[int, str]:
+    """Return what stands for each whole number in slots so narrow: its word, else its first letter, else the number.
+
+    It is the same for all numbers, another for each, and apart from its neighbour; empty where nothing is.
+    """
+    room = max(width - 1, 1)
+    numbers = np.concatenate([np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)])
+    found = different(numbers[np.isfinite(numbers)])
+    words = {int(one): printable(label_of(labels, one)) for one in found}
+    letters = {number: word[:room] for number, word in words.items()}
+    for texts in (words, letters, {number: str(number) for number in words}):
+        if all(cell_len(text) <= room for text in texts.values()) and len(set(texts.values())) == len(texts):
+            return texts
+    return {}
 
 
 def gaps(history: ValueHistory | None, axis: Axis, made: int) -> list[Strip]:
@@ -360,8 +376,11 @@ class RowPicture:
         suits = Form.WORDS if first is None else form_of(first.type, first.elements)
         self.form = form_on(suits if form is None else form, labels, histories, axis)
         self.labels: tuple[str, ...] | dict[int, str] = labels
+        self._words = labels
         if self.form is Form.CATEGORIES:
             self.labels = categories(histories)
+        elif self.form is Form.NUMBERS and labels and axis.slots and axis.slots[0].width < _LEAST_WORD:
+            self.labels = short_words(labels, histories, axis.slots[0].width)
         self.way = way
         self.scale = row_scale(histories, way, kind) if self.form is Form.PICTURE else None
         self.bar_scale = bar_row_scale(histories, kind) if self.form is Form.BARS else None
@@ -395,7 +414,8 @@ class RowPicture:
         if self.scale is not None:
             return scale_text(self.scale, room, names_log=names_log)
         if isinstance(self.labels, dict):
-            return " ".join(f"{letter}={value}" for value, letter in self.labels.items())
+            meant = {letter: printable(label_of(self._words, value)) for value, letter in self.labels.items()}
+            return " ".join(f"{letter}={word}" for letter, word in meant.items() if letter != word)
         return "" if self.bar_scale is None else bar_scale_text(self.bar_scale, room, names_log=names_log)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import BarScale, Form, Scale, ScaleKind
-from tui.pictures.axis import ENTERED, nested, plain, ruler
-from tui.pictures.drawing import RowPicture, Strip, bar_scale_text, fitting_number, laid, reduced, scale_text
+from tui.pictures.axis import ENTERED, Axis, Slot, nested, plain, ruler
+from tui.pictures.drawing import RowPicture, Strip, bar_scale_text, fitting_number, laid, reduced, scale_text, texts
 from tui.pictures.heights import Want, heights
 
 ROOMS = (40, 60, 101, 140)
@@ -157,6 +157,29 @@ def test_letters_stand_for_numbers_only_where_it_is_said_for_which(height: int, 
     assert drawn.note(room).count("=") == len(set(numbers.tolist()))
     assert not drawn.is_readable(height, room)
     assert drawn.is_readable(2, 60)
+
+
+@pytest.mark.parametrize(
+    ("words", "width", "shown"),
+    [
+        (("idle", "work", "eat", "wait"), 2, ["0", "1", "0", "3"]),
+        (("idle", "work", "eat", "wait"), 1, ["0", "1", "0", "3"]),
+        (("idle", "work", "wait", "done"), 1, ["i", "w", "i", "d"]),
+        (("idle", "work", "wait", "done"), 2, ["i", "w", "i", "d"]),
+        (("i", "o", "e", "oo"), 2, ["0", "1", "0", "3"]),
+        (("idle", "work", "wait", "done"), 5, ["idle", "work", "idle", "done"]),
+    ],
+)
+def test_in_narrow_columns_all_labels_of_a_row_are_letters_or_all_are_numbers(
+    words: tuple[str, ...], width: int, shown: list[str]
+) -> None:
+    """Letters only where those that occur begin differently; `wait` of the third example does not occur."""
+    numbers = np.array([0, 1, 0, 3], float)
+    spans = np.stack([np.arange(4), np.arange(4) + 1], axis=1)
+    history = ValueHistory("i64", (), 4, is_whole=True, spans=spans, numbers=numbers.reshape(1, -1, 1))
+    axis = Axis(tuple(Slot(k * width, width, k, k + 1) for k in range(4)), None)
+    drawn = RowPicture([history], axis, Form.NUMBERS, words)
+    assert [text for _, text, _ in texts(drawn.labels, history, axis)] == shown
 
 
 def test_a_row_that_is_to_be_taller_takes_its_lines_from_others_where_none_are_left() -> None:
