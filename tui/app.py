@@ -20,6 +20,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 
 from stepper.debug.causes.reason import Reason
+from stepper.debug.overview.facts import RunState
 from stepper.errors import StepperError, UsageError
 from tui.actions.registry import actions
 from tui.command_line import CommandLine
@@ -59,6 +60,8 @@ _PATIENCE: Final = 2.0
 """Seconds that keys wait at most for what they act on."""
 _SHARE: Final = 40
 """A movement under way is shown again after so many times as long as the last picture of it took."""
+_SHARE_BEHIND: Final = 100
+"""The same for the run behind the overview."""
 _FROM_THE_END: Final = (
     ("overview open", "goes to the moment of the cursor"),
     ("reverse-step", "a step back"),
@@ -316,22 +319,27 @@ class StepperApp(App[int]):
         """More is known of the whole run."""
         if self.driver.is_closed or not self._has_front:
             return
+        if message.overview.state is RunState.RUNNING and perf_counter() < self._progress_due:
+            return
+        began = thread_time()  # without what it waits for the run
         self.state = replace(self.state, overview=message.overview)
         self.front.grew(message.overview)
+        self._wait_with_progress(began, _SHARE_BEHIND)
+        self.call_after_refresh(self._wait_with_progress, began, _SHARE_BEHIND)
         self.call_after_refresh(self.driver.painted)
 
     def on_run_progress(self, message: RunProgress) -> None:
         """A movement is under way."""
         if self.driver.is_busy and self._has_front and perf_counter() >= self._progress_due:
-            began = thread_time()  # without what it waits for the run
+            began = thread_time()
             self.state = replace(self.state, running=message.running)
             self.front.show_running(self.state)
-            self._wait_with_progress(began)
-            self.call_after_refresh(self._wait_with_progress, began)
+            self._wait_with_progress(began, _SHARE)
+            self.call_after_refresh(self._wait_with_progress, began, _SHARE)
 
-    def _wait_with_progress(self, began: float) -> None:
+    def _wait_with_progress(self, began: float, share: int) -> None:
         """Leave the processor to the run for long enough after a picture of it, what painting it took included."""
-        self._progress_due = perf_counter() + _SHARE * (thread_time() - began)
+        self._progress_due = perf_counter() + share * (thread_time() - began)
 
     def on_answered(self, message: Answered) -> None:
         """The answer to a question of a pane."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import WeakKeyDictionary
 
@@ -59,8 +58,6 @@ if TYPE_CHECKING:
 
 _TALL: Final = 50
 """Lines of the terminal from which on the values of A stand below those of now."""
-_SHARE: Final = 80
-"""A picture of a run under way is drawn again after so many times as long as the last one took."""
 
 
 _kept_wishes: Final[WeakKeyDictionary[Driver, Wishes]] = WeakKeyDictionary()
@@ -94,7 +91,6 @@ class OverviewPane(Pane):
         self._at = NOWHERE
         self._is_placed = self._is_at_failure = self._is_chosen = False
         self._tick = 0
-        self._due = 0.0
         self._follows = True
         self._reads = False
         self._driver: Driver | None = None
@@ -186,11 +182,8 @@ class OverviewPane(Pane):
 
     def grew(self, overview: Overview) -> None:
         """More is known."""
-        if perf_counter() >= self._due or overview.state is not RunState.RUNNING:
-            began = thread_time()  # without what it waits for the run
-            self._take(overview, self.host.driver.compiled)
-            self.changed()
-            self._due = perf_counter() + _SHARE * (thread_time() - began)
+        self._take(overview, self.host.driver.compiled)
+        self.changed()
 
     def _take(self, overview: Overview, compiled: CompiledModel, *, is_other: bool = False) -> None:
         if overview is self.overview and not is_other:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import stepper
 from stepper.debug.debugger import Debugger
@@ -22,6 +24,7 @@ from tests.debug.debugged import opened as debugger_of
 from tests.debug.loops_to_break import recurrence
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
+from tui.messages import OverviewGrew
 from tui.paint.rows import width_of
 from tui.pictures.drawing import row_scale
 from tui.screens.overview.pane import OverviewPane
@@ -238,6 +241,25 @@ def test_a_loop_without_end_is_paused_and_goes_on(tmp_path: Path, monkeypatch: p
         assert driven.state.iteration == 0 and driven.state.stop.tick < 10
 
     drive(debugger_of(tmp_path, recurrence("Minimum", 3.0, -1, 7.0)), script, size=(120, 40))
+
+
+def test_news_of_a_run_waits_many_times_as_long_as_its_last_picture_took_but_not_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        assert pane.overview is not None
+        clock, driven.app._progress_due = count(), 0.0
+        monkeypatch.setattr("tui.app.thread_time", lambda: next(clock))  # a picture takes a second at least
+        shown = []
+        for state, ran in ((RunState.RUNNING, 5), (RunState.RUNNING, 6), (RunState.FINISHED, 7)):
+            news = replace(pane.overview, state=state, loops=(), iterations=ran)
+            driven.app.post_message(OverviewGrew(news))
+            await driven.settle()
+            shown.append(pane.overview.iterations)
+        assert shown == [5, 5, 7]
+
+    drive(debugger_of_sample("date_normaliser"), script, size=(160, 48))
 
 
 def test_escape_pauses_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
