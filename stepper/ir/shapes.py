@@ -56,12 +56,17 @@ class PartialShape(Struct, frozen=True):
     @property
     def static(self) -> tuple[int, ...] | None:
         """The shape where nothing of it is open, else None."""
-        if self.dimensions is None or any(dimension.least != dimension.most for dimension in self.dimensions):
-            return None
-        return tuple(dimension.least for dimension in self.dimensions)
+        return None if self.dimensions is None else _static(self.dimensions)
 
     def __str__(self) -> str:
         return "[...]" if self.dimensions is None else f"[{','.join(map(str, self.dimensions))}]"
+
+
+@lru_cache(maxsize=1024)
+def _static(dimensions: tuple[Dimension, ...]) -> tuple[int, ...] | None:
+    if any(dimension.least != dimension.most for dimension in dimensions):
+        return None
+    return tuple(dimension.least for dimension in dimensions)
 
 
 @lru_cache(maxsize=1024)

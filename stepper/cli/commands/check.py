@@ -33,8 +33,9 @@ from stepper.openvino.runtime import is_installed
 
 _SHORT: Final = 2.0
 """Seconds that a run may have taken that is compared with OpenVINO without being asked for."""
-_SECONDS: Final = 20.0
-"""Seconds that OpenVINO may take then."""
+_LEAST_SECONDS: Final = 5.0
+_TIMES_OURS: Final = 10.0
+"""How long OpenVINO may take then: times that run, and seconds that it may take in any case."""
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -82,7 +83,8 @@ def _of_the_run(options: argparse.Namespace) -> Iterator[Finding]:
     def compare(rules: Rules | None) -> RunComparison:
         asked = argparse.Namespace(**{**vars(options), "reference": reference, "engine": NUMPY})
         asked.rules = rules or options.rules
-        asked.timeout = options.timeout or (_SECONDS if options.reference is None else None)
+        most = max(_LEAST_SECONDS, _TIMES_OURS * checked.overview.seconds)
+        asked.timeout = options.timeout or (most if options.reference is None else None)
         return compared(asked, only_outputs=options.reference is None)
 
     found = compared_finding(compare, reference, was_asked=options.reference is not None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from time import perf_counter
+from time import thread_time
 from typing import Final
 
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Birth, Overview, RunState
+from stepper.diagnosis.check.deadline import Deadline
 from stepper.diagnosis.check.hits import finding_of
 from stepper.diagnosis.check.probe import probe_run
 from stepper.diagnosis.check.subject import RunSubject, beginning
@@ -22,9 +23,9 @@ SECONDS: Final = 60.0
 """Seconds that the run of a check may take, unless another number is asked for."""
 _ENDLESS: Final = 2.0
 """Seconds where nothing can end a loop."""
-_MORE_RUNS: Final = 0.9
+_MORE_RUNS: Final = 1.5
 """What a check may cost beside its run, as a share of that; and seconds that it may cost in any case."""
-_LEAST_SECONDS: Final = 0.5
+_LEAST_SECONDS: Final = 0.25
 _FOR_BIRTHS: Final = 0.6
 _AFTER_A_PROBE: Final = 0.05
 """Of that the share for where NaN and Inf are born; where a probe found none as far as it came, what it takes to look
@@ -47,21 +48,24 @@ def check_run(
     Where the run fails that is one of the findings. The debugger is moved to the end of what has run.
     """
     endless = min(_ENDLESS, seconds)
+    begun = thread_time()
     overview = debugger.run_overview(
         seconds=seconds, endless_seconds=endless, memory=_MEMORY, progress=progress, births=False
     )
-    begun, share = perf_counter(), max(_MORE_RUNS * overview.seconds, _LEAST_SECONDS)
+    cost = thread_time() - begun
+    share = min(seconds, max(_MORE_RUNS * cost, _LEAST_SECONDS))
+    deadline = Deadline(share)
     probe, births = None, list[Birth]()
     if overview.state is RunState.FINISHED:
-        probe = probe_run(beginning(debugger), overview.loops, min(seconds, share), births=births)
+        probe = probe_run(beginning(debugger), overview.loops, deadline, births=births)
     is_clean = probe is not None and probe.is_whole and not births
     if not is_clean and not overview.looked_through:
         is_cut_off = probe is not None and not probe.is_whole and not births
         most = _AFTER_A_PROBE if is_cut_off else _FOR_BIRTHS
-        overview = debugger.look_through(seconds=min(seconds, share * most))
+        overview = debugger.look_through(seconds=share * most)
     if overview.state is RunState.FINISHED:
         debugger.continue_()  # so that values of the end can be asked about
-    subject = RunSubject(debugger.model, overview, debugger, deadline=begun + share, probe=probe)
+    subject = RunSubject(debugger.model, overview, debugger, deadline=deadline, cost=cost, probe=probe)
     return CheckedRun(_found(subject), overview)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from time import perf_counter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +17,7 @@ from msgspec import Struct
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
 from stepper.debug.overview.births import births_watcher
 from stepper.debug.overview.facts import Birth, LoopFacts
+from stepper.diagnosis.check.deadline import Deadline
 from stepper.diagnosis.check.whole_numbers import Look, WholeNumbers, look_at, look_at_width
 from stepper.element_types import Array, is_floating
 from stepper.engine.events import Every
@@ -109,7 +109,12 @@ class Probe:
     watches_iterations = True
 
     def __init__(
-        self, loops: tuple[LoopFacts, ...], deadline: float, *, measures: bool, births: BreakpointWatcher | None = None
+        self,
+        loops: tuple[LoopFacts, ...],
+        deadline: Deadline,
+        *,
+        measures: bool,
+        births: BreakpointWatcher | None = None,
     ) -> None:
         self._deadline, self._measures, self._births = deadline, measures, births
         if births is not None:
@@ -159,7 +164,7 @@ class Probe:
                 self.bodies.setdefault((line, iteration), BodyValues(frame.program, iteration, tuple(frame.values)))
                 for look in sampled:
                     look(frame.values, iteration)
-                return perf_counter() >= self._deadline
+                return self._deadline.is_over
             return False
 
         return watch
@@ -177,17 +182,17 @@ class Probe:
 def probe_run(
     machine: Machine,
     loops: tuple[LoopFacts, ...],
-    seconds: float,
+    deadline: Deadline,
     *,
     measures: bool = True,
     births: list[Birth] | None = None,
 ) -> Probe:
-    """Run a machine to its end, or for so many seconds, and return what was seen; `measures`: of the operations.
+    """Run a machine to its end, or to a deadline, and return what was seen; `measures`: of the operations.
 
     Where NaN and Inf are born is added to `births`, if that is given.
     """
     watcher = None if births is None else births_watcher(machine, births)
-    probe = Probe(loops, perf_counter() + seconds, measures=measures, births=watcher)
+    probe = Probe(loops, deadline, measures=measures, births=watcher)
     machine.watcher = probe
     if watcher is not None:
         watcher.forward()

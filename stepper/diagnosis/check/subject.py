@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from math import inf
-from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -13,6 +11,7 @@ import numpy as np
 from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
+from stepper.diagnosis.check.deadline import Deadline
 from stepper.diagnosis.check.probe import Probe, Probed, probe_run
 from stepper.diagnosis.lint.subjects import LoopSubject
 from stepper.element_types import Array
@@ -72,7 +71,10 @@ def beginning(debugger: Debugger) -> Machine:
 
 
 class RunSubject:
-    """A run that was made; without a debugger only its facts are known, and no value that they do not have."""
+    """A run that was made; without a debugger only its facts are known, and no value that they do not have.
+
+    Further runs end at the deadline; one `cost` so many seconds of the processor.
+    """
 
     def __init__(
         self,
@@ -80,11 +82,12 @@ class RunSubject:
         overview: Overview,
         debugger: Debugger | None = None,
         *,
-        deadline: float = inf,
+        deadline: Deadline | None = None,
+        cost: float = 0.0,
         probe: Probe | None = None,
     ) -> None:
         self.model, self.overview, self._debugger = model, overview, debugger
-        self._deadline, self._probe = deadline, probe
+        self._deadline, self._cost, self._probe = deadline, cost, probe
 
     @cached_property
     def _subjects(self) -> dict[int, LoopSubject]:
@@ -110,11 +113,6 @@ class RunSubject:
         """Observations of one more run, of the operations in the bodies."""
         return self._probe if self.is_probed else None
 
-    @property
-    def _left(self) -> float:
-        """Return how many seconds further runs may take."""
-        return self._deadline - perf_counter()
-
     def probed(self, loop: RunOfLoop) -> Probed | None:
         """Return what was seen of the operations in the body of a loop."""
         return None if self.probe is None else self.probe.found.get(loop.facts.layer.line)
@@ -134,7 +132,7 @@ class RunSubject:
 
     def _run_on(self, parameters: Sequence[Layer]) -> Elsewhere | None:
         """Return a run on other values for these inputs; None where that is not made, or fails."""
-        if not self.is_probed or self._left < self.overview.seconds:
+        if not self.is_probed or self._deadline is None or self._deadline.left < self._cost:
             return None
         assert self._debugger is not None, "it is probed"
         machine = beginning(self._debugger)
@@ -148,7 +146,7 @@ class RunSubject:
                 changed.append(one)
         if not changed:
             return None
-        probe = probe_run(machine, self.overview.loops, self._left, measures=False)
+        probe = probe_run(machine, self.overview.loops, self._deadline, measures=False)
         if not machine.finished or machine.outputs is None:
             return None
         return Elsewhere(tuple(changed), machine.outputs, probe)
@@ -171,9 +169,9 @@ class RunSubject:
             if self.probe is None or loop.facts.total != loop.activation.iterations
             else self.probe.bodies.get((loop.facts.layer.line, iteration))
         )
-        named = [] if body is None else [one for one in body.program.operations if one.layer.name == name]
+        named = [] if body is None else [one for one in body.program.graph.layers if one.name == name and one.outputs]
         if body is not None and len(named) == 1:
-            found = body.values[named[0].outputs[0]]
+            found = body.values[body.program.slot(named[0].id)]
             return found if isinstance(found, np.ndarray) else None
         return self._value(f"`{loop.facts.layer.name}`::`{name}`@{iteration}")
 
