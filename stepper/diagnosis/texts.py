@@ -74,6 +74,7 @@ def _loss(error: float) -> str:
 _WORDS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType({
     "index": _element,
     "layers": _layers,
+    "is_otherwise_there": lambda differs: ", and the outputs are others there" if differs else "",
     "loss": _loss,
     "most": lambda error: f" by more than {error:.2%}" if error else " at all",
 })  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from stepper.compare.run.metrics import measure
 from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
@@ -15,12 +16,18 @@ from stepper.diagnosis.check.deadline import Deadline
 from stepper.diagnosis.check.probe import Probe, Probed, probe_run
 from stepper.diagnosis.lint.subjects import LoopSubject
 from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
+from stepper.engine.rules import Rules
+from stepper.engine.variables import bind_states
 from stepper.errors import StepperError
 from stepper.ir.model import Layer, LayerSite, Model
 from stepper.tensors.histories import Counter, ValueHistory
+from stepper.tensors.tolerances import Tolerance
 
 _SHIFT: Final = 0.03125
+_TIMES_OURS: Final = 3.0
+_NEAR: Final = Tolerance(1e-3, 1e-5)
 REAL: Final = ("f16", "bf16", "f32", "f64")
 
 
@@ -150,6 +157,22 @@ class RunSubject:
         if not machine.finished or machine.outputs is None:
             return None
         return Elsewhere(tuple(changed), machine.outputs, probe)
+
+    @cached_property
+    def differs_in_openvino(self) -> bool:
+        """True if the outputs are others by the rules of OpenVINO, or do not come in a few times as long."""
+        if self._debugger is None or self._deadline is None or self.outputs is None:
+            return False
+        ours, states = self._debugger.machine, self._debugger.machine.initial_states
+        if ours.rules is Rules.OPENVINO:
+            return False
+        compiled = compile_model(self.model, Rules.OPENVINO)
+        machine = Machine(compiled, self._debugger.inputs, states=bind_states(compiled, states))
+        probe_run(machine, self.overview.loops, Deadline(_TIMES_OURS * self._cost), measures=False)
+        if machine.outputs is None:
+            return True
+        pairs = zip(self.outputs, machine.outputs, strict=True)
+        return any((one := measure(*pair, _NEAR)) is not None and one.differs for pair in pairs)
 
     @property
     def outputs(self) -> tuple[Any, ...] | None:

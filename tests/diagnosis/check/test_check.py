@@ -150,8 +150,23 @@ def test_whole_numbers_that_the_plugin_cannot_hold(tmp_path: Path) -> None:
     """3**20 is the first power of 3 above 2**31; that of 2**62 wraps in i64, too, which says it better."""
     found = the_one(findings(modular(3, 2**62, 1, 21), tmp_path), "beyond-i32")
     assert found.severity is Severity.WARNING and found.iterations == (19,) and f"{3**20:,}" in sentence(found)
+    assert "the outputs are others there" in sentence(found)
     for rounds in (19, 41):
         assert not [one for one in findings(modular(3, 2**62, 1, rounds), tmp_path) if one.rule == "beyond-i32"]
+
+
+def test_products_of_which_the_low_bits_alone_are_read_are_a_note(tmp_path: Path) -> None:
+    """A generator of random numbers: in i32 the product overflows, and its low bits are the same."""
+    net = Graph()
+    body = net.body()
+    seed = body.parameter("seed", "i64", (1,))
+    product = body.apply("Multiply", seed, body.constant([1103515245], np.int64), name="product")
+    kept = body.apply("BitwiseAnd", product, body.constant([2**15 - 1], np.int64), name="kept", version="opset13")
+    out = body.result(kept, "next_seed")
+    (final,) = net.loop("draw", body, 10, True, [carried(net.constant([77], np.int64), seed, out)], [last(out)])
+    net.result(final, "final")
+    found = the_one(findings(net, tmp_path), "beyond-i32")
+    assert found.severity is Severity.NOTE and "the outputs" not in sentence(found)
 
 
 def test_an_addition_that_is_lost_beside_a_large_state(tmp_path: Path) -> None:

@@ -256,19 +256,26 @@ def index_outside(run: RunSubject) -> Iterator[RunFinding]:
         "beyond-i32",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="{layer} gives {exact:,}, which is beyond i32",
+        says="{layer} gives {exact:,}, which is beyond i32{is_otherwise_there}",
         means="OpenVINO's CPU plugin computes i64, u64 and u32 in i32: there the number overflows, and all that is "
-        "computed of it is another, a condition as well",
+        "computed of it may be another, a condition as well",
         do="keep whole numbers below 2^31, or compute in f64 or f32",
         source="semantics 8.2, 11",
     )
 )
 def beyond_i32(run: RunSubject) -> Iterator[RunFinding]:
-    """Whole numbers that a wide type holds and the plugin's i32 does not: the first in the body of each loop."""
+    """Whole numbers that a wide type holds and the plugin's i32 does not: the first in the body of each loop.
+
+    A note where the outputs are the same all the same, as of products of which only low bits are read.
+    """
     for loop in run.loops():
         seen, subject = run.probed(loop), loop.subject
         if seen is None or subject is None or seen.wholes.wraps or not seen.wholes.wide:
             continue
         key, wide = min(seen.wholes.wide.items(), key=lambda item: item[1].iteration)
         layer = subject.site(subject.inner.by_id[key])
-        yield shown(place_of(loop, layer, wide.iteration), layer=layer, exact=wide.number)
+        differs = run.differs_in_openvino
+        severity = Severity.WARNING if differs else Severity.NOTE
+        yield shown(
+            place_of(loop, layer, wide.iteration), severity, layer=layer, exact=wide.number, is_otherwise_there=differs
+        )
