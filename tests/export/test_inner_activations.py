@@ -13,7 +13,7 @@ from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure, InnerBody, NodeKind
 from stepper.export.layout.iterations import arrange_iterations
-from stepper.export.options import ValueDetail
+from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.ir.model import Graph as ModelGraph
 from tests.export.runs import NAMES, SAMPLES, sample, unrolled
 from tests.export.steps.pages import page_data, states_at
@@ -143,15 +143,46 @@ def test_an_if_in_an_if_is_idle_with_the_side_that_it_stands_in(tmp_path: Path) 
 
 
 def test_trip_count_and_condition_lead_into_the_first_iteration_with_their_values() -> None:
-    figure = unrolled("while_loop", "0:2")
+    boxes = FigureContent(depth=0, constants=ConstantStyle.BOX)
+    figure = unrolled("while_loop", "0:2", boxes)
     found = {edge.label: edge for edge in figure.edges if edge.label in ("trip count", "initial condition")}
     assert {edge.target for edge in found.values()} == {"i0"}
     texts = [figure.by_id[found[name].source].lines[0] for name in ("trip count", "initial condition")]
     assert texts == ["trip count -1: no limit", "initial condition true"]
-    largest = {line for node in unrolled("torch_power_iteration", "0").nodes for line in node.lines}
+    largest = {line for node in unrolled("torch_power_iteration", "0", boxes).nodes for line in node.lines}
     assert "trip count: the largest i64, no limit" in largest
-    (years,) = (edge for edge in unrolled("for_loop", "5").edges if edge.label == "trip count")
+    (years,) = (edge for edge in unrolled("for_loop", "5", boxes).edges if edge.label == "trip count")
     assert years.target == "e0", "iterations left out are what it enters where they are the first"
+
+
+def test_what_controls_a_loop_is_in_words_where_it_is_constant_and_a_box_where_it_is_computed(tmp_path: Path) -> None:
+    """A trip count of 3 that comes from outside; the condition of the body and the initial one are true."""
+    graph = Graph()
+    x, count = graph.parameter("x", "f32", ()), graph.parameter("count", "i64", ())
+    body = graph.body()
+    state = body.parameter("state", "f32", ())
+    result = body.result(body.apply("Relu", state), "next")
+    fixed = body.result(body.constant(np.array([2.5], np.float32)), "fixed")
+    outs = graph.loop("loop", body, count, True, [carried(x, state, result)], [last(result), last(fixed)])
+    for out in outs:
+        graph.result(out)
+    model, inputs = graph.read(tmp_path), {"x": np.float32(1), "count": np.int64(3)}
+    made = {view: draw(model, inputs, view=view).figure for view in ("rolled", "unrolled")}
+    for figure in made.values():
+        assert not any(node.kind is NodeKind.CONSTANT for node in figure.nodes)
+        assert not {"true", "2.5"} & {node.label for node in figure.nodes}
+    (loop,) = (layer for layer in model.graph.layers if layer.bodies)
+    ends = {entry.purpose: entry.result for entry in loop.bodies[0].outputs if entry.purpose}
+    rolled, run = made["rolled"].by_id, made["unrolled"].by_id
+    assert rolled[f"{loop.id}.n{ends['execution_condition']}"].lines == ("execution condition", "= true")
+    assert rolled[f"{loop.id}.n{fixed.layer}"].lines[-1] == "= 2.5"
+    assert run[f"i0.n{ends['execution_condition']}"].lines == ("condition: true",)
+    assert any(line == "= 2.5" for line in run[f"i1.n{fixed.layer}"].lines)
+    assert [edge.label for edge in made["unrolled"].edges if edge.target == "i0"] == ["trip count"]
+    assert {"starts always", "no condition ends it"} <= {*made["unrolled"].facts}
+    boxed = draw(model, inputs, view="unrolled", constants="box").figure
+    assert {edge.label for edge in boxed.edges if edge.target == "i0"} == {"trip count", "initial condition"}
+    assert sum(node.kind is NodeKind.CONSTANT for node in boxed.nodes) == 2 * 3
 
 
 def test_a_condition_that_is_false_from_the_beginning_is_drawn_without_an_iteration(tmp_path: Path) -> None:

@@ -223,6 +223,7 @@ class FigureBuilder(Struct):
         self.drawn[site.id] = DrawnBox(graph, node)
         if self.content.values is not ValueDetail.NONE and len(node.layers) == 1:
             lines = (*lines, *declared_lines(layer))
+        lines = (*lines, *constant_lines(self.content, graph, node))
         if node.kind is NodeKind.ACCUMULATOR:
             lines = (*lines, "Parameter → Concat → Result")
         computed_by = self.content.computed_by(graph, node.layers)
@@ -318,6 +319,14 @@ class FigureBuilder(Struct):
         """Return the box of a Parameter or Result of an opened layer's body."""
         within = (*inside, InnerBody(layer.id, body.role))
         return FigureSite(within, f"n{self._boxes[within][identity]}").id
+
+
+def constant_lines(content: FigureContent, graph: Graph, node: DrawnNode) -> tuple[str, ...]:
+    """Return what the Constant is that a Result reads, where it is in its box."""
+    model = content.model
+    if node.kind is not NodeKind.RESULT or model is None or content.constants is not ConstantStyle.INLINE:
+        return ()
+    return tuple(f"= {constant_text(model, graph.by_id[key])}" for key in node.constants)
 
 
 def _opens(node: DrawnNode, depth: int) -> bool:

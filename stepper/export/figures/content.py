@@ -70,6 +70,7 @@ class FigureContent(Struct, frozen=True):
             accumulators=self.fold_accumulators and not hidden,
             hidden=hidden,
             expressions=WHOLE_EXPRESSIONS if self.expressions else 0,
+            results=True,
         )
 
     def _shows(self, layer: Layer) -> bool:

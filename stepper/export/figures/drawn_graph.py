@@ -27,7 +27,7 @@ class FoldingOptions(Struct, frozen=True):
 
     `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
     `unfolded` are layers whose groups are not folded. `expressions`: what one operation alone reads is in the box of
-    that, up to so many operations in each (0: none).
+    that, up to so many operations in each (0: none). `results`: Constants are folded into Results as well.
     """
 
     constants: bool = True
@@ -36,6 +36,7 @@ class FoldingOptions(Struct, frozen=True):
     hidden: frozenset[int] = frozenset()
     unfolded: frozenset[int] = frozenset()
     expressions: int = 0
+    results: bool = False
 
 
 class DrawnNode(Struct, frozen=True):
@@ -114,7 +115,7 @@ def drawn_graph(graph: Graph, body: Body | None = None, folding: FoldingOptions 
     box_of = {layer.id: layer.id for layer in graph.layers}
     box_of.update({layer: entry.parameter for entry in collected for layer in entry.layers})
     box_of.update({layer: group.layers[-1] for group in groups for layer in group.layers})
-    folded = _fold_constants(graph, box_of) if folding.constants else {}
+    folded = _fold_constants(graph, box_of, results=folding.results) if folding.constants else {}
     labels = labels_of(graph)
     nodes = _nodes(labels, graph, box_of, folded, collected, groups)
     joined = {(entry.result, entry.parameter) for entry in collected}
@@ -172,10 +173,12 @@ def _carried(graph: Graph, body: Body) -> list[tuple[int, int]]:
     return [(tail, head) for tail, head in dict.fromkeys(ends) if tail in results and head in parameters]
 
 
-def _fold_constants(graph: Graph, box_of: dict[int, int]) -> dict[int, tuple[int, ...]]:
-    """Fold Constants into boxes, also in `box_of`. One that a Result or nothing reads stays a box."""
+def _fold_constants(graph: Graph, box_of: dict[int, int], *, results: bool) -> dict[int, tuple[int, ...]]:
+    """Fold Constants into boxes, also in `box_of`; one that nothing reads, without `results` a Result, stays a box."""
     constants = {layer.id for layer in graph.layers if layer.type == "Constant"}
-    constants -= {source.layer for result in graph.results for source in graph.sources[result.id] if source is not None}
+    if not results:
+        read = {source for result in graph.results for source in graph.sources[result.id]}
+        constants -= {source.layer for source in read if source is not None}
     found: dict[int, dict[int, None]] = {}
     for layer in graph.layers:
         for source in graph.sources[layer.id]:

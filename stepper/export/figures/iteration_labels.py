@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from stepper.engine.roles import output_role, roles_of
-from stepper.export.figures.builder import DrawnBox
+from stepper.export.figures.builder import DrawnBox, constant_lines
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import SIDES, Cluster, FigureNode, InnerBody, NodeKind, Thumbnail, ValueState
 from stepper.export.figures.inner_activations import is_idle
@@ -30,6 +30,7 @@ class IterationLabels:
         self.trace, self.content = trace, content
         self.body, self.roles = trace.loop.body, roles_of(trace.loop.layer)
         self.joined = {entry.result for entry in self.body.outputs if _is_joined(entry)}
+        self.conditions = {entry.result for entry in self.body.outputs if output_role(entry).is_condition}
         self.pictures = self._pictures()
         self._marks: dict[int, tuple[Summaries, Marks]] = {}
 
@@ -59,6 +60,8 @@ class IterationLabels:
         value = None if source is None else values.get((source.layer, source.output))
         lines = [*(self._port_lines(trace, layer) if own else ())]
         lines += _inner_lines(trace, inside, layer) if len(layers) == 1 else ()
+        if not (own and layer.id in self.conditions):  # what that was is said already
+            lines += constant_lines(self.content, box.graph, box.node)
         picture = None
         if value is not None and source is not None and len(layers) == 1:
             lines += value_lines(value, self.content.values)

@@ -29,8 +29,8 @@ from stepper.export.figures.figure import (
 from stepper.export.figures.iteration_labels import IterationLabels
 from stepper.export.figures.labels import reader_names, references_of, shortened
 from stepper.export.figures.loop_facts import edges_without_effect
-from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
-from stepper.export.options import ValueDetail
+from stepper.export.figures.loop_trace import ControlInput, IterationTrace, LoopTrace
+from stepper.export.options import ConstantStyle, ValueDetail
 from stepper.export.views.not_begun import not_begun_figure
 from stepper.ir.model import InputMapping, OutputMapping
 from stepper.ops.operands import form_text, shape_text
@@ -150,12 +150,23 @@ class _Unrolled:
                 self.parts.nodes.append(self._input_node(id, entry.input))
             for stage in self.stages if self.roles.role_of(entry) is Role.SLICED else self.stages[:1]:
                 self.parts.edges.append(self._input_edge(id, entry, stage))
-        for control in self.trace.controls:
+        for control in self._drawn_controls():
             id = f"in{control.input}"
             if all(node.id != id for node in self.parts.nodes):
                 self.parts.nodes.append(replace(self._input_node(id, control.input), lines=(control.text,)))
             for stage in self.stages[:1]:
                 self.parts.edges.append(FigureEdge(id, stage.id, EdgeKind.PORT, control.name))
+
+    def _drawn_controls(self) -> list[ControlInput]:
+        """Return trip count and initial condition; the facts say what they are where they are Constants."""
+        outer, boxes = self.trace.loop.outer, self.content.constants is ConstantStyle.BOX
+        sources = outer.sources[self.layer.id]
+        found = ((control, sources[control.input]) for control in self.trace.controls)
+        return [
+            control
+            for control, source in found
+            if boxes or source is None or outer.by_id[source.layer].type != "Constant"
+        ]
 
     def _input_node(self, id: str, index: int) -> FigureNode:
         source = self.trace.loop.outer.sources[self.layer.id][index]

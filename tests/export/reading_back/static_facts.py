@@ -110,6 +110,7 @@ class _Level:
             if layer.type in ("Parameter", "Result") and not names(box.lines[0], layer):
                 yield f"the box of {layer.name} is called {box.lines[0]!r}"
             yield from self._operands(box, layer)
+            yield from self._constant_result(box, layer)
             yield from self._port(box, layer)
 
     def _operands(self, box: Item, layer: Layer) -> Iterator[str]:
@@ -135,6 +136,17 @@ class _Level:
                 value = self.model.constant(source)
                 if value is not None and not _is_operand(text, source, value):
                     yield f"{layer.name}: the operand {text!r} is the Constant {source.name}"
+
+    def _constant_result(self, box: Item, layer: Layer) -> Iterator[str]:
+        """A Result of a Constant that has no box says what that is."""
+        source = self.graph.source(layer.id) if layer.type == "Result" else None
+        content = None if source is None or source.type != "Constant" else self.model.constant(source)
+        told = next((line.removeprefix("= ") for line in box.lines[1:] if line.startswith("= ")), None)
+        if source is not None and content is not None and source.id not in self.boxes:
+            if told is None or not _is_operand(told, source, content):
+                yield f"{layer.name} is {content.tolist()}: {box.lines}"
+        elif told is not None:
+            yield f"{layer.name} is no constant: {box.lines}"
 
     def _port(self, box: Item, layer: Layer) -> Iterator[str]:
         """The role of a Parameter or Result, and what it is connected with outside."""
