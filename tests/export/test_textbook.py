@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from stepper.export.picture import Picture
 from stepper.export.textbook.page import SMALL
 from stepper.export.views.cell import cell_figure
 from stepper.export.writers.svg import svg
-from tests.export.reading_back.drawing import SVG, Drawing
+from tests.export.reading_back.drawing import SVG, Area, Drawing
 from tests.export.runs import NAMES, SAMPLES, sample
 from tests.models import Graph, carried, joined, last, sliced
 
@@ -327,3 +328,54 @@ def test_a_slide_keeps_its_height_with_a_long_title_and_more_outputs_than_have_r
     assert leaving(made.text("svg")) == []
     drawn = [f"output {index}" for index in range(9) if f"output {index}" in made.text("svg").partition("</desc>")[2]]
     assert 0 < len(drawn) < 9 and all(f"output {index}" in "".join(said) for index in range(len(drawn), 9))
+
+
+def in_boxes(page: PageDrawing) -> list[list[str]]:
+    """The lines in each box of a body, from left to right."""
+    found = [one for one in page.items if isinstance(one, Rectangle) and one.style == "cell"]
+    words = [one for one in page.items if isinstance(one, TextLine) and one.anchor == "middle"]
+    lines = []
+    for box in sorted(found, key=lambda one: one.x):
+        area = Area(box.x, box.y, box.width, box.height)
+        lines.append([one.text for one in sorted(words, key=lambda one: one.y) if area.holds(one.x, one.y)])
+    return lines
+
+
+def test_the_box_of_a_recurrent_cell_names_it_with_its_units() -> None:
+    for millimetres, told in ((170, ["LSTMCell", "256 units", "3 ops"]), (84, ["LSTM", "256", "units"])):
+        boxes = in_boxes(page("specification_lstm", millimetres))
+        assert boxes and all(lines == told for lines in boxes)
+
+
+def test_a_short_formula_stands_in_the_boxes_and_a_long_one_below(tmp_path: Path) -> None:
+    net = Graph()
+    h0, x = net.parameter("h0", "f32", (1,)), net.parameter("x", "f32", (4,))
+    body = net.body()
+    h, part = body.parameter("h", "f32", (1,)), body.parameter("x_part", "f32", (1,))
+    result = body.result(body.apply("Tanh", body.apply("Add", h, part, name="sum"), name="next"), "next_result")
+    entries = [carried(h0, h, result), sliced(x, part, 0)]
+    net.result(net.loop("loop", body, 4, True, entries, [last(result)])[0], "out")
+    inputs = {"h0": np.ones(1, np.float32), "x": np.ones(4, np.float32)}
+    made = draw(net.write(tmp_path), inputs, view="unrolled", direction="right").page
+    assert made is not None
+    assert len(in_boxes(made)) == 4
+    for lines in in_boxes(made):
+        assert " ".join(lines) == "h_t = tanh(h_{t−1} + x_part_t) 2 ops"
+    assert texts(made, "plain").count("h_t = tanh(h_{t−1} + x_part_t)") == 0
+    long = page("while_loop")
+    assert all(lines[:2] == ["body", "6 ops"] for lines in in_boxes(long))
+    assert "goes on while number_t ≠ 1" in texts(long, "plain")
+
+
+def test_a_body_without_a_formula_tells_its_main_operations_in_the_box_or_below() -> None:
+    body = find_loop(sample("date_normaliser"), None).body.graph
+    counts = Counter(layer.type for layer in body.operations)
+    wide, narrow = page("date_normaliser"), page("date_normaliser", 84)
+    for lines in in_boxes(wide):
+        assert lines[:3] == ["body", f"{counts.total()} ops", f"{counts['MatMul']} MatMul"]
+    told = " ".join(texts(narrow, "plain"))
+    told = told[told.index("body: ") :].removeprefix("body: ")
+    named = re.findall(r"(?:(\d+) )?([A-Z]\w+)", told)
+    assert named[0] == (str(counts["MatMul"]), "MatMul")
+    assert all(counts[type] == int(count or 1) for count, type in named)
+    assert {type for _, type in named} >= {"Add", "Tanh", "Softmax", "TopK"} & set(counts)

@@ -23,6 +23,8 @@ from stepper.export.figures.loop_facts import (
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.formulas.equations import equations
+from stepper.export.formulas.main_operations import main_types, recurrent_cell
+from stepper.export.textbook.cell_texts import BodyWork
 from stepper.ir.growth import Growth, growth_of
 from stepper.ir.model import Graph, Model
 from stepper.ops.operands import form_text, shape_text
@@ -73,12 +75,11 @@ class Textbook(Struct, frozen=True):
     `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.
     `ended_in_short` is `ended` in fewer words, and in fewer still. `branch` is the If of the body, where there is just
     one, `sides` has which of its sides ran in each iteration. `without_effect` are back edges that carry nothing.
-    `formula` are the equations of the body, where they are few, `notes` say where the rule books differ.
+    `work` is what the body computes, `notes` say where the rule books differ.
     """
 
     title: str
     count: int
-    operations: int
     carried: tuple[ValueLane, ...]
     sliced: tuple[ValueLane, ...]
     outputs: tuple[ValueLane, ...]
@@ -91,13 +92,14 @@ class Textbook(Struct, frozen=True):
     branch: str = ""
     sides: Mapping[int, str] = {}
     without_effect: tuple[EdgeWithoutEffect, ...] = ()
-    formula: tuple[str, ...] = ()
+    work: BodyWork = BodyWork(0)
     notes: tuple[str, ...] = ()
 
 
 def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
     """Return the facts of a traced run; every iteration that may be drawn has to be in the trace."""
-    names, outside = _names_of(trace.loop.body.graph), _names_of(trace.loop.outer)
+    graph = trace.loop.body.graph
+    names, outside = _names_of(graph), _names_of(trace.loop.outer)
     roles = roles_of(trace.loop.layer)
     grown = _grown(trace, roles)
     growing = {one.parameter: one for one in grown.values()}
@@ -120,7 +122,6 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
     return Textbook(
         title=trace.loop.title,
         count=trace.count,
-        operations=len(trace.loop.body.graph.operations),
         carried=tuple(sorted(carried, key=lambda lane: lane.is_vector)),
         sliced=sliced,
         outputs=outputs,
@@ -133,7 +134,12 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
         branch=branch,
         sides=sides,
         without_effect=edges_without_effect(trace.loop.layer),
-        formula=() if model is None else equations(model, trace.loop.layer),
+        work=BodyWork(
+            len(graph.operations),
+            main_types(graph.operations),
+            recurrent_cell(graph),
+            () if model is None else equations(model, trace.loop.layer),
+        ),
         notes=(
             *rule_differences(trace.loop.outer, trace.loop.layer),
             *differences_within(trace.loop.body.graph),

@@ -22,6 +22,7 @@ from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
 from stepper.export.figures.labels import shortened, shortened_names
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.fonts import advance, wrapped
+from stepper.export.textbook.cell_texts import CellText, cell_texts, formula_text
 from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
 from stepper.ops.operands import shape_text
 from stepper.wording import counted
@@ -38,6 +39,8 @@ _SLIDE_HEIGHT: Final = 9 / 16
 """Of its width."""
 _HEADING: Final = 12.0
 """Height of the title of a slide."""
+_LINE: Final = 8.5
+"""From line to line in a box."""
 _END: Final = 25.5
 _STRIP: Final = 15.0
 _PICTURE: Final = 54.0
@@ -104,9 +107,9 @@ def textbook_page(
     outputs = book.outputs if wide else book.outputs[:1]
     plans = _plans(book.count, ends)
     heading = shortened_heading(title, _HEADING, width - 2 * _SLIDE_MARGIN) if is_slide else title
-    for plan in plans:
+    for plan, text in _with_texts(book, plans, is_wide=wide):
         for drawn, has_legend in _forms(outputs, is_slide=is_slide, legend=legend):
-            page = _PageLayout(book, drawn, plan, width, is_wide=wide, is_slide=is_slide)
+            page = _PageLayout(book, drawn, plan, text, width, is_wide=wide, is_slide=is_slide)
             if page.used > width:
                 break
             drawing = page.drawing(heading, description, is_slide=is_slide, legend=has_legend)
@@ -114,16 +117,18 @@ def textbook_page(
                 continue
             if is_slide and page.free > 1:  # in the middle below the title
                 free = page.free
-                page = _PageLayout(book, drawn, plan, width, is_wide=wide, is_slide=True)
+                page = _PageLayout(book, drawn, plan, text, width, is_wide=wide, is_slide=True)
                 drawing = page.drawing(heading, description, is_slide=True, legend=has_legend, space=free / 2)
             left_out = page.left_out if has_legend == legend else (*page.left_out, "the legend")
             return TextbookPage(replace(drawing, points=unit), left_out, page.times)
         else:
+            if text.has_types:
+                continue
             raise UsageError(
                 f"the figure does not fit a slide: it has {len(book.carried)} carried values, and needs "
                 f"{drawing.height / width / _SLIDE_HEIGHT:.1f} times its height. --preset docs has room"
             )
-    least = _PageLayout(book, outputs, plans[-1], width, is_wide=wide, is_slide=is_slide).used * unit
+    least = _PageLayout(book, outputs, plans[-1], text, width, is_wide=wide, is_slide=is_slide).used * unit
     width *= unit
     raise UsageError(
         f"the figure does not fit into {width * 25.4 / 72:.0f} mm at {SMALL * unit:.3g} points; "
@@ -139,6 +144,24 @@ def _forms(outputs: Sequence[ValueLane], *, is_slide: bool, legend: bool) -> Ite
             yield outputs[:count], legend
         if legend:
             yield outputs[:1], False
+
+
+def _rows(book: Textbook) -> int:
+    """Return how many lanes go through the boxes."""
+    return len(book.carried) + (bool(book.conditions) or (not book.count and book.starts is not None))
+
+
+def _height(rows: int, words: int) -> float:
+    """Return the height of the boxes, so that lanes and lines have room."""
+    return max(_PITCH * (rows + 1), 34.0, _LINE * words + 7)
+
+
+def _with_texts(book: Textbook, plans: Sequence[_Plan], *, is_wide: bool) -> Iterator[tuple[_Plan, CellText]]:
+    """Yield the plans, each with what may stand in the boxes, the most first: no iteration is left out for it."""
+    room = int((_height(_rows(book), 0) - 7) / _LINE) - 1
+    formula = formula_text(book.work, SMALL, room) if book.count else None
+    texts = (*([] if formula is None else [formula]), *cell_texts(book.work, room - bool(book.branch), is_wide=is_wide))
+    yield from ((plan, text) for plan in plans for text in texts)
 
 
 def _plans(count: int, most: tuple[int, int] | None = None) -> list[_Plan]:
@@ -164,8 +187,17 @@ class _PageLayout:
     """One way to lay the figure out. Along time, places are `u` from 0; `x` of a place depends on its direction."""
 
     def __init__(
-        self, book: Textbook, outputs: Sequence[ValueLane], plan: _Plan, width: float, *, is_wide: bool, is_slide: bool
+        self,
+        book: Textbook,
+        outputs: Sequence[ValueLane],
+        plan: _Plan,
+        text: CellText,
+        width: float,
+        *,
+        is_wide: bool,
+        is_slide: bool,
     ) -> None:
+        self.text = text
         self.margin = _SLIDE_MARGIN if is_slide else _MARGIN
         self.book, self.outputs, self.plan, self.width, self.is_wide = book, tuple(outputs), plan, width, is_wide
         strips = (*book.sliced, *outputs)
@@ -188,8 +220,10 @@ class _PageLayout:
             if k in lane.values
         ]
         pictured = is_wide and any(lane.is_vector for lane in strips)
-        body = max(advance("body", LARGE, bold=True), *(advance(word, SMALL) for word in self._operations())) + 2.4
-        self.cell = max(body, 42.0 if is_wide else 22.0)
+        body = max(
+            advance(text.title, LARGE, bold=True), *(advance(word, SMALL) for word in (*text.formula, *text.lines))
+        )
+        self.cell = max(body + (6 if text.formula else 2.4), 42.0 if is_wide else 22.0)
         pitch = max([self.cell + self.gap, *cells, _PICTURE + 6 if pictured else 0.0])
         self.gap = pitch - self.cell
         tear = 46.0 if is_wide else 36.0 if plan.letters == _NARROW_NAMES[0] else 30.0
@@ -275,8 +309,7 @@ class _PageLayout:
         if not self.book.sliced:
             self.tear_top = top - 2
         has_condition = bool(self.book.conditions) or (not self.book.count and self.book.starts is not None)
-        rows = len(self.book.carried) + has_condition
-        bottom = top + max(_PITCH * (rows + 1), 34)
+        bottom = top + _height(_rows(self.book), len(self.text.words) + bool(self.book.branch))
         if self.book.count:
             self._cells(top, bottom)
         else:
@@ -373,20 +406,21 @@ class _PageLayout:
 
     def _cells(self, top: float, bottom: float) -> None:
         for k, u in self.places.items():
-            side, words = self.book.sides.get(k), self._operations()
-            middle = (top + bottom) / 2 - 4 * (len(words) - (0 if side else 1))
+            side, words = self.book.sides.get(k), self.text.words
+            first = (top + bottom) / 2 - 4 * (len(words) - (1 if side else 2))
+            if self.text.formula:
+                first = (top + bottom - _LINE * (len(words) - 1 + bool(side))) / 2 + 2.4
             with self._made_in(k, known=True):
                 self._box("cell", u, u + self.cell, top, bottom - top, 3)
-                self._words("number", u + self.cell / 2, middle, "body")
-                for index, word in enumerate(words):
-                    self._words("aside", u + self.cell / 2, middle + 8.5 * (index + 1), word)
+                for index, (style, word) in enumerate(words):
+                    self._words(style, u + self.cell / 2, first + _LINE * index, word)
                 if self._bus is not None:
                     x = u + self.cell - 7
                     self.items.append(Path("input-wire", (((self._x(x), self._bus), (self._x(x), top - 4)),)))
                     self._head("input-wire", self._x(x), top)
             if side:
                 with self._made_in(k):
-                    self._words("aside", u + self.cell / 2, middle + 8.5 * (len(words) + 1), side)
+                    self._words("aside", u + self.cell / 2, first + _LINE * len(words), side)
         if self._bus is not None:
             self._line("input-wire", (0, self._bus), (max(self.places.values()) + self.cell - 7, self._bus))
         if self.plan.last:
@@ -397,10 +431,6 @@ class _PageLayout:
 
     def _head(self, style: str, x: float, y: float) -> None:
         self.items.append(Path(f"{style}-tip", (((x, y), (x - 2.1, y - 5), (x + 2.1, y - 5)),), closed=True))
-
-    def _operations(self) -> list[str]:
-        count = f"{self.book.operations:,}"
-        return [f"{count} ops"] if self.is_wide else [count, "ops"]
 
     def _spans(self) -> list[tuple[float, float, int, bool]]:
         """Return the gaps between cells: begin, end, the iteration that is entered, and whether a cell follows."""
@@ -577,9 +607,15 @@ class _PageLayout:
             self._line("tear", *((self._torn_at(side, y), y) for y in heights))
 
     def _formula(self, y: float, lowest: float) -> float:
-        """Write the equations of the body, where they end above `lowest` with a legend below them; return as others."""
-        room = self.width - 2 * self.margin
-        lines = [line for text in self.book.formula for line in wrapped(text, room, SMALL)]
+        """Write the equations of the body, or the types of its operations, unless they stand in its box.
+
+        They end above `lowest` with a legend below them. Return as others.
+        """
+        room, work = self.width - 2 * self.margin, self.book.work
+        told = () if self.text.formula else work.formula
+        if not told and not self.text.has_types and self.book.count:
+            told = (f"body: {work.types_told}",)
+        lines = [line for text in told for line in wrapped(text, room, SMALL)]
         if not lines or y + 9 * len(lines) + 2 * _LEGEND_FORM.row > lowest:
             return y
         for line in lines:
