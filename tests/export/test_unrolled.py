@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -291,3 +292,24 @@ def test_a_loop_that_a_run_showed_never_begins_has_a_dashed_frame_in_static_view
             frame = draw(sample("while_loop"), {"start": np.int64(start)}, view=view).figure.clusters[0]
             assert (frame.idle, "did not start in this run" in frame.lines) == (idle, idle)
         assert not draw(sample("while_loop"), view=view).figure.clusters[0].idle
+
+
+@pytest.mark.parametrize("values", [ValueDetail.SHAPE, ValueDetail.FULL])
+def test_an_operation_of_several_outputs_shows_all_of_them(values: ValueDetail, tmp_path: Path) -> None:
+    """Two numbers and three, which change their places."""
+    net = Graph()
+    x, count = net.parameter("x", "f32", (5,)), net.constant(np.int64(2))
+    body = net.body()
+    state = body.parameter("state", "f32", (5,))
+    parts = body.constant(np.int64(0)), body.constant(np.array([2, 3]))
+    first = body.apply("VariadicSplit", state, *parts, outputs=2, dims=(2,))
+    second = replace(first, port=first.port + 1, dims=(3,))
+    result = body.result(body.apply("Concat", second, first, dims=(5,), axis=0), "next")
+    net.result(net.loop("loop", body, count, True, [carried(x, state, result)], [last(result)])[0])
+    numbers = np.array([1, 2, 3, 4, 5], np.float32)
+    figure = draw(net.read(tmp_path), {"x": numbers}, view="unrolled", values=values).figure
+    (box,) = (node for node in figure.nodes if node.id.startswith("i0.") and "VariadicSplit" in node.title)
+    if values is ValueDetail.SHAPE:
+        assert box.lines == ("f32[2]", "f32[3]")
+    else:
+        assert box.lines == ("f32[2]", "[1 2]", "f32[3]", "[3 4 5]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -21,6 +22,10 @@ from stepper.wording import counted
 
 Marks = Mapping[int, Sequence[tuple[int, tuple[ValueMark, ...]]]]
 """The anomalies of values, by layer id, each with its place among all values."""
+
+
+_MOST_OUTPUTS: Final = 4
+"""Outputs of an operation of which the values stand in its box."""
 
 
 class IterationLabels:
@@ -64,7 +69,7 @@ class IterationLabels:
             lines += constant_lines(self.content, box.graph, box.node)
         picture = None
         if value is not None and source is not None and len(layers) == 1:
-            lines += value_lines(value, self.content.values)
+            lines += self._value_lines([values.get((source.layer, at)) for at in range(len(layer.outputs))] or [value])
             picture = self.pictures.get((trace.number, source.layer, source.output)) if own else None
         made = replace(
             node,
@@ -76,6 +81,15 @@ class IterationLabels:
         )
         found, numbers = self.content.differences, (*self.trace.around, trace.number)
         return made if found is None else in_iteration(made, box.graph, box.node, found, numbers)
+
+    def _value_lines(self, values: Sequence[ValueSummary | None]) -> tuple[str, ...]:
+        """Return the lines of all outputs of an operation in their order; of shapes each once."""
+        found = [value_lines(value, self.content.values) for value in values if value is not None]
+        if self.content.values is ValueDetail.SHAPE:
+            found = list(dict.fromkeys(found))
+        more = len(found) - _MOST_OUTPUTS
+        lines = tuple(line for one in found[:_MOST_OUTPUTS] for line in one)
+        return (*lines, f"and {counted(more, 'more output')}") if lines and more > 0 else lines
 
     def _marked(self, values: Summaries) -> Marks:
         """Return the marks of the values that have some, found once for all boxes of an iteration."""
