@@ -51,7 +51,8 @@ def report(found: Sequence[Finding], models: int = 1) -> None:
     known = rules()
     for one in found:
         rule = known[one.rule]
-        for line in wrapped(f"{one.spot.file}:{one.spot.line}: {one.severity} {rule.id} {rule.name}: {headline(one)}"):
+        place = f"{one.spot.file}:{one.spot.line}" if one.spot.line else one.spot.file
+        for line in wrapped(f"{place}: {one.severity} {rule.id} {rule.name}: {headline(one)}"):
             say(line)
         for text in (f"so: {consequence(one)}", f"do: {remedy(one)}"):
             for line in wrapped(text):
