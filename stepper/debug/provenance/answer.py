@@ -14,7 +14,8 @@ from stepper.debug.causes.crossings import ValueSpot, end_of_loop, held
 from stepper.debug.causes.earlier_frames import EarlierFrames
 from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
-from stepper.debug.causes.why import FARTHEST, chain_behind, chain_of
+from stepper.debug.causes.why import FARTHEST, NoValueYet, chain_behind, chain_of
+from stepper.debug.finding.goto import tick_of_address
 from stepper.debug.provenance.facts import (
     Influence,
     LoopEnd,
@@ -31,6 +32,7 @@ from stepper.debug.provenance.trials import Tester, TrialMoment
 from stepper.debug.provenance.walk import BackwardSlicer, ReachedTensor, SourceKind, Strength, Trail
 from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
 from stepper.debug.timeline import Timeline
+from stepper.debug.visits import excursion
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Frame
 from stepper.errors import Paused, UsageError
@@ -54,10 +56,21 @@ def provenance(timeline: Timeline, question: str | Address, *, tries: bool = Tru
 
     Without an index it is the first element that is NaN, else infinite, else the first. `tries`: elements of inputs are
     tried by running the model again. A pause ends it early: what was found by then is returned, and `stopped` says so.
-    Raise UsageError for what has no value.
+    An iteration that is still to come is run, and forgotten. Raise UsageError for what has no value.
     """
     machine = timeline.machine
     asked = question_of(question, machine.compiled, in_main=len(machine.stack) < 2)
+    try:
+        return _answered(timeline, asked, tries=tries)
+    except NoValueYet:
+        if machine.finished or asked.address is None or not isinstance(asked.address.iterations, int):
+            raise
+        with excursion(timeline):
+            timeline.goto(tick_of_address(timeline, str(replace(asked.address, index=()))))
+            return _answered(timeline, asked, tries=tries)
+
+
+def _answered(timeline: Timeline, asked: WhyQuestion, *, tries: bool) -> Provenance:
     with closing(EarlierFrames(timeline, wants_all=True)) as frames:
         return _Answering(timeline, frames, asked, tries=tries).answer()
 

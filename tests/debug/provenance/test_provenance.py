@@ -166,6 +166,21 @@ def test_the_overflow_of_the_sample_is_told_to_its_input() -> None:
     assert all(one["index"][0] <= 7 for one in data["sources"] if one["kind"] == "input")
 
 
+@pytest.mark.parametrize("here", ["", "exp_key@3"])
+def test_an_iteration_that_is_still_to_come_is_run_and_the_present_stays(here: str) -> None:
+    path, inputs = sample("rwkv_overflow")
+    asked, ended = Debugger(stepper.read_model(path), inputs), Debugger(stepper.read_model(path), inputs)
+    if here:
+        asked.goto(here)
+    tick = asked.machine.tick
+    ended.last()
+    for question in ("wkv[0,3]@8", "numerator[0,3]@8", "shape of wkv@5"):
+        assert provenance_data(asked.why(question)) == provenance_data(ended.why(question))
+    assert asked.machine.tick == tick
+    with pytest.raises(UsageError, match="the run never comes to 'wkv@12'"):
+        asked.why("wkv@12")
+
+
 def test_why_it_ran_so_often_and_why_this_shape() -> None:
     path, inputs = sample("while_loop")
     run = Debugger(stepper.read_model(path), inputs)
