@@ -262,7 +262,7 @@ class State(Struct, frozen=True, eq=False):
 
     def breaks_at(self, index: int) -> tuple[BreakView, ...]:
         """Return the breakpoints that sit at an operation of the frame that is looked at."""
-        frame = self.frame
+        frame = self.frame if self.breaks else None
         return () if frame is None else tuple(one for one in self.breaks if one.is_at(frame.program, index))
 
 

@@ -11,6 +11,8 @@ from types import FrameType
 from typing import Any, Final
 
 import pytest
+from textual.geometry import Region
+from textual.widget import Widget
 
 from tests.benchmarks import key_latency, terminal_models
 from tests.benchmarks.terminal_models import SAMPLE
@@ -171,3 +173,25 @@ def _calls_of_a_key(operations: int, where: key_latency.Keys) -> Counter[str]:
 
     key_latency.watch(terminal_models.middle_of(wide_loop(operations, 20)), script)
     return found
+
+
+def test_a_key_paints_no_pane_that_is_not_on_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    painted: list[tuple[str, bool]] = []
+    refresh = Widget.refresh
+
+    def noted(widget: Widget, *regions: Region, **options: Any) -> Widget:
+        painted.append((type(widget).__name__, bool(widget.size.width)))
+        return refresh(widget, *regions, **options)
+
+    async def script(watched: key_latency.Watched) -> None:
+        await watched.focus(key_latency.MAIN)
+        hidden = [pane for pane in watched.app.screen.query(Pane) if not pane.display]
+        assert len(hidden) > 5
+        with monkeypatch.context() as patched:
+            patched.setattr(Widget, "refresh", noted)
+            for key in "][":
+                await watched.press(key, lambda before, now: now is not before)
+                await watched.rest()
+        assert painted and all(is_seen for _, is_seen in painted), painted
+
+    key_latency.watch(terminal_models.middle_of(wide_loop(40, 20)), script)

@@ -125,7 +125,9 @@ class PaintedWidget(Guarded, Widget):
         # A layout costs more than all painting.
         if not width or (grows and self._height(width) != self._tall):
             self._lines = []
-            self._repaint(layout=grows and self.display)
+            self._finished.clear()
+            if grows and self.display:
+                self.refresh(layout=True)  # all else that has no size is painted when it gets one
             return
         before, self._lines = self._lines, []
         try:
@@ -133,7 +135,8 @@ class PaintedWidget(Guarded, Widget):
         except Exception as error:  # painting reports it in place
             self.report_fault(error)
         if len(self._lines) != len(before):
-            self._repaint()
+            self._finished.clear()
+            self.refresh()
             return
         others = [y for y, row in enumerate(self._lines) if row != before[y]]
         for y in others:
@@ -142,11 +145,6 @@ class PaintedWidget(Guarded, Widget):
             regions = [Region(0, begin, width, end - begin) for begin, end in _runs(others)]
             if self._has_sides or self.batched is None or not self.batched.take(self, regions):
                 self.refresh(*regions)
-
-    def _repaint(self, *, layout: bool = False) -> None:
-        """Paint everything."""
-        self._finished.clear()
-        self.refresh(layout=layout)
 
     def _height(self, width: int) -> int:
         try:

@@ -181,6 +181,7 @@ class Painter:
         self._cursor, self._lit = cursor, lit
         self._on_lane = any(cursor in (lane.tail, lane.head) for lane in drawing.lanes)
         self._looks = BoxLooks(scene, drawing, cursor, lit, indices)
+        self._seen: dict[int, object] = {}
         self._inner: dict[int, tuple[Painter, ...]] = {}
         if inner is not None:
             for key, sides in drawing.sides.items():
@@ -212,17 +213,24 @@ class Painter:
 
     def _look_of_row(self, y: int) -> object:
         """Return all that decides how a row looks; two that are equal look the same."""
-        drawing, looks = self._drawing, self._looks
+        drawing = self._drawing
         keys = drawing.keys_at(y)
-        seen = [(looks[key], self._anomaly(key) if "bad" in looks[key] else "", self._value(key)) for key in keys]
+        seen = [self._seen.get(key) or self._look_of(key) for key in keys]
         insides = [
             painter._look_of_row(y - drawing.margin - box.y - drawing.first_row(key))
             for key, box in (drawing.boxes.get(y, ()) if self._inner else ())
             for painter in self._inner.get(key, ())
         ]
-        lit = None if self._lit is None else [key in self._lit for key in keys]
-        breaks = [one for key in keys for index in self._indices.of(key) for one in self._scene.breaks_at(index)]
-        return self._cursor if self._cursor in keys or self._on_lane else None, breaks, seen, insides, lit
+        return self._cursor if self._cursor in keys or self._on_lane else None, seen, insides
+
+    def _look_of(self, key: int) -> object:
+        """Return the same of a box and its wires, which are in many rows."""
+        look = self._looks[key]
+        anomaly = self._anomaly(key) if "bad" in look else ""
+        lit = None if self._lit is None else key in self._lit
+        breaks = [one for index in self._indices.of(key) for one in self._scene.breaks_at(index)]
+        found = self._seen[key] = look, anomaly, self._value(key), lit, breaks
+        return found
 
     def cells(self, y: int, left: int, full: int, below_top: int = 2, edge: int = 0) -> tuple[Cells, Tones]:
         """Return the characters of a row and their tokens."""

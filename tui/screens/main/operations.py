@@ -340,10 +340,11 @@ class Operations(Pane):
             cells = self._pictures.cells(values, first, last - first + 1, 1, way, self.palette)
             cells = [*[None] * (room - len(cells)), *cells]
         row: Row = []
+        faded = self.palette.faded if fade.startswith("faint") else None
         for cell in cells:
             text, token = (" ", fade) if cell is None else cell
             if isinstance(token, Style):
-                token = self.palette.faded(token) if fade.startswith("faint") else token
+                token = token if faded is None else faded(token)
             else:
                 token = f"{token} cursor" if token.startswith("bad") and "cursor" in fade else token
                 token = fade if token in ("bar", "strong", "") else token
