@@ -83,6 +83,11 @@ class FindingDetail(ChosenDetail):
 
     help_text: ClassVar[str] = "What is wrong, what comes of it, what to do, and where it stands in the file."
 
+    @property
+    def name_for_tab(self) -> str:
+        """Not its title, which is long."""
+        return "finding"
+
     def titled(self, chosen: Finding) -> tuple[str, str]:
         """Return its rule."""
         return f"{rules()[chosen.rule].id} {chosen.rule}", ""
