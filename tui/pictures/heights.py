@@ -86,7 +86,7 @@ def fill_up(sizes: Sequence[int], lines: Sequence[int], room: int) -> list[int]:
     """Return the lines of pictures when so many more are given to them; `sizes` are their elements, 0 for no picture.
 
     First half a line an element for all, equally; then a whole line where all of one size, else the first of them, can
-    have it; then for all whole ones the same number of lines an element.
+    have it; then for all whole ones the same number of lines an element, and more for those that are lower than others.
     """
     found = list(lines)
     while low := [k for k, size in enumerate(sizes) if found[k] < -(-size // 2)]:
@@ -104,7 +104,11 @@ def fill_up(sizes: Sequence[int], lines: Sequence[int], room: int) -> list[int]:
     whole = [k for k, size in enumerate(sizes) if size and found[k] == size]
     each = min(_TALLEST, 1 + room // max(sum(sizes[k] for k in whole), 1))
     for k in whole:
-        found[k] *= each
+        found[k], room = found[k] * each, room - sizes[k] * (each - 1)
+    tallest = max((lines for lines, size in zip(found, sizes, strict=True) if size), default=0)
+    while lower := [k for k in whole if found[k] + sizes[k] <= min(tallest, sizes[k] * _TALLEST) and sizes[k] <= room]:
+        lowest = min(lower, key=lambda k: found[k])
+        found[lowest], room = found[lowest] + sizes[lowest], room - sizes[lowest]
     return found
 
 

@@ -14,7 +14,8 @@ from stepper.debug.story.facts import LinkRole, Story, StoryLink, is_bad
 from stepper.tensors.pictures import BarScale, bar_scale, heights
 from tui.paint.rows import Cell, Row, padded_row, spark
 from tui.paint.rows import number as shortest
-from tui.pictures.drawing import Strip, laid, row_of
+from tui.pictures.axis import Slot
+from tui.pictures.drawing import Strip, laid, row_of, truth
 from tui.screens.timeline.time_axis import STEPS
 
 _TALLEST: Final = 26
@@ -100,22 +101,35 @@ def _course(story: Story, link: StoryLink, row: int, width: int, height: int) ->
     here = story.iterations.index(path) if path in story.iterations else len(numbers) - 1
     begin = max(0, min(here - count // 2, len(numbers) - count))
     numbers, paths = numbers[begin : begin + count], story.iterations[begin : begin + count]
+    if all(value is None or isinstance(value, bool) for value in values):
+        return [[(f"{name} over iterations", "title")], _verdicts(numbers, slot), _below(paths, story, slot)]
     known = [one for one in numbers if one is not None and math.isfinite(one)]
     scale = bar_scale(np.array(known))
     low, high = scale.low, scale.high
-    are_verdicts = all(value is None or isinstance(value, bool) for value in values)
     rows: list[Row] = [[(f"{name} over iterations", "title"), *([("   log", "dim")] if scale.log else [])]]
     levels = max(2, height - 2) if low < high else 1
     for level in reversed(range(levels)):
         end = high if level == levels - 1 else low
         is_end = level == levels - 1 or (level == 0 and low < high)
-        label = "" if not is_end else str(bool(end)).lower() if are_verdicts else shortest(end)
+        label = shortest(end) if is_end else ""
         cells: Row = [(f"{label:>6} ", "dim")]
         for value in numbers:
             cells += _column(value, scale, level, levels, slot, limit)
         rows.append(cells)
-    rows.append([("       ", ""), *row_of(laid(_numbered(paths, story.present, slot), len(paths) * slot + 4))])
-    return rows
+    return [*rows, _below(paths, story, slot)]
+
+
+def _verdicts(numbers: Sequence[float | None], slot: int) -> Row:
+    """Return T and F, the rarer one bold."""
+    verdicts = [(Slot(k * slot, 1, k, k + 1), None if one is None else bool(one)) for k, one in enumerate(numbers)]
+    known = [one for _, one in verdicts if one is not None]
+    strips = truth(verdicts, rare=2 * sum(known) < len(known))
+    return [("       ", ""), *row_of(laid(strips, len(numbers) * slot + 4))]
+
+
+def _below(paths: Sequence[tuple[int, ...]], story: Story, slot: int) -> Row:
+    """Return the numbers of the iterations."""
+    return [("       ", ""), *row_of(laid(_numbered(paths, story.present, slot), len(paths) * slot + 4))]
 
 
 def _numbered(paths: Sequence[tuple[int, ...]], present: tuple[int, ...], slot: int) -> list[Strip]:

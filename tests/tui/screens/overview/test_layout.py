@@ -12,7 +12,7 @@ from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import BarScale, Form, Scale, ScaleKind
 from tui.pictures.axis import ENTERED, Axis, Slot, nested, plain, ruler
 from tui.pictures.drawing import RowPicture, Strip, bar_scale_text, fitting_number, laid, reduced, scale_text, texts
-from tui.pictures.heights import Want, heights
+from tui.pictures.heights import Want, fill_up, heights
 
 ROOMS = (40, 60, 101, 140)
 
@@ -180,6 +180,24 @@ def test_in_narrow_columns_all_labels_of_a_row_are_letters_or_all_are_numbers(
     axis = Axis(tuple(Slot(k * width, width, k, k + 1) for k in range(4)), None)
     drawn = RowPicture([history], axis, Form.NUMBERS, words)
     assert [text for _, text, _ in texts(drawn.labels, history, axis)] == shown
+
+
+@pytest.mark.parametrize("room", range(0, 90, 3))
+def test_pictures_fill_what_room_is_left_without_an_empty_line(room: int) -> None:
+    """Sixteen elements beside four, both in whole lines, and forty in buckets; no more than is there is given."""
+    sizes, lines = [16, 4, 40, 0], [8, 2, 6, 1]
+    found = fill_up(sizes, lines, room)
+    assert sum(found) - sum(lines) <= room and found[3] == 1
+    for size, height in zip(sizes[:2], found[:2], strict=True):
+        assert height in (size // 2, *(size * each for each in range(1, 7)))
+    assert found[2] <= 20 or found[2] % 40 == 0
+
+
+def test_lower_pictures_become_as_tall_as_others_before_all_have_another_line() -> None:
+    assert fill_up([16, 4], [16, 4], 12) == [16, 16]
+    assert fill_up([16, 4], [16, 4], 19) == [16, 16]
+    assert fill_up([16, 4], [16, 4], 20) == [32, 8]
+    assert fill_up([5, 0], [5, 1], 100) == [30, 1], "six lines an element at most"
 
 
 def test_a_row_that_is_to_be_taller_takes_its_lines_from_others_where_none_are_left() -> None:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
 from tests.models import Graph, carried, last
-from tui.screens.story.courses import other_courses
+from tests.tui.driven import debugger_of_sample
+from tui.screens.story.courses import course_of_link, other_courses
 
 
 def test_ways_that_part_and_meet_in_each_iteration_are_each_gone_once() -> None:
@@ -38,3 +39,14 @@ def test_ways_that_part_and_meet_in_each_iteration_are_each_gone_once() -> None:
     rows = ["".join(text for text, _ in row) for row in other_courses(story, story.links[story.asked], 120, 40)]
     assert any("[0] over iterations" in row for row in rows)
     assert max(map(len, rows)) <= 120 and len(rows) <= 40
+
+
+def test_a_condition_over_the_iterations_is_t_and_f_above_their_numbers() -> None:
+    debugger = debugger_of_sample("date_normaliser")
+    debugger.last()
+    story = debugger.story("NotEqual@10")
+    rows = ["".join(text for text, _ in row) for row in course_of_link(story, story.links[story.asked], 60, 20)]
+    assert rows[0].startswith("NotEqual") and len(rows) == 3
+    at = [rows[2].index(f" {number} ") + 1 for number in range(10)]
+    assert [rows[1][place] for place in at] == ["T"] * 10, "it went on"
+    assert rows[1].split() == ["T"] * 10 + ["F"] and rows[1].index("F") == rows[2].index("10")
