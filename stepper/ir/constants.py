@@ -34,7 +34,7 @@ def constant_shape(constant: Layer) -> tuple[int, ...] | None:
     """Return the shape of a Constant: of its <data>, else (older files) of its output port; None without either."""
     text = constant.attributes.get("shape")
     if text is None:
-        dims = constant.outputs[0].dims
+        dims = constant.outputs[0].dims if constant.outputs else (-1,)
         return None if any(dim < 0 for dim in dims) else dims
     return _static_shape(text)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part
+from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part, Severity
 from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, ModelSubject
 from stepper.diagnosis.registry import finders, rules
 from stepper.diagnosis.rule import Rule, RuleHit, SubjectKind
@@ -37,7 +37,10 @@ def lint(path: str | Path) -> tuple[Finding, ...]:
         if not error.rule:  # there is no such file
             raise
         return (_fault(str(path), None, error),)
-    found = [*(_fault(str(path), model, fault) for fault in faults), *_hits(model)]
+    stumbled: list[Exception] = []
+    found = [*(_fault(str(path), model, fault) for fault in faults), *_hits(model, stumbled)]
+    if stumbled and not any(one.severity is Severity.ERROR for one in found):
+        raise stumbled[0]
     return tuple(
         sorted(found, key=lambda one: (GRAVITY[one.severity], one.rule not in _CAUSES, one.spot.line, one.rule))
     )
@@ -72,23 +75,27 @@ def _around(model: Model, line: int) -> tuple[LayerSite, ...]:
         )
 
 
-def _hits(model: Model) -> Iterator[Finding]:
+def _hits(model: Model, stumbled: list[Exception]) -> Iterator[Finding]:
+    """Yield what rules find. Of a broken file a rule may miss what it takes for given: such errors are kept."""
     for rule, finder in finders(SubjectKind.MODEL):
         yield from (_finding(rule, facts, hit) for facts, hit in finder(ModelSubject(model)))
     for path, graph in model.graphs():
         for layer in graph.layers:
             facts = LayerSubject(model, path, graph, layer)
-            yield from _of(SubjectKind.LAYER, facts)
+            yield from _of(SubjectKind.LAYER, facts, stumbled)
             if layer.is_loop and layer.bodies and layer.bodies[0].graph.layers:
-                yield from _of(SubjectKind.LOOP, LoopSubject(model, path, graph, layer))
+                yield from _of(SubjectKind.LOOP, LoopSubject(model, path, graph, layer), stumbled)
             elif layer.type == "If" and len(layer.bodies) == 2:
-                yield from _of(SubjectKind.IF, IfSubject(model, path, graph, layer))
+                yield from _of(SubjectKind.IF, IfSubject(model, path, graph, layer), stumbled)
 
 
-def _of(scope: SubjectKind, facts: LayerSubject) -> Iterator[Finding]:
+def _of(scope: SubjectKind, facts: LayerSubject, stumbled: list[Exception]) -> Iterator[Finding]:
     for rule, finder in finders(scope, facts.layer.type):
-        for hit in finder(facts):
-            yield _finding(rule, facts, hit)
+        try:
+            for hit in finder(facts):
+                yield _finding(rule, facts, hit)
+        except (LookupError, ValueError) as error:
+            stumbled.append(error)
 
 
 def _finding(rule: Rule, facts: LayerSubject, hit: RuleHit) -> Finding:

@@ -290,3 +290,41 @@ def test_an_output_that_is_declared_as_a_single_piece(declared: int, severity: S
     assert [one.severity for one in lint(path) if one.rule == "loop-output-shape"] == [severity] * (
         severity is not None
     )
+
+
+SIDE = '<input external_port_id="1" internal_layer_id="0" />'
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "rule", "words"),
+    [
+        (SIDE, "", "if-parameter-without-entry", "Parameter 'a' of the then body is not connected"),
+        (SIDE, SIDE.replace('"1"', '"0"'), "if-condition-as-value", "Parameter 'a' of the then body takes input 0"),
+        (
+            SIDE,
+            SIDE.replace('"1"', '"0"'),
+            "side-parameter-differs",
+            "is declared as f32[2], and what comes in by input 0",
+        ),
+        ('name="b" type="Parameter" version="opset1">', 'name="b" type="Parameter" version="opset1"><!-- -->', "", ""),
+    ],
+    ids=lambda one: one[:40],
+)
+def test_what_comes_into_a_side(right: str, wrong: str, rule: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "model.xml").write_text(sound("choosing").replace(right, wrong, 1))
+    (tmp_path / "model.bin").write_bytes(weights("choosing"))
+    found = [one for one in lint(tmp_path / "model.xml") if one.severity is not Severity.NOTE]
+    assert any(one.rule == rule and words in sentence(one) for one in found) if rule else not found
+
+
+def test_a_result_that_reads_another_output_of_the_loop_is_named(tmp_path: Path) -> None:
+    """The last value [1,2] and all pieces [?,2]: declared are both, so that the dims of the port tell."""
+    text = sound("counting").replace("<dim>-1</dim>", "<dim>4</dim>")
+    right = '<edge from-layer="4" from-port="4" to-layer="5" to-port="0" />'
+    assert right in text
+    (tmp_path / "model.xml").write_text(text.replace(right, right.replace('from-port="4"', 'from-port="5"')))
+    (tmp_path / "model.bin").write_bytes(weights("counting"))
+    said = [sentence(one) for one in lint(tmp_path / "model.xml") if one.rule == "edge-between-shapes"]
+    assert said == [
+        "input 0 of Result 'last' is declared as [1,2], and Loop 'counting', from which its edge comes, as [4,2]"
+    ]

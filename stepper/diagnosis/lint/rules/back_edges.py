@@ -586,10 +586,10 @@ def state_computed_to_itself(loop: LoopSubject) -> Iterator[RuleHit]:
     for edge, target in _carried(loop):
         origin = loop.origin(loop.given_to(edge.from_layer))
         maker = None if origin is None else loop.inner.by_id[origin.layer]
-        if maker is None or maker.type not in _NEUTRAL:
+        operands = () if maker is None else loop.inner.sources[maker.id]
+        if maker is None or maker.type not in _NEUTRAL or len(operands) != 2:
             continue
         what, neutral, sides = _NEUTRAL[maker.type]
-        operands = loop.inner.sources[maker.id]
         for side in sides:
             value = known_value(loop.model, loop.inner, operands[side])
             kept = loop.origin(operands[1 - side])

@@ -315,7 +315,7 @@ def control_shape(loop: LoopSubject) -> Iterator[RuleHit]:
         "condition-type",
         SubjectKind.LOOP,
         Severity.ERROR,
-        says="the {what} {layer} is {type}, expected boolean",
+        says="the {what} {layer}{made} is {type}, expected boolean",
         means="OpenVINO refuses to compile the model",
         do="compare the value, or convert it to boolean",
         source="semantics 3.3",
@@ -328,11 +328,13 @@ def condition_type(loop: LoopSubject) -> Iterator[RuleHit]:
     found = None if index is None else loop.tensor(index).type
     if found is not None and found.name != "boolean":
         layer = _control_layer(loop, index)
-        yield outside(layer, what="initial condition", layer=loop.site(layer), type=found.name)
+        yield outside(layer, what="initial condition", layer=loop.site(layer), made="", type=found.name)
     result = loop.condition_result
     found = None if result is None or not loop.is_loop else loop.of_result(result).type
     if result is not None and found is not None and found.name != "boolean":
-        yield inside(loop.inner.by_id[result], what="condition", layer=loop.name(result), type=found.name)
+        source = loop.given_to(result)
+        made = "" if source is None else f", which {loop.name(source.layer)} gives,"
+        yield inside(loop.inner.by_id[result], what="condition", layer=loop.name(result), made=made, type=found.name)
 
 
 @found_by(
@@ -368,7 +370,7 @@ def condition_not_one_element(loop: LoopSubject) -> Iterator[RuleHit]:
         "condition-constant-false",
         SubjectKind.LOOP,
         Severity.NOTE,
-        says="the condition {result} is the constant false: the loop runs once",
+        says="the condition {result} is the constant false{given}: the loop runs once",
         means="one iteration, whatever the trip count",
         do="let the condition be computed; a body that runs once needs no loop",
         source="semantics 3.3",
@@ -384,7 +386,9 @@ def condition_constant_false(loop: LoopSubject) -> Iterator[RuleHit]:
     result = loop.condition_result
     if loop.is_loop and result is not None and loop.body_condition is False and loop.trip_count != 1:
         source = loop.given_to(result)
-        yield inside(loop.inner.by_id[result if source is None else source.layer], result=loop.name(result))
+        given = "" if source is None else f" of {loop.name(source.layer)}"
+        at = loop.inner.by_id[result if source is None else source.layer]
+        yield inside(at, result=loop.name(result), given=given)
 
 
 @found_by(

@@ -464,7 +464,7 @@ def unknown_opset(facts: LayerSubject) -> Iterator[RuleHit]:
         SubjectKind.LAYER,
         Severity.NOTE,
         says="{layer} has no {missing} among its data",
-        means="OpenVINO refuses the file; here the port of the Constant counts",
+        means="OpenVINO refuses the file; here its port counts",
         do='write element_type and shape into <data>, as in <data element_type="f32" shape="1,2" ... />',
         source="semantics 5.7",
         example=Example(
@@ -472,9 +472,10 @@ def unknown_opset(facts: LayerSubject) -> Iterator[RuleHit]:
         ),
     ),
     "Constant",
+    "Parameter",
 )
 def constant_without_type(facts: LayerSubject) -> Iterator[RuleHit]:
-    """Constants of which the type or the shape stands at their port alone."""
+    """Constants and Parameters of which the type or the shape stands at their port alone."""
     missing = [name for name in ("element_type", "shape") if name not in facts.layer.attributes]
     if missing and "value" not in facts.layer.attributes:
         yield outside(facts.layer, layer=facts.site(facts.layer), missing=" and no ".join(missing))

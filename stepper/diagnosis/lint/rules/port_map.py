@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import LoopSubject, of_parameter
+from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, of_parameter
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.ir.model import InputMapping, LayerSite, OutputMapping
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
@@ -391,3 +391,53 @@ def two_conditions(loop: LoopSubject) -> Iterator[RuleHit]:
     for entry in marked[1:] if loop.is_loop else ():
         if entry.result != marked[0].result:
             yield inside(entry, first=loop.name(marked[0].result), second=loop.name(entry.result))
+
+
+@found_by(
+    Rule(
+        "P215",
+        "if-parameter-without-entry",
+        SubjectKind.IF,
+        Severity.ERROR,
+        says="{parameter} of the {role} is not connected: no entry of its port map feeds it, and {reader} reads it",
+        means="the model cannot run",
+        do="add an <input> with internal_layer_id {id} to the port map of this side",
+        source="semantics 5.5",
+        example=Example("choosing", '<input external_port_id="1" internal_layer_id="0" />', ""),
+    )
+)
+def if_parameter_without_entry(facts: IfSubject) -> Iterator[RuleHit]:
+    """Parameters of a side that something reads and nothing feeds."""
+    for side in facts.sides():
+        fed = {entry.parameter for entry in side.body.inputs}
+        unfed = [one for one in side.inner.parameters if one.id not in fed and side.is_read(one.id)]
+        for parameter in unfed if len(unfed) > side.body.unread_inputs else ():
+            reader = facts.site(side.inner.readers[parameter.id][0][0])
+            names = {"parameter": facts.site(parameter), "reader": reader}
+            yield outside(parameter, role=side.body.role.replace("_", " "), id=parameter.id, **names)
+
+
+@found_by(
+    Rule(
+        "P216",
+        "if-condition-as-value",
+        SubjectKind.IF,
+        Severity.WARNING,
+        says="{parameter} of the {role} takes input 0 of the If, which is its condition",
+        means="the side computes with true or false, and the value that was meant goes nowhere",
+        do="let external_port_id be the index of an input, from 1 on",
+        source="semantics 5.5",
+        example=Example(
+            "choosing",
+            '<input external_port_id="1" internal_layer_id="0" />',
+            '<input external_port_id="0" internal_layer_id="0" />',
+        ),
+    )
+)
+def if_condition_as_value(facts: IfSubject) -> Iterator[RuleHit]:
+    """Entries that map the condition into a side."""
+    for side in facts.sides():
+        for entry in side.body.inputs:
+            parameter = side.inner.by_id.get(entry.parameter)
+            if entry.input == 0 and parameter is not None:
+                yield outside(parameter, parameter=facts.site(parameter), role=side.body.role.replace("_", " "))

@@ -210,3 +210,40 @@ def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
         given, taken = [*given, str(own.shape)], [*taken, str(port.shape)]
     if given:
         yield outside(layer, layer=facts.site(layer), given=" ".join(given), declared=" ".join(taken))
+
+
+@found_by(
+    Rule(
+        "T207",
+        "side-parameter-differs",
+        SubjectKind.IF,
+        Severity.WARNING,
+        says="{parameter} of the {role} is declared as {inside}, and what comes in by input {number} is {outside}",
+        means="OpenVINO takes type and shape from outside, so that what follows may not fit",
+        do="let external_port_id be the input that was meant, or declare the Parameter as what comes in",
+        source="semantics 3.14, 5.5",
+        example=Example(
+            "choosing",
+            'name="a" type="Parameter" version="opset1">\n<data element_type="f32" shape="2" />',
+            'name="a" type="Parameter" version="opset1">\n<data element_type="f32" shape="3" />',
+        ),
+    )
+)
+def side_parameter_differs(facts: IfSubject) -> Iterator[RuleHit]:
+    """Parameters of a side that cannot take what their entry brings."""
+    for side in facts.sides():
+        for entry in side.body.inputs:
+            parameter = side.inner.by_id.get(entry.parameter)
+            if entry.input is None or parameter is None:
+                continue
+            inner, outer = of_parameter(parameter), facts.tensor(entry.input)
+            types = None not in (inner.type, outer.type) and inner.type != outer.type
+            shapes = inner.shape is not None and outer.static is not None and not inner.shape.accepts(outer.static)
+            if types or shapes:
+                words = {"inside": _typed(inner), "outside": _typed(outer)}
+                role, site = side.body.role.replace("_", " "), facts.site(parameter)
+                yield outside(parameter, parameter=site, role=role, number=entry.input, **words)
+
+
+def _typed(one: Declared) -> str:
+    return f"{'any' if one.type is None else one.type.name}{one.shape if one.shape is not None else ''}"

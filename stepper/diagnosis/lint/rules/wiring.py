@@ -11,6 +11,7 @@ from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, LayerSubject, LoopSubject, declared, of_port
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.ir.model import Port, Source
+from stepper.wording import enumerated
 
 _OF_TWO: Final = ("Subtract", "Divide", "Less", "LessEqual", "Greater", "GreaterEqual", "SquaredDifference", "Mod")
 _SUM: Final = (
@@ -28,6 +29,17 @@ def _made(facts: LayerSubject, source: Source) -> Port:
     return facts.graph.by_id[source.layer].outputs[source.output]
 
 
+def _fed(facts: LayerSubject, number: int) -> str:
+    """Return which Parameters of a body an input feeds, in words."""
+    fed = {
+        str(facts.site(body.graph.by_id[entry.parameter]))
+        for body in facts.layer.bodies
+        for entry in body.inputs
+        if entry.input == number
+    }
+    return f", which feeds {enumerated(sorted(fed))}," if fed else ""
+
+
 def _shape(shape: tuple[int, ...]) -> str:
     return f"[{','.join(map(str, shape))}]"
 
@@ -38,7 +50,8 @@ def _shape(shape: tuple[int, ...]) -> str:
         "edge-between-shapes",
         SubjectKind.LAYER,
         Severity.WARNING,
-        says="input {number} of {layer} is declared as {taken}, and {source}, from which its edge comes, as {given}",
+        says="input {number} of {layer}{fed} is declared as {taken}, and {source}, from which its edge comes, as "
+        "{given}",
         means="the edge comes from another layer than the one for which the file was written, or one end was changed",
         do="let the edge come from the layer that gives {taken}, or declare what comes in",
         source="semantics 5.3, 5.2",
@@ -58,12 +71,13 @@ def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
             continue
         taken, given = of_port(port).static, declared(facts.graph, source).static
         maker = facts.graph.by_id[source.layer]
-        if given is None or taken is None or given == taken or maker.bodies or 0 in (*given, *taken):
+        if given is None or taken is None or given == taken or 0 in (*given, *taken):
             continue
         yield outside(
             facts.layer,
             number=number,
             layer=facts.site(facts.layer),
+            fed=_fed(facts, number),
             taken=_shape(taken),
             source=facts.site(maker),
             given=_shape(given),
@@ -355,7 +369,8 @@ def operands_are_the_same(facts: LayerSubject) -> Iterator[RuleHit]:
         "edge-between-types",
         SubjectKind.LAYER,
         Severity.WARNING,
-        says="input {number} of {layer} is declared as {taken}, and {source}, from which its edge comes, as {given}",
+        says="input {number} of {layer}{fed} is declared as {taken}, and {source}, from which its edge comes, as "
+        "{given}",
         means="the edge comes from another layer than the one for which the file was written, or one end was changed",
         do="let the edge come from the layer that gives {taken}, or convert",
         source="semantics 5.3, 5.8",
@@ -372,12 +387,13 @@ def edge_between_types(facts: LayerSubject) -> Iterator[RuleHit]:
             continue
         given = declared(facts.graph, source).type
         maker = facts.graph.by_id[source.layer]
-        if given is None or given == taken or given.name == "dynamic" or maker.bodies:
+        if given is None or given == taken or given.name == "dynamic":
             continue
         yield outside(
             facts.layer,
             number=number,
             layer=facts.site(facts.layer),
+            fed=_fed(facts, number),
             taken=taken.name,
             source=facts.site(maker),
             given=given.name,
