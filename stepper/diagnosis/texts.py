@@ -116,6 +116,11 @@ def _state(details: Mapping[str, Any]) -> str:
     if growing:
         names = enumerated([repr(one.name) for one in growing])
         found += f"; {names} grows by a piece in each, without bound"
+    if details["counters"]:
+        told = [
+            f"'{one.name}' goes by {step:+}" for one, step in zip(details["counters"], details["steps"], strict=True)
+        ]
+        found += f"; {enumerated(told)} in each, and away from or past what it is compared with"
     return found
 
 

@@ -163,7 +163,9 @@ def _missing_slice(activation: Activation, iteration: int) -> str:
     plan: Any = activation.plan
     taken = zip(plan.sliced, activation.slices, strict=True)
     entry, count = next((entry, slices.walk.count) for entry, slices in taken if iteration >= slices.walk.count)
-    return f"iteration {iteration} has no slice: input {entry.input} (line {entry.line}) gives {count} slices"
+    name = activation.operation.layer.bodies[0].graph.by_id[entry.parameter].name
+    place = f"input {entry.input} (line {entry.line})"
+    return f"iteration {iteration} has no slice: {place} gives {count} slices to Parameter '{name}'"
 
 
 def close_iteration(frame: Frame, rules: Rules) -> None:

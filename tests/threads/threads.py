@@ -161,7 +161,8 @@ THREADS = (
     Thread(32, ((ORT, 1233),), "No iteration: which shape has a scan output?",
            _one(lambda: models.counting(0)), ("run model.xml",), "states  f32[0]", 0),
     Thread(33, (("llvm/torch-mlir", 3988), ("pytorch/pytorch", 17531)), "The condition was exported as an i64.",
-           _one(models.whole_number_condition), LINT, "the condition Result 'next_state', which Subtract 'less' gives, is i64, expected boolean"),
+           _one(models.whole_number_condition), LINT,
+           "the condition Result 'next_state', which Subtract 'less' gives, is i64, expected boolean"),
     Thread(34, ((ONNX, 3122), (ONNX, 4483), (ONNX, 7843)), "Are scan outputs concatenated or stacked?",
            _one(models.counting), ("inspect model.xml states",),
            "Result 6 'result' -> output 1 -> Result 'states': concatenated, axis 0, start 0, end -1, stride 1, "

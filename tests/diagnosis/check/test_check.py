@@ -421,3 +421,18 @@ def test_of_a_state_without_elements_nothing_is_told(tmp_path: Path) -> None:
     start = net.constant(np.zeros((0, 2), np.float32))
     net.result(net.loop("empty", body, 20, True, [carried(start, state, out)], [last(out)])[0])
     assert findings(net, tmp_path) == []
+
+
+@pytest.mark.parametrize(("step", "limit", "compare"), [(2, 7, "NotEqual"), (-1, 7, "Less")])
+def test_a_counter_that_goes_past_or_away(step: int, limit: int, compare: str, tmp_path: Path) -> None:
+    """2, 4, 6, 8 is never 7, and -1, -2, ... is always below it."""
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state", "i64", (1,))
+    more = body.apply("Add", state, body.constant([step], np.int64), name="more")
+    going = body.apply(compare, more, body.constant([limit], np.int64), type="boolean", name="going_on")
+    out = body.result(more)
+    start = carried(net.constant([0], np.int64), state, out)
+    net.result(net.loop("loop", body, -1, True, [start], [last(out)], body.result(going))[0])
+    said = sentence(the_one(findings(net, tmp_path, seconds=0.5), "loop-does-not-end"))
+    assert f"its condition {compare} 'going_on' is always true; 'state' goes by {step:+} in each" in said

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from lxml import etree
 
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.examples import sound, weights
@@ -328,3 +329,42 @@ def test_a_result_that_reads_another_output_of_the_loop_is_named(tmp_path: Path)
     assert said == [
         "input 0 of Result 'last' is declared as [1,2], and Loop 'counting', from which its edge comes, as [4,2]"
     ]
+
+
+@pytest.mark.parametrize(("declared", "is_told"), [((-1, 2), True), ((1, 2), False), ((1, -1), False)])
+def test_a_last_value_that_is_declared_as_joined_pieces(
+    declared: tuple[int, int], is_told: bool, tmp_path: Path
+) -> None:
+    """The dimension along which the pieces would lie is open, where the value has 1."""
+    net = Graph()
+    rows, body = net.parameter("rows", dims=(4, 2)), net.body()
+    row = body.parameter("row", dims=(1, 2))
+    net.result(net.tensor_iterator("loop", body, [sliced(rows, row)], [last(body.result(body.apply("Tanh", row)))])[0])
+    path = net.write(tmp_path)
+    tree = etree.parse(str(path))
+    (port,) = tree.findall("layers/layer[@type='TensorIterator']/output/port")
+    for dim in list(port):
+        port.remove(dim)
+    for size in declared:
+        etree.SubElement(port, "dim").text = str(size)
+    tree.write(str(path))
+    said = named_in(path, "loop-output-shape")
+    assert len(said) == is_told and all("gives [1,2], the last value alone" in one for one in said)
+
+
+def named_in(path: Path, rule: str) -> list[str]:
+    return [sentence(one) for one in lint(path) if one.rule == rule]
+
+
+@pytest.mark.parametrize(("seeds", "is_told"), [((0, 0), True), ((7, 0), False), ((0, 3), False)])
+def test_random_numbers_without_a_seed(seeds: tuple[int, int], is_told: bool, tmp_path: Path) -> None:
+    net = Graph()
+    rows, body = net.parameter("rows", dims=(4, 2)), net.body()
+    row = body.parameter("row", dims=(1, 2))
+    noise = body.apply(
+        "RandomUniform", body.constant([1, 2], np.int64), body.constant(0.0), body.constant(1.0), type="f32",
+        dims=(1, 2), version="opset8", name="noise", output_type="f32", global_seed=seeds[0], op_seed=seeds[1],
+    )  # fmt: skip
+    noisy = body.result(body.apply("Add", row, noise))
+    net.result(net.tensor_iterator("loop", body, [sliced(rows, row)], [joined(noisy)])[0])
+    assert len(named(net, tmp_path, "random-without-seed")) == is_told

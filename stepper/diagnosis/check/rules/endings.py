@@ -79,10 +79,14 @@ def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
                 if layer is None:
                     layer, first = value.row.inner, since
         has_condition = loop.subject is not None and loop.subject.condition_result is not None
+        counting = [value for value in loop.carried() if value.counter is not None and value.counter.step]
+        conditions = _comparisons(loop) or _comparisons(loop, of_counters=True)
         yield shown(
             place_of(loop, layer or loop.facts.layer, first),
             iterations=activation.iterations,
-            conditions=tuple(_comparisons(loop)[-1:]),
+            conditions=tuple(conditions[-1:]),
+            counters=() if stuck or growing else tuple(value.row.inner for value in counting),
+            steps=tuple(value.counter.step for value in counting if value.counter is not None),
             has_condition=has_condition,
             stuck=tuple(stuck),
             since=tuple(since_when),
@@ -91,8 +95,8 @@ def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
         )
 
 
-def _comparisons(loop: RunOfLoop) -> list[LayerSite]:
-    """Return the comparisons behind the condition of a loop, but for those of counters."""
+def _comparisons(loop: RunOfLoop, *, of_counters: bool = False) -> list[LayerSite]:
+    """Return the comparisons behind the condition of a loop, but for those of counters, unless these are meant too."""
     subject = loop.subject
     if subject is None or subject.condition_result is None:
         return []
@@ -112,7 +116,7 @@ def _comparisons(loop: RunOfLoop) -> list[LayerSite]:
         origins = [subject.origin(source) for source in subject.inner.sources[key]]
         reads = subject.ancestors(origins[0]) | (subject.ancestors(origins[1]) if len(origins) > 1 else frozenset())
         parameters = {one for one in reads if subject.inner.by_id[one].type == "Parameter"}
-        if not parameters or parameters - counters:
+        if of_counters or not parameters or parameters - counters:
             found.append(subject.site(layer))
     return found
 

@@ -528,3 +528,32 @@ def attribute_missing(facts: LayerSubject) -> Iterator[RuleHit]:
         if name.startswith("pads") and layer.attributes.get("auto_pad", "explicit").startswith(("same", "valid")):
             continue
         yield outside(layer, layer=facts.site(layer), attribute=name, taken=taken)
+
+
+@found_by(
+    Rule(
+        "O113",
+        "random-without-seed",
+        SubjectKind.LAYER,
+        Severity.NOTE,
+        says="{layer} has no seed: its numbers are others in each run",
+        means="two runs differ, also of one runtime: what depends on it cannot be compared; maybe a dropout is left",
+        do="set global_seed or op_seed, or take out what was for training alone",
+        source="specification of RandomUniform",
+        example=Example(
+            "counting",
+            'name="numbered" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>\n'
+            '<port id="0" precision="FP32">\n<dim>1</dim>\n<dim>2</dim>\n</port>\n<port id="1" precision="FP32" />',
+            'name="numbered" type="Multinomial" version="opset13"><data convert_type="i64" with_replacement="true" '
+            'log_probs="false" global_seed="0" op_seed="0" /><input>'
+            '<port id="0" precision="FP32"><dim>1</dim><dim>2</dim></port><port id="1" precision="FP32" />',
+        ),
+    ),
+    "RandomUniform",
+    "Multinomial",
+)
+def random_without_seed(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Random numbers that nobody can make again."""
+    seeds = [facts.layer.attributes.get(name, "0").strip() for name in ("global_seed", "op_seed")]
+    if all(not seed.strip("0") for seed in seeds):
+        yield outside(facts.layer, layer=facts.site(facts.layer))

@@ -152,7 +152,7 @@ def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
         "declared-type-differs",
         SubjectKind.LAYER,
         Severity.WARNING,
-        says="the output of {layer} is declared as {outer} where its body gives {inner}",
+        says="output {number} of {layer} is declared as {outer}, and {result} of its body gives {inner}",
         means="OpenVINO infers the type anew; readers that trust the file are misled",
         do="save the model with OpenVINO, which writes what it infers",
         source="semantics 3.14",
@@ -172,7 +172,9 @@ def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
             inner = declared(body.graph, sources[0] if sources else None).type
             outer = of_port(facts.layer.outputs[entry.output]).type
             if inner is not None and outer is not None and inner != outer:
-                yield outside(facts.layer, layer=facts.site(facts.layer), outer=outer.name, inner=inner.name)
+                result = facts.site(body.graph.by_id[entry.result])
+                names = {"layer": facts.site(facts.layer), "result": result}
+                yield outside(facts.layer, number=entry.output, outer=outer.name, inner=inner.name, **names)
                 return
 
 

@@ -40,6 +40,12 @@ def _fed(facts: LayerSubject, number: int) -> str:
     return f", which feeds {enumerated(sorted(fed))}," if fed else ""
 
 
+def _is_open_once(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Return True if one dimension is open where the shape is 1, as that of joined pieces, and the others agree."""
+    apart = [(one, other) for one, other in zip(dims, shape, strict=True) if one != other]
+    return apart == [(-1, 1)]
+
+
 def _shape(shape: tuple[int, ...]) -> str:
     return f"[{','.join(map(str, shape))}]"
 
@@ -223,10 +229,14 @@ def loop_output_shape(loop: LoopSubject) -> Iterator[RuleHit]:
     for entry in loop.body.outputs:
         if entry.output is None or entry.output >= len(loop.layer.outputs) or loop.body.unread_outputs:
             continue
-        inner, outer = loop.of_result(entry.result).static, of_port(loop.layer.outputs[entry.output]).static
+        slicing, port = entry.slicing, loop.layer.outputs[entry.output]
+        inner, outer = loop.of_result(entry.result).static, of_port(port).static
+        if inner is not None and slicing is None and len(port.dims) == len(inner) and _is_open_once(port.dims, inner):
+            declared_as = _shape(port.dims).replace("-1", "?")
+            result, gives = loop.name(entry.result), f"{_shape(inner)}, the last value alone"
+            yield outside(loop.layer, number=entry.output, outer=declared_as, result=result, inner=gives, cut="")
         if inner is None or outer is None:
             continue
-        slicing = entry.slicing
         if slicing is not None:
             inner = inner or (1,)
             if count is None or count < 0 or not -len(inner) <= slicing.axis < len(inner):
