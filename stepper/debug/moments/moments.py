@@ -9,7 +9,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from operator import is_not
+from operator import call, is_not
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -313,7 +313,7 @@ class _Beside(Generic[Result]):
         waiting: list[tuple[int, list[Value | None]]] = []
         for place, now in places:
             seen = self._seen.get(place)
-            if seen is None or any(map(is_not, [held() for held in seen], now)):
+            if seen is None or any(map(is_not, map(call, seen), now)):
                 waiting.append((place, now))
                 self._seen.pop(place, None)
                 self.found.pop(place, None)

@@ -11,6 +11,7 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -55,6 +56,8 @@ _BY_CODE: Final = {code: change for change, code in CODES.items()}
 
 
 ClosedPair = tuple[ClosedIteration | None, ClosedIteration]
+_MOST_KNOWN: Final = 256
+"""Rows of cells that are remembered with the cells of a run."""
 
 
 class SpreadCell(NamedTuple):
@@ -68,7 +71,7 @@ class SpreadCell(NamedTuple):
     is_edited: bool
 
 
-class SpreadCells(Brief, Struct, frozen=True, eq=False):
+class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
     """The operations of one run of a loop over its iterations, a row for each `step` of these.
 
     `changes` are CODES, `relative` and `edited` stand beside: arrays of shape [rows, operations]. `iterations` of them
@@ -102,11 +105,26 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False):
         changes[known], relative[known] = self.changes[taken], self.relative[taken]
         return changes, relative
 
-    def worst_in(self, spans: Sequence[tuple[int, int]], operations: Sequence[int] | None = None) -> list[SpreadCell]:
+    @cached_property
+    def _known(self) -> dict[object, Sequence[SpreadCell]]:
+        return {}
+
+    def worst_in(
+        self, spans: Sequence[tuple[int, int]], operations: Sequence[int] | None = None
+    ) -> Sequence[SpreadCell]:
         """Return the worst of some operations (None: of all) in each span of rows: from the first to before the last.
 
-        What is beyond the last row was not compared.
+        What is beyond the last row was not compared. What was asked before is remembered: each key asks again.
         """
+        key = tuple(spans), None if operations is None else tuple(operations)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            found = self._known[key] = self._worst_in(spans, operations)
+        return found
+
+    def _worst_in(self, spans: Sequence[tuple[int, int]], operations: Sequence[int] | None) -> list[SpreadCell]:
         kept, count = slice(None) if operations is None else list(operations), len(self.changes)
         bounds = np.minimum(np.array([(first, max(end, first + 1)) for first, end in spans], int).ravel(), count)
 

@@ -76,6 +76,18 @@ def test_the_worst_of_spans_is_that_of_their_cells_one_by_one() -> None:
             assert found.is_edited is any(one.is_edited for one in ones)
 
 
+def test_the_worst_of_the_same_cells_is_looked_for_once_and_not_all_is_remembered() -> None:
+    none = np.zeros((400, 3))
+    cells = SpreadCells(after_edit().frame.program, 400, 1, none.astype(np.uint8), none, none.astype(bool))
+    spans = [(0, 3), (3, 400)]
+    found = cells.worst_in(spans, [2])
+    assert cells.worst_in(list(spans), [2]) is found
+    assert cells.worst_in(spans, [1]) is not found and cells.worst_in(spans) is not found
+    for first in range(400):
+        cells.worst_in([(first, 400)])
+    assert cells.worst_in(spans, [2]) is not found
+
+
 def test_what_became_of_the_outputs_in_facts_and_words() -> None:
     debugger = after_edit()
     found = debugger.spread()
