@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from textual import events
+
 from tests.tui.driven import DECODER, Driven, drive
 from tui.paint.pane import Pane
+from tui.screens.graph.pane import BodyGraph
+from tui.screens.timeline.chart import TimelineChart
 from tui.theme import GLYPHS
 
 FOCUS = GLYPHS["focus"]
@@ -172,3 +176,38 @@ def test_a_column_of_the_timeline_is_gone_to_from_inside_of_the_loop_and_from_th
             await driven.type("view main")
 
     drive("date_normaliser", script, size=(160, 48))
+
+
+def wheel(driven: Driven, selector: str, *, down: bool = True, ctrl: bool = False, shift: bool = False) -> None:
+    """Turn the wheel by one step over the middle of a pane."""
+    pane = driven.pane(selector)
+    kind = events.MouseScrollDown if down else events.MouseScrollUp
+    x, y = pane.size.width // 2, pane.size.height // 2
+    pane.post_message(kind(pane, x, y, 0, 0, 0, shift, False, ctrl))
+
+
+def test_a_step_of_the_wheel_scrolls_once() -> None:
+    async def script(driven: Driven) -> None:
+        graph = driven.pane("graph")
+        assert isinstance(graph, BodyGraph)
+        await driven.press("plus", "plus")
+        graph.view.top = 0
+        for down, top in ((True, 3), (True, 6), (False, 3)):
+            wheel(driven, "graph", down=down)
+            await driven.settle()
+            assert graph.view.top == top
+        await driven.type("view timeline")
+        await driven.filled()
+        chart = driven.pane("chart")
+        assert isinstance(chart, TimelineChart)
+        before = chart.span(chart.size.width)
+        wheel(driven, "chart", down=False, ctrl=True)
+        await driven.settle()
+        near = chart.span(chart.size.width)
+        assert near.end - near.begin < before.end - before.begin, "with Ctrl it zooms"
+        begin = near.begin
+        wheel(driven, "chart", down=begin == 0, shift=True)
+        await driven.settle()
+        assert chart.span(chart.size.width).begin != begin, "sideways"
+
+    drive("date_normaliser", script, size=(120, 40), lines=(f"goto {DECODER}@5",))

@@ -217,14 +217,18 @@ class Pane(PaintedWidget, can_focus=True):
         self.changed()
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel scrolls."""
-        self.scroll_rows(3)
+        """The wheel, down."""
+        self.wheel(event, 1)
         event.stop()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel scrolls."""
-        self.scroll_rows(-3)
+        """The wheel, up."""
+        self.wheel(event, -1)
         event.stop()
+
+    def wheel(self, _event: events.MouseEvent, way: int) -> None:
+        """The wheel scrolls: down (1) or up (-1). A subclass may do something else; it has no other handler for it."""
+        self.scroll_rows(3 * way)
 
     def destination_under(self, event: events.MouseEvent) -> Destination | None:
         """Return where the link under the mouse leads."""

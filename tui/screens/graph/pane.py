@@ -205,20 +205,12 @@ class BodyGraph(Pane):
         self._scroll(-_ASIDE, 0)
         event.stop()
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel scrolls, sideways with Shift; with Ctrl boxes become smaller."""
-        self._wheel(event, 1)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel scrolls, sideways with Shift; with Ctrl boxes become larger."""
-        self._wheel(event, -1)
-
-    def _wheel(self, event: events.MouseEvent, way: int) -> None:
+    def wheel(self, event: events.MouseEvent, way: int) -> None:
+        """The wheel scrolls, sideways with Shift; with Ctrl boxes become smaller or larger."""
         if event.ctrl:
             self.zoom_by(-way)
         else:
             self.pan_by(*((way, 0) if event.shift else (0, way)))
-        event.stop()
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """A drag begins, of the graph or on its map."""

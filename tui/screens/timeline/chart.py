@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
+from textual import events
 from textual.app import ComposeResult
 
 from stepper.debug.iterations.sweep import MOST_BINS, TrackView
@@ -55,7 +56,8 @@ class TimelineChart(TimeAxisPane):
         "the ground. T and F: the condition.\n"
         "Column k is what iteration k made. V: linear or logarithmic, as it suits or as one chooses.\n"
         "Where a column is many iterations it shows NaN before Inf before the largest magnitude.\n"
-        "Dotted: not reached yet, or not yet looked through. + and - zoom, H and L scroll."
+        "Dotted: not reached yet, or not yet looked through. + and - zoom, H and L scroll;\n"
+        "the wheel as well, with Ctrl and with Shift."
     )
 
     NAME_WIDTHS: ClassVar[tuple[tuple[int, int], ...]] = ((180, 22), (0, 16))
@@ -367,6 +369,18 @@ class TimelineChart(TimeAxisPane):
         self._begin = max(0, now - int(visible * min(max(share, 0.0), 1.0)))
         self._follow()
         self.changed()
+
+    def wheel(self, event: events.MouseEvent, way: int) -> None:
+        """The wheel scrolls; with Shift, or where all rows are seen, to other iterations; with Ctrl it zooms."""
+        width, height = self.size
+        if event.ctrl:
+            self.zoom_by(-way)
+        elif event.shift or self.line_count(width) <= height:
+            span = self.span(width)
+            self._begin = max(0, min(span.begin + way * max((span.end - span.begin) // 8, 1), self._total()))
+            self.changed()
+        else:
+            super().wheel(event, way)
 
     def pan(self, by: int) -> None:
         """See other iterations; half a screen at a time."""

@@ -281,14 +281,6 @@ class TensorPane(Pane):
         self.grid.scroll(by, 0)
         self._changed_all()
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Further down; with Shift or Ctrl further right; over an axis its index."""
-        self._wheel(event, 1)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Further up; with Shift or Ctrl further left; over an axis its index."""
-        self._wheel(event, -1)
-
     def on_mouse_scroll_right(self, event: events.MouseScrollRight) -> None:
         """Sideways."""
         self.grid.scroll(0, 2)
@@ -301,17 +293,17 @@ class TensorPane(Pane):
         self._changed_all()
         event.stop()
 
-    def _wheel(self, event: events.MouseEvent, by: int) -> None:
+    def wheel(self, event: events.MouseEvent, way: int) -> None:
+        """Further down or up; with Shift or Ctrl further right or left; over an axis its index."""
         axis = self._axis_at(event)
         if axis is not None:
             self.inspected.axis = axis
-            self.post_line(f"axis {by:+d}")
+            self.post_line(f"axis {way:+d}")
         elif event.shift or event.ctrl:
-            self.grid.scroll(0, 2 * by)
+            self.grid.scroll(0, 2 * way)
             self._changed_all()
         else:
-            self.scroll_rows(3 * by)
-        event.stop()
+            super().wheel(event, way)
 
     def _axis_at(self, event: events.MouseEvent) -> int | None:
         x = event.x - self.gutter.left
