@@ -371,7 +371,7 @@ def _textbook(
     book = textbook(trace, model)
     title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""
     told = "; ".join((trace.ended, *facts))
-    text = f"A run of {loop.title}: {counted(trace.count, 'iteration')} side by side. {told}."
+    text = f"A run of {loop.title}, {counted(trace.count, 'iteration')} side by side: {told}."
     made = textbook_page(
         book,
         width,

@@ -265,7 +265,7 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
             words = "; ".join(left_out)
             request.warn(f"not drawn for lack of room: {words}")
             return replace(whole, page=replace(page, description=f"{page.description} Not drawn: {words}."))
-    raise UsageError(_too_large(room, narrowest, is_whole=request.zoom is None))
+    raise UsageError(_too_large(room, narrowest, _less(request)))
 
 
 def _is_far(figure: Figure, is_rolled: bool, room: PageRoom, request: FigureRequest) -> bool:
@@ -340,21 +340,27 @@ def _unit(drawing: PageDrawing, room: PageRoom) -> float | None:
     return max(unit, room.least) if unit > room.least * 0.999 else None
 
 
-def _too_large(room: PageRoom, size: Size, *, is_whole: bool = False) -> str:
+def _less(request: FigureRequest) -> str:
+    """Return what draws less than a figure that does not fit; empty for a part of one."""
+    if request.zoom is not None:
+        return ""
+    if request.view is FigureView.UNROLLED:
+        return "--direction right draws the iterations side by side, --around OP a part of them"
+    if request.preset is Preset.SLIDE:
+        return "Draw a part of it (--around, --only, --hide, --loop), or --preset docs"
+    return "--around OP draws a part of it, --view ports a list"
+
+
+def _too_large(room: PageRoom, size: Size, less: str = "") -> str:
     """Return how large a page a figure needs, and where the whole was to be drawn what draws less of it."""
     width, height = size
     if room.height is not None:
         told = f"a slide of {room.width:g} x {room.height:g} pixels; it needs {width:,.0f} x {height:,.0f}"
-        less = (
-            "Draw a part of it (--around, --only, --hide, --loop), or --preset docs"
-            if is_whole
-            else "--preset docs has room"
-        )
-        return f"the figure does not fit {told}. {less}"
-    less = ". --around OP draws a part of it, --view ports a list" if is_whole else ""
+        return f"the figure does not fit {told}. {less or '--preset docs has room'}"
     return (
         f"the figure does not fit into {room.width:,.0f} pixels ({room.width / MILLIMETRE:.0f} mm) with readable "
-        f"letters; the least width is {math.ceil(width):,} pixels ({math.ceil(width / MILLIMETRE)} mm){less}"
+        f"letters; the least width is {math.ceil(width):,} pixels ({math.ceil(width / MILLIMETRE)} mm)"
+        f"{f'. {less}' if less else ''}"
     )
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from stepper.errors import UsageError
 from stepper.export.exporter import draw
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import loops_of
 from stepper.ir.model import Model
-from tests.export.runs import picture, sample
+from tests.export.runs import SAMPLES, picture, sample
 from tests.models import Graph, Value, carried, last, sliced
 
 
@@ -107,3 +109,19 @@ def test_a_model_counts_its_loops_without_its_ifs(tmp_path: Path) -> None:
 def test_a_port_map_says_what_the_condition_does(goes_on: bool | str, says: str, tmp_path: Path) -> None:
     drawn = draw(counting(3, True, goes_on, tmp_path), view="ports")
     assert says in {node.label for node in drawn.figure.nodes}
+
+
+@pytest.mark.parametrize("options", [{"depth": 0}, {"preset": "paper"}])
+def test_a_loop_that_is_drawn_as_a_box_has_what_ends_it_below(options: dict[str, Any]) -> None:
+    svg = draw(sample("nested_loop"), view="model", **options).text("svg")
+    shown = " ".join(re.findall(r">([^<]+)<", re.sub(r"<desc.*?</desc>", "", svg, flags=re.DOTALL)))
+    told = "Loop 'passes': starts always; goes on while keep_going (Greater) is true; at most as many iterations as"
+    assert told in re.sub(r"\s+", " ", shown.replace("&#x27;", "'"))
+    whole = draw(sample("nested_loop"), view="model", depth=9)
+    assert not whole.figure.facts, "a loop with a frame says it there"
+
+
+def test_iterations_that_do_not_fit_below_each_other_are_told_to_fit_side_by_side() -> None:
+    inputs = dict(np.load(SAMPLES / "nested_loop" / "inputs.npz"))
+    with pytest.raises(UsageError, match="--direction right draws the iterations side by side"):
+        draw(sample("nested_loop"), inputs, view="unrolled", direction="down", preset="paper")

@@ -87,4 +87,6 @@ def test_the_words_for_readers_aloud_are_of_the_drawing(tmp_path: Path) -> None:
     """Iterations side by side are not said to be under each other; what a caption says comes first."""
     made = draw(model_of(tmp_path), INPUTS, view="unrolled", direction="right", caption="Sums.")
     assert made.page is not None and "under each other" not in made.page.description
-    assert made.page.description.startswith("Sums. A run of TensorIterator 'rows': 6 iterations side by side.")
+    assert made.page.description.startswith(
+        "Sums. A run of TensorIterator 'rows', 6 iterations side by side: ended after 6"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -34,7 +34,7 @@ from stepper.export.figures.labels import (
     shortened,
     type_and_name,
 )
-from stepper.export.figures.loop_facts import differences_within, edges_without_effect, loop_facts
+from stepper.export.figures.loop_facts import differences_within, edges_without_effect, loop_course, loop_facts
 from stepper.export.figures.operands import constant_text, operands_text
 from stepper.export.loops.frame_ports import FramePorts
 from stepper.export.options import ConstantStyle, ValueDetail
@@ -44,7 +44,10 @@ from stepper.ir.xml import EXECUTION_CONDITION
 from stepper.operation_types import NO_OPERATIONS
 from stepper.ops.operands import shape_text
 from stepper.query.short_names import is_automatic, short_names_of
-from stepper.wording import excerpt
+from stepper.wording import counted, excerpt
+
+_MOST_CLOSED: Final = 4
+"""Loops drawn as boxes of which a figure says what begins and ends them."""
 
 
 class DrawnBox(NamedTuple):
@@ -128,10 +131,21 @@ class FigureBuilder(Struct):
         self.clusters[place] = replace(self.clusters[place], ports=self._frames[id])
         return id
 
-    def closed_differences(self) -> tuple[str, ...]:
-        """Return where the rule books differ on loops that have no frame: they are boxes, or inside of some."""
-        boxes = ((box.graph, [box.graph.by_id[key] for key in box.node.layers]) for box in self.drawn.values())
-        return tuple(dict.fromkeys(note for graph, layers in boxes for note in differences_within(graph, layers)))
+    def closed_facts(self) -> tuple[str, ...]:
+        """Return what begins and ends loops that are drawn as boxes, and where the rule books differ in these boxes."""
+        boxes = [(box.graph, [box.graph.by_id[key] for key in box.node.layers]) for box in self.drawn.values()]
+        loops = [(graph, layer) for graph, layers in boxes for layer in layers if layer.is_loop]
+        told = [self._course(graph, layer) for graph, layer in loops[:_MOST_CLOSED]] if self.content.model else []
+        if loops[_MOST_CLOSED:]:
+            told.append(f"{counted(len(loops) - _MOST_CLOSED, 'more loop')} drawn as boxes")
+        notes = (note for graph, layers in boxes for note in differences_within(graph, layers))
+        return tuple(dict.fromkeys((*told, *notes)))
+
+    def _course(self, outer: Graph, layer: Layer) -> str:
+        """Return what begins and ends a loop in a line."""
+        assert self.content.model is not None
+        lines = loop_course(self.content.model, outer, layer, self.content.limit_of(outer, layer))
+        return f"{loop_label(layer)}: {'; '.join(lines)}"
 
     def add_neighbours(self, layer: Layer, outer: Graph) -> None:
         """Add what a loop or If that was added alone gets its inputs from, and what reads its outputs."""

@@ -22,9 +22,17 @@ def loop_facts(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit |
 
     Then what its back edges do not, and where the rule books differ. `limit` is that of its condition.
     """
-    found = control(model, outer, layer)
     if not layer.is_loop:
+        found = control(model, outer, layer)
         return () if found.condition is None else (f"then runs if {_truth(found.condition)}, otherwise else",)
+    lines = loop_course(model, outer, layer, limit)
+    lines += [f"back edge {edge.name} has no effect: {edge.reason}" for edge in edges_without_effect(layer)]
+    return (*lines, *rule_differences(outer, layer))
+
+
+def loop_course(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit | None = None) -> list[str]:
+    """Return what begins and ends a loop of a graph, a line each; `limit` is that of its condition."""
+    found = control(model, outer, layer)
     lines = list(_course(layer, found))
     if limit is not None:
         most = f"at most {counted(limit.iterations, 'iteration')}"
@@ -32,8 +40,7 @@ def loop_facts(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit |
             lines.append(f"{most} by its condition ({excerpt(limit.text)})")
         else:
             lines[-1] = f"no limit but its condition: {most} ({excerpt(limit.text)})"
-    lines += [f"back edge {edge.name} has no effect: {edge.reason}" for edge in edges_without_effect(layer)]
-    return (*lines, *rule_differences(outer, layer))
+    return lines
 
 
 def rule_differences(outer: Graph, layer: Layer) -> tuple[str, ...]:

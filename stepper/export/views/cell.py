@@ -17,7 +17,8 @@ from stepper.export.figures.loop_facts import differences_within, edges_without_
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.formulas.equations import equations
 from stepper.export.loops.frame_ports import FramePorts
-from stepper.ir.model import Body, Graph, Layer, Model
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Model
+from stepper.query.short_names import is_automatic
 from stepper.wording import counted, excerpt
 
 _MOST_NAMES: Final = 4
@@ -62,13 +63,13 @@ def _titled(frame: Cluster, layer: Layer) -> Cluster:
 def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) -> Figure:
     """Return the figure with the cell of a loop and its roles, back edges without effect, and a mark for each end."""
     body, roles = loop.body, roles_of(loop.layer)
-    names = references_of(body.graph)
+    names = _names_of(body.graph)
     carried = [names[parameter] for parameter in roles.merged_from]
     lost = edges_without_effect(loop.layer)
     inputs = _told(
         {
-            "sliced": [names[entry.parameter] for entry in roles.sliced],
-            "the same each time": [names[entry.parameter] for entry in roles.invariant],
+            "sliced": [_with_origin(loop, entry, names) for entry in roles.sliced],
+            "the same each time": [_with_origin(loop, entry, names) for entry in roles.invariant],
             "iteration number": [names[parameter] for parameter in roles.current_iteration],
             "not fed": [names[one.parameter] for one in lost if one.reason is NoEffect.NOT_FED],
         }
@@ -106,6 +107,14 @@ def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) ->
     return replace(figure, nodes=tuple(nodes), edges=tuple(edges), clusters=clusters)
 
 
+def _with_origin(loop: LoopPath, entry: InputMapping, names: Mapping[int, str]) -> str:
+    """Return the name of a Parameter; of one that a converter has numbered also that of what it gets."""
+    name, source = names[entry.parameter], None
+    if entry.input is not None and is_automatic(loop.body.graph.by_id[entry.parameter]):
+        source = loop.outer.sources[loop.layer.id][entry.input]
+    return name if source is None else f"{name} ← {_names_of(loop.outer)[source.layer]}"
+
+
 def _can_end(body: Body) -> bool:
     """True if the body has a condition that is no Constant."""
     result = next((entry.result for entry in body.outputs if output_role(entry).is_condition), None)
@@ -122,7 +131,7 @@ def _with_sides(figure: Figure, loop: LoopPath, frame: str) -> Figure:
 
 
 def _side(loop: LoopPath, body: Body, frame: str) -> FigureNode:
-    names = references_of(body.graph)
+    names = _names_of(body.graph)
     told = _told(
         {
             "reads": [names[entry.parameter] for entry in body.inputs],
@@ -151,7 +160,7 @@ def _outputs(loop: LoopPath) -> tuple[str, ...]:
     for entry in loop.body.outputs:
         if entry.output is None:
             continue
-        readers = reader_names(loop.outer, loop.layer, entry.output, _LONGEST)
+        readers = reader_names(loop.outer, loop.layer, entry.output, _LONGEST - 2)
         named = f"→{readers[0]}" if readers else ""
         role = "pieces" if output_role(entry).is_concatenated else "last value"
         found.setdefault(role, []).append(f"{entry.output}{named}")
@@ -164,6 +173,12 @@ def _told(groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
+def _names_of(graph: Graph) -> Mapping[int, str]:
+    """Return the names of layers as they have room here."""
+    return {key: shortened(excerpt(name), _LONGEST) for key, name in references_of(graph).items()}
+
+
 def _listed(names: Sequence[str]) -> str:
-    shown = [shortened(excerpt(name), _LONGEST) for name in names[:_MOST_NAMES]]
-    return ", ".join([*shown, *([f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else [])])
+    return ", ".join(
+        [*names[:_MOST_NAMES], *([f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else [])]
+    )

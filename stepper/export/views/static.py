@@ -32,7 +32,7 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
         nodes=tuple(parts.nodes),
         edges=tuple(parts.edges),
         clusters=tuple(parts.clusters),
-        facts=parts.closed_differences(),
+        facts=parts.closed_facts(),
     )
     return _with_blocks(figure, parts, model)
 
@@ -60,7 +60,7 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
         nodes=tuple(parts.nodes),
         edges=tuple(parts.edges),
         clusters=tuple(parts.clusters),
-        facts=parts.closed_differences(),
+        facts=parts.closed_facts(),
     )
     return _with_blocks(figure, parts, model)
 

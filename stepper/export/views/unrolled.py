@@ -108,7 +108,7 @@ class _Unrolled:
             edges=tuple(parts.edges),
             clusters=tuple(parts.clusters),
             arrangement=Arrangement.ITERATIONS,
-            facts=(*self.facts, *self.template.closed_differences()),
+            facts=(*self.facts, *self.template.closed_facts()),
         )
 
     def rolled(self, stage: _Stage) -> Figure:
