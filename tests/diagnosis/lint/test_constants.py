@@ -144,3 +144,39 @@ def test_operands_of_two_types_are_told_with_what_gives_them(tmp_path: Path) -> 
     half = body.apply("Add", row, body.constant(np.ones((1, 4), np.float16), name="half"), name="sum", dims=(1, 4))
     net.result(net.tensor_iterator("loop", body, [sliced(rows, row)], [joined(body.result(half))])[0])
     assert "Add 'sum' gets f32 from Parameter 'row' and f16 from Constant 'half'" in strong(net.write(tmp_path))[0][1]
+
+
+def sequence(lengths: list[int], *, direction: str = "forward", hidden: int = 2, biases: int | None = None) -> Graph:
+    """x [1,3,2] through a GRUSequence of 2 states in one direction."""
+    net = Graph()
+    x = net.parameter("x", dims=(1, 3, 2))
+    biases = 6 if biases is None else biases
+    made = net.apply(
+        "GRUSequence", x, net.constant(np.zeros((1, 1, 2), F)), net.constant(lengths, np.int32),
+        net.constant(np.full((1, 6, 2), 0.1, F)), net.constant(np.full((1, 6, 2), 0.1, F), name="R"),
+        net.constant(np.full((1, biases), 0.1, F), name="B"), version="opset5", name="sequence", outputs=2,
+        dims=(1, 1, 3, 2), direction=direction, hidden_size=hidden,
+        linear_before_reset="true" if biases == 8 else "false",
+    )  # fmt: skip
+    net.result(made)
+    return net
+
+
+@pytest.mark.parametrize(
+    ("net", "rule", "words"),
+    [
+        (sequence([3]), "", ""),
+        (sequence([0]), "", ""),
+        (sequence([3], biases=8), "", ""),
+        (sequence([4]), "sequence-lengths", "is to go through 4 steps, and its input has 3"),
+        (sequence([-1]), "sequence-lengths", "is to go through -1 steps"),
+        (sequence([3], direction="bidirectional"), "cell-of-other-size", "[1,6,2], expected input weights of [2,6,2]"),
+        (sequence([3], hidden=3), "cell-of-other-size", "[1,6,2], expected input weights of [1,9,2]"),
+        (sequence([3], biases=5), "cell-of-other-size", "input 5 of GRUSequence 'sequence' is [1,5], expected biases"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_sizes_and_lengths_of_a_sequence(net: Graph, rule: str, words: str, tmp_path: Path) -> None:
+    found = [one for one in strong(net.write(tmp_path)) if one[0] in ("sequence-lengths", "cell-of-other-size")]
+    assert {one for one, _ in found} == ({rule} if rule else set())
+    assert any(words in said for _, said in found) or not rule, found

@@ -1,10 +1,10 @@
-"""Rules of recurrent cells and sequences: their activations, and the bound of what goes into their gates."""
+"""Rules of recurrent cells and sequences: sizes, lengths, activations, and the bound of what goes into their gates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import LayerSubject
@@ -17,6 +17,106 @@ _GATES: Final[Mapping[str, int]] = {
 }
 """How many activations each has; of LSTM and GRU the first is that of the gates."""
 _NOTHING_LEFT: Final = 0.1
+
+
+_ROWS: Final[Mapping[str, int]] = {"LSTM": 4, "GRU": 3, "RNN": 1}
+"""How many blocks of rows their weights have, one for each gate and new state."""
+
+
+class _OperandSizes(NamedTuple):
+    """An input of weights, biases or a state: what it is, and the sizes that it must have; None: any."""
+
+    at: int
+    what: str
+    sizes: tuple[int | None, ...]
+
+
+def _weights(facts: LayerSubject) -> list[_OperandSizes]:
+    """Return what a cell or a sequence must be given; nothing where that cannot be told."""
+    kind = facts.layer.type.removesuffix("Cell").removesuffix("Sequence")
+    is_sequence, text = facts.layer.type.endswith("Sequence"), facts.layer.attributes.get("hidden_size", "")
+    first = 2 + (kind == "LSTM") + is_sequence
+    if not text.isdecimal() or len(facts.layer.inputs) != first + 3:
+        return []
+    hidden, rows = int(text), _ROWS[kind] * int(text)
+    biases = rows + hidden * (kind == "GRU" and facts.layer.is_set("linear_before_reset"))
+    both = facts.layer.attributes.get("direction") == "bidirectional"
+    directions: tuple[int | None, ...] = (1 + both,) if is_sequence else ()
+    states = [_OperandSizes(1, "a hidden state", (None, *directions, hidden))]
+    states += [_OperandSizes(2, "a cell state", (None, *directions, hidden))] if kind == "LSTM" else []
+    return [
+        _OperandSizes(first, "input weights", (*directions, rows, facts.tensor(0).size(-1))),
+        _OperandSizes(first + 1, "recurrent weights", (*directions, rows, hidden)),
+        _OperandSizes(first + 2, "biases", (*directions, biases)),
+        *states,
+    ]
+
+
+def _text(sizes: tuple[int | None, ...]) -> str:
+    return f"[{','.join('?' if one is None else str(one) for one in sizes)}]"
+
+
+@found_by(
+    Rule(
+        "E203",
+        "cell-of-other-size",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="input {number} of {layer} is {given}, expected {what} of {wanted}",
+        means="OpenVINO refuses the file, or the gates get the weights of others",
+        do="look which weights belong to the cell, at hidden_size, direction and linear_before_reset",
+        source="specification of the cells and sequences",
+        example=Example("remembering", 'hidden_size="2"', 'hidden_size="3"'),
+    ),
+    *_GATES,
+)
+def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Weights, biases and states that do not have the sizes that hidden_size and the gates say."""
+    for index, what, sizes in _weights(facts):
+        given = facts.tensor(index).static
+        if given is None or (
+            len(given) == len(sizes) and all(b in (None, a) for a, b in zip(given, sizes, strict=True))
+        ):
+            continue
+        names = {"what": what, "given": _text(given), "wanted": _text(sizes)}
+        yield outside(facts.layer, number=index, layer=facts.site(facts.layer), **names)
+
+
+@found_by(
+    Rule(
+        "K104",
+        "sequence-lengths",
+        SubjectKind.LAYER,
+        Severity.ERROR,
+        says="{layer} is to go through {length} steps, and its input has {steps}",
+        means="the run fails, or reads what lies behind the input",
+        do="give each sequence of the batch a length from 0 to the size of axis 1",
+        source="specification of LSTMSequence, sequence_lengths",
+        example=Example(
+            "remembering",
+            '<layer id="5" name="cell" type="GRUCell" version="opset3">',
+            '<layer id="9" name="one" type="Const" version="opset1">'
+            '<data element_type="i32" shape="1" offset="100" size="4" />'
+            '<output><port id="0" precision="I32"><dim>1</dim></port></output></layer>'
+            '<layer id="5" name="cell" type="GRUSequence" version="opset5">',
+            also=(
+                (
+                    '<edge from-layer="2" from-port="0" to-layer="5" to-port="2" />',
+                    '<edge from-layer="9" from-port="0" to-layer="5" to-port="2" />',
+                ),
+            ),
+        ),
+    ),
+    *(name for name in _GATES if name.endswith("Sequence")),
+)
+def sequence_lengths(facts: LayerSubject) -> Iterator[RuleHit]:
+    """Constant lengths that no sequence of the input has."""
+    lengths, steps = facts.constant(3 if facts.layer.type.startswith("LSTM") else 2), facts.tensor(0).size(1)
+    if lengths is None or steps is None or not lengths.size or lengths.dtype.kind not in "iu":
+        return
+    wrong = lengths[(lengths < 0) | (lengths > steps)]
+    if wrong.size:
+        yield outside(facts.layer, layer=facts.site(facts.layer), length=int(wrong[0]), steps=steps)
 
 
 def _names(facts: LayerSubject) -> tuple[str, ...]:

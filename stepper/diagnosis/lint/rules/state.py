@@ -217,9 +217,9 @@ def runs_once(loop: LoopSubject) -> Iterator[RuleHit]:
     "Constant",
 )
 def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
-    """Products in a body with a Constant of nothing but 0."""
+    """Products in a body, or in a sequence, with a Constant of nothing but 0."""
     graph, constant = facts.graph, facts.layer
-    products = [] if not facts.path else list(_products(graph, constant))
+    products = [one for one in _products(graph, constant) if facts.path or one[0].type.endswith("Sequence")]
     value = known_value(facts.model, graph, Source(constant.id, 0)) if products else None
     if value is None or not value.size or value.any():
         return

@@ -129,46 +129,6 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
 
 @found_by(
     Rule(
-        "E203",
-        "cell-of-other-size",
-        SubjectKind.LAYER,
-        Severity.ERROR,
-        says="{what} of {layer} is {given}, expected {expected} of {wanted}",
-        means="OpenVINO refuses the file, or the gates get the weights of others",
-        do="look which weights belong to the cell, and at hidden_size",
-        source="specification of the cell",
-        example=Example("remembering", 'hidden_size="2"', 'hidden_size="3"'),
-    ),
-    "LSTMCell",
-    "GRUCell",
-    "RNNCell",
-)
-def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
-    """Weights that do not have as many rows as the cell has gates and states."""
-    gates = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}.get(facts.layer.type)
-    size = facts.layer.attributes.get("hidden_size", "")
-    if gates is None or not size.isdecimal():
-        return
-    hidden, first = int(size), 3 if gates == 4 else 2
-    x = facts.tensor(0).size(-1)
-    names = ("input weights", "recurrent weights")
-    for number, (what, columns) in enumerate(zip(names, (x, hidden), strict=True)):
-        given = facts.tensor(first + number).static
-        wanted = (gates * hidden, columns)
-        fits = given is not None and len(given) == 2 and given[0] == wanted[0] and columns in (None, given[1])
-        if given is not None and not fits and len(facts.layer.inputs) == (6 if gates == 4 else 5):
-            yield outside(
-                facts.layer,
-                what=f"input {first + number}",
-                layer=facts.site(facts.layer),
-                given=_shape(given),
-                expected=what,
-                wanted=f"[{wanted[0]},{'?' if columns is None else columns}]",
-            )
-
-
-@found_by(
-    Rule(
         "E204",
         "matmul-sizes",
         SubjectKind.LAYER,
