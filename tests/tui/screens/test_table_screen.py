@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -191,3 +192,18 @@ def test_a_column_is_called_by_its_element_where_the_name_of_the_value_has_no_ro
     assert column_label(element, 12) == "hidden…[0,3]"
     size = SheetColumn("size(`aten::softmax/Softmax`)", 0, 0, 0, statistic="size")
     assert [column_label(size, room) for room in (30, 14, 11, 6)] == [size.name, "size Softmax", "size Softm…", "size"]
+
+
+def test_whole_numbers_with_labels_are_words_in_their_columns(tmp_path: Path) -> None:
+    vocabulary = tmp_path / "words.json"
+    vocabulary.write_text(json.dumps([f"w{number}" for number in range(12)] + ["stop"]))
+
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        rows = [line.strip(" ▌").split() for line in driven.text("table").splitlines()]
+        shown = {row[0]: row[1:3] for row in rows if row}
+        assert shown["0"][0] == "w2", "below the cursor"
+        assert shown["3"] == ["w6", "4"], "a number without labels stays one"
+        assert shown["10"] == ["stop", "11"]
+
+    drive("date_normaliser", script, size=(120, 30), lines=(f"labels tok.13 {vocabulary}", "table tok.13, i.11"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
@@ -10,12 +11,14 @@ from typing import Any, Final
 import numpy as np
 from rich.style import Style
 
+from stepper.debug.labels import label_of
 from stepper.debug.table.column_numbers import ColumnHead
 from stepper.debug.table.views import SheetView
 from stepper.tensors.pictures import Scale, bar_scale, heights, scale_of, shades
 from tui.paint.pane import Pane
-from tui.paint.rows import BARS, Cell, number
+from tui.paint.rows import BARS, Cell, clip, number, printable
 
+Labels = Mapping[tuple[int, int], tuple[str, ...]]
 _MOST_SHADE: Final = 0.38
 _STEPS: Final = 16
 """Shades of a sign: as many as can be told apart, so that styles are few."""
@@ -51,10 +54,11 @@ class Shades:
         self._pane = pane
         self._styles: dict[tuple[int, bool, str], Style] = {}
         self._view: SheetView | None = None
+        self._labels: Labels = {}
 
-    def take(self, view: SheetView) -> None:
-        """Another view."""
-        self._view = view
+    def take(self, view: SheetView, labels: Labels) -> None:
+        """Another view; `labels` are the words for whole numbers, by the id of a program and a slot."""
+        self._view, self._labels = view, labels
 
     def forget(self) -> None:
         """Another theme."""
@@ -62,12 +66,26 @@ class Shades:
 
     def cell(self, column: int, value: Any, width: int, *, bold: bool = False) -> Cell:
         """Return a cell, its number at the right with one blank behind it."""
-        text = f"{cell_text(value, width - 2):>{width - 1}} "
+        text = f"{self.text(column, value, width - 2):>{width - 1}} "
         if value is None:
             return f"{'·':>{width - 1}} ", "dim"
         if isinstance(value, float) and not math.isfinite(value):
             return text, "bad"
         return text, self._style(self._level(column, value), bold=bold)
+
+    def text(self, column: int, value: Any, room: int) -> str:
+        """Return a number of a column in so many cells, or the word for it."""
+        words = self._words(column) if isinstance(value, int) else ()
+        return clip(printable(label_of(words, value)), room) if words else cell_text(value, room)
+
+    def _words(self, column: int) -> tuple[str, ...]:
+        """Return the words for the numbers of a column of single elements; empty where it has none."""
+        assert self._view is not None
+        one = self._view.columns[column]
+        if not self._labels or one.statistic or one.is_bucket:
+            return ()
+        target = self._view.topic.values[one.value].target
+        return self._labels.get((id(target.program), target.slot), ())
 
     def _level(self, column: int, value: Any) -> int:
         assert self._view is not None

@@ -14,7 +14,7 @@ from tui.paint.names import expression_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, cell_len, clip, clip_end, clip_head, padded, printable, width_of, wrapped
 from tui.screens.lists.topic import example_rows
-from tui.screens.table.cells import Shades, cell_text, count_bars, difference_text, time_bars
+from tui.screens.table.cells import Shades, count_bars, difference_text, time_bars
 from tui.screens.table.topic import TableTopic
 from tui.state import State
 from tui.theme import GLYPHS
@@ -139,7 +139,7 @@ class TablePane(Pane):
                 return super().heading(width)
             why: list[Row] = [[(f"  {line}", "")] for line in wrapped(printable(problem), width - 4)]
             return [*super().heading(width), [], *why, [], *example_rows("what a table shows", _TABLES, width)]
-        self._shades.take(view)
+        self._shades.take(view, self.state.labels)
         tight = self.app.size.height < 30
         rows = [self._title(view, width)]
         rows += [] if tight else [self._words(view, width), []]
@@ -269,7 +269,7 @@ class TablePane(Pane):
                 continue
             value = numbers[at]
             if is_at and column == level.column:
-                row.append((f"{cell_text(value, wide - 2):>{wide - 1}} ", "now"))
+                row.append((f"{self._shades.text(column, value, wide - 2):>{wide - 1}} ", "now"))
                 continue
             bold = test is not None and value is not None and test.holds(float(value))
             row.append(self._shades.cell(column, value, wide, bold=bold))
