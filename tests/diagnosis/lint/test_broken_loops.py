@@ -368,3 +368,19 @@ def test_random_numbers_without_a_seed(seeds: tuple[int, int], is_told: bool, tm
     noisy = body.result(body.apply("Add", row, noise))
     net.result(net.tensor_iterator("loop", body, [sliced(rows, row)], [joined(noisy)])[0])
     assert len(named(net, tmp_path, "random-without-seed")) == is_told
+
+
+@pytest.mark.parametrize("exposed", [True, False])
+def test_a_state_that_grows_is_a_note_where_it_is_an_output(exposed: bool, tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    state = body.parameter("cache", dims=(-1, 2))
+    longer = body.apply("Concat", state, body.constant([[1.0, 2.0]]), dims=(-1, 2), name="longer", axis=0)
+    out = body.result(longer, "cache_next")
+    total = body.result(body.apply("ReduceSum", longer, body.constant([0, 1], np.int64), dims=()))
+    entries, outputs = [carried(net.constant([[0.0, 0.0]]), state, out)], [last(total), *[last(out)] * exposed]
+    for value in net.loop("decode", body, 5, True, entries, outputs):
+        net.result(value)
+    found = [(one.rule, one.severity) for one in lint(net.write(tmp_path))]
+    growing = ("growing-state", Severity.NOTE) if exposed else ("growing-state-not-exposed", Severity.ERROR)
+    assert found == [growing]

@@ -73,6 +73,34 @@ def growing_state_not_exposed(loop: LoopSubject) -> Iterator[RuleHit]:
         )
 
 
+@found_by(
+    Rule(
+        "R212",
+        "growing-state",
+        SubjectKind.LOOP,
+        Severity.NOTE,
+        says="{parameter} changes its shape from {before} to {after}: a call ends with another shape than it "
+        "began with",
+        means="releases of OpenVINO without the change of openvino#14041 begin the next call with the last shape",
+        do="use a newer release, or a new infer request for each call",
+        source="openvinotoolkit/openvino#14041",
+        example=Example(
+            "counting",
+            'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,2"',
+            'name="h" type="Parameter" version="opset1">\n<data element_type="f32" shape="1,1"',
+        ),
+    )
+)
+def growing_state(loop: LoopSubject) -> Iterator[RuleHit]:
+    """Carried values of changing shape that are an output of the loop, too, as they must be."""
+    exposed = {entry.result for entry in loop.body.outputs if entry.output is not None and entry.slicing is None}
+    for parameter, result in loop.roles.merged_from.items() if loop.is_loop else ():
+        change = _change_of_shape(loop, parameter, result)
+        if change is not None and result in exposed:
+            layer = loop.inner.by_id[parameter]
+            yield inside(layer, parameter=loop.site(layer), before=change[0], after=change[1])
+
+
 def _change_of_shape(loop: LoopSubject, parameter: int, result: int) -> tuple[str, str] | None:
     """Return the shapes of a carried value before and after an iteration where these surely differ."""
     before, after = of_parameter(loop.inner.by_id[parameter]), loop.of_result(result)
