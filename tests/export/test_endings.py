@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stepper.errors import UsageError
+from stepper.export.drawing.shapes import TextLine
 from stepper.export.exporter import draw
 from stepper.export.figures.loop_facts import loop_facts
 from stepper.export.figures.loop_paths import loops_of
@@ -125,3 +126,14 @@ def test_iterations_that_do_not_fit_below_each_other_are_told_to_fit_side_by_sid
     inputs = dict(np.load(SAMPLES / "nested_loop" / "inputs.npz"))
     with pytest.raises(UsageError, match="--direction right draws the iterations side by side"):
         draw(sample("nested_loop"), inputs, view="unrolled", direction="down", preset="paper")
+
+
+@pytest.mark.parametrize("options", [{"preset": "paper"}, {"direction": "right", "width": 820}])
+def test_iterations_side_by_side_say_what_would_end_them_in_any_run(options: dict[str, Any]) -> None:
+    """The run ended after 11 iterations by the token; 20 are the limit of its condition."""
+    inputs = dict(np.load(SAMPLES / "date_normaliser" / "inputs.npz"))
+    made = draw(sample("date_normaliser"), inputs, view="unrolled", **options)
+    assert made.page is not None
+    shown = " ".join(item.text for item in made.page.items if isinstance(item, TextLine) and item.style == "aside")
+    told = "starts always; goes on while prim::If/If (If) is true; no limit but its condition: at most 20 iterations"
+    assert told in shown

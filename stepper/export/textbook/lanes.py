@@ -18,6 +18,7 @@ from stepper.export.figures.loop_facts import (
     EdgeWithoutEffect,
     differences_within,
     edges_without_effect,
+    loop_course,
     rule_differences,
 )
 from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
@@ -75,7 +76,8 @@ class Textbook(Struct, frozen=True):
     `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.
     `ended_in_short` is `ended` in fewer words, and in fewer still. `branch` is the If of the body, where there is just
     one, `sides` has which of its sides ran in each iteration. `without_effect` are back edges that carry nothing.
-    `work` is what the body computes, `notes` say where the rule books differ.
+    `work` is what the body computes, `course` says what begins and ends the loop in any run, `notes` where the rule
+    books differ.
     """
 
     title: str
@@ -93,6 +95,7 @@ class Textbook(Struct, frozen=True):
     sides: Mapping[int, str] = {}
     without_effect: tuple[EdgeWithoutEffect, ...] = ()
     work: BodyWork = BodyWork(0)
+    course: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -140,6 +143,9 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
             recurrent_cell(graph),
             () if model is None else equations(model, trace.loop.layer),
         ),
+        course=""
+        if model is None
+        else "; ".join(loop_course(model, trace.loop.outer, trace.loop.layer, trace.condition_limit)),
         notes=(
             *rule_differences(trace.loop.outer, trace.loop.layer),
             *differences_within(trace.loop.body.graph),

@@ -327,7 +327,9 @@ class _PageLayout:
         if self.plan.last:
             self._torn(y - 3)
         self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
-        y = self._formula(y, self.width * _SLIDE_HEIGHT - self.margin if is_slide else math.inf)
+        lowest = self.width * _SLIDE_HEIGHT - self.margin if is_slide else math.inf
+        y = self._formula(y, lowest)
+        y = self._below("aside", (self.book.course,), y, lowest)
         y = self._notes(self._without_effect(y))
         y = self._legend(y + 3) if legend else y
         height = max(y, self.width * _SLIDE_HEIGHT) if is_slide else y
@@ -611,16 +613,21 @@ class _PageLayout:
 
         They end above `lowest` with a legend below them. Return as others.
         """
-        room, work = self.width - 2 * self.margin, self.book.work
+        work = self.book.work
         told = () if self.text.formula else work.formula
         if not told and not self.text.has_types and self.book.count:
             told = (f"body: {work.types_told}",)
-        lines = [line for text in told for line in wrapped(text, room, SMALL)]
+        return self._below("plain", told, y, lowest)
+
+    def _below(self, style: str, texts: Sequence[str], y: float, lowest: float) -> float:
+        """Write lines that end above `lowest` with a legend below them, or none; return where the next row begins."""
+        room = self.width - 2 * self.margin
+        lines = [line for text in texts if text for line in wrapped(text, room, SMALL)]
         if not lines or y + 9 * len(lines) + 2 * _LEGEND_FORM.row > lowest:
             return y
         for line in lines:
             y += 9
-            self.items.append(TextLine("plain", self.margin, y, line))
+            self.items.append(TextLine(style, self.margin, y, line))
         return y + 3
 
     def _without_effect(self, y: float) -> float:
@@ -634,11 +641,7 @@ class _PageLayout:
 
     def _notes(self, y: float) -> float:
         """Write where the rule books differ; return where the next row begins."""
-        room = self.width - 2 * self.margin
-        for line in (line for text in self.book.notes for line in wrapped(text, room, SMALL)):
-            y += 9
-            self.items.append(TextLine("aside", self.margin, y, line))
-        return y + 3 if self.book.notes else y
+        return self._below("aside", self.book.notes, y, math.inf)
 
     def _legend(self, y: float) -> float:
         """Explain the lines that occur."""
