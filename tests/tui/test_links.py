@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from textual import events
 
 from tests.tui.driven import DECODER, Driven, drive
@@ -176,6 +178,32 @@ def test_a_column_of_the_timeline_is_gone_to_from_inside_of_the_loop_and_from_th
             await driven.type("view main")
 
     drive("date_normaliser", script, size=(160, 48))
+
+
+def test_a_click_on_a_parameter_in_the_graph_tells_its_value_and_a_second_one_opens_it() -> None:
+    async def script(driven: Driven) -> None:
+        await click(driven, "graph", "↺ steps")
+        assert "i64[] 2" in driven.text("answer"), "two iterations were done"
+        assert driven.state.selected is None
+        await asyncio.sleep(1)  # so that what follows is no third click
+        await click(driven, "graph", "↺ number", times=2)
+        assert driven.app.front.view_name == "value" and "number@2" in driven.text("tensor")
+
+    drive("while_loop", script, size=(120, 40), lines=("goto is_even@2",))
+
+
+def test_a_click_on_the_body_below_the_cards_selects_nothing_and_two_go_there() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("0")
+        await driven.ran()
+        await driven.filled()
+        await click(driven, "loop-body", "remainder")
+        assert driven.state.selected is None and not driven.text("answer")
+        await asyncio.sleep(1)
+        await click(driven, "loop-body", "is_even", times=2)
+        assert "until_one 0" in driven.text("top")
+
+    drive("while_loop", script, size=(200, 60))
 
 
 def wheel(driven: Driven, selector: str, *, down: bool = True, ctrl: bool = False, shift: bool = False) -> None:

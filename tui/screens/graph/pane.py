@@ -263,6 +263,16 @@ class BodyGraph(Pane):
             self._has_hit = place is not None and self._can_stop(place)
             if place is not None and self._has_hit:
                 self._select(place)
+            elif place is not None:
+                self._tell(place.key, opens=event.chain == 2)
+
+    def _tell(self, key: int, *, opens: bool) -> None:
+        """Print the value of a box without an operation, as of a Parameter, or open it; else say why there is none."""
+        program = self._program()
+        layer = None if program is None else program.graph.by_id.get(key)
+        if program is not None and layer is not None and layer.outputs:
+            address = LinkedValue(program, layer).address(self.host.driver.compiled)
+            self.post_line(f"{'open' if opens else 'print'} {address}")
 
     def _place_at(self, x: int, y: int) -> BoxPlace | None:
         if self._drawing is None or y < 0:

@@ -54,7 +54,8 @@ class LoopBody(BodyGraph, can_focus=False):
         return super().visible_lines(width, height)
 
     def on_click(self, event: events.Click) -> None:
-        """Two clicks on a box go to its operation."""
+        """Two clicks on a box go to its operation; there is nothing to select."""
+        event.prevent_default()
         program, place = self._program(), self._place_at(event.x - self.gutter.left, event.y - 1)
         if event.chain != 2 or program is None or place is None or place.path:
             return
