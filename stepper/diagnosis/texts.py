@@ -116,6 +116,9 @@ def _state(details: Mapping[str, Any]) -> str:
     if growing:
         names = enumerated([repr(one.name) for one in growing])
         found += f"; {names} grows by a piece in each, without bound"
+    if details["fixed"]:
+        names = enumerated([str(one) for one in details["fixed"]])
+        found += f"; no back edge leads to {names}, which it reads"
     if details["counters"]:
         told = [
             f"'{one.name}' goes by {step:+}" for one, step in zip(details["counters"], details["steps"], strict=True)

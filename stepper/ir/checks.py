@@ -17,7 +17,7 @@ def check(model: Model, faults: Faults = None) -> None:
                 with tolerated(faults):
                     _check_inputs(model, graph, layer, where)
                 with tolerated(faults):
-                    _check_outputs(model, layer, where)
+                    _check_outputs(model, layer, where, is_strict=faults is None)
         with tolerated(faults):
             _check_cycles(model, graph, where)
 
@@ -41,12 +41,16 @@ def _check_inputs(model: Model, graph: Graph, layer: Layer, where: str) -> None:
         _fail(model, layer, where, "has no input for its condition", "control-input-missing")
 
 
-def _check_outputs(model: Model, layer: Layer, where: str) -> None:
-    """A body must give every output that the layer has, and only those."""
+def _check_outputs(model: Model, layer: Layer, where: str, *, is_strict: bool) -> None:
+    """A body must give every output that the layer has, and only those.
+
+    Where faults are kept it may lack as many as it has entries that were left out, or that have the number of another:
+    of these more is told than what they leave open.
+    """
     for body in layer.bodies:
         given = {entry.output for entry in body.outputs} - {None}
         missing = set(range(len(layer.outputs))) - given
-        if len(missing) > body.unread_outputs:
+        if len(missing) > (0 if is_strict else body.unread_outputs + len(body.ignored)):
             ids = ", ".join(str(layer.outputs[index].id) for index in sorted(missing))
             text = f"the port map of its <{body.role}> gives nothing to output port {ids}"
             _fail(model, layer, where, text, "output-without-entry")

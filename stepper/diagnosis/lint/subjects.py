@@ -353,6 +353,21 @@ class LoopSubject(BodySubject):
         value = known_value(self.model, self.inner, self.given_to(self.condition_result))
         return bool(value.reshape(-1)[0]) if value is not None and value.size else None
 
+    def can_change(self, result: int) -> bool:
+        """Return True if a Result depends on a slice, the iteration number, or a carried value that may become another.
+
+        A random number is another each time, too.
+        """
+        sources = self.ancestors(self.given_to(result))
+        changing = {entry.parameter for entry in self.roles.sliced} | set(self.roles.current_iteration)
+        changing |= {
+            parameter
+            for parameter, given in self.roles.merged_from.items()
+            if (origin := self.origin(self.given_to(given))) is None or origin.layer != parameter
+        }
+        random = {one.id for one in self.inner.layers if one.type in ("RandomUniform", "Multinomial", "ReadValue")}
+        return bool(sources & (changing | random))
+
     def outer(self, entry: InputMapping) -> Declared:
         """Return what is declared of the value that an entry brings in."""
         return Declared(None, None) if entry.input is None else self.tensor(entry.input)

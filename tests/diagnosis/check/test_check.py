@@ -436,3 +436,20 @@ def test_a_counter_that_goes_past_or_away(step: int, limit: int, compare: str, t
     net.result(net.loop("loop", body, -1, True, [start], [last(out)], body.result(going))[0])
     said = sentence(the_one(findings(net, tmp_path, seconds=0.5), "loop-does-not-end"))
     assert f"its condition {compare} 'going_on' is always true; 'state' goes by {step:+} in each" in said
+
+
+def test_of_an_endless_loop_what_its_condition_reads_is_told_alone(tmp_path: Path) -> None:
+    """The condition looks at a time that no back edge renews; a counter beside it is not to blame."""
+    net = Graph()
+    body = net.body()
+    time, count = body.parameter("time", dims=(1,)), body.parameter("count", "i64", (1,))
+    later = body.apply("Add", time, body.constant([1.0]), name="later")
+    more = body.apply("Add", count, body.constant([1], np.int64), name="more")
+    going = body.apply("Less", later, body.constant([9.0]), type="boolean", name="is_early")
+    out = body.result(more)
+    entries = [invariant(net.constant([0.0]), time), carried(net.constant([0], np.int64), count, out)]
+    net.result(net.loop("clock", body, -1, True, entries, [last(out)], body.result(going))[0])
+    said = sentence(the_one(findings(net, tmp_path, seconds=0.5), "loop-does-not-end"))
+    assert said.endswith(
+        "its condition Less 'is_early' is always true; no back edge leads to Parameter 'time', which it reads"
+    )

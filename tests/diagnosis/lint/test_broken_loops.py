@@ -261,6 +261,11 @@ ITERATION = '<input external_port_id="-1" internal_layer_id="0" purpose="current
         (H, H * 2, "parameter-mapped-twice", "Parameter 'h' has two entries"),
         (ITERATION, ITERATION.replace("current_iteration", "execution_condition"), "unknown-purpose",
          "the purpose 'execution_condition', which an output has (here it is 'current_iteration')"),
+        (H, H.replace('id="3"', 'id="2"', 1), "input-without-entry",
+         "('h0') goes nowhere, while input 2 feeds Parameter 'x' and Parameter 'h'"),
+        (H, H.replace('id="3"', 'id="0"', 1), "input-without-entry", "while input 0 feeds Parameter 'h'"),
+        (SCAN, SCAN.replace('id="5"', 'id="4"', 1), "duplicate-outer-output", "Result 'h_out' counts, Result 'y' is"),
+        ('purpose="execution_condition"', 'purpose="exit_condition"', "unknown-purpose", "'exit_condition', which"),
         (SCAN, SCAN.replace('start="0"', 'start="1"'), "scan-range-of-loop", "Result 'y' of a Loop has start 1"),
     ],
     ids=lambda one: one[:60],
@@ -274,7 +279,7 @@ def test_an_entry_is_told_first_and_what_follows_of_it_is_not(
     (tmp_path / "model.bin").write_bytes(weights("counting"))
     first, *others = lint(tmp_path / "model.xml")
     assert first.rule == rule and words in sentence(first), sentence(first)
-    follow = {"input-without-entry", "output-without-entry", "loop-output-shape"}
+    follow = {"input-without-entry", "output-without-entry", "loop-output-shape", "condition-missing"}
     assert not follow & {one.rule for one in others}
 
 

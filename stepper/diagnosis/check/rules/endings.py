@@ -79,12 +79,24 @@ def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
                 if layer is None:
                     layer, first = value.row.inner, since
         has_condition = loop.subject is not None and loop.subject.condition_result is not None
-        counting = [value for value in loop.carried() if value.counter is not None and value.counter.step]
+        subject = loop.subject
+        result = None if subject is None else subject.condition_result
+        read = frozenset() if subject is None or result is None else subject.ancestors(subject.given_to(result))
+        made = {row.inner.id for row in loop.facts.rows if row.producer is not None and row.producer.id in read}
+        counting = [
+            value
+            for value in loop.carried()
+            if value.counter is not None and value.counter.step and value.row.inner.id in read | made
+        ]
+        fixed = list[LayerSite]()
+        if subject is not None and result is not None and not subject.can_change(result):
+            fixed = [subject.name(one.parameter) for one in subject.roles.invariant if one.parameter in read]
         conditions = _comparisons(loop) or _comparisons(loop, of_counters=True)
         yield shown(
             place_of(loop, layer or loop.facts.layer, first),
             iterations=activation.iterations,
             conditions=tuple(conditions[-1:]),
+            fixed=tuple(fixed),
             counters=() if stuck or growing else tuple(value.row.inner for value in counting),
             steps=tuple(value.counter.step for value in counting if value.counter is not None),
             has_condition=has_condition,

@@ -54,26 +54,13 @@ def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
     result = loop.condition_result
     if result is None or loop.body_condition is False:
         return
-    if loop.body_condition is True or not _can_change(loop, result):
+    if loop.body_condition is True or not loop.can_change(result):
         where = loop.given_to(result)
         at = loop.inner.by_id[result if where is None else where.layer]
         read = loop.ancestors(where) & {entry.parameter for entry in loop.roles.invariant}
         names = enumerated([str(loop.name(one)) for one in sorted(read)])
         because = f": no back edge leads to {names}, which it reads" if names else ""
         yield inside(at, trip=trip, condition=loop.name(result), because=because)
-
-
-def _can_change(loop: LoopSubject, result: int) -> bool:
-    """True if the condition depends on a slice, the iteration number, or a carried value that may become another."""
-    sources = loop.ancestors(loop.given_to(result))
-    changing = {entry.parameter for entry in loop.roles.sliced} | set(loop.roles.current_iteration)
-    changing |= {
-        parameter
-        for parameter, given in loop.roles.merged_from.items()
-        if (origin := loop.origin(loop.given_to(given))) is None or origin.layer != parameter
-    }
-    random = {layer.id for layer in loop.inner.layers if layer.type in ("RandomUniform", "Multinomial", "ReadValue")}
-    return bool(sources & (changing | random))
 
 
 @found_by(
@@ -99,7 +86,7 @@ def condition_never_changes(loop: LoopSubject) -> Iterator[RuleHit]:
     if not loop.is_loop or result is None or loop.body_condition is not None or _is_endless(loop):
         return
     source = loop.given_to(result)
-    if source is None or _can_change(loop, result) or known_chain(loop.inner, source) is not None:
+    if source is None or loop.can_change(result) or known_chain(loop.inner, source) is not None:
         return
     layer = loop.inner.by_id[source.layer]
     if layer.type != "Parameter":

@@ -11,7 +11,7 @@ from stepper.diagnosis.lint.subjects import IfSubject, LoopSubject, of_parameter
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.ir.model import InputMapping, LayerSite, OutputMapping
 from stepper.ir.xml import CURRENT_ITERATION, EXECUTION_CONDITION
-from stepper.wording import near_names
+from stepper.wording import enumerated, near_names
 
 _PURPOSES: Final = (CURRENT_ITERATION, EXECUTION_CONDITION)
 
@@ -87,11 +87,21 @@ def input_without_entry(loop: LoopSubject) -> Iterator[RuleHit]:
         return
     unmapped = _unmapped_inputs(loop)
     read = [loop.site(one) for one in loop.roles.unfed if loop.is_read(one.id)]
-    unfed = f", and {read[0]} gets nothing" if len(read) == 1 else ""
+    unfed = f", and {read[0]} gets nothing" if len(read) == 1 else _fed_otherwise(loop)
     for index in unmapped if len(unmapped) > loop.body.unread_inputs else ():
         source = loop.source(index)
         value = "" if source is None else loop.graph.by_id[source.layer].name
         yield outside(loop.layer, number=index, value=value, unfed=unfed)
+
+
+def _fed_otherwise(loop: LoopSubject) -> str:
+    """Return which Parameters share an input, or take trip count or condition: one may be meant for what is left."""
+    taken = Counter(entry.input for entry in loop.body.inputs if entry.input is not None)
+    doubtful = [number for number, count in taken.items() if count > 1 or number in loop.control_inputs]
+    if len(doubtful) != 1:
+        return ""
+    names = [str(loop.name(entry.parameter)) for entry in loop.body.inputs if entry.input == doubtful[0]]
+    return f", while input {doubtful[0]} feeds {enumerated(names)}"
 
 
 def _unmapped_inputs(loop: LoopSubject) -> list[int]:
@@ -359,6 +369,8 @@ def condition_missing(loop: LoopSubject) -> Iterator[RuleHit]:
     """Loops without a condition; the Result that is left over, where there is one."""
     if not loop.is_loop or loop.body.first_draft or loop.condition_result is not None:
         return
+    if any(entry.purpose and entry.purpose != EXECUTION_CONDITION for entry in loop.body.outputs):
+        return  # that its purpose is misspelt says more
     named = {entry.result for entry in loop.body.outputs} | {edge.from_layer for edge in loop.body.back_edges}
     left = [result for result in loop.inner.results if result.id not in named]
     boolean = [one for one in left if (found := loop.of_result(one.id).type) is None or found.name == "boolean"]
