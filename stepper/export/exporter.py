@@ -171,10 +171,12 @@ _Making = Callable[..., Picture]
 
 def _smaller_part(make: _Making, request: FigureRequest, zoom: Zoom | None) -> Picture | None:
     """Return a part of a figure with fewer neighbours that has room; None where there is none."""
-    for part in () if zoom is None else smaller_parts(zoom):
+    of_two_runs = request.content.differences is not None
+    for part in () if zoom is None else smaller_parts(zoom, of_two_runs=of_two_runs):
         with suppress(UsageError):
             found = fitted(partial(make, zoom=part), request)
-            request.warn(f"neighbours within {counted(part.hops, 'hop')}: more have no room")
+            kind = " that differ" if part.differing else ""
+            request.warn(f"neighbours{kind} within {counted(part.hops, 'hop')}: more have no room")
             return found
     return None
 
@@ -182,16 +184,18 @@ def _smaller_part(make: _Making, request: FigureRequest, zoom: Zoom | None) -> P
 def _around_parting(
     model: Model, machine: Callable[[], Machine] | None, asked: FigureRequest, found: RunDifferences | None
 ) -> Picture | None:
-    """Return what is around the first difference of two runs; None where they do not part, or a part was asked for."""
-    if found is None or found.first is None or asked.zoom is not None:
+    """Return what is around the first difference of two runs, or the body where they do not part; None for a part."""
+    if found is None or asked.zoom is not None:
         return None
-    zoom = zoom_around(model, found.first)
-    if zoom is None:
+    zoom = None if found.first is None else zoom_around(model, found.first)
+    if zoom is None and (found.first is not None or asked.view not in (None, FigureView.UNROLLED)):
         return None
-    view = FigureView.MODEL if zoom.loop is None else FigureView.ROLLED
+    view = FigureView.ROLLED if zoom is None or zoom.loop is not None else FigureView.MODEL
+    loop = asked.loop if zoom is None else None
     with suppress(UsageError):
-        made = picture(model, machine, replace(asked, view=view, zoom=zoom, loop=None, iterations=None))
-        asked.warn("the neighbourhood of the first difference: the rest has no room")
+        made = picture(model, machine, replace(asked, view=view, zoom=zoom, loop=loop, iterations=None))
+        part = "the body" if zoom is None else "the neighbourhood of the first difference"
+        asked.warn(f"{part}: the rest has no room")
         return made
     return None
 

@@ -64,7 +64,8 @@ class _Form(NamedTuple):
     it is none), `entries` how many wires a list has at most (None: all). `legend`: lines and boxes are explained;
     `facts`: what starts and ends the loop is said in words, not only by marks; `lines` how many lines a box has at most
     below its label (None: all); `joined`: Parameters of a model that go to the same boxes are one box, so are Results;
-    `cuts`: a part of a figure has torn edges where the rest was cut off.
+    `cuts`: a part of a figure has torn edges where the rest was cut off; `dense`: the lines of a box or a frame stand
+    in one, as far as it has room, which on a slide saves height.
     """
 
     line: int
@@ -78,6 +79,7 @@ class _Form(NamedTuple):
     lines: int | None = None
     joined: bool = False
     cuts: bool = True
+    dense: bool = False
 
     @property
     def left_out(self) -> list[str]:
@@ -98,6 +100,8 @@ class _Form(NamedTuple):
         return [words for is_drawn, words in parts if not is_drawn]
 
 
+_BETWEEN: Final = " · "
+"""Between the texts of a line."""
 _LEAST_OF_GROUP: Final = len("1,000 operations")
 _MOST_JOINED: Final = 6
 """Names in a box of several Parameters or Results."""
@@ -113,6 +117,9 @@ def _is_for(form: _Form, picture: Picture, content: FigureContent) -> bool:
     if form.lists is not None:
         return picture.figure.arrangement is Arrangement.PORT_MAP
     request = picture.request
+    if form.dense:
+        is_part = request.zoom is not None and request.zoom.end is None
+        return request.preset is Preset.SLIDE and (is_part or (content.differences is not None and form.cuts))
     if form == _NARROWEST or not form.cuts:
         return request.zoom is not None and request.zoom.end is None
     if form.joined:
@@ -142,6 +149,12 @@ FORMS: Final = (
     _Form(255, 28, legend=False),
     _Form(350, 28, legend=False),
     _NARROWEST,
+    *(
+        _Form(line, 28, legend=legend, cuts=cuts, dense=True)
+        for cuts in (True, False)
+        for legend in (True, False)
+        for line in (400, 280)
+    ),
     *(_Form(line, label, False, cuts=False) for line, label in ((170, 28), (110, 20), (90, 16), (70, 13), (58, 12))),
     _Form(170, 20, False, joined=True),
     _Form(90, 16, False, legend=False, joined=True),
@@ -410,10 +423,12 @@ def _first_entries(
 
 
 def _narrow_node(node: FigureNode, form: _Form) -> FigureNode:
-    name = _within(node.name, form.label) if form.names else ""
+    name, texts = _within(node.name, form.label) if form.names else "", node.lines
     is_beside = form.lists is not None and not node.cluster  # its words stand at a wire, not in a box
     label = _narrow_label(node, 26 if is_beside else form.label)
-    lines = _lines(node.lines, form.line)
+    if form.dense:
+        name, texts = "", (_BETWEEN.join(text for text in (name, *texts) if text),)
+    lines = _lines(texts, form.line)
     if form.lines == 0:
         lines = ()
     elif form.lines is not None and len(lines) > form.lines:
@@ -449,7 +464,10 @@ def _narrow_frame(frame: Cluster, form: _Form, *, is_alone: bool) -> Cluster:
     letters, line = 2 * form.label, 2.0 * form.line
     if is_alone and (form.label > _NARROWEST.label or (form.facts and not form.outside)):  # no wires beside the label
         letters, line = max(letters, WHOLE_LABEL), max(line, WHOLE_LABEL * SMALL_SIZE * 0.6)
-    return replace(frame, label=shortened(frame.label, letters), lines=_lines(frame.lines, line))
+    if form.dense:
+        line = max(line, advance(shortened(frame.label, letters), LABEL_SIZE, bold=True))
+    texts = (_BETWEEN.join(frame.lines),) if form.dense else frame.lines
+    return replace(frame, label=shortened(frame.label, letters), lines=_lines(texts, line))
 
 
 def _narrow_edge(edge: FigureEdge, form: _Form) -> FigureEdge:

@@ -117,7 +117,8 @@ OPTIONS: Final = {
 class Zoom(Struct, frozen=True, eq=False):
     """The part of a figure that is drawn: what is round `place` within so many `hops`, or between it and `end`.
 
-    `depth` is how many levels of bodies are drawn inside of their layers (None: as many as it takes).
+    `depth` is how many levels of bodies are drawn inside of their layers (None: as many as it takes). `differing`: of
+    two runs, neighbours of which the values are the same are left out.
     """
 
     kind: ZoomKind
@@ -125,6 +126,7 @@ class Zoom(Struct, frozen=True, eq=False):
     end: FigurePlace | None = None
     hops: int = USUAL_HOPS
     depth: int | None = None
+    differing: bool = False
 
     @property
     def places(self) -> tuple[FigurePlace, ...]:
@@ -163,11 +165,18 @@ def _steps_to(graph: Graph, wanted: int, before: tuple[BodyStep, ...] = ()) -> t
     return next((way for way in ways if way is not None), None)
 
 
-def smaller_parts(zoom: Zoom) -> Iterator[Zoom]:
-    """Yield zooms on the same operation with fewer and fewer neighbours; the ways between two have no fewer."""
-    for hops in reversed(range(1, zoom.hops)):
-        if zoom.end is None:
+def smaller_parts(zoom: Zoom, *, of_two_runs: bool) -> Iterator[Zoom]:
+    """Yield zooms on the same operation with fewer and fewer neighbours; the ways between two have no fewer.
+
+    Of two runs neighbours that are the same go before those that are nearer.
+    """
+    if zoom.end is not None:
+        return
+    for hops in reversed(range(zoom.hops + 1)):
+        if hops < zoom.hops:
             yield replace(zoom, hops=hops)
+        if hops and of_two_runs:
+            yield replace(zoom, hops=hops, differing=True)
 
 
 def zoom_named(

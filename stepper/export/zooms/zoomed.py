@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from stepper.errors import UsageError
 from stepper.export.drawing.shapes import PageDrawing
 from stepper.export.figures.content import FigureContent, Highlight
-from stepper.export.figures.figure import Figure
+from stepper.export.figures.figure import Figure, ValueState
 from stepper.export.figures.legend import legend_of
 from stepper.export.figures.loop_paths import LoopPath, find_loop
 from stepper.export.figures.loop_trace import split_activation
@@ -94,7 +94,10 @@ def _part(figure: Figure, zoom: Zoom, root: LoopPath | None, content: FigureCont
         shapes.append(box if box in figure.by_id else frame)
     if zoom.kind is ZoomKind.BETWEEN:
         return selected(figure, between(figure, *shapes), marked=False, bright=shapes)
-    return selected(figure, around(figure, shapes[0], zoom.hops), marked=True)
+    kept = around(figure, shapes[0], zoom.hops)
+    if zoom.differing:
+        kept = {id for id in kept if id == shapes[0] or figure.by_id[id].state is not ValueState.ALIKE}
+    return selected(figure, kept, marked=True)
 
 
 def _told(figure: Figure, whole: Figure, zoom: Zoom, boxes: str) -> Figure:

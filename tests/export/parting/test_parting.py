@@ -16,9 +16,13 @@ from stepper.engine.machine import Machine
 from stepper.export.exporter import draw, picture
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, ValueState
+from stepper.export.fonts import SMALL_SIZE
 from stepper.export.options import FigureView
 from stepper.export.picture import FigureRequest
+from stepper.export.zooms.places import FigurePlace, Zoom, ZoomKind, smaller_parts
 from stepper.ir.model import Model
+from tests.export.reading_back.drawing import Drawing
+from tests.export.runs import sample
 from tests.models import Graph, carried, last
 
 ITERATIONS, PARTED = 12, 5
@@ -128,6 +132,31 @@ def test_on_a_narrow_page_the_neighbourhood_of_the_first_difference_is_drawn(tmp
     assert box(made.figure, "factor").state is ValueState.PARTS
     assert "iteration 5" in " ".join(box(made.figure, "factor").lines)
     assert "the neighbourhood of the first difference: the rest has no room" in said
+
+
+def test_on_a_slide_what_differs_near_the_first_difference_is_drawn_and_the_rest_counted(tmp_path: Path) -> None:
+    here, there = net(tmp_path / "here", 1.5), net(tmp_path / "there", 2.0)
+    said: list[str] = []
+    made = draw(here, {"start": START}, diff=str(there), preset="slide", warn=said.append)
+    assert made.page is not None
+    size = [made.page.width * made.page.points * 96 / 72, made.page.height * made.page.points * 96 / 72]
+    assert size == pytest.approx([1280, 720], abs=1) and made.page.points * 96 / 72 * SMALL_SIZE >= 17.99
+    drawn_here = [node for node in made.figure.nodes if node.state is not ValueState.NONE]
+    assert [node.state for node in drawn_here].count(ValueState.PARTS) == 1
+    assert "the neighbourhood of the first difference: the rest has no room" in said
+    words = " ".join(text.text for text in Drawing(made.text("svg")).words)
+    assert f"first difference in iteration {PARTED}" in words and "differs in" in words
+    part = Zoom(ZoomKind.AROUND, FigurePlace("", (), sample("for_loop").graph, sample("for_loop").graph.layers[0]))
+    tried = [(one.hops, one.differing) for one in smaller_parts(part, of_two_runs=True)]
+    assert tried == [(2, True), (1, False), (1, True), (0, False)]
+    assert [one.hops for one in smaller_parts(part, of_two_runs=False)] == [1, 0]
+
+
+def test_two_runs_that_are_the_same_are_the_body_on_a_slide(tmp_path: Path) -> None:
+    said: list[str] = []
+    path = net(tmp_path / "a", 2)
+    made = draw(path, {"start": START}, diff=str(path), preset="slide", warn=said.append)
+    assert "the body: the rest has no room" in said and any("are the same" in fact for fact in made.figure.facts)
 
 
 def test_what_is_finite_here_alone_is_mended(tmp_path: Path) -> None:
