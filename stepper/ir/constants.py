@@ -63,6 +63,32 @@ def constant_value(model: Model, constant: Layer) -> Array:
         place.fail(f"its bytes in the .bin are not a tensor of type {element_type} of this shape: {error}")
 
 
+def small_constant(constant: Layer, weights: Weights | None) -> Array | None:
+    """Return the tensor of a sound Constant of a few bytes, one for all of the same bytes; None for any other.
+
+    What a file has by the thousand, axes and shapes, is so read and checked once.
+    """
+    attributes = constant.attributes
+    offset, size = attributes.get("offset", ""), attributes.get("size", "")
+    if weights is None or len(size) > 2 or not (size.isdecimal() and offset.isdecimal()) or len(offset) > 18:
+        return None
+    raw = weights.raw(int(offset), int(size))
+    if len(constant.outputs) != 1 or len(raw) != int(size):
+        return None
+    return _of_bytes(attributes.get("element_type", ""), attributes.get("shape"), raw)
+
+
+@lru_cache(maxsize=4096)
+def _of_bytes(type_name: str, shape_text: str | None, raw: bytes) -> Array | None:
+    element_type = element_types.by_name(type_name)
+    shape = None if shape_text is None else _static_shape(shape_text)
+    if element_type is None or shape is None or element_type.bits < 8 or element_type.dtype.kind not in "iuf":
+        return None
+    if math.prod(shape) * element_type.dtype.itemsize != len(raw) or not raw or len(shape) > LARGEST_RANK:
+        return None
+    return np.frombuffer(raw, element_type.dtype).reshape(shape)
+
+
 def literal_constant(
     identity: int, name: str, values: Sequence[int] | int, element_type: ElementType, line: int
 ) -> Layer:

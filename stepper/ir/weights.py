@@ -34,6 +34,10 @@ class Weights:
     def __deepcopy__(self, _memo: dict[int, Any]) -> Weights:
         return self
 
+    def raw(self, offset: int, size: int) -> bytes:
+        """Return bytes of the file; fewer where it ends before."""
+        return bytes(self._bytes[offset : offset + size])
+
     def constant(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> Array:
         """Return the tensor at these bytes: a read-only view of the file, or a copy of sub-byte types and strings.
 

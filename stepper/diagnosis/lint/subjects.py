@@ -18,7 +18,7 @@ from stepper.engine.loops import slice_walk
 from stepper.engine.roles import Control, RoleError, Roles, control, control_inputs, roles_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError, ModelError
-from stepper.ir.constants import check_constant, constant_shape, constant_type, constant_value
+from stepper.ir.constants import check_constant, constant_shape, constant_type, constant_value, small_constant
 from stepper.ir.model import (
     Body,
     Graph,
@@ -172,11 +172,13 @@ def known_value(model: Model, graph: Graph, source: Source | None) -> Array | No
     if found is None:
         return None
     constant, chain = found
-    try:
-        check_constant(FilePlace(model.path), constant, model.weights)
-        value = constant_value(model, constant)
-    except ModelError:
-        return None
+    value = small_constant(constant, model.weights)
+    if value is None:
+        try:
+            check_constant(FilePlace(model.path), constant, model.weights)
+            value = constant_value(model, constant)
+        except ModelError:
+            return None
     for layer in reversed(chain):
         target = layer.outputs[0].element_type
         if layer.type == "Convert" and target is not None:

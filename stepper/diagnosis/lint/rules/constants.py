@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -105,13 +106,13 @@ def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleH
         ),
         key=lambda one: one[:2],
     )
-    edges = [edge for begin, end in {one[:2] for one in ranges} for edge in (begin, end)]
+    edges = Counter(edge for begin, end in {one[:2] for one in ranges} for edge in (begin, end))
     before: tuple[int, int, LayerSubject] | None = None
     for one in ranges:
         begin, end, facts = one
         if before is not None and begin < before[1] and (begin, end) != before[:2]:
             other = before
-            if edges.count(other[0]) + edges.count(other[1]) < edges.count(begin) + edges.count(end):
+            if edges[other[0]] + edges[other[1]] < edges[begin] + edges[end]:
                 one, other = other, one
             names = {"layer": one[2].site(one[2].layer), "other": other[2].site(other[2].layer)}
             numbers = {"first": one[0], "last": one[1] - 1, "begin": other[0], "end": other[1] - 1}
@@ -122,7 +123,7 @@ def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleH
 
 def _bytes(constant: Layer) -> tuple[int, int] | None:
     """Return where the bytes of a Constant begin and end; None for a single one, as what is empty is written."""
-    offset, size = (constant.attributes.get(name, "") for name in ("offset", "size"))
+    offset, size = constant.attributes.get("offset", ""), constant.attributes.get("size", "")
     if not offset.isdecimal() or not size.isdecimal() or int(size) < 2:
         return None
     return int(offset), int(offset) + int(size)

@@ -6,6 +6,7 @@ Of what is declared in full the operation's own kernel is asked, on zeros, so th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from math import prod
 from typing import Final
 
@@ -452,9 +453,14 @@ def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
 )
 def unknown_opset(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operation sets that do not exist yet."""
-    number = facts.layer.version.strip().lower().removeprefix("opset")
-    if number.isdecimal() and not 0 < int(number) <= NEWEST_OPSET:
+    if _is_to_come(facts.layer.version):
         yield outside(facts.layer, layer=facts.site(facts.layer), version=facts.layer.version, newest=NEWEST_OPSET)
+
+
+@lru_cache(maxsize=256)
+def _is_to_come(version: str) -> bool:
+    number = version.strip().lower().removeprefix("opset")
+    return number.isdecimal() and not 0 < int(number) <= NEWEST_OPSET
 
 
 @found_by(
