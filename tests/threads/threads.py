@@ -130,7 +130,8 @@ THREADS = (
            "'added': the old value of the previous iteration"),
     Thread(22, ((TF2ONNX, 2202), (TF2ONNX, 2210)), "A size was frozen by the converter, and the loop never ends.",
            _one(models.endless_growth), LINT,
-           "Result 'going' is the same each time: no back edge leads to Parameter 'frozen', which it reads"),
+           "Result 'going', which Less 'still_short' gives, is the same each time: no back edge leads to "
+           "Parameter 'frozen', which it reads"),
     Thread(23, ((TF2ONNX, 1634),), "All values of the first iteration are to be compared with another model's.",
            _two(lambda: models.lagging(is_late=True), lambda: models.lagging(is_late=False), x=SUMMED), COMPARE,
            "iteration 0, Multiply 'piece' (id 5)"),

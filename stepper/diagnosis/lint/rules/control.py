@@ -29,7 +29,7 @@ def _control_layer(loop: LoopSubject, index: int | None) -> Layer:
         "loop-never-ends",
         SubjectKind.LOOP,
         Severity.ERROR,
-        says="the loop can never end: the trip count is {trip}, and {condition} is the same each time{because}",
+        says="the loop can never end: the trip count is {trip}, and {condition}{given} is the same each time{because}",
         means="a run never comes back",
         do="give a trip count of 0 or more, or a condition that becomes false",
         source="semantics 3.3",
@@ -60,7 +60,8 @@ def loop_never_ends(loop: LoopSubject) -> Iterator[RuleHit]:
         read = loop.ancestors(where) & {entry.parameter for entry in loop.roles.invariant}
         names = enumerated([str(loop.name(one)) for one in sorted(read)])
         because = f": no back edge leads to {names}, which it reads" if names else ""
-        yield inside(at, trip=trip, condition=loop.name(result), because=because)
+        given = "" if where is None else f", which {loop.site(at)} gives,"
+        yield inside(at, trip=trip, condition=loop.name(result), given=given, because=because)
 
 
 @found_by(
