@@ -61,7 +61,7 @@ def selected(figure: Figure, kept: Collection[str], *, marked: bool, bright: Col
             replace(
                 frame,
                 highlighted=frame.highlighted or frame.id in bright,
-                ports=_ports(frame, kept, () if marked else edges),
+                ports=_ports(frame, kept, edges, all_that_stay=marked),
             )
             for frame in figure.clusters
             if frame.id in frames
@@ -89,8 +89,10 @@ def _frames(figure: Figure, kept: Collection[str]) -> Mapping[str, Cluster]:
     return {cluster.id: cluster for cluster in figure.clusters if cluster.id in ids}
 
 
-def _ports(frame: Cluster, kept: Collection[str], edges: Sequence[FigureEdge]) -> tuple[FramePort, ...]:
-    """Return the ports that lead to what stays, or from it; where there are edges, those that these go through."""
+def _ports(
+    frame: Cluster, kept: Collection[str], edges: Sequence[FigureEdge], *, all_that_stay: bool
+) -> tuple[FramePort, ...]:
+    """Return the ports that edges go through; all that lead to what stays, or from it, if wanted."""
     through = {(edge.source, edge.leaves, True) for edge in edges} | {
         (edge.target, edge.enters, False) for edge in edges
     }
@@ -98,7 +100,8 @@ def _ports(frame: Cluster, kept: Collection[str], edges: Sequence[FigureEdge]) -
     return tuple(
         replace(port, ends=ends)
         for port, ends in left
-        if ends and (not edges or any((end, port.index, port.is_output) in through for end in ends))
+        if (all_that_stay and ends)
+        or any((end, port.index, port.is_output) in through for end in (*ends, *(() if port.ends else (frame.id,))))
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from stepper.errors import UsageError
-from stepper.export.figures.figure import EdgeKind, Figure
+from stepper.export.figures.figure import EdgeKind, Figure, NodeKind
 from stepper.export.zooms.selection import within
 from stepper.wording import enumerated
 
@@ -33,14 +33,24 @@ def between(figure: Figure, begin: str, end: str) -> Collection[str]:
 
 
 def _links(figure: Figure) -> tuple[dict[str, Collection[str]], dict[str, Collection[str]]]:
+    """Return what follows from each box, and from what it follows: from the condition of an If what it gives."""
     forward: dict[str, dict[str, None]] = {}
     backward: dict[str, dict[str, None]] = {}
     for edge in figure.edges:
-        carries = edge.kind not in (EdgeKind.ENDS, EdgeKind.NO_EFFECT)
-        if carries and edge.source in figure.by_id and edge.target in figure.by_id:
-            forward.setdefault(edge.source, {})[edge.target] = None
-            backward.setdefault(edge.target, {})[edge.source] = None
+        if edge.kind in (EdgeKind.ENDS, EdgeKind.NO_EFFECT) or edge.source not in figure.by_id:
+            continue
+        for target in (edge.target,) if edge.target in figure.by_id else _chosen(figure, edge.target):
+            forward.setdefault(edge.source, {})[target] = None
+            backward.setdefault(target, {})[edge.source] = None
     return dict(forward), dict(backward)
+
+
+def _chosen(figure: Figure, frame: str) -> list[str]:
+    """Return the boxes in an If from which its outputs come; none of a loop."""
+    if figure.clusters_by_id[frame].kind is not NodeKind.BRANCH:
+        return []
+    inside = within(figure, frame)
+    return [edge.source for edge in figure.edges if edge.source in inside and edge.target not in inside]
 
 
 def _reached(links: _Links, begin: Collection[str]) -> dict[str, None]:

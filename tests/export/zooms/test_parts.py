@@ -123,6 +123,17 @@ def test_where_there_is_no_way_it_is_said_and_what_is_reached(ways: tuple[str, s
     assert said in str(raised.value)
 
 
+def test_the_condition_of_an_if_is_a_way_to_what_it_gives() -> None:
+    part = draw(sample("while_loop"), view="rolled", ways=("remainder", "keep_going")).figure
+    names = {node.name or node.label for node in part.nodes}
+    assert {"remainder", "is_even", "half_result", "triple_plus_one_result", "keep_going"} <= names
+    assert "peak_next" not in names
+    branch = next(frame for frame in part.clusters if frame.kind is NodeKind.BRANCH)
+    source = next(edge.source for edge in part.edges if edge.target == branch.id)
+    assert part.by_id[source].name == "is_even"
+    assert {port.index for port in branch.ports if not port.is_output} == {0, 1}
+
+
 def test_a_trip_count_is_no_way_but_is_told() -> None:
     with pytest.raises(
         UsageError, match=r"but it decides how Loop 'passes' runs, which is around Loop 'pairs_of_neighbours'"
