@@ -373,6 +373,7 @@ def test_a_body_without_a_formula_tells_its_main_operations_in_the_box_or_below(
     wide, narrow = page("date_normaliser"), page("date_normaliser", 84)
     for lines in in_boxes(wide):
         assert lines[:3] == ["body", f"{counts.total()} ops", f"{counts['MatMul']} MatMul"]
+    assert not any(re.search(r"[A-Z][a-z]+, .*\d$", line) for line in texts(narrow, "plain"))
     told = " ".join(texts(narrow, "plain"))
     told = told[told.index("body: ") :].removeprefix("body: ")
     named = re.findall(r"(?:(\d+) )?([A-Z]\w+)", told)

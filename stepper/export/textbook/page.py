@@ -616,13 +616,16 @@ class _PageLayout:
         work = self.book.work
         told = () if self.text.formula else work.formula
         if not told and not self.text.has_types and self.book.count:
-            told = (f"body: {work.types_told}",)
+            return self._below("plain", (f"body: {work.types_told}",), y, lowest, behind=",")
         return self._below("plain", told, y, lowest)
 
-    def _below(self, style: str, texts: Sequence[str], y: float, lowest: float) -> float:
-        """Write lines that end above `lowest` with a legend below them, or none; return where the next row begins."""
+    def _below(self, style: str, texts: Sequence[str], y: float, lowest: float, *, behind: str = "") -> float:
+        """Write lines that end above `lowest` with a legend below them, or none; return where the next row begins.
+
+        `behind` is the sign behind which alone they break.
+        """
         room = self.width - 2 * self.margin
-        lines = [line for text in texts if text for line in wrapped(text, room, SMALL)]
+        lines = [line for text in texts if text for line in wrapped(text, room, SMALL, behind=behind)]
         if not lines or y + 9 * len(lines) + 2 * _LEGEND_FORM.row > lowest:
             return y
         for line in lines:
