@@ -18,7 +18,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "threads.md"
 _INTRODUCTION = """# What people lost time with
 
 Threads in which people looked for the fault of a loop, each with a small model of the same fault (`tests/threads/`),
-the command that finds it, and what the command says. A test runs them all. Of two the cause is not named: of 8 the output alone, 9 is out of reach.
+the command that finds it, and what the command says. A test runs them all. Of two the cause is not named:
+of 8 the output alone, 9 is out of reach.
 
 | thread | what went wrong | command | what it says |
 |---|---|---|---|

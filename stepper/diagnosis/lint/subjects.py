@@ -6,9 +6,9 @@ Types and shapes are as declared; OpenVINO infers them anew (semantics 3.14), an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -42,6 +42,7 @@ PASSING: Final = (*SHAPING, "Convert")
 _DEEPEST: Final = 32
 _REAL: Final = ("f16", "bf16", "f32", "f64")
 _MOST_LOOKED_THROUGH: Final = 1_000_000
+_SMALL: Final = 256
 
 
 class LayerSubject:
@@ -49,6 +50,8 @@ class LayerSubject:
 
     def __init__(self, model: Model, path: tuple[Layer, ...], graph: Graph, layer: Layer) -> None:
         self.model, self.path, self.graph, self.layer = model, path, graph, layer
+        self.sources = graph.sources[layer.id]
+        """Where the inputs come from; there may be fewer than ports."""
 
     def site(self, layer: Layer) -> LayerSite:
         """Return a layer as a finding has it."""
@@ -56,7 +59,7 @@ class LayerSubject:
 
     def source(self, index: int) -> Source | None:
         """Return where an input comes from; None for one that is not there, or that no edge reaches."""
-        sources = self.graph.sources[self.layer.id]
+        sources = self.sources
         return sources[index] if index < len(sources) else None
 
     def tensor(self, index: int) -> Declared:
@@ -71,6 +74,8 @@ class LayerSubject:
     def own_value(self) -> Array | None:
         """The value of a Constant of real numbers; None for others, and for large ones."""
         layer = self.layer
+        if (small := small_constant(layer, self.model.weights)) is not None:
+            return small if small.dtype.kind == "f" else None
         if not layer.outputs:
             return None
         kind, shape = constant_type(layer), constant_shape(layer)
@@ -82,13 +87,35 @@ class LayerSubject:
     def magnitude(self) -> float:
         """The largest magnitude in a Constant of real numbers, NaN if it has one; 0 for others."""
         value = self.own_value
-        return float(np.abs(value).max()) if value is not None and value.size else 0.0
+        if value is None or not value.size:
+            return 0.0
+        return _magnitude(value.tobytes(), value.dtype) if value.nbytes <= _SMALL else float(np.abs(value).max())
 
     @cached_property
     def outcome(self) -> LayerOutcome | None:
         """Shapes that the layer makes of the declared ones; None where these are open."""
-        tensors = [self.tensor(index) for index in range(len(self.layer.inputs))]
-        return outcome(self.layer, [(one.type, one.static) for one in tensors], self.constant)
+        if len(self.sources) < len(self.layer.inputs):
+            return None
+        return outcome(self.layer, [_typed(self.graph, one) for one in self.sources], self.constant)
+
+
+@lru_cache(maxsize=4096)
+def _magnitude(raw: bytes, dtype: np.dtype[Any]) -> float:
+    return float(np.abs(np.frombuffer(raw, dtype)).max())
+
+
+def _typed(graph: Graph, source: Source | None) -> tuple[ElementType | None, tuple[int, ...] | None]:
+    """Return the type of a value, and its shape where all of it is declared."""
+    layer = None if source is None else graph.by_id.get(source.layer)
+    if source is None or layer is None:
+        return None, None
+    if layer.type == "Constant":
+        return constant_type(layer), constant_shape(layer)
+    if layer.type == "Parameter":
+        found = of_parameter(layer)
+        return found.type, found.static
+    port = layer.outputs[source.output]
+    return port.element_type, port.dims if port.dims and min(port.dims) >= 0 else None
 
 
 class ModelSubject:
@@ -237,13 +264,13 @@ class BodySubject(LayerSubject):
 
     def ancestors(self, source: Source | None) -> frozenset[int]:
         """Return the ids of all layers of the body on which a value depends, its own among them."""
-        seen: set[int] = set()
         waiting = [] if source is None else [source.layer]
+        seen, sources = set(waiting), self.inner.sources
         while waiting:
-            key = waiting.pop()
-            if key not in seen:
-                seen.add(key)
-                waiting += [one.layer for one in self.inner.sources.get(key, ()) if one is not None]
+            for one in sources.get(waiting.pop(), ()):
+                if one is not None and one.layer not in seen:
+                    seen.add(one.layer)
+                    waiting.append(one.layer)
         return frozenset(seen)
 
 

@@ -137,9 +137,7 @@ def outcome(
             return None
         if layer.type in _ENLARGING and (not port.dims or min(port.dims) < 0):
             return None
-    return _tried(
-        layer.type, layer.definition, tuple(sorted(layer.attributes.items())), tuple(operands), len(layer.outputs)
-    )
+    return _tried(layer.type, layer.definition, tuple(layer.attributes.items()), tuple(operands), len(layer.outputs))
 
 
 @lru_cache(maxsize=4096)

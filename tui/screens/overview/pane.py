@@ -188,7 +188,8 @@ class OverviewPane(Pane):
     def _take(self, overview: Overview, compiled: CompiledModel, *, is_other: bool = False) -> None:
         if overview is self.overview and not is_other:
             return
-        ran = self.overview is not None and self.overview.state is RunState.RUNNING
+        before = self.overview  # no picture need have been shown while it ran
+        ran = before is not None and (before.state is RunState.RUNNING or overview.ticks > before.ticks)
         goes_on = self._follows and (overview.state is RunState.RUNNING or (ran and self._is_placed))
         self.overview, key = overview, self._key
         self._pictures.clear()

@@ -205,7 +205,7 @@ def operation_refused(facts: LayerSubject) -> Iterator[RuleHit]:
     layer = facts.layer
     if layer.definition is None or layer.bodies or layer.opened_from is not None or layer.type in NO_OPERATIONS:
         return
-    attributes = tuple(sorted(layer.attributes.items()))
+    attributes = tuple(layer.attributes.items())
     reason = refusal(layer.type, layer.definition, attributes, len(layer.inputs), len(layer.outputs))
     if reason:
         yield outside(layer, layer=facts.site(layer), version=layer.version, reason=reason)

@@ -19,6 +19,7 @@ from stepper.diagnosis.lint.subjects import (
 )
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
 from stepper.element_types import by_name
+from stepper.ir.constants import constant_shape, constant_type
 from stepper.ir.model import Source
 
 _SAME_TYPE: Final = ELEMENTWISE | {"MatMul", "Concat"}
@@ -199,7 +200,10 @@ def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
     layer = facts.layer
     if len(layer.outputs) != 1:
         return
-    port = of_port(layer.outputs[0])
+    made = layer.outputs[0]
+    if layer.type == "Constant" and constant_shape(layer) == made.dims and constant_type(layer) is made.element_type:
+        return  # most are
+    port = of_port(made)
     if layer.type == "Convert":
         own = Declared(by_name(layer.attributes.get("destination_type", "").strip()), None)
     else:

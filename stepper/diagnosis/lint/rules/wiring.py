@@ -71,8 +71,7 @@ def _shape(shape: tuple[int, ...]) -> str:
 )
 def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
     """Inputs that are declared otherwise than what comes in."""
-    for number, port in enumerate(facts.layer.inputs):
-        source = facts.source(number)
+    for number, (port, source) in enumerate(zip(facts.layer.inputs, facts.sources, strict=False)):
         if source is None or not port.dims or _made(facts, source).dims == port.dims:
             continue
         taken, given = of_port(port).static, declared(facts.graph, source).static
@@ -351,8 +350,8 @@ def operands_are_the_same(facts: LayerSubject) -> Iterator[RuleHit]:
 )
 def edge_between_types(facts: LayerSubject) -> Iterator[RuleHit]:
     """Inputs that are declared as another type than what comes in."""
-    for number, port in enumerate(facts.layer.inputs):
-        source, taken = facts.source(number), port.element_type
+    for number, (port, source) in enumerate(zip(facts.layer.inputs, facts.sources, strict=False)):
+        taken = port.element_type
         if source is None or taken is None or taken is _made(facts, source).element_type or taken.name == "dynamic":
             continue
         given = declared(facts.graph, source).type

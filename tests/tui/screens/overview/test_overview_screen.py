@@ -219,8 +219,13 @@ def test_a_click_puts_the_cursor_and_q_goes_back() -> None:
     drive(debugger_of_sample("date_normaliser"), script, size=(160, 48))
 
 
-def test_a_loop_without_end_is_paused_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_loop_without_end_is_paused_and_goes_on(
+    is_shown: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(background_run, "ENDLESS_SECONDS", 0.3)
+    if not is_shown:
+        monkeypatch.setattr("tui.app._SHARE_BEHIND", 1e9)  # no picture while it runs
 
     async def script(driven: Driven) -> None:
         pane = await opened(driven)
