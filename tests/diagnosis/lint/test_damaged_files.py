@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -41,13 +42,11 @@ def test_a_file_without_one_of_its_elements(base: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("base", ["choosing", "counting", "remembering"])
-@pytest.mark.parametrize("value", [None, "99", "-7", "x"])
-def test_a_file_without_one_of_its_attributes_or_with_another_value(
-    base: str, value: str | None, tmp_path: Path
-) -> None:
+def test_a_file_without_one_of_its_attributes_or_with_another_value(base: str, tmp_path: Path) -> None:
+    """Each attribute in one of these ways, in turn: with all four the test takes half a minute."""
     whole = etree.fromstring(sound(base).encode())
     places = [(number, name) for number, element in enumerate(whole.iter()) for name in element.attrib]
-    for number, name in places:
+    for (number, name), value in zip(places, cycle((None, "99", "-7", "x", None)), strict=False):
         tree = deepcopy(whole)
         element = list(tree.iter())[number]
         if value is None:
