@@ -91,9 +91,9 @@ class LockstepWalk:
         return self.observations
 
     def look_at_outputs(self) -> Observations | None:
-        """Run without a stop; return what is known if all outputs agree, or if the reference has none.
+        """Run without a stop; return the observations if all outputs agree, or if the reference stopped with an error.
 
-        Else None: the walk is of no more use then.
+        Else return None; to look inside, a new walk must begin with the machine at its beginning again.
         """
         try:
             theirs = self.reference.outputs()

@@ -59,8 +59,7 @@ class LayerSubject:
 
     def source(self, index: int) -> Source | None:
         """Return where an input comes from; None for one that is not there, or that no edge reaches."""
-        sources = self.sources
-        return sources[index] if index < len(sources) else None
+        return self.sources[index] if index < len(self.sources) else None
 
     def tensor(self, index: int) -> Declared:
         """Return what is declared of an input."""
