@@ -42,7 +42,8 @@ def none_of(word: str, names: Iterable[str]) -> str:
     names = tuple(names)
     listed = enumerated(names)
     near = near_text(word, names)
-    return f"'{word}' is {'not' if len(names) == 1 else 'none of'} {listed}" + (f"; {near}" if near else "")
+    said = f"'{word}' is not known, there is only {listed}" if len(names) == 1 else f"'{word}' is none of {listed}"
+    return f"{said}; {near}" if near else said
 
 
 def reason_of(path: Path, error: OSError) -> str:

@@ -129,7 +129,7 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     else:
         usual = default_view(model, has_inputs=machine is not None) if request.why is None else FigureView.STORY
     view = request.view or usual
-    _check_blocks(request, view)
+    _check_content(model, request, view)
     limits = {} if view is FigureView.STORY else _condition_limits(model)
     content = replace(request.content, model=model, limits=limits)
     may_turn = (
@@ -249,7 +249,9 @@ def _told(found: Picture, request: FigureRequest) -> Picture:
     return replace(found, figure=replace(found.figure, title=title, description=said, legend=legend), page=page)
 
 
-def _check_blocks(request: FigureRequest, view: FigureView) -> None:
+def _check_content(model: Model, request: FigureRequest, view: FigureView) -> None:
+    for said in request.content.fitting_nothing(model):
+        request.warn(said)
     is_static = view in (FigureView.MODEL, FigureView.ROLLED)
     if request.content.blocks is BlockStyle.ONCE and (request.zoom is not None or not is_static):
         what = "a part of a figure" if request.zoom is not None else f"--view {view}"

@@ -113,7 +113,7 @@ def resolve_all(
     if address.iterations is not None and not any(_is_in_loop(hit.program) for hit in hits):
         hits = _search([[one for one in ring if _is_in_loop(one)] for ring in rings], rules) or hits
     if not hits:
-        raise ResolutionError(_unknown(address.operation, address, rings, atlas))
+        raise ResolutionError(_unknown(address.operation, address, rings))
     alive = [hit for hit in hits if (hit.layer.id, 0) in hit.program.slots]
     if not alive:
         raise ResolutionError((why_absent or _no_value)(hits[0].layer))
@@ -174,7 +174,7 @@ def _levels(
         rings = [[atlas.compiled.main]]
     while levels:
         level = levels.pop(0)
-        layer = _loop(level, address, rings, atlas)
+        layer = _loop(level, levels, address, rings, atlas)
         programs = atlas.bodies(layer)
         if layer.is_loop:
             asked += [] if level.iterations is None else [(layer, level.iterations)]
@@ -192,8 +192,8 @@ def _refuse_iterations(level: Level, what: str) -> None:
         raise ResolutionError(f"'{excerpt(str(level))}' is {what}, which has no iterations")
 
 
-def _loop(level: Level, address: Address, rings: list[list[Program]], atlas: Atlas) -> Layer:
-    """Return the loop or If that a level names."""
+def _loop(level: Level, inner: Sequence[Level], address: Address, rings: list[list[Program]], atlas: Atlas) -> Layer:
+    """Return the loop or If that a level names, outside of the levels `inner`."""
     hits = _search(rings, _rules(level.name, address))
     if hits and not any(hit.layer.bodies for hit in hits):
         text = f"{hits[0].layer.type} '{excerpt(hits[0].layer.name)}'"
@@ -201,6 +201,9 @@ def _loop(level: Level, address: Address, rings: list[list[Program]], atlas: Atl
             f"{text} is neither a loop nor an If, so nothing can be inside it ('{excerpt(str(address))}')"
         )
     layers = {id(hit.layer): hit for hit in hits if hit.layer.bodies}
+    if not layers and address.operation is not None and _is_part_of_name(level.name, rings):
+        whole = "::".join((level.name.text, *(one.name.text for one in inner), address.operation.text))
+        raise ResolutionError(_unknown(Name(NameKind.PLAIN, whole), replace(address, levels=()), rings))
     if not layers:
         loops = [layer.name for ring in rings for program in ring for layer in program.graph.layers if layer.bodies]
         raise ResolutionError(
@@ -213,6 +216,13 @@ def _loop(level: Level, address: Address, rings: list[list[Program]], atlas: Atl
         ]
         raise AmbiguousAddress(str(level.name), candidates, f"the level '{excerpt(str(level))}' is ambiguous")
     return next(iter(layers.values())).layer
+
+
+def _is_part_of_name(name: Name, rings: list[list[Program]]) -> bool:
+    """True if a level is how names of the model begin that have `::` themselves, such as `aten` of `aten::add`."""
+    begin = re.compile(rf"(?:^|[/.]){re.escape(name.text)}::")
+    names = (known for ring in rings for program in ring for known in all_names(program))
+    return name.kind is NameKind.PLAIN and any(begin.search(known) for known in names)
 
 
 # --- names ----------------------------------------------------------------------------------------------------------
@@ -339,7 +349,7 @@ def _no_value(layer: Layer) -> str:
     return f"{layer} is never computed: no Result needs it"
 
 
-def _unknown(name: Name, address: Address, rings: list[list[Program]], atlas: Atlas) -> str:
+def _unknown(name: Name, address: Address, rings: list[list[Program]]) -> str:
     text = excerpt(str(name))
     if name.kind is NameKind.ID:
         return f"there is no layer with the id {name.text}"

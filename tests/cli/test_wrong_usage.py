@@ -212,13 +212,18 @@ CASES = [
         "broken.json: is not valid JSON: it ends too early",
     ),
     (
+        f"compare model.xml {GIVEN} --with rat.npz",
+        3,
+        "rat.npz: cannot be read: there is no such file",
+    ),
+    (
         f"debug model.xml {GIVEN} --script scrip.txt",
         2,
         "scrip.txt: cannot be read: there is no such file; near is script",
     ),
     (f"debug model.xml {GIVEN} --script utf16.txt", 2, "utf16.txt: cannot be read: it is not text in UTF-8"),
     (f"export model.xml {GIVEN} -o figure.xyz", 2, "-o figure.xyz: .xyz names no format; there are .svg, .html, "),
-    ("export model.xml --view rolled --loop year", 2, "no loop is called 'year'; near is years; there are 'years'"),
+    ("export model.xml --view rolled --loop year", 2, "no loop is called 'year'; near is years; there is 'years'"),
     (
         "export nested.xml --view rolled --loop pass",
         2,

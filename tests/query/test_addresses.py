@@ -267,6 +267,8 @@ def test_a_result_means_its_source(nested: CompiledModel) -> None:
         ("id=99", "no layer with the id 99"),
         ("nothing*", "nothing has a name that fits"),
         ("outr::h", "no loop or If 'outr'; near are outer"),
+        ("aten::sub/Add", "nothing called '`aten::sub/Add`'; near is `aten::add/Add`"),
+        ("prim::Loop/other::aten::ad", "nothing called '`aten::ad`'; near is .*`aten::add/Add`"),
         ("x::h", "Parameter 'x' is neither a loop nor an If"),
         ("outer::dead", "never computed"),
         ("outer:2", "outputs 0 to 1; there is no port 2"),

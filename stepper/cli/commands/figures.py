@@ -23,7 +23,7 @@ from stepper.errors import FINDING, StepperError, UsageError
 from stepper.files.kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.files.toml import read_toml
-from stepper.wording import none_of
+from stepper.wording import no_such_file, none_of
 
 _KEYS: Final = ("defaults", "figure", "page", "title", "text")
 _OWN: Final = ("name", "model", "file")
@@ -85,6 +85,9 @@ def execute(options: argparse.Namespace) -> int:
 
 def figure_list(path: Path) -> FigureList:
     """Return the figures that a file lists. Raise UsageError, with the figure, for what is wrong."""
+    if not path.exists():
+        entry = 'with [[figure]], and below it name = "NAME", model = "FILE.xml" and options of export'
+        raise UsageError(f"{path}: {no_such_file(path)}; such a file lists each figure {entry}")
     content = read_toml(path)
     unknown = set(content) - set(_KEYS)
     if unknown:

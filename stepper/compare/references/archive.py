@@ -31,6 +31,7 @@ from stepper.errors import InputError, UsageError
 from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, parse_address
+from stepper.wording import reason_of
 
 _TRACE: Final = re.compile(r"tr:(.*)\|(.*)\|([0-9]{1,6})(?:#([0-9]{1,9}))?", re.DOTALL)
 _OUTPUT: Final = re.compile(r"out_([0-9]{1,6})")
@@ -105,14 +106,16 @@ class ArchiveReference(PlacedRun):
 
     def _opened(self) -> Any:
         try:
-            if not zipfile.is_zipfile(self._path):
-                raise ValueError("it is not an archive of arrays")
+            with self._path.open("rb") as file:
+                if not zipfile.is_zipfile(file):
+                    raise ValueError("it is not an archive of arrays")
             archive = np.load(self._path, allow_pickle=False)
             weakref.finalize(self, archive.close)
             return archive
         except (OSError, ValueError, zipfile.BadZipFile) as error:
-            reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-            raise InputError(f"{self._path}: cannot be read as .npz: {reason}") from None
+            if isinstance(error, OSError):
+                raise InputError(f"{self._path}: cannot be read: {reason_of(self._path, error)}") from None
+            raise InputError(f"{self._path}: cannot be read as .npz: {str(error).splitlines()[0]}") from None
 
     def _array(self, key: str) -> Array:
         """Return an array; the latest few stay, for whole traces are asked for in every iteration."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -82,6 +82,14 @@ class FigureContent(Struct, frozen=True):
         """Return the partners that compute the layers of a box, each once."""
         who = (self.elsewhere.get((id(graph), layer), "") for layer in layers)
         return tuple(dict.fromkeys(words for words in who if words))
+
+    def fitting_nothing(self, model: Model) -> Iterator[str]:
+        """Yield a sentence on each pattern of `only` and `hide` that no operation of a model fits."""
+        layers = [layer for _, graph in model.graphs() for layer in graph.layers]
+        for option, found in (("--only", self.only), ("--hide", self.hide)):
+            for pattern in found:
+                if not any(_fits(pattern, layer) for layer in layers):
+                    yield f"{option} {pattern.text}: no operation has such a name or type"
 
     def highlights(self, graph: Graph, layers: Sequence[int], iteration: int | None = None) -> bool:
         """True if a box that stands for these layers is highlighted."""

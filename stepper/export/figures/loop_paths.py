@@ -65,5 +65,6 @@ def find_loop(model: Model, name: str | None) -> LoopPath:
     listed = ", ".join(f"'{excerpt(place.address)}'" for place in (found or places)[:20])
     if not found:
         near = near_text(str(name), [one for place in places for one in (place.address, place.name)])
-        raise UsageError(f"no loop is called '{name}'; {f'{near}; ' if near else ''}there are {listed}")
+        are = "is" if len(places) == 1 else "are"
+        raise UsageError(f"no loop is called '{name}'; {f'{near}; ' if near else ''}there {are} {listed}")
     raise UsageError(f"which loop? Name one with --loop: {listed}")

@@ -154,13 +154,19 @@ def test_what_is_hidden_is_drawn_as_a_group_that_counts(capfdbinary: pytest.Capt
     assert "Multiply" in only and "Unsqueeze" not in only
 
 
+def test_patterns_that_fit_nothing_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", MODEL, "--only", "Multpl", "--hide", "Multiply", "--as", "mermaid"]) == 0
+    said = capsys.readouterr().err
+    assert "--only Multpl: no operation has such a name or type" in said and "--hide" not in said
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--view", "unrolled"], "--inputs FILE.npz"),
         (["--values", "stats"], "needs a run"),
         (["--as", "csv"], "--inputs FILE.npz"),
-        (["--loop", "nothing"], "no loop is called 'nothing'; there are 'years'"),
+        (["--loop", "nothing"], "no loop is called 'nothing'; there is 'years'"),
         (["--hide", "("], "not a regular expression"),
         (["--iters", "x", *INPUTS], "not a range of iterations"),
         (["--iters", "0:3"], "--iters 0:3 needs the iterations of a run: --view unrolled, with inputs"),
