@@ -17,6 +17,7 @@ from stepper.export.exporter import draw
 from stepper.export.picture import Picture
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
+from tests.models import Graph, carried, last
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_models" / "rwkv_overflow"
 ASKED = "wkv@8[0,3]"
@@ -129,6 +130,19 @@ def test_a_story_can_be_drawn_from_python_and_pictures_show_the_same() -> None:
     picture = draw(SAMPLE / "model.xml", dict(np.load(SAMPLE / "inputs.npz")), why=ASKED)
     assert picture.written("png").startswith(b"\x89PNG") and picture.written("pdf").startswith(b"%PDF")
     assert "exp(89.2)" in str(picture)
+
+
+def test_headings_of_short_names_stand_beside_each_other(tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x", "f32", ()), net.body()
+    h = body.parameter("h", "f32", ())
+    k = body.apply("Add", h, h, name="k")
+    result = body.result(k, "k_next")
+    net.result(net.loop("grow", body, 4, True, [carried(x, h, result)], [last(result)])[0], "y")
+    made = draw(net.read(tmp_path), {"x": np.float32(1)}, why="k")
+    drawing = Drawing(made.text("svg"))
+    assert {"on the path", "0–3"} <= {words.text for words in drawing.words}
+    assert not [fault for fault in geometry.faults(drawing) if "overlap" in fault]
 
 
 @pytest.mark.parametrize(

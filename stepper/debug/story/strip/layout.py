@@ -226,7 +226,15 @@ class _Layout:
         elif self.options.histories:
             self.bars = min(24, len(self.story.iterations)) if any(row.history for row in rows) else 0
         width = 2 + self.name + 1 + self.element + (1 + self.bars if self.bars else 0) + 2
-        return max(width, 2 + self.measure(_HEADING, Tone.TITLE) + 2)
+        over = self.measure(self._history_heading(), Tone.NOTE)
+        return max(width, 2 + self.measure(_HEADING, Tone.TITLE) + (1 + over if over else 0) + 2)
+
+    def _history_heading(self) -> str:
+        """Return which iterations the courses beside the names have; nothing where there are none."""
+        if not self.bars or not self.story.iterations:
+            return ""
+        first, last = self.story.iterations[0], self.story.iterations[-1]
+        return f"{iteration_text(first)}–{iteration_text(last)}"
 
     def _row_name(self, row: int) -> str:
         found = self.story.rows[row]
@@ -407,10 +415,8 @@ class _Layout:
         if self.nested:
             loops = " › ".join(last_part(loop.name) for loop in story.loops)
             self._put(2, 0, self._clipped(loops, self.names - 3, Tone.DIM), Tone.DIM)
-        if self.bars and story.iterations:
-            first, last = story.iterations[0], story.iterations[-1]
-            text = f"{iteration_text(first)}–{iteration_text(last)}"
-            self._put(self.names - 2 - len(text), self.up - 1, text, Tone.NOTE)
+        if over := self._history_heading():
+            self._put(self.names - 2 - len(over), self.up - 1, over, Tone.NOTE)
         for row, found in enumerate(story.rows):
             y = self.lines[row]
             self._put(2, y, self._clipped(self._row_name(row), self.name, Tone.STRONG), Tone.STRONG)
