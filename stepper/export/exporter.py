@@ -43,7 +43,7 @@ from stepper.export.parting.states import compared_with
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.steps.stepping import steps_of
 from stepper.export.textbook.lanes import textbook
-from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, PAGE_WIDTH, textbook_page
+from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, textbook_page
 from stepper.export.views.not_begun import not_begun_figure
 from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import model_figure, rolled_figure
@@ -372,7 +372,7 @@ def _textbook(
     facts = loop_facts(model, loop.outer, loop.layer, trace.condition_limit)
     figure = unrolled_figure(trace, request.content, facts)
     is_slide, room = request.preset is Preset.SLIDE, room_of(request)
-    width = PAGE_WIDTH if room is None else room.width * POINTS
+    width = None if room is None else room.width * POINTS
     unit = {Preset.SLIDE: ON_SLIDE * POINTS, Preset.DOCS: ON_SCREEN * POINTS}.get(request.preset or Preset.PAPER, 1.0)
     book = textbook(trace, model)
     title = request.title if request.title is not None else f"{loop.title}, unrolled" if is_slide else ""

@@ -170,8 +170,60 @@ def test_time_runs_to_the_left_where_slices_do(tmp_path: Path) -> None:
     heads = [item.text for item in sorted(row, key=lambda item: item.x)]
     assert heads == ["3", "2", "1", "0"]
     numbers = [item for item in items if re.fullmatch(r"[0-9.]+", item.text)]
-    lowest = [item for item in numbers if item.y == max(one.y for one in numbers)]
-    assert [float(item.text) for item in sorted(lowest, key=lambda item: item.x)] == [15, 14, 12, 8]
+    rows = sorted({item.y for item in numbers})[-2:]
+    joined_row, last_row = (sorted((one.x, float(one.text)) for one in numbers if one.y == y) for y in rows)
+    assert [value for _, value in joined_row] == [15, 14, 12, 8] and last_row == joined_row[:1]
+    assert "axis 0, start \u22121, end 0, stride \u22121, part_size 1: the last slice first" in texts(made.page)
+    plain = [item for item in made.page.items if isinstance(item, TextLine) and item.style == "aside"]
+    for word in ("slice", "piece"):
+        y = next(item.y for item in plain if item.text == word)
+        places = sorted((item.x, item.text) for item in plain if item.y == y and item.text != word)
+        assert places == list(zip((item.x for item in sorted(row, key=lambda item: item.x)), "0123", strict=True)), word
+
+
+def test_without_a_page_no_iteration_of_a_short_run_is_left_out() -> None:
+    """A page that has to be met leaves out; of a long run both ends are drawn, and a user can ask for all."""
+
+    def drawn(name: str, **options: Any) -> list[str]:
+        warned: list[str] = []
+        inputs = dict(np.load(SAMPLES / name / "inputs.npz"))
+        made = draw(sample(name), inputs, view="unrolled", direction="right", warn=warned.append, **options)
+        assert made.page is not None and leaving(made.text("svg")) == []
+        assert any(word.startswith("not drawn: iterations") for word in warned) == bool(
+            [text for text in texts(made.page, "aside") if " to " in text and text[0].isdigit()]
+        )
+        y = next(item.y for item in made.page.items if isinstance(item, TextLine) and item.text == "iteration")
+        return [
+            item.text
+            for item in made.page.items
+            if isinstance(item, TextLine) and item.style == "number" and item.y == y
+        ]
+
+    assert drawn("reverse") == [str(k) for k in range(8)]
+    assert drawn("reverse", width=600) != [str(k) for k in range(8)]
+    assert drawn("specification_lstm") == [str(k) for k in (*range(8), *range(21, 25))]
+    assert drawn("specification_lstm", iterations=":") == [str(k) for k in range(25)]
+
+
+def test_wires_lead_from_each_box_to_its_piece_of_each_output_and_from_the_last_one_to_last_values() -> None:
+    """for_loop joins two outputs and gives the last value of one."""
+    inputs = dict(np.load(SAMPLES / "for_loop" / "inputs.npz"))
+    made = draw(sample("for_loop"), inputs, view="unrolled", direction="right")
+    assert made.page is not None
+    items = made.page.items
+    strips = [item for item in items if isinstance(item, Rectangle) and item.style == "output-strip"]
+    tips = [item.parts[0][0] for item in items if isinstance(item, Outline) and item.style == "output-wire-tip"]
+    cells = [item for item in items if isinstance(item, Rectangle) and item.style == "cell"]
+    wires = [item.parts[0] for item in items if isinstance(item, Outline) and item.style == "output-wire"]
+    assert len(strips) == len(tips) == len(wires) == 21
+    for strip in strips:
+        (into,) = [(x, y) for x, y in tips if strip.x < x < strip.x + strip.width and abs(y - strip.y) < 0.01]
+        (start,) = [begin for begin, end in wires if begin[0] == into[0] and abs(end[1] - into[1]) < 5]
+        (box,) = [one for one in cells if one.x < start[0] < one.x + one.width]
+        assert abs(start[1] - (box.y + box.height)) < 0.01
+        assert abs(box.x + box.width / 2 - (strip.x + strip.width / 2)) < 0.01
+    assert len({x for x, _ in tips}) == 21, "no wire lies on another"
+    assert "last value" in texts(made.page, "aside")
 
 
 def test_nan_and_inf_are_red_words() -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.causes.verdicts import compared_text
-from stepper.engine.loops import is_backward
+from stepper.engine.loops import in_axis_order, is_backward
 from stepper.engine.roles import Roles, output_role, roles_of
 from stepper.export.figures.figure import SIDES, InnerBody
 from stepper.export.figures.labels import references_of, shortened_names
@@ -21,13 +21,13 @@ from stepper.export.figures.loop_facts import (
     loop_course,
     rule_differences,
 )
-from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
+from stepper.export.figures.loop_trace import IterationTrace, LoopTrace, SliceRange
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.formulas.equations import equations
 from stepper.export.formulas.main_operations import main_types, recurrent_cell
 from stepper.export.textbook.cell_texts import BodyWork
 from stepper.ir.growth import Growth, growth_of
-from stepper.ir.model import Graph, Model
+from stepper.ir.model import Graph, Model, Slicing
 from stepper.ops.operands import form_text, shape_text
 from stepper.wording import counted, excerpt
 
@@ -48,7 +48,8 @@ class ValueLane(Struct, frozen=True):
 
     `form` is type and shape of the whole. `passing` is what came in, or went out, where no iteration ran.
     `grows`: it is carried and has a piece more after each iteration. `origin` is the name of what a slice is cut from,
-    where the Parameter that gets it has another one.
+    where the Parameter that gets it has another one. `places` are those of the slices or pieces on their axis, by
+    iteration, unless they are the numbers of the iterations; `course` says how the axis is cut where it is not so.
     """
 
     kind: LaneKind
@@ -58,6 +59,8 @@ class ValueLane(Struct, frozen=True):
     passing: str = ""
     grows: bool = False
     origin: str = ""
+    places: Mapping[int, str] = {}
+    course: str = ""
 
     @property
     def is_vector(self) -> bool:
@@ -181,9 +184,13 @@ def _sliced(
         cut = next((one.slices[entry.parameter] for one in trace.iterations if entry.parameter in one.slices), None)
         form = "" if cut is None else f"axis {cut.axis}, {cut.extent}"
         passing = trace.came.get(entry.input, "")
-        lanes.append(ValueLane(LaneKind.SLICED, name, _values(trace, entry.parameter, 0), form, passing))
-        if origin != name:
-            lanes[-1] = replace(lanes[-1], origin=origin)
+        lane = ValueLane(LaneKind.SLICED, name, _values(trace, entry.parameter, 0), form, passing)
+        places = _places({one.number: one.slices.get(entry.parameter) for one in trace.iterations})
+        if places:
+            lane = replace(
+                lane, places=places, course=_course(entry.slicing), form=_whole_form(trace, entry.input) or form
+            )
+        lanes.append(lane if origin == name else replace(lane, origin=origin))
         backward.append(is_backward(entry.slicing))
     return tuple(lanes), backward
 
@@ -204,15 +211,41 @@ def _outputs(
         form, passing = _form(trace, entry.output), trace.left.get(entry.output, "")
         values = _values(trace, made.layer, made.output)
         kind = LaneKind.LAST if is_last else LaneKind.JOINED
-        lanes.append(ValueLane(kind, f"output {entry.output}", values, form, passing))
+        lane = ValueLane(kind, f"output {entry.output}", values, form, passing)
         if entry.slicing is not None:
             backward.append(is_backward(entry.slicing))
+            if backward[-1]:
+                order = in_axis_order(range(trace.count), entry.slicing)
+                lane = replace(lane, places={one.number: str(order[one.number]) for one in trace.iterations})
+        lanes.append(lane)
     given_out = {one.result for one in body.outputs if one.output is not None}
     for growth in grown.values():  # what grows and does not leave the loop is a strip as well
         if growth.result not in given_out and growth.piece is not None:
             pieces = _values(trace, growth.piece.layer, growth.piece.output)
             lanes.append(ValueLane(LaneKind.JOINED, names[growth.parameter], pieces, "grows"))
-    return tuple(lanes), backward
+    return tuple(sorted(lanes, key=lambda lane: lane.kind is LaneKind.LAST)), backward
+
+
+def _places(cuts: Mapping[int, SliceRange | None]) -> dict[int, str]:
+    """Return the places of slices by iteration; none where slice k is the element k, as usual."""
+    found = {number: cut for number, cut in cuts.items() if cut is not None}
+    if all((cut.begin, cut.end) == (number, number + 1) for number, cut in found.items()):
+        return {}
+    return {k: str(cut.begin) if cut.end == cut.begin + 1 else f"{cut.begin}:{cut.end}" for k, cut in found.items()}
+
+
+def _course(slicing: Slicing) -> str:
+    """Return what the file says of a slicing, and which slice is the first where the last one is."""
+    return f"{slicing}{': the last slice first' if is_backward(slicing) else ''}".replace("-", "\u2212")
+
+
+def _whole_form(trace: LoopTrace, input: int) -> str:
+    """Return type and shape of an input of the loop in the run."""
+    if trace.view is not None:
+        for one in trace.view.inputs:
+            if one.input == input and one.outer is not None and one.outer.array is not None:
+                return form_text(one.outer.array)
+    return ""
 
 
 def _invariant(trace: LoopTrace, roles: Roles, names: Mapping[int, str], outside: Mapping[int, str]) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ class TextbookPage(Struct, frozen=True):
 
 def textbook_page(
     book: Textbook,
-    width: float,
+    width: float | None,
     title: str,
     description: str,
     *,
@@ -97,17 +97,20 @@ def textbook_page(
     legend: bool = True,
     ends: tuple[int, int] | None = None,
 ) -> TextbookPage:
-    """Return the figure in a width in points; a unit has so many of them.
+    """Return the figure in a width in points (None: as wide as its iterations); a unit has so many of them.
 
     `ends` is how many of the first and of the last iterations it has at most (None: as many as have room). Raise
     UsageError, with the least width, where it does not fit.
     """
+    plans = _plans(book.count, ends)
+    texts = tuple(_with_texts(book, plans, is_wide=width is None or width / unit >= WIDE))
+    if width is None:
+        width = _width_of_all(book, [text for plan, text in texts if plan is plans[0]], plans[0]) * unit
     width /= unit
     wide = width >= WIDE
     outputs = book.outputs if wide else book.outputs[:1]
-    plans = _plans(book.count, ends)
     heading = shortened_heading(title, _HEADING, width - 2 * _SLIDE_MARGIN) if is_slide else title
-    for plan, text in _with_texts(book, plans, is_wide=wide):
+    for plan, text in texts:
         for drawn, has_legend in _forms(outputs, is_slide=is_slide, legend=legend):
             page = _PageLayout(book, drawn, plan, text, width, is_wide=wide, is_slide=is_slide)
             if page.used > width:
@@ -134,6 +137,12 @@ def textbook_page(
         f"the figure does not fit into {width * 25.4 / 72:.0f} mm at {SMALL * unit:.3g} points; "
         f"the least width is {math.ceil(least * 25.4 / 72)} mm"
     )
+
+
+def _width_of_all(book: Textbook, texts: Sequence[CellText], plan: _Plan) -> float:
+    """Return the width of a page with all outputs: as usual, or what the iterations of a plan need at least."""
+    forms = (_PageLayout(book, book.outputs, plan, text, PAGE_WIDTH, is_wide=True, is_slide=False) for text in texts)
+    return max(PAGE_WIDTH, min(one.used for one in forms))
 
 
 def _forms(outputs: Sequence[ValueLane], *, is_slide: bool, legend: bool) -> Iterator[tuple[Sequence[ValueLane], bool]]:
@@ -297,7 +306,7 @@ class _PageLayout:
         if title:
             self.items.append(TextLine("slide" if is_slide else "number", self.margin, y + 10, title))
             y += 22 if is_slide else 14
-        y += space
+        y = self._courses(y + space)
         with self._made_in(self.book.count, known=True):
             y = self._headline(y)
         above = self.tear_top = y
@@ -319,11 +328,7 @@ class _PageLayout:
         if has_condition:
             self._condition(top + _PITCH * (len(self.book.carried) + 1))
         self._end_mark(top, bottom)
-        y = bottom + 12
-        first = True
-        for lane in self.outputs:
-            y = self._strip(lane, y, above=False, wires=bottom if first else None) + 5
-            first = False
+        y = self._output_rows(bottom)
         if self.plan.last:
             self._torn(y - 3)
         self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
@@ -378,6 +383,13 @@ class _PageLayout:
         self.items.append(TextLine("strong", at, y + 7, text, anchor))
         self._mark_above = (mark, y + 9.5)
         return y + 12
+
+    def _courses(self, y: float) -> float:
+        """Write how axes are cut where it is not slice after slice; return where the next row begins."""
+        told = [lane for lane in self.book.sliced if lane.course]
+        alone = len(self.book.sliced) == 1
+        texts = [lane.course if alone else f"{self.names[lane.name]}: {lane.course}" for lane in told]
+        return self._below("aside", texts, y, math.inf)
 
     def _invariants(self, y: float) -> float:
         """Draw a bus of what is the same in each iteration."""
@@ -485,11 +497,54 @@ class _PageLayout:
         x, y = self._mark_above
         self.items.append(Path("hair", (((x, y), (x, top - 2)),)))
 
-    def _strip(self, lane: ValueLane, y: float, *, above: bool, wires: float | None = None) -> float:
+    def _output_rows(self, bottom: float) -> float:
+        """Draw the outputs below the boxes, and the wires to them; return where the next row begins."""
+        y = bottom + 12
+        tops = []
+        for lane in self.outputs:
+            tops.append(y)
+            y += self._high(lane) + 9 + (_LINE if lane.places else 0)
+        for row, (lane, top) in enumerate(zip(self.outputs, tops, strict=True)):
+            self._output_wires(lane, self._beside(row), bottom, top)
+        for lane, top in zip(self.outputs, tops, strict=True):
+            self._strip(lane, top, above=False)
+        return y
+
+    def _beside(self, row: int) -> float:
+        """Return how far from the middle of a box the wire to a row leaves it: the first one there, others aside."""
+        pairs = len(self.outputs) // 2
+        beside = 0.0 if row == 0 else (self.cell / 2 - 4) * (1 - (row - 1) // 2 / pairs)
+        return beside if row % 2 else -beside
+
+    def _output_wires(self, lane: ValueLane, beside: float, bottom: float, top: float) -> None:
+        """Draw the wires from the boxes to a row; the strips, which are drawn later, hide what is behind them."""
+        shown = self.plan.shown[-1:] if lane.kind is LaneKind.LAST else self.plan.shown
+        for k in shown:
+            with self._made_in(k):
+                x = self._x(self.places[k] + self.cell / 2 + beside)
+                self.items.append(Path("output-wire", (((x, bottom), (x, top - 4)),)))
+                self._head("output-wire", x, top)
+
+    def _high(self, lane: ValueLane) -> float:
+        """Return the height of a strip."""
+        return _STRIP + (4 if self.is_wide and lane.is_vector else 0)
+
+    def _axis_places(self, lane: ValueLane, word: str, y: float) -> None:
+        """Write where on their axis the slices or the pieces lie."""
+        self.items.append(TextLine("aside", self.margin, y, word))
+        for k, u in self.places.items():
+            self._words("aside", u + self.cell / 2, y, lane.places.get(k, ""))
+
+    def _strip(self, lane: ValueLane, y: float, *, above: bool) -> float:
         """Draw a tensor along its axis, a cell for each iteration; return where the next row begins."""
         kind = "input" if above else "output"
         pictured = self.is_wide and lane.is_vector
-        high = _STRIP + (4 if pictured else 0)
+        high = self._high(lane)
+        if lane.places and above:
+            y += _LINE
+            self._axis_places(lane, "slice", y - 2.5)
+        elif lane.places:
+            self._axis_places(lane, "piece", y + high + _LINE - 1)
         self.items.append(TextLine(f"of-{kind}", self.margin, y + high / 2 - 0.8, self._name(lane)))
         self.items.append(TextLine("aside", self.margin, y + high / 2 + 7, self._form(lane)))
         half = (self.cell + self.gap) / 2
@@ -510,12 +565,9 @@ class _PageLayout:
                     if above:
                         self.items.append(Path("input-wire", (((x, y + high), (x, y + high + 5)),)))
                         self._head("input-wire", x, y + high + 9)
-                    elif wires is not None:
-                        self.items.append(Path("output-wire", (((x, wires), (x, y - 4)),)))
-                        self._head("output-wire", x, y)
             with self._made_in(self.plan.first[-1] + 1 if self.plan.last else 0, known=above):
                 self._between(lane, y, high)
-        return y + high + (10 if above else 4)
+        return y + high + 10
 
     def _strip_cell(self, style: str, u0: float, u1: float, y: float, high: float) -> None:
         """Draw a cell of a strip; where the page is torn its edge is."""
@@ -550,6 +602,10 @@ class _PageLayout:
         with self._made_in(k):
             self._box("output-strip", middle - half, middle + half, y, high)
             self._value(lane, k, middle, y, high, pictured=self.is_wide and lane.is_vector)
+        said, beside = "last value", middle - half - 4
+        if beside >= advance(said, SMALL):
+            anchor = "start" if self.book.is_backward else "end"
+            self.items.append(TextLine("aside", self._x(beside), y + high / 2 + 2.6, said, anchor))
 
     def _value(self, lane: ValueLane, k: int, u: float, y: float, high: float, *, pictured: bool) -> None:
         value = lane.values.get(k)
@@ -689,9 +745,11 @@ class _PageLayout:
 
     def _decimals(self, lane: ValueLane) -> int:
         """Return the decimals of a lane: of pieces on a wide page as many as tell its numbers apart, 5 at most."""
+        values = [value for value in lane.values.values() if value.statistics is not None and not _is_broken(value)]
+        if not lane.is_vector and all(_is_whole(value) for value in values):
+            return 0
         if not self.is_wide or lane.is_vector or lane.kind is LaneKind.CARRIED:
             return self.plan.decimals
-        values = [value for value in lane.values.values() if value.statistics is not None and not _is_broken(value)]
         numbers = {value.statistics.min for value in values if value.statistics is not None}
         for decimals in range(self.plan.decimals, 5):
             if len({value_text(value, decimals, is_piece=True) for value in values}) == len(numbers):
@@ -721,6 +779,12 @@ def _is_broken(value: ValueSummary) -> bool:
     """True if an element is not finite."""
     found = value.statistics
     return found is not None and bool(found.nan or found.infinite)
+
+
+def _is_whole(value: ValueSummary) -> bool:
+    """True for a whole number."""
+    found = None if value.statistics is None else value.statistics.min
+    return isinstance(found, int) or (isinstance(found, float) and found.is_integer())
 
 
 def _fitting(text: str, room: float) -> str:
