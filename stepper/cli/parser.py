@@ -365,7 +365,7 @@ def _add_export(export: Parser) -> None:
         "--depth",
         type=arguments.count,
         metavar="N",
-        help="how many levels of bodies are drawn inside of their layer",
+        help="how many levels of bodies are drawn inside of their layer (all of a small model)",
     )
     export.add_flag("--carried", help="of bodies draw only what goes in, is carried and comes out")
     add("--highlight", metavar="ADDRESS", help="mark an operation, such as decoder::Softmax@3")

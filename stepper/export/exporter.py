@@ -19,6 +19,7 @@ from stepper.debug.story.facts import Story
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, default_partner
 from stepper.errors import OutputError, StepperError, UsageError
+from stepper.export.blocks.drawn_once import LARGE
 from stepper.export.drawing.shapes import POINTS
 from stepper.export.drawing.story import story_drawing
 from stepper.export.figures.content import FigureContent
@@ -501,13 +502,26 @@ def draw(
         beside=None if diff is None else beside,
     )
     if depth is None:
-        depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None))
+        depth = default_depth(chosen or default_view(model, has_inputs=inputs is not None), model)
     return picture(model, None if inputs is None else machine, replace(request, content=replace(content, depth=depth)))
 
 
-def default_depth(view: FigureView) -> int:
-    """Return how many levels of bodies a view draws inside of their layers where no depth is given."""
-    return 0 if view is FigureView.UNROLLED else 1
+def default_depth(view: FigureView, model: Model) -> int:
+    """Return how many levels of bodies a view draws inside of their layers where no depth is given.
+
+    Of a model all, one at least, as far as it does not get too large; what a body has inside is a level less.
+    """
+    if view is FigureView.UNROLLED:
+        return 0
+    depth, level, boxes = 0, [model.graph], 0
+    while level:
+        layers = [layer for graph in level for layer in graph.layers if layer.type != "Constant"]
+        boxes += len(layers)
+        if boxes > LARGE:
+            break
+        depth += 1
+        level = [body.graph for layer in layers for body in layer.bodies]
+    return max(1, depth - (1 if view is FigureView.MODEL else 2))
 
 
 def _of(kind: type[S], word: S | str) -> S:

@@ -40,6 +40,31 @@ def test_an_if_has_its_condition_apart_and_one_port_for_both_sides() -> None:
     assert "from the side that ran" in draw(sample("while_loop"), view="rolled", depth=2).text("svg")
 
 
+def test_a_model_has_its_inner_bodies_inside_as_far_as_it_stays_small(tmp_path: Path) -> None:
+    def frames(model: Model, **options: int) -> list[str]:
+        return [frame.label for frame in draw(model, view="model", **options).figure.clusters]
+
+    both = ["Loop 'passes'", "Loop 'pairs_of_neighbours'"]
+    assert frames(sample("nested_loop")) == both
+    assert frames(sample("nested_loop"), depth=1) == both[:1]
+    for count, wanted in ((20, ["Loop 'outer'", "Loop 'inner'"]), (120, ["Loop 'outer'"])):
+        net = Graph()
+        h0 = net.parameter("h0", "f32", (1,))
+        body = net.body()
+        h = body.parameter("h", "f32", (1,))
+        inside = body.body()
+        value = carry = inside.parameter("x", "f32", (1,))
+        for index in range(count):
+            value = inside.apply("Relu", value, name=f"relu_{index}")
+        result = inside.result(value, "x_result")
+        after = body.loop("inner", inside, 2, True, [carried(h, carry, result)], [last(result)])[0]
+        ended = body.result(after, "h_result")
+        net.result(net.loop("outer", body, 2, True, [carried(h0, h, ended)], [last(ended)])[0], "out")
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        assert frames(net.read(folder)) == wanted
+
+
 def counting(folder: Path, bound: int, step: int, **cut: int) -> Model:
     """A Loop whose body adds a step to a counter and goes on below a bound; what it slices has a back edge, too."""
     net = Graph()

@@ -35,7 +35,9 @@ class DrawFigure(Struct, frozen=True):
 
         target = OutputFile(self.path, self.format.kind, debugger.protected)
         target.check()
-        request = FigureRequest(self.view, self.place, content=FigureContent(depth=default_depth(self.view)))
+        request = FigureRequest(
+            self.view, self.place, content=FigureContent(depth=default_depth(self.view, debugger.model))
+        )
         save(export(debugger.model, machine, request, self.format), target)
         return f"{self.path} written"
 

@@ -236,7 +236,7 @@ def _request(
     if view is not FigureView.UNROLLED and options.direction == TimeDirection.RIGHT:
         raise UsageError("--direction right needs the iterations of a run: --view unrolled, with inputs")
     content = FigureContent(
-        depth=default_depth(view) if options.depth is None else options.depth,
+        depth=default_depth(view, model) if options.depth is None else options.depth,
         only=patterns(options.only),
         hide=patterns(options.hide),
         carried=options.carried,
