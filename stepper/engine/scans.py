@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import copy
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +166,18 @@ class Scan:
             if first + len(part) > begin:
                 yield part[max(begin - first, 0) :]
             first += len(part)
+
+    def stacks(self, begin: int, end: int) -> Iterator[Array]:
+        """Yield the pieces of the iterations [begin, end), a new axis first: as many together as are alike."""
+        parts, left = [], end - begin
+        for part in self.parts(begin):
+            some = part[: max(left, 0)]
+            left -= len(some)
+            whole = _stack(some) if type(some) is list and some else some
+            parts += [piece[np.newaxis] for piece in some] if whole is None else [whole] if len(whole) else []
+        for _, alike in groupby(parts, key=lambda one: (one.shape[1:], one.dtype)):
+            together = list(alike)
+            yield together[0] if len(together) == 1 else np.concatenate(together)
 
     def concatenated(self, slicing: Slicing, rules: Rules, note: Note) -> Array:
         """Return all pieces joined along the axis, in iteration order or reversed (semantics 2.2, 2.4).

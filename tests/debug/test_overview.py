@@ -15,11 +15,11 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.overview import runs
 from stepper.debug.overview.facts import LoopFacts, Overview, RowKind, RunState, overview_data
 from stepper.debug.overview.ports import text_of
-from stepper.debug.overview.recorder import FIRST_RUNS, LAST_RUNS
+from stepper.debug.overview.recorder import FIRST_RUNS, LAST_RUNS, RunRecorder
 from stepper.debug.stop import Reason
 from stepper.element_types import Array
-from stepper.engine.events import EventKind
-from stepper.engine.frames import Phase
+from stepper.engine.events import EventKind, Taps
+from stepper.engine.frames import Frame, Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from tests.benchmarks.models import newton_by_hand, newton_model
@@ -390,6 +390,29 @@ def test_a_long_run_is_in_bins_and_time_travel_needs_no_other_run(tmp_path: Path
     debugger.last()
     summary = debugger.run_summary()
     assert summary is not None and [loop.iterations for loop in summary.loops] == [count] and not summary.is_partial
+
+
+def test_what_a_loop_keeps_as_an_output_is_recorded_without_a_word_in_its_iterations(tmp_path: Path) -> None:
+    count = 40_000
+    inputs = {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}
+    debugger = Debugger(stepper.read_model(newton_model(tmp_path, count)), inputs)
+    asked, answered = RunRecorder.taps, list[Taps]()
+
+    def taps(recorder: RunRecorder, frame: Frame) -> Taps | None:
+        found = asked(recorder, frame)
+        answered.extend([] if found is None else [found])
+        return found
+
+    with patch.object(RunRecorder, "taps", taps):
+        paused = debugger.run_overview(memory=1)  # goes on after it was put back to where it stood
+        overview = debugger.run_overview()
+    assert 0 < paused.iterations < overview.iterations == count
+    assert answered and not any(one.values for one in answered)
+    _, roots = newton_by_hand(*inputs.values(), count)
+    history = overview.loops[0].activations[0].values[1]
+    assert history is not None and history.count == count
+    assert np.array_equal(history.numbers[0, :128, 0], roots[:128])
+    assert history.unchanged_since == int(np.flatnonzero(np.diff(roots))[-1]) + 1
 
 
 def test_many_runs_of_an_inner_loop_are_the_first_and_the_last(tmp_path: Path) -> None:

@@ -142,6 +142,15 @@ def test_appending_copies_each_element_a_bounded_number_of_times() -> None:
     assert joined(scan).size == 20000
 
 
+@pytest.mark.parametrize(("begin", "end"), [(0, 1000), (0, 1), (1, 257), (255, 258), (999, 1000), (300, 300)])
+def test_stacks_hold_each_piece_of_a_range_once_as_many_together_as_are_alike(begin: int, end: int) -> None:
+    pieces = [np.full((1, 2 + (number >= 700)), number, np.float32) for number in range(1000)]
+    stacks = list(scan_of(*pieces).stacks(begin, end))
+    found = [piece for stack in stacks for piece in stack]
+    assert [piece.tolist() for piece in found] == [piece.tolist() for piece in pieces[begin:end]]
+    assert len(stacks) == (begin < min(end, 700)) + (end > max(begin, 700))
+
+
 def test_a_piece_that_is_a_view_does_not_keep_its_whole_tensor() -> None:
     whole = np.zeros((1000, 1), np.float32)
     scan = Scan(0)

@@ -23,6 +23,7 @@ from stepper.engine.frames import Activation, Frame, Phase, Slices
 from stepper.engine.loops import EndReason
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.engine.roles import control
+from stepper.engine.scans import Scan
 from stepper.ir.model import Layer, Model, layer_site
 from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory
 
@@ -30,7 +31,7 @@ FIRST_RUNS: Final = 16
 LAST_RUNS: Final = 16
 """Runs of a loop whose values are kept, of those inside of other loops."""
 _MOST_WAITING: Final = 1024
-_MOST_WAITING_BYTES: Final = 4096
+_MOST_WAITING_NUMBERS: Final = 2**14
 _BYTES_WAITING: Final = 2**22
 _ELEMENTS_CUT: Final = 2**18
 _OUTER: Final = Capacity()
@@ -49,6 +50,7 @@ class _ActivationRecorder:
         capacity: Capacity,
         *,
         cuts_later: bool,
+        has_pieces: bool,
     ) -> None:
         frame = stack[-1]
         activation, plan = frame.activation, None if frame.activation is None else frame.activation.plan
@@ -78,7 +80,10 @@ class _ActivationRecorder:
         }
         self._slots = tuple(slots)
         self._cut = [(history, sources[slot]) for history, slot in pairs if slot in sources]
-        self._taken = [(history, slot) for history, slot in pairs if slot not in sources]
+        joined = {scan.result for scan in activation.scans if has_pieces and scan.result not in sources}
+        self._joined = [(history, slot) for history, slot in pairs if slot in joined]
+        self._scans: Sequence[Scan] = ()
+        self._taken = [(history, slot) for history, slot in pairs if slot not in sources and slot not in joined]
         self._viewed = [(shapes.append, slots[place]) for place, shapes in self._shapes.items()]
         self.appends = [*((history.append, slot) for history, slot in self._taken), *self._viewed]
         self._known: tuple[ValueHistory | None, ...] | None = None
@@ -86,17 +91,40 @@ class _ActivationRecorder:
     def quicken(self, values: Sequence[Value]) -> bool:
         """Take single numbers as bytes; True if all rows are such."""
         quick = [history.quicken(values[slot]) for history, slot in self._taken]
+        quick += [values[slot].size == 1 for _, slot in self._joined]
         self.appends = [(history.append, slot) for history, slot in self._taken]
         if not all(quick):
             self.appends += self._viewed
         return all(quick)
 
+    def see_pieces(self, activation: Activation) -> None:
+        """Know from where the pieces of the iterations so far are taken."""
+        self._scans = activation.scans
+
+    def forget_pieces(self) -> None:
+        """The run has ended, and all is settled: what the loop gives may go."""
+        self._scans = ()
+
+    def _take_pieces(self) -> None:
+        """Take the values that the loop keeps by itself from what it keeps, many at once."""
+        scans = {scan.result: scan for scan in self._scans}
+        for history, slot in self._joined:
+            if slot in scans:
+                for stack in scans[slot].stacks(history.count, self.iterations):
+                    history.extend(stack.reshape(len(stack), stack[0].size), stack[0])
+
     def settle(self) -> None:
         """Put into bins what was appended."""
+        self._take_pieces()
         for history in self._own:
             history.settle()
         for shapes in self._shapes.values():
             shapes.settle()
+
+    @property
+    def waiting_slots(self) -> list[int]:
+        """Return the slots of which the values wait to be settled, here or in what the loop gives."""
+        return [slot for _, slot in (*self.appends, *self._joined)]
 
     @property
     def nbytes(self) -> int:
@@ -116,6 +144,8 @@ class _ActivationRecorder:
         """Return how many iterations are not settled."""
         if self._taken:
             return self._taken[0][0].waiting
+        if self._joined:
+            return self.iterations - self._joined[0][0].count
         return max((shapes.waiting for shapes in self._shapes.values()), default=0)
 
     def view(self, taken: Sequence[int | None]) -> ActivationFacts:
@@ -182,7 +212,13 @@ class _LoopRecord:
     def begin(self, stack: Sequence[Frame]) -> None:
         """A run of the loop begins."""
         self.current = run = _ActivationRecorder(
-            self.runs, stack, self.slots.slots, self.viewed, self.capacity, cuts_later=self.cuts_later
+            self.runs,
+            stack,
+            self.slots.slots,
+            self.viewed,
+            self.capacity,
+            cuts_later=self.cuts_later,
+            has_pieces=not self.edited,  # else a value may be another one than its piece
         )
         for history, checksum in zip(run.histories, self.checksums, strict=True):
             history.checksum = checksum
@@ -201,10 +237,10 @@ class _LoopRecord:
         for append, slot in run.appends:
             append(values[slot])
         if activation.iteration == 0:
-            size = sum(values[slot].nbytes for _, slot in run.appends)
+            size = sum(values[slot].nbytes for slot in run.waiting_slots)
             self.most = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
             if not self.plan.may_grow and self.plan.program.straight and run.quicken(values):
-                self.most = _MOST_WAITING_BYTES
+                self.most = _MOST_WAITING_NUMBERS
             run.condition_limit = condition_limit(frame)
         self.count(frame)
         if activation.ended is not None:
@@ -239,6 +275,7 @@ class _LoopRecord:
         before = run.iterations
         run.iterations = activation.iteration + (0 if frame.phase is Phase.RUNNING else 1)
         run.limit = activation.limit
+        run.see_pieces(activation)
         self.total += run.iterations - before
         if self.plan.condition_result is not None and run.iterations:
             run.condition = activation.condition
@@ -265,6 +302,7 @@ class _LoopRecord:
         if run is None or activation.ended is None:
             return
         run.settle()
+        run.forget_pieces()
         self.checksums = [history.checksum for history in run.histories]
         if run.ending is None:
             verdict = None
