@@ -86,3 +86,31 @@ def test_results_of_one_name_are_told_apart_in_all_views(tmp_path: Path) -> None
     assert [ports.by_id[f"out{k}"].label for k in (0, 1)] == [f"output 0 → {first}", f"output 1 → {second}"]
     whole = draw(model, view="model").figure
     assert [whole.by_id[f"n{layer.id}"].label for layer in model.graph.results] == [first, second]
+
+
+def test_an_output_has_the_name_of_the_result_that_it_becomes_or_of_its_tensor(tmp_path: Path) -> None:
+    """What an operation computes from it is another value, whose name is not that of the output."""
+
+    def said(model: Model, loop: str) -> list[str]:
+        nodes = draw(model, view="rolled", loop=loop).figure.nodes
+        return [line.partition(" → ")[2] for node in nodes for line in node.lines if " → output" in line]
+
+    assert said(sample("nested_loop"), "passes::pairs_of_neighbours") == [
+        "output 0 'order_next_result'",
+        "output 1 'swaps_in_pass_result'",
+    ]
+    net = Graph()
+    h0 = net.parameter("h0", "f32", (1,))
+    body = net.body()
+    h = body.parameter("h", "f32", (1,))
+    result = body.result(body.apply("Relu", h, name="relu"), "relu_result")
+    after = net.loop("loop", body, 2, True, [carried(h0, h, result)], [last(result)])[0]
+    net.result(net.apply("Exp", after, name="exp_of_it"), "out")
+    path = net.write(tmp_path)
+    assert said(stepper.read_model(path), "loop") == ["output 0"]
+    text = path.read_text(encoding="utf-8")
+    at = text.index("<output>", text.index('type="Loop"'))
+    path.write_text(
+        text[:at] + text[at:].replace(" precision=", ' names="state_after" precision=', 1), encoding="utf-8"
+    )
+    assert said(stepper.read_model(path), "loop") == ["output 0 'state_after'"]

@@ -27,6 +27,7 @@ from stepper.export.figures.figure import (
     prefix_of,
 )
 from stepper.export.figures.labels import (
+    output_name,
     reader_names,
     readers_of,
     references_of,
@@ -430,11 +431,11 @@ def _from(layer: Layer, entry: InputMapping, outer: Graph | None) -> str:
 
 
 def _to(output: OutputMapping, layer: Layer, outer: Graph | None) -> str:
-    """Return the output of the loop that an entry of a port map gives, and its first reader in short."""
+    """Return the output of the loop that an entry of a port map gives, and its name in short."""
     if output.output is None:
         return ""
-    named = () if outer is None else reader_names(outer, layer, output.output, 20)
-    return f" → output {output.output}" + (f" '{named[0]}'" if named else "")
+    named = "" if outer is None else output_name(outer, layer, output.output, 20)
+    return f" → output {output.output}" + (f" '{named}'" if named else "")
 
 
 def origin_role(outer: Graph, source: Source | None) -> PortRole:

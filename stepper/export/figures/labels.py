@@ -54,15 +54,27 @@ def references_of(graph: Graph) -> Mapping[int, str]:
 
 
 def readers_of(outer: Graph, layer: Layer, output: int) -> tuple[Layer, ...]:
-    """Return what reads an output of a loop or If in the graph around it."""
+    """Return what reads an output of a loop or If in the graph around it, Results first: these are what it becomes."""
     wanted = Source(layer.id, output)
-    return tuple(one for one in outer.layers if wanted in outer.sources[one.id])
+    found = (one for one in outer.layers if wanted in outer.sources[one.id])
+    return tuple(sorted(found, key=lambda one: one.type != "Result"))
 
 
 def reader_names(outer: Graph, layer: Layer, output: int, longest: int = LONGEST) -> tuple[str, ...]:
     """Return what reads an output of a loop or If in the graph around it, by name."""
     names = references_of(outer)
     return tuple(shortened(excerpt(names[one.id]), longest) for one in readers_of(outer, layer, output))
+
+
+def output_name(outer: Graph, layer: Layer, output: int, longest: int = LONGEST) -> str:
+    """Return what an output of a loop or If is called around it: as the Result that it becomes, else as its tensor.
+
+    Empty where it has no name of its own; what an operation computes from it is another value.
+    """
+    results = [one for one in readers_of(outer, layer, output) if one.type == "Result"]
+    tensors = [name for name in layer.outputs[output].names if _LETTER.search(name)]
+    found = references_of(outer)[results[0].id] if results else tensors[0] if tensors else ""
+    return shortened(excerpt(found), longest)
 
 
 def type_and_name(layer: Layer, name: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from stepper.export.figures.figure import (
     NodeKind,
     PortRole,
 )
-from stepper.export.figures.labels import reader_names, references_of, shortened
+from stepper.export.figures.labels import output_name, references_of, shortened
 from stepper.export.figures.loop_trace import LoopTrace
 from stepper.wording import excerpt
 
@@ -103,7 +103,7 @@ class _NotBegun:
             words = (f"output {entry.output}", str(entry.output))
             self.outputs.append(FramePort(entry.output, words, ends, is_output=True))
             kind = NodeKind.OUTPUT if entry.slicing is None else NodeKind.CONCATENATION
-            label = next(iter(reader_names(self.outer, self.layer, entry.output, 24)), f"output {entry.output}")
+            label = output_name(self.outer, self.layer, entry.output, 24) or f"output {entry.output}"
             lines = (f"output {entry.output}: {self.trace.left.get(entry.output, '')}",)
             self.nodes.append(FigureNode(f"out{entry.output}", kind, label, lines))
             led = FigureEdge(ends[0] if ends else self.frame, f"out{entry.output}", EdgeKind.PIECE, output=entry.output)

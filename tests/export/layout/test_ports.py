@@ -66,9 +66,9 @@ def test_an_if_has_the_port_maps_of_both_sides() -> None:
     label = {node.id: node.label for node in figure.nodes}
     assert [(label[edge.source], label[edge.target]) for edge in figure.edges] == [
         ("number", "even"),
-        ("half_result", "output 0 → peak_next"),
+        ("half_result", "output 0 → number_next_result"),
         ("number", "odd"),
-        ("triple_plus_one_result", "output 0 → peak_next"),
+        ("triple_plus_one_result", "output 0 → number_next_result"),
     ]
     assert "is_even" in figure.facts[0]
 

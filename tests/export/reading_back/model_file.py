@@ -141,6 +141,11 @@ class Graph:
         found = self.layers[layer].sources[index] if index < len(self.layers[layer].sources) else None
         return None if found is None else self.layers[found[0]]
 
+    def reader(self, layer: int, output: int) -> Layer | None:
+        """A Result that reads an output, else the first layer that does."""
+        found = [one for one in self.layers.values() if (layer, output) in one.sources]
+        return next((one for one in found if one.type == "Result"), found[0] if found else None)
+
     def output_of(self, layer: int, index: int = 0) -> int | None:
         """The output of its source that an input reads, None where that has only one."""
         found = self.layers[layer].sources[index]

@@ -337,9 +337,7 @@ class RunFigure:
                 continue
             if f"output {entry.port}" not in box.lines[0]:
                 yield f"output {entry.port} is called {box.lines[0]!r}"
-            reader = next(
-                (one for one in self.graph.layers.values() if (self.layer.id, entry.port) in one.sources), None
-            )
+            reader = self.graph.reader(self.layer.id, entry.port)
             named = box.lines[0].partition("→ ")[2]
             if reader is not None and not names(named, reader, self.graph):
                 yield f"output {entry.port} goes to {reader.name}: {box.lines[0]!r}"

@@ -193,6 +193,10 @@ class _Level:
                 yield f"{layer.name} is joined {entry.cut}: {lines!r}"
             if entry.cut is None and "last value" not in line:
                 yield f"{layer.name} is a last value: {lines!r}"
+            reader = None if self.outer is None else self.outer.reader(self.layer.id, entry.port)
+            said = line.partition(f"→ output {entry.port}")[2].strip(" '")
+            if reader is not None and (said != "" and self._named(said, reader)) is not (reader.type == "Result"):
+                yield f"{reader.type} {reader.name} reads output {entry.port} of {self.layer.name}: {line!r}"
 
     # --- wires -----------------------------------------------------------------------------------------------------
 
@@ -585,7 +589,7 @@ def _port_boxes(drawing: Drawing, graph: Graph, layer: Layer) -> Iterator[str]:
                 if not names(box.lines[0], source, graph) or _form(*source.forms[given[1]]) not in " ".join(box.lines):
                     yield f"input {id[2:]} is {source.name} {_form(*source.forms[given[1]])}: {box.lines}"
         if id.startswith("out") and id[3:].isdigit():
-            reader = next((one for one in graph.layers.values() if (layer.id, int(id[3:])) in one.sources), None)
+            reader = graph.reader(layer.id, int(id[3:]))
             said = box.lines[0].partition("→ ")
             if said[0].strip() != f"output {id[3:]}" or (reader is not None and not names(said[2], reader, graph)):
                 yield f"output {id[3:]} goes to {None if reader is None else reader.name}: {box.lines}"
