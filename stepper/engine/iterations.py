@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from stepper.engine.frames import Activation, Frame, Phase
 from stepper.engine.program import execute, execute_any
 from stepper.engine.rules import Rules
-from stepper.engine.transitions import begin_iteration, close_iteration, only_carries
+from stepper.engine.straight import Moves, Stage
+from stepper.engine.transitions import begin_iteration, close_iteration
 
 # See transitions.py.
 _BETWEEN, _RUNNING = Phase.BETWEEN, Phase.RUNNING
@@ -66,42 +67,117 @@ def iterations_within(activation: Activation, rules: Rules, limit: int | None) -
     return min(ends) - activation.iteration - 2
 
 
-def iterate_on(  # noqa: C901  # one loop: calls would be felt
-    frame: Frame,
-    most: int,
-    caller: Caller,
-    watch: Callable[[Frame], bool] | None,
-    taps: Sequence[tuple[Callable[[Any], object], int]] = (),
-) -> bool:
-    """Up to `most` iterations that are neither the first nor, by their number, the last; whether `watch` stopped it.
+class Share(NamedTuple):
+    """Part that whoever drives a run has in its iterations.
 
-    After each, every function of `taps` gets the value of its slot.
+    `caller` may ask for a pause; `watch` is asked after each iteration whether to stop; each function of `taps` gets
+    the value of its slot after each.
+    """
+
+    caller: Caller
+    watch: Callable[[Frame], bool] | None = None
+    taps: Sequence[tuple[Callable[[Any], object], int]] = ()
+
+
+def iterate_on(frame: Frame, most: int, share: Share) -> bool:
+    """Up to `most` iterations that are neither the first nor, by their number, the last; whether the watch stopped it.
 
     Ends earlier where the caller is to pause, and before the close of an iteration whose condition does not hold or is
     none, or which gives a piece of another shape: what that means is for `close_iteration` to say.
     """
-    activation, values = frame.activation, frame.values
+    activation, forms = frame.activation, frame.program.forms
+    assert activation is not None and activation.code is not None
+    frame.pc = len(activation.code)
+    walked = min(most, forms.until_worth_it())
+    if walked > 0:
+        begun = activation.iteration
+        stopped = _walk(frame, walked, share)
+        forms.walked(activation.iteration - begun)
+        if stopped or activation.iteration - begun < walked or frame.phase is not _BETWEEN:
+            return stopped
+    return most > walked and _call(frame, most - walked, share)
+
+
+def _call(frame: Frame, most: int, share: Share) -> bool:
+    """Make iterations by the function that was written of the body (see straight.py)."""
+    activation, program = frame.activation, frame.program
     assert activation is not None and activation.code is not None
     plan: Any = activation.plan
+    handed = [*((scan.append, scan.result) for scan in activation.scans), *share.taps]
+    watched = share.watch is not None
+    casts, numbered = activation.casts, plan.current_iteration
+    if not watched:
+        read = program.slots_read
+        numbered = [one for one in numbered if one[0] in read or any(one[0] == slot for _, slot in handed)]
+    moves = Moves(
+        steps=tuple(step[1:] for step in activation.code),
+        carried=plan.carried,
+        at_once=plan.passes_on,
+        bounded=tuple(parameter for parameter, _ in plan.carried) if plan.may_grow else (),
+        cast=tuple(slot for slot, _ in casts),
+        sliced=tuple((taken.parameter, taken.walk.axis) for taken in activation.slices),
+        numbered=tuple(slot for slot, _ in numbered),
+        condition=plan.condition_result,
+        shaped=tuple(scan.result for scan in activation.scans),
+        handed=tuple(slot for _, slot in handed),
+        watched=watched,
+    )
+    form = program.forms.form(moves)
+    begun = activation.iteration
+    slices = [
+        (taken.source, taken.walk.first + begun * taken.walk.step, taken.walk.step, taken.walk.size)
+        for taken in activation.slices
+    ]
+    try:
+        done = form.call(
+            frame,
+            begun + 1,
+            begun + most,
+            share.caller,
+            frame.pc + 2,
+            [scan.first_shape for scan in activation.scans],
+            share.watch,
+            _BETWEEN,
+            [step[0] for step in activation.code],
+            [dtype for _, dtype in casts],
+            slices,
+            [number for _, number in numbered],
+            [function for function, _ in handed],
+        )
+        frame.phase = _BETWEEN if done is not False else _RUNNING
+    except BaseException as error:
+        stage, index = form.stage_of(error) or (Stage.BEGIN, 0)
+        frame.phase = _BETWEEN if stage in (Stage.BEGIN, Stage.WATCH) else _RUNNING
+        if stage is Stage.OPERATION:
+            frame.pc = index
+        elif stage is Stage.WATCH and isinstance(error, Exception):
+            raise WatcherRaised(error) from error
+        elif stage is Stage.CONDITION and isinstance(error, ValueError):
+            return False
+        raise
+    finally:
+        for slot, number in plan.current_iteration:
+            frame.values[slot] = number(activation.iteration)
+    return done is True
+
+
+def _walk(frame: Frame, most: int, share: Share) -> bool:  # noqa: C901  # one loop: calls would be felt
+    """Make iterations operation by operation."""
+    activation, values = frame.activation, frame.values
+    assert activation is not None and activation.code is not None
+    caller, watch = share.caller, share.watch
+    plan: Any = activation.plan
     code: Any = activation.code  # see Step for what is None where
-    condition, carried = plan.condition_result, plan.carried
+    condition = plan.condition_result
     shapes = [(scan.first_shape, scan.result) for scan in activation.scans]
-    scans = [*((scan.append, scan.result) for scan in activation.scans), *taps]
-    plain = only_carries(activation)
-    first, running, between = activation.iteration + 1, _RUNNING, _BETWEEN
-    end = frame.pc = len(code)
+    scans = [*((scan.append, scan.result) for scan in activation.scans), *share.taps]
+    end = frame.pc
     cost = end + 2
-    for iteration in range(first, first + most):
+    for _ in range(most):
         if caller.pause_requested:
             return False
-        if plain:
-            for parameter, result in carried:
-                values[parameter] = values[result]
-            activation.iteration = iteration
-            frame.phase = running
-        else:
-            begin_iteration(frame)
-            frame.pc = end
+        begin_iteration(frame)
+        frame.pc = end
         try:
             for function, a, b, out in code:  # as `execute` does
                 if b is not None:
@@ -123,7 +199,7 @@ def iterate_on(  # noqa: C901  # one loop: calls would be felt
                 return False
         for append, slot in scans:
             append(values[slot])
-        frame.phase = between
+        frame.phase = _BETWEEN
         if watch is not None:
             caller.tick += cost
             try:

@@ -35,10 +35,10 @@ from stepper.engine.program import (
     OpKind,
     Program,
     Value,
-    ensure_enough,
     execute,
 )
 from stepper.engine.rules import Notes, Rules
+from stepper.engine.straight import ensure_enough
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError
 from stepper.ir.model import Layer
 from stepper.ops.operands import form_text
@@ -257,7 +257,8 @@ class Machine:
         wanted = [taps for observer in self.observers if (taps := observer.taps(frame)) is not None]
         most = min(within, room, *(taps.most for taps in wanted))
         try:
-            return iterations.iterate_on(frame, most, self, watch, [tap for taps in wanted for tap in taps.values])
+            share = iterations.Share(self, watch, [tap for taps in wanted for tap in taps.values])
+            return iterations.iterate_on(frame, most, share)
         except iterations.WatcherRaised as raised:
             raise raised.error from raised.error.__cause__
         except Exception as error:
@@ -337,7 +338,7 @@ class Machine:
         else:
             results = operation.function(*inputs)
         outputs = results if operation.several_outputs else (results,)
-        ensure_enough(outputs, operation.outputs)
+        ensure_enough(outputs, len(operation.outputs))
         for slot, value in zip(operation.outputs, outputs, strict=False):
             values[slot] = value
         if not self.keep_values and frame.activation is None:

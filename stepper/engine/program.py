@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import F32
-from stepper.errors import KernelError
+from stepper.engine.straight import Forms, ensure_enough
 from stepper.ir.model import Graph, Layer, Model, path_text
 from stepper.records import Immutable
 from stepper.wording import excerpt
@@ -205,6 +205,16 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
         return port.dims or layer.inputs[0].dims, element_type.dtype
 
     @cached_property
+    def forms(self) -> Forms:
+        """The functions that were written of it, where it is a straight body that ran for long."""
+        return Forms()
+
+    @cached_property
+    def slots_read(self) -> frozenset[int]:
+        """The slots that an operation, a back edge, the condition or an output reads."""
+        return frozenset(self.results).union(*(operation.inputs for operation in self.operations))
+
+    @cached_property
     def computed_at(self) -> Mapping[int, int]:
         """The index of the operation that computes the value of a slot; for the slots that operations compute."""
         return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
@@ -300,12 +310,6 @@ def step_of(operation: Operation) -> Step:
     return operation.function, inputs[0], inputs[1] if len(inputs) == 2 else None, outputs[0]
 
 
-def ensure_enough(results: Sequence[Value], outputs: Sequence[int]) -> None:
-    """Raise KernelError where an operation gives fewer tensors than the file has output ports for it."""
-    if len(results) < len(outputs):
-        raise KernelError(f"gives {len(results)} outputs, but the file has {len(outputs)} output ports for it")
-
-
 def execute(steps: Iterator[Step], values: list[Value]) -> None:
     """Run steps up to the first that is not for the hot loop (which is then taken from the iterator), or to the end.
 
@@ -329,6 +333,6 @@ def execute_any(function: Callable[..., Any], slots: tuple[tuple[int, ...], Any]
     if type(outputs) is int:
         values[outputs] = result
     else:
-        ensure_enough(result, outputs)
+        ensure_enough(result, len(outputs))
         for slot, value in zip(outputs, result, strict=False):
             values[slot] = value

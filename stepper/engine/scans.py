@@ -77,8 +77,8 @@ class Scan:
     def append(self, piece: Any) -> None:
         """Add the Result of one more iteration. TensorTooLarge where all together pass the limit."""
         waiting = self._waiting
-        # A view would keep all of the tensor alive of which it shows a part.
         base = piece.base
+        # A view would keep all of the tensor alive of which it shows a part.
         waiting.append(piece if base is None or getattr(base, "size", 0) == piece.size else piece.copy())
         if len(waiting) >= self._batch:
             self._close_block(waiting)

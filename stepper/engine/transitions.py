@@ -16,13 +16,13 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
+from stepper.engine.straight import MANY_ELEMENTS
 from stepper.errors import KernelError
 from stepper.ir.model import parameter_shape, parameter_type
 from stepper.ops.operands import ensure_allocatable, shape_text
 
 Note = Callable[[str], None]
 
-_MANY_ELEMENTS = 2**20
 _BOOLEAN = np.dtype(np.bool_)
 
 # Each look-up of an Enum's member takes as long as a quarter of a numpy operation; these are made in every iteration.
@@ -140,16 +140,10 @@ def begin_iteration(frame: Frame) -> None:
     frame.phase = _RUNNING
 
 
-def only_carries(activation: Activation) -> bool:
-    """Return True if all that `begin_iteration` does is write what each back edge carries once it is read."""
-    plan: Any = activation.plan
-    return not (plan.passes_on or plan.may_grow or activation.casts or activation.slices or plan.current_iteration)
-
-
 def _refuse_giants(plan: LoopPlan, values: list[Value]) -> None:
     for parameter, _result in plan.carried:
         value = values[parameter]
-        if value.size > _MANY_ELEMENTS:
+        if value.size > MANY_ELEMENTS:
             ensure_allocatable(value.shape, value.dtype)
 
 

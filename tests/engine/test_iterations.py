@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from stepper.engine import EventKind, Every, Machine, Rules, compile_model
-from stepper.engine.frames import place
+from stepper.engine import EventKind, Every, Machine, Rules, compile_model, straight
+from stepper.engine.frames import Frame, place
 from stepper.engine.inputs import bind_inputs
 from stepper.errors import ExecutionError, StepperError
 from tests.engine.straight_loops import StraightLoop, straight_loop
 from tests.engine.subjects import outputs_of, written
-from tests.models import Graph, carried, joined
+from tests.models import Graph, carried, joined, last
 
 SEEDS = range(120)
 COARSE = [Every.END, Every.LOOP, Every.ITERATION]
+
+
+@pytest.fixture(autouse=True)
+def written_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other seed runs as a function from the second iteration on, the others only when they ran for long."""
+    seed = request.getfixturevalue("seed") if "seed" in request.fixturenames else 0
+    if seed % 2:
+        monkeypatch.setattr(straight, "WORTH_IT", 0)
 
 
 class Pausing(Machine):
@@ -133,6 +142,139 @@ def test_a_pause_leaves_the_state_of_a_walk_by_operations(tmp_path: Path, seed: 
         machine.restore(start)
     machine.patience = 10**9
     assert walked(machine, Every.OPERATION, tuple(sorted(paused))) == paused
+
+
+class Looking:
+    """A watcher of iterations that keeps what it sees, and may stop or fail after some."""
+
+    stops: Mapping[int, tuple[int, ...]] = {}
+    watches_iterations = True
+
+    def __init__(self, machine: Machine, stop: int | None = None, fail: int | None = None) -> None:
+        self.machine, self.stop, self.fail, self.seen = machine, stop, fail, list[str]()
+
+    def iteration_watch(self, _frame: Frame) -> Callable[[Frame], bool]:
+        """The same for every loop."""
+        return self.after_iteration
+
+    def after_operation(self, _frame: Frame, _index: int) -> bool:
+        """Nothing was named."""
+        raise AssertionError
+
+    def after_iteration(self, _frame: Frame) -> bool:
+        """Keep the state."""
+        self.seen.append(state(self.machine))
+        if len(self.seen) == self.fail:
+            raise LookupError("not found")
+        return len(self.seen) == self.stop
+
+
+@pytest.mark.parametrize("seed", SEEDS[:50])
+def test_a_watcher_sees_each_iteration_as_a_walk_by_operations_leaves_it(tmp_path: Path, seed: int) -> None:
+    machine = machine_of(straight_loop(seed), tmp_path)
+    start, seen = machine.snapshot(), list[list[str]]()
+    for every in (Every.OPERATION, Every.LOOP):
+        machine.restore(start)
+        machine.watcher = watcher = Looking(machine)
+        finished(machine, every)
+        seen.append(watcher.seen)
+    assert seen[0] == seen[1]
+    for end in {len(seen[0]) // 2, len(seen[0]) - 1} - {0, -1}:
+        machine.restore(start)
+        machine.watcher = Looking(machine, stop=end)
+        assert machine.advance(Every.LOOP).kind in (EventKind.STOPPED, EventKind.ENTERED)
+        if machine.advance(Every.LOOP).kind is EventKind.STOPPED:
+            assert state(machine) == seen[0][end - 1]
+        machine.restore(start)
+        machine.watcher = Looking(machine, fail=end)
+        with pytest.raises(LookupError, match="not found"):
+            list(machine.run(Every.LOOP))
+        assert state(machine) == seen[0][end - 1]
+
+
+def _root(folder: Path) -> Machine:
+    net = Graph()
+    body = net.body()
+    number, state = body.parameter("number", "i64"), body.parameter("state", dims=(1,))
+    grown = body.apply("Add", state, body.constant([1.0]))
+    root = body.apply("Unsqueeze", body.apply("Sqrt", grown), body.constant([0]), dims=(1, 1))
+    inputs, outputs = [carried(net.constant([1.0]), state, body.result(grown))], [joined(body.result(root))]
+    net.result(net.loop("loop", body, 3000, True, inputs, outputs, iteration=number)[0])
+    return Machine(compile_model(net.read(folder)), [])
+
+
+class Interrupting(Machine):
+    """A machine whose user presses Ctrl+C when it has looked so many times whether to pause."""
+
+    looks, patience = 0, 2000
+
+    @property
+    def pause_requested(self) -> bool:
+        self.looks += 1
+        if self.looks == self.patience:
+            raise KeyboardInterrupt
+        return False
+
+    @pause_requested.setter
+    def pause_requested(self, _wanted: bool) -> None:
+        self.looks = 0
+
+
+def test_an_interrupt_leaves_a_state_from_which_the_run_goes_on(tmp_path: Path) -> None:
+    plain = _root(tmp_path)
+    expected = finished(plain, Every.OPERATION)
+    machine = Interrupting(plain.compiled, [])
+    with pytest.raises(KeyboardInterrupt):
+        list(machine.run(Every.END))
+    assert machine.stack[-1].activation is not None and machine.stack[-1].activation.iteration > 1900
+    assert finished(machine, Every.END) == expected
+
+
+def _swapping(folder: Path) -> Machine:
+    net = Graph()
+    body = net.body()
+    one, other = body.parameter("one", dims=(1,)), body.parameter("other", dims=(1,))
+    body.result(body.apply("Add", one, other))
+    inputs = [
+        carried(net.constant([1.0]), one, body.result(other)),
+        carried(net.constant([2.0]), other, body.result(one)),
+    ]
+    net.result(net.loop("loop", body, 3000, True, inputs, [last(body.result(other))])[0])
+    return Machine(compile_model(net.read(folder)), [])
+
+
+@pytest.mark.parametrize("make", [_root, _swapping])
+def test_the_state_inside_of_a_long_run_is_that_of_a_walk_by_operations(
+    tmp_path: Path, make: Callable[[Path], Machine]
+) -> None:
+    """States that change places, and an iteration number that no operation reads."""
+    machine = make(tmp_path)
+    start = machine.snapshot()
+    ticks = tuple(range(8000, 8006))
+    expected = walked(machine, Every.OPERATION, ticks)
+    for tick in ticks:
+        machine.restore(start)
+        assert walked(machine, Every.LOOP, (tick,)) == {tick: expected[tick]}
+
+
+def test_a_long_run_calls_a_function_and_a_short_one_writes_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = list[straight.Moves]()
+    form = straight.Forms.form
+
+    def noted(self: straight.Forms, moves: straight.Moves) -> straight.Straight:
+        written.append(moves)
+        return form(self, moves)
+
+    monkeypatch.setattr(straight.Forms, "form", noted)
+    machine = _root(tmp_path)
+    machine.advance(Every.LOOP)
+    machine.advance(Every.LOOP, until=5 * 200)
+    assert not written
+    list(machine.run(Every.END))
+    assert len(written) == 1
+    assert not written[0].numbered, "nobody reads the number of the iteration"
 
 
 @pytest.mark.parametrize("every", COARSE)
