@@ -136,10 +136,10 @@ class DebugScreen(Guarded, Screen[None]):
         yield PickList(self.host, id="picks")
         yield TooSmall(self.host, id="too-small")
 
-    def adopt(self, pane: Pane, parent: Widget) -> None:
-        """Show one more pane at the end of a container."""
+    def adopt(self, pane: Pane, parent: Widget, after: Widget | None = None) -> None:
+        """Show one more pane in a container: after another one, or at the end."""
         pane.batched = self._batched
-        parent.mount(pane)
+        parent.mount(pane, after=after)
         self._panes = (*self._panes, pane)
         pane.call_after_refresh(lambda: self._update(pane, self.host.state))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,35 @@ def test_two_iterations_side_by_side_in_three_keys() -> None:
         assert "the loop runs 12 iterations" in driven.text("moments")
 
     drive("rwkv_overflow", script, size=(160, 48), lines=("run-to wkv@2",))
+
+
+def test_below_two_moments_the_value_stands_over_the_iterations_and_a_click_goes_to_one() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("m", "A", "right_square_bracket")
+        for _ in range(60):
+            await driven.filled()
+            if driven.app.screen.query("#course") and "11" in driven.text("course"):
+                break
+            await asyncio.sleep(0.05)
+        course = driven.pane("course")
+        lines = driven.text("course").splitlines()
+        assert lines[0].split() == ["wkv", "over", "iterations"]
+        ruler = next(y for y, line in enumerate(lines) if line.split() == [str(at) for at in range(12)])
+        assert all(lines[y].strip() for y in range(1, ruler)), "all lines above the numbers are the picture"
+        place, below = driven.pane("moments").size.height, driven.pane("moments").count(course.size.width)
+        assert course.size.height >= 7 and place == below + 1, "two moments have the lines that they need"
+        await driven.pilot.click(course, offset=(lines[ruler].index("7"), 3))
+        await driven.filled()
+        assert driven.state.iteration == 7
+        assert [line.split() for line in driven.text("course").splitlines()][ruler] == lines[ruler].split(), (
+            "it stays where it is"
+        )
+        driven.pane("moments").focus()
+        await driven.press("v")
+        assert not course.display and driven.pane("graph").display
+
+    drive("rwkv_overflow", script, size=(160, 48), lines=("run-to wkv@2",), runs=True)
 
 
 def test_without_room_each_tab_has_its_rows_and_without_colours_signs_tell() -> None:

@@ -5,7 +5,7 @@ Three columns from 100 columns on; below that one pane and tabs.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.app import ComposeResult
@@ -34,6 +34,9 @@ from tui.screens.moments.pairs import MomentPictures, ValuePair
 from tui.screens.moments.spread import SpreadGrid
 from tui.screens.timeline.bar import TimelineBar
 from tui.state import State
+
+if TYPE_CHECKING:
+    from stepper.engine.program import Program
 
 _LEAST_SPARE: Final = 8
 """Rows below the list of operations from which on the selected value is drawn there."""
@@ -109,6 +112,10 @@ class MainScreen(DebugScreen):
     """True if the graph is wanted in the centre although A is held against now."""
     _tab_before: str = "ops"
     _has_spare: bool = False
+    _paired_in: Program | None = None
+    """The graph of which two moments were shown last."""
+    _paired_rows: int = 0
+    """Lines of the two moments in it, at most."""
     _edits_seen: tuple[str, ...] = ()
     """The edits whose spread was shown last."""
     _awaited: tuple[tuple[str, str, tuple[str, ...]], str | None] | None = None
@@ -153,7 +160,7 @@ class MainScreen(DebugScreen):
         super().show(state)
         if self.is_ready:
             self._choose_strip()
-            self._fill_left()
+            self._fill()
             self._tell_spread(state)
             if not self.host.answered[0]:
                 self.put_answer("", "dim")
@@ -181,8 +188,35 @@ class MainScreen(DebugScreen):
         pair.set_class(is_covered or state.a is None, "hidden")
         pair.set_class(centre == "moments", "above")
 
+    def _fill(self) -> None:
+        """Put the selected value where the list of operations is short, and where two moments leave room."""
+        self._fill_left()
+        if self.host.state.a is not None or self.query("#course"):
+            self.call_after_refresh(self._fill_centre)
+
+    def _fill_centre(self) -> None:
+        """Put the selected value over the iterations below two moments, as high as these leave room for."""
+        moments, found, frame = self.query_one(MomentPictures), self.query("#course"), self.host.state.frame
+        program = None if frame is None or frame.iteration is None else frame.program
+        if program is not self._paired_in:
+            self._paired_in, self._paired_rows = program, 0
+        rows, width = self._paired_rows, moments.size.width
+        if self._centre() == "moments" and program is not None and width:
+            # What differs less in another iteration leaves the picture below where it is.
+            rows = self._paired_rows = max(rows, len(moments.heading(width)) + moments.count(width))
+        room = moments.size.height + sum(course.outer_size.height for course in found if course.display)
+        has_room = moments.display and 0 < rows <= room - _LEAST_SPARE
+        if has_room and not found:
+            from tui.screens.main.spare import SelectedCourse  # what the first picture does not need
+
+            self.adopt(SelectedCourse(self.host, id="course"), self.query_one("#middle"), after=moments)
+        for course in found:
+            course.display = has_room
+        height = Scalar.from_number(rows) if has_room else None
+        if moments.styles.inline.height != height:
+            moments.styles.height = height
+
     def _fill_left(self) -> None:
-        """Put the selected value below a short list of operations."""
         frame, height = self.host.state.frame, self.query_one("#left").size.height
         if not self._has_spare and (frame is None or len(frame.layers) > height):
             return
@@ -236,6 +270,7 @@ class MainScreen(DebugScreen):
             return False
         self.has_graph = not self.has_graph
         self._choose_strip()
+        self._fill_centre()
         pane = self.query_one(f"#{self._centre()}", Pane)
         pane.update(self.host.state)
         self.call_after_refresh(self.set_focus, pane)  # the one that is hidden gives the focus away before
@@ -295,7 +330,7 @@ class MainScreen(DebugScreen):
         timeline.lines_shown = 3 if height < 44 else 5 if height < 56 else 8
         self.query_one(AnswerCard).most = height if width < 100 else max(6, height // 3)
         timeline.changed()
-        self.call_after_refresh(self._fill_left)
+        self.call_after_refresh(self._fill)
 
     def size_classes(self, width: int, height: int) -> dict[str, bool]:
         """Return the tab that is shown, too."""

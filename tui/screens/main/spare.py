@@ -1,4 +1,4 @@
-"""The selected value as a picture, where a short list of operations leaves room: over the iterations, or as colours."""
+"""The selected value as a picture, where other panes leave room: over the iterations, or as colours."""
 
 from __future__ import annotations
 
@@ -29,19 +29,17 @@ _CALM: Final = 0.25
 """Seconds without another value before iterations are run through for one."""
 
 
-class SelectedValue(OverIterations):
-    """A value of few elements over the iterations, a larger one as colours."""
+class SelectedCourse(OverIterations):
+    """The selected value over the iterations; of many elements the one that differs most from A."""
 
-    DEFAULT_CSS = "SelectedValue { height: 1fr; border-top: solid $foreground 14%; }"
+    DEFAULT_CSS = "SelectedCourse { height: 1fr; border-top: solid $foreground 14%; }"
     follows_selection: ClassVar[bool] = True
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         inspected = Inspected(host.driver, Inquiries(host.driver, self.changed))
         super().__init__(host, inspected, id=id)
-        self._heat = HeatGrid(inspected, self)
         self._calm: Timer | None = None
         self._is_calm = False
-        self._looks = Looks()
 
     def update(self, state: State) -> None:
         """Another moment, or another value: it is asked about when nothing has changed for a while."""
@@ -51,6 +49,9 @@ class SelectedValue(OverIterations):
         seen.state = state
         if frame is not None and cursor is not None and frame.layers[cursor].outputs:
             seen.open(Subject(frame.program, cursor, 0))
+            found = None if state.a is None else state.a.difference(cursor)
+            if found is not None and seen.array is not None and len(found.at) == seen.array.ndim:
+                seen.go_to(found.at)
         if before != (seen.shown.address, seen.shown.iteration):
             self._is_calm = False
             if self._calm is not None:
@@ -63,6 +64,32 @@ class SelectedValue(OverIterations):
         self.changed()
 
     def rows(self, width: int) -> list[Row]:
+        """Return the picture; of another value as soon as nothing has changed for a while."""
+        frame, cursor, seen = self.state.frame, self.state.cursor, self.inspected
+        if not self._is_calm and not seen.over_iterations(asks=False).done:
+            self.title = self.note = ""
+            return []
+        rows = super().rows(width)
+        if frame is not None and cursor is not None:
+            self.title = f"{operation_names(frame.program)[cursor]} {self.title}"
+        return rows
+
+    def on_unmount(self) -> None:
+        """Ask no more."""
+        self.inspected.inquiries.close()
+
+
+class SelectedValue(SelectedCourse):
+    """A value of few elements over the iterations, a larger one as colours."""
+
+    DEFAULT_CSS = "SelectedValue { height: 1fr; border-top: solid $foreground 14%; }"
+
+    def __init__(self, host: Host, *, id: str | None = None) -> None:
+        super().__init__(host, id=id)
+        self._heat = HeatGrid(self.inspected, self)
+        self._looks = Looks()
+
+    def rows(self, width: int) -> list[Row]:
         """Return the picture."""
         frame, cursor = self.state.frame, self.state.cursor
         self.note = ""
@@ -73,7 +100,7 @@ class SelectedValue(OverIterations):
         if seen.array is not None and seen.is_numeric() and not seen.is_few:
             self.title = name
             return self._heat.lines(width, max(self.size.height - 1, 1))
-        rows = super().rows(width) if self._is_calm else []
+        rows = super().rows(width)
         rows = [*rows, *history_rows(self.state, width, min(self.size.height - 1 - len(rows), _TALLEST))]
         self.title = f"{name} over iterations" if rows else ""
         return rows or self._ahead(width, self.size.height - 1)

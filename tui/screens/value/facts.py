@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
+from textual import events
 
 from stepper.element_types import Array
 from stepper.tensors.changing_shapes import ShapedHistory
@@ -21,6 +22,7 @@ from tui.paint.rows import Cell, Row, clip, clip_end, number, spread, width_of
 from tui.pictures.axis import Axis, Slot
 from tui.pictures.drawing import RowPicture, Strip, gaps, laid, put_rails, row_of, ruler_strips
 from tui.pictures.palette import Palette
+from tui.screens.timeline.far_title import line_to_iteration
 from tui.screens.value.formats import exact, letters
 from tui.screens.value.inquiries import ElementSeries
 from tui.screens.value.inspected import Inspected
@@ -101,10 +103,21 @@ class OverIterations(FactsPane):
 
     DEFAULT_CSS = "OverIterations { height: 9; }"
     title = "over iterations"
+    _axis: Axis | None = None
+    """The iterations of the picture."""
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the iteration of the column under the mouse."""
+        place = event.get_content_offset(self)
+        is_below = place is not None and self.row_at(place.y) is not None
+        slot = self._axis.slot_at(place.x - _LABEL) if place is not None and is_below and self._axis else None
+        state = self.inspected.state
+        if slot is not None and state.running is None and slot.first != state.iteration:
+            self.post_line(line_to_iteration(state, self.host.driver.compiled, slot.first))
 
     def rows(self, width: int) -> list[Row]:
         """Return the picture and the iterations; the moment is marked, and the element under the cursor."""
-        seen = self.inspected
+        seen, self._axis = self.inspected, None
         self.title = "over iterations" if seen.is_few else f"{_element(seen)} over iterations"
         self.note = ""
         if seen.array is None or not is_numeric(seen.array.dtype):
@@ -134,7 +147,7 @@ class OverIterations(FactsPane):
         wide = max(1, min(_SLOT, room // (last - first)))
         first = max(first, last - room // wide)
         slots = tuple(Slot((one - first) * wide, wide, one, one + 1) for one in range(first, last))
-        axis = Axis(slots, None)
+        axis = self._axis = Axis(slots, None)
         drawn = RowPicture([values], axis)
         if drawn.form is Form.CATEGORIES:  # letters are for rows of one or two lines
             drawn = RowPicture([values], axis, Form.BARS)
@@ -148,16 +161,19 @@ class OverIterations(FactsPane):
         chosen = self._chosen_row(values.shape, None if shaped is None else shaped.axis)
         labels = self._labels(values, drawn, tall, chosen if is_whole else None)
         each = max(1, min(_TALLEST, (self.size.height - 3) // tall)) if is_whole else 1
+        marks = [(one, True) for one in seen.state.iterations_of_a if first <= one < last]
+        marks += [(now, False)] if now is not None and first <= now < last else []
         rows: list[Row] = []
         for line, strips in enumerate(drawn.lines(values, axis, tall * each, self.palette)):
             y, part = divmod(line, each)
             is_middle = part == (each - 1) // 2
             gap = gaps(values, axis, last) if y == tall - 1 and is_middle else []
             cells = laid([*strips, *gap, *_absent(shaped, axis, y, tall)], room)
-            if now is not None and first <= now < last:
-                put_rails(cells, slots[now - first], self.palette, is_selected=True)
+            for iteration, is_a in marks:
+                put_rails(cells, slots[iteration - first], self.palette, is_selected=True, is_a=is_a)
             rows.append([labels[y] if is_middle else (" " * _LABEL, ""), *row_of(cells)])
-        rows.append([(" " * _LABEL, ""), *row_of(laid(ruler_strips(axis, now), room + 1))])
+        numbers = [*ruler_strips(axis, now), *(_numbered(slots[one - first], "a-on") for one, is_a in marks if is_a)]
+        rows.append([(" " * _LABEL, ""), *row_of(laid(numbers, room + 1))])
         left = self.size.height - len(rows) - 3
         if drawn.form is not Form.PICTURE or left < _LEAST_BARS or values.type == "boolean":
             return rows
@@ -220,6 +236,11 @@ def _absent(shaped: ShapedHistory | None, axis: Axis, line: int, lines: int) -> 
         for slot in axis.slots
         if slot.first in columns and not shaped.there[columns[slot.first], part].any()
     ]
+
+
+def _numbered(slot: Slot, token: str) -> Strip:
+    text = str(slot.first)
+    return slot.start + max(0, (slot.width - len(text)) // 2), text, token
 
 
 class InNumbers(FactsPane):

@@ -214,13 +214,13 @@ class Inquiries:
         self._answers: dict[type[SteppedQuestion], tuple[tuple[Any, ...], InquiryOutcome]] = {}
         self._under_way: Inquiry | None = None
 
-    def find(self, question: SteppedQuestion, key: tuple[Any, ...]) -> InquiryOutcome:
-        """Return the answer if it is known, else ask for it. Keys hold plain values: one key, one answer."""
+    def find(self, question: SteppedQuestion, key: tuple[Any, ...], *, asks: bool = True) -> InquiryOutcome:
+        """Return the answer if it is known, else it may ask for it. Keys hold plain values: one key, one answer."""
         known = self._answers.get(type(question))
         if known is not None and known[0] == key:
             return known[1]
         wanted = self._wanted.get(type(question))
-        if wanted is None or wanted.key != key:
+        if asks and (wanted is None or wanted.key != key):
             self._want(Inquiry(question, key))
         return InquiryOutcome()
 

@@ -266,8 +266,11 @@ class Inspected:
             return InquiryOutcome(problem=f"it had another shape, {list(found.answer.shape)}", done=True)
         return found
 
-    def over_iterations(self) -> InquiryOutcome:
-        """Return the value over the last iterations, or of many elements that under the cursor: a Series."""
+    def over_iterations(self, *, asks: bool = True) -> InquiryOutcome:
+        """Return the value over the last iterations, or of many elements that under the cursor: a Series.
+
+        One that is not known is looked for only if it `asks`.
+        """
         array, address, iteration = self.array, self.shown.address, self.shown.iteration
         if array is None or not address or iteration is None:
             return InquiryOutcome(problem="it is in no loop", done=True)
@@ -281,7 +284,7 @@ class Inspected:
         element = self.cursor if is_whole and not self.is_few else None
 
         key = (text, element, self.state.loop_run, self.state.branch, self._content if self.state.is_edited else 0)
-        return self.inquiries.find(ElementSeries(text, element), key)
+        return self.inquiries.find(ElementSeries(text, element), key, asks=asks)
 
     @property
     def _may_change_shape(self) -> bool:
