@@ -195,6 +195,11 @@ def test_a_loop_that_did_not_begin_and_a_model_without_loops(tmp_path: Path) -> 
     async def zero(driven: Driven) -> None:
         await until_run(driven)
         assert "did not begin" in driven.text("overview")
+        await driven.type("view ports")
+        assert "no iteration" in driven.text("ports") and not driven.app._faults
+        await driven.press("q")
+        await driven.type("view grid")
+        assert "ran no iteration: condition was false at the start" in driven.text("grid")
 
     drive(Debugger(model, {"start": np.array(1, np.int64)}), zero, runs=True, size=(120, 40))
     net = Graph()

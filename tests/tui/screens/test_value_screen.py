@@ -464,3 +464,21 @@ def test_a_boolean_is_a_letter_below_its_shade_and_a_word_where_it_is_large() ->
         assert "true" in driven.text("tensor").split()
 
     drive("nested_loop", script, size=(120, 40), lines=("goto swapped",))
+
+
+def test_a_long_row_of_few_elements_has_its_numbers_below_its_shades() -> None:
+    step = np.arange(-32, 32).astype(np.float32)
+    step[40] = np.nan
+
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        lines = driven.text("tensor").splitlines()
+        begin = next(y for y, line in enumerate(lines) if line.split()[:2] == ["0", "-96"])
+        written = [line.split()[1:] for line in lines[begin:] if line.split() and line.split()[0].isdigit()]
+        found = [float(number) for line in written for number in line]
+        assert len(written) > 1 and np.array_equal(found, (3 * step).tolist(), equal_nan=True)
+        x = lines[begin + 1].index(written[1][2])
+        await driven.pilot.click("#tensor", offset=(x, begin + 1))
+        assert seen(driven).cursor == (0, len(written[0]) + 2)
+
+    drive(growing_by(np.zeros((1, 64), np.float32), step.reshape(1, 64)), script, size=(160, 48), lines=AT_SUM)

@@ -26,7 +26,7 @@ from tui.pictures.one_line import LinePictures
 from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, event_marks
 from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, picture_width, suffices, usual
 from tui.screens.moments.marks import spread_cells
-from tui.screens.timeline.bar import outside_text
+from tui.screens.timeline.bar import none_ran, outside_text
 from tui.screens.timeline.far_title import far_title
 from tui.state import State
 from tui.theme import GLYPHS
@@ -145,9 +145,10 @@ class Grid(Pane):
         return self.state.comparison is not None or spread_cells(self.state) is not None
 
     def listing(self) -> Listing | None:
-        """Return the rows of the frame."""
-        frame = self.frame
-        return None if frame is None else self.host.folding.listing(frame.program)
+        """Return the rows of the frame; None where there are no iterations."""
+        frame, loop = self.frame, self.state.loop
+        is_none = frame is None or (loop is not None and none_ran(loop))
+        return None if frame is None or is_none else self.host.folding.listing(frame.program)
 
     def _total(self) -> int | None:
         """Return how many iterations there can be; None where there is no limit."""

@@ -30,6 +30,7 @@ from tui.paint.rows import Row, number, printable
 from tui.paint.slices import slice_words
 from tui.screens.main.frames import COUNTED
 from tui.screens.ports.axis_picture import AxisPicture, picture_of_scan, picture_of_slice
+from tui.screens.timeline.bar import none_ran
 from tui.theme import GLYPHS
 
 
@@ -270,7 +271,7 @@ def _output(loop: LoopView, entry: OutputView) -> PortArrow:
     if scan is not None:
         glyph, role, words = GLYPHS["scan"], "piece", _scan_words(loop, scan, iteration)
         outer = End(outer.name, _scan_type(scan, entry))
-        below = picture_of_scan(scan.slicing, scan.pieces, _total(loop), now=iteration)
+        below = [] if none_ran(loop) else picture_of_scan(scan.slicing, scan.pieces, _total(loop), now=iteration)
     elif entry.role.is_condition:
         glyph, role, words, below = "?", "condition", _condition_words(loop), []
         outer = End("next iteration", "") if entry.output is None else outer
@@ -294,6 +295,8 @@ def _output(loop: LoopView, entry: OutputView) -> PortArrow:
 
 def _scan_words(loop: LoopView, scan: ScanView, iteration: int) -> tuple[str, ...]:
     """Return where the piece of this iteration lies in the output."""
+    if none_ran(loop):
+        return "no piece: no iteration ran", "no piece"
     total = _total(loop)
     will = "is" if scan.pieces > iteration else "will be"
     backward = is_backward(scan.slicing)

@@ -25,6 +25,8 @@ from tui.screens.value.profile import profile
 _SHADES: Final = 40
 _LEGEND: Final = 2
 """Rows below the picture."""
+_LEGEND_FROM: Final = 8
+"""Lines from which on a legend has room."""
 _WORDS: Final = {
     CellStatistic.MEAN: "their mean",
     CellStatistic.LARGEST: "the largest magnitude of them",
@@ -84,6 +86,8 @@ class HeatGrid:
         self._scaling = scale_of(np.zeros(0))
         self._scaled_of: Array | None = None
         self._drawn: _Drawn | None = None
+        self._across = 0
+        """Numbers in a line, where those of a long row stand below its shades."""
 
     # --- what is drawn -------------------------------------------------------------------------------------------
 
@@ -96,7 +100,7 @@ class HeatGrid:
             )
         self._forget_styles()
         self._label = max(3, len(str(plane.row_label(plane.height - 1)))) + 2
-        tall = height - 1 - (_LEGEND if height >= 8 else 0)
+        tall = height - 1 - (_LEGEND if height >= _LEGEND_FROM else 0)
         scale = self._scaled(max(width - self._label - 1, 2), max(tall, 1))
         tiles = seen.tiles(scale.rows, scale.columns, self._side)
         waits = tiles is None
@@ -113,7 +117,8 @@ class HeatGrid:
         if tiles is not self._scaled_of:
             self._scaled_of, self._scaling = tiles, scale_of(self._scaled_together(scale, tiles))
         found = [self._labels(scale), *self._picture(scale, tiles)]
-        if height >= 8:
+        found += self._in_lines(width, tall + 1 - len(found))
+        if height >= _LEGEND_FROM:
             found += [[], self._legend(scale, tiles, width, waits=waits)]
         return found
 
@@ -127,14 +132,20 @@ class HeatGrid:
 
     @property
     def has_numbers(self) -> bool:
-        """True if the cells have their numbers in them."""
-        return self._scale is not None and self._scale.wide == _NUMBERED
+        """True if the cells have their numbers in them, or below them."""
+        return self._scale is not None and (self._scale.wide == _NUMBERED or self._across > 0)
 
-    def wanted(self, width: int) -> int:
-        """Return the lines of the labels, of all elements as large as they may be, and of the legend."""
+    def wanted(self, width: int, *, has_numbers: bool = True) -> int:
+        """Return the lines of the labels, of all elements as large as they may be, and of the legend.
+
+        Those of a long row stand below it as numbers, if it `has_numbers`.
+        """
         plane = self._seen.plane
         wide = max(size for size in (2, 4, _NUMBERED) if size == 2 or size * plane.width <= width - self._label - 1)
-        return 2 + plane.height * min(wide // 2, 3) + _LEGEND
+        is_long = plane.height == 1 and wide < _NUMBERED and has_numbers
+        below = -(-plane.width // self._numbers_across(width)) if is_long else 0
+        lines = 1 + plane.height * min(wide // 2, 3) + below
+        return lines + 1 + (_LEGEND if lines + 1 + _LEGEND >= _LEGEND_FROM else 0)
 
     @property
     def widest(self) -> int:
@@ -162,6 +173,33 @@ class HeatGrid:
             wide = max(size for size in (2, 4, _NUMBERED) if size == 2 or size * len(columns) <= width)
             repeated = max(1, min(wide // 2, 3, tall // len(rows)))
         return _Scale(wide, halves, repeated, down, across)
+
+    def _numbers_across(self, width: int) -> int:
+        return max((width - self._label - 1) // _NUMBERED, 1)
+
+    def _in_lines(self, width: int, lines: int) -> list[Row]:
+        """Return the numbers of a row of few elements that is too long for them, on their shades, in several lines."""
+        drawn, plane, self._across = self._drawn, self._seen.plane, 0
+        across = self._numbers_across(width)
+        is_long = drawn is not None and plane.height == 1 and drawn.scale.wide < _NUMBERED
+        if drawn is None or not is_long or not self._seen.is_few or drawn.scale.is_reduced:
+            return []
+        values, columns, chosen = drawn.values[0], drawn.scale.columns.tolist(), self._seen.place[1]
+        begins = range(0, len(values), across)
+        if len(begins) > lines:
+            return []
+        self._across = across
+        rows: list[Row] = []
+        for begin in begins:
+            label = str(plane.column_label(columns[begin]))
+            row: Row = [(f"{label:>{self._label - 1}} ", "dim")]
+            for place in range(begin, min(begin + across, len(values))):
+                text = f"{self._written(values[place]):>{_NUMBERED - 1}} "
+                is_bad = not math.isfinite(values[place])
+                style = self._quiet_bad() if is_bad else self._style(drawn.levels[0][place])
+                row.append((text, "now" if columns[place] == chosen else style))
+            rows.append(row)
+        return rows
 
     def _window(self) -> tuple[range, range]:
         """Return all rows and columns, or with zoom a part of them that holds the cursor."""
@@ -351,7 +389,12 @@ class HeatGrid:
         scale = self._scale
         if scale is None or y < 1 or x < self._label:
             return None
-        down, across = (y - 1) // scale.tall * scale.halves, (x - self._label) // scale.wide
+        line = (y - 1) // scale.tall
+        if self._across and line:
+            column = (line - 1) * self._across + (x - self._label) // _NUMBERED
+            is_in_line = (x - self._label) // _NUMBERED < self._across
+            return (0, int(scale.columns[column])) if is_in_line and column < len(scale.columns) - 1 else None
+        down, across = line * scale.halves, (x - self._label) // scale.wide
         if down >= len(scale.rows) - 1 or across >= len(scale.columns) - 1:
             return None
         return int(scale.rows[down]), int(scale.columns[across])

@@ -116,9 +116,11 @@ class ValueScreen(DebugScreen):
         seen = self.inspected
         is_few = seen.is_few and seen.is_numeric() and seen.shown.iteration is not None
         self.set_class(is_few, "-few")
-        wanted, room = self.query_one("#tensor", TensorPane).wanted, self.query_one("#content").size.height
+        room = self.query_one("#content").size.height
         is_short = self.has_class("-short") or self.has_class("-tiny")
-        is_roomy = wanted is not None and (wanted + _BELOW <= room if is_short else 2 * wanted <= room)
+        most = room - _BELOW if is_short else room // 2
+        wanted = self.query_one("#tensor", TensorPane).wanted(most)
+        is_roomy = wanted is not None and wanted <= most
         is_content = is_few and not seen.is_beside_a and is_roomy
         self.query_one("#tensor").styles.height = wanted if is_content else None
         self.set_class(is_content, "-content")

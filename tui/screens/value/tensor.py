@@ -57,15 +57,18 @@ class TensorPane(Pane):
             return self.numbers
         return self.stacked[1] if self._has_three or self._has_row_of_three else self.heat
 
-    @property
-    def wanted(self) -> int | None:
-        """Return the lines that the colours of a small value take; None of another view."""
+    def wanted(self, most: int) -> int | None:
+        """Return the lines that the colours of a small value take; None of another view.
+
+        The numbers of a long row count only as far as all of it takes at most so many.
+        """
         seen = self.inspected
         if seen.view != "colours" or not seen.is_numeric():
             return None
         if self._has_row_of_three:
             return 3 + self.heat.wanted(self.heat.widest)
-        return 2 + self.heat.wanted(self.size.width)
+        lines = 2 + self.heat.wanted(self.size.width)
+        return lines if lines <= most else 2 + self.heat.wanted(self.size.width, has_numbers=False)
 
     @property
     def _has_three(self) -> bool:
