@@ -140,3 +140,24 @@ def test_the_cell_has_a_mark_for_each_end_and_back_edges_without_effect(tmp_path
     assert "state_t = row_t + state_{t−1}" in made.facts
     narrow = narrowed(made, FORMS[-3])
     assert narrow.clusters[0].label == made.clusters[0].label, "the title is not cut"
+
+
+def test_a_name_that_has_the_index_already_gets_no_second_one(tmp_path: Path) -> None:
+    def written(*names: str) -> tuple[str, ...]:
+        net = Graph()
+        xs, h0 = net.parameter("xs", "f32", (3,)), net.parameter("h0", "f32", (1,))
+        body = net.body()
+        x, h = (body.parameter(name, "f32", (1,)) for name in names[:2])
+        after = body.apply("Add", body.apply("Tanh", x, name="squashed"), h, name="after")
+        result = body.result(after, names[2])
+        net.result(
+            net.tensor_iterator("rows", body, [sliced(xs, x), carried(h0, h, result)], [joined(result)])[0], "out"
+        )
+        folder = tmp_path / "_".join(names)
+        folder.mkdir()
+        model = net.read(folder)
+        return equations(model, loops_of(model)[0].layer)
+
+    assert written("x", "h", "h_result") == ("h_t = tanh(x_t) + h_{t−1}",)
+    assert written("x_t", "h_t", "h_t_result") == ("h_t = tanh(x_t) + h_{t−1}",)
+    assert written("h", "h_t", "y") == ("h_t_t = tanh(h_t) + h_t_{t−1}",), "else they would not be told apart"

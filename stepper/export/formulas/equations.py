@@ -49,6 +49,7 @@ class _Equations:
         self.model, self.layer, self.body = model, layer, layer.bodies[0]
         self.graph = self.body.graph
         self.short = short_names_of(self.graph)
+        self._last_parts = frozenset(map(last_part, self.short.values()))
         self.names: dict[Source, Term] = {}
         self._parameters()
         self.results = tuple(self._results())
@@ -90,9 +91,9 @@ class _Equations:
             if parameter.id in roles.current_iteration:
                 name = "t"
             elif parameter.id in sliced:
-                name = f"{name}_t"
+                name = self._at(name)
             elif parameter.id in roles.merged_from:
-                name = f"{name}_{{t−1}}"
+                name = self._at(name, "{t−1}")
             self.names[Source(parameter.id, 0)] = Term(name)
 
     def _results(self) -> Iterator[tuple[str, Source]]:
@@ -100,14 +101,14 @@ class _Equations:
         roles, given = roles_of(self.layer), set[Source]()
         for parameter, result in roles.merged_from.items():
             source = self._source_of(self.graph, result)
-            yield self._given(f"{self._name(self.graph.by_id[parameter])}_t", source, given), source
+            yield self._given(self._at(self._name(self.graph.by_id[parameter])), source, given), source
         for entry in self.body.outputs:
             source = self._source_of(self.graph, entry.result)
             if entry.output is None or source in given or output_role(entry).is_condition:
                 continue
             owner = self.graph.by_id[entry.result]
             name = f"y{entry.output}" if is_automatic(owner) else self._name(owner).removesuffix("_result")
-            yield self._given(f"{name}_t", source, given), source
+            yield self._given(self._at(name), source, given), source
 
     def _given(self, name: str, source: Source, given: set[Source]) -> str:
         """Return the name; the first one of a value that is computed stands for it wherever it is read."""
@@ -129,7 +130,7 @@ class _Equations:
                 if source not in self.names and self._is_read(source):
                     if len(owner.outputs) > 1:
                         raise _NoFormula  # its outputs have no names of their own
-                    self.names[source] = Term(f"{self._name(owner)}_t")
+                    self.names[source] = Term(self._at(self._name(owner)))
 
     def _real_readers(self, key: int) -> Iterator[tuple[Layer, int]]:
         """Yield what reads the numbers of a layer; Results that have the name of it are none."""
@@ -195,6 +196,11 @@ class _Equations:
         if found is None:
             raise _NoFormula
         return found
+
+    def _at(self, name: str, iteration: str = "t") -> str:
+        """Return a name with the iteration as index; one that it has already is that, unless another value has none."""
+        stem = name.removesuffix("_t")
+        return f"{stem if stem and stem not in self._last_parts else name}_{iteration}"
 
     def _name(self, layer: Layer) -> str:
         name = last_part(self.short[layer.id])

@@ -5,6 +5,7 @@ One layout serves the screen, the figure and the plain text; none of them knows 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from itertools import pairwise
@@ -34,6 +35,10 @@ _GAP: Final = 5
 _MOST_REASON: Final = 30
 _MOST_NAME: Final = 20
 _LEAST_REASON: Final = 6
+_LEAST_WORD: Final = 3
+_BETWEEN: Final = re.compile(r" |(?<=\w)\(")
+_SIGNS: Final = " :,+-×/<>=≠≤≥^"
+_IN_NUMBER: Final = re.compile(r"(?:\W|^)[0-9][^\s]*$")
 BORN: Final = " born here "
 STOP: Final = "stop"
 _HEADING: Final = "on the path"
@@ -541,7 +546,7 @@ class _Layout:
         if self.measure(shown, tone) + self._word_width(link) > room:
             word = ""
         if self.measure(shown, tone) > room:
-            cut = self._clipped(shown, room, tone)
+            cut = cut_in_words(shown, lambda text: self.measure(text, tone) <= room)
             shown = cut if room >= _LEAST_REASON else self._share(link) or reason(link)
             shown = shown if self.measure(shown, tone) <= room else ""
         if shown:
@@ -599,6 +604,23 @@ def wire_text(edge: StoryEdge, value: Scalar | None) -> str:
         return f" → {name} "
     shown = number(value) if edge.share is None else percent(edge.share)
     return f" ↺ {back.name} {shown} "
+
+
+def cut_in_words(text: str, fits: Callable[[str], bool]) -> str:
+    """Return the words of a text that fit, with an ellipsis; empty where a number would be cut.
+
+    A function keeps its name: `exp(…)`. A name that has no room loses its end.
+    """
+    for end in reversed([found.start() for found in _BETWEEN.finditer(text)]):
+        head = text[:end].rstrip(_SIGNS)
+        made = f"{head}(…)" if text[end] == "(" else f"{head} …"
+        if len(head) >= _LEAST_WORD and fits(made):
+            return made
+    for end in range(len(text) - 1, _LEAST_WORD, -1):
+        head = text[:end].rstrip(f"{_SIGNS}(")
+        if fits(f"{head}…"):
+            return "" if _IN_NUMBER.search(head) else f"{head}…"
+    return ""
 
 
 def clipped(text: str, room: int) -> str:
