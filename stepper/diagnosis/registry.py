@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import stepper.diagnosis.check.rules
 import stepper.diagnosis.lint.rules
 import stepper.diagnosis.precision.rules  # noqa: F401  # each of its modules adds its own
-from stepper.diagnosis.rule import FINDERS, REGISTERED, Finder, Rule, SubjectKind
+from stepper.diagnosis.rule import FINDERS, REGISTERED, Rule, RuleFinder, SubjectKind
 
 
 def rules() -> Mapping[str, Rule]:
@@ -17,7 +16,6 @@ def rules() -> Mapping[str, Rule]:
     return MappingProxyType(dict(sorted(REGISTERED.items(), key=lambda item: item[1].id)))
 
 
-@cache
-def finders(scope: SubjectKind, type: str = "") -> tuple[tuple[Rule, Finder], ...]:
-    """Return the rules that are asked about each of these, of layers those of a type, with what finds the places."""
-    return tuple((rule, finder) for rule, finder, types in FINDERS[scope] if not types or type in types)
+def rule_finders(scope: SubjectKind) -> Sequence[RuleFinder]:
+    """Return the rules that are asked about each of these, with what finds the places."""
+    return FINDERS[scope]

@@ -95,8 +95,22 @@ def outside(at: At, **details: Detail) -> RuleHit:
 Finder: TypeAlias = Callable[[Any], Iterator[Any]]
 """From the subject of a rule to the places where it is broken: a `RuleHit` of a file, a `RunFinding` of a run."""
 
+
+class RuleFinder(NamedTuple):
+    """A rule, and what finds the places where it is broken.
+
+    Of layers it is asked about those of `types`, of all where there are none, and, where there are `suspects`, about
+    those of the kinds of whose first layer this is true.
+    """
+
+    rule: Rule
+    find: Finder
+    types: frozenset[str]
+    suspects: Callable[[Any], bool] | None
+
+
 REGISTERED: Final[dict[str, Rule]] = {}
-FINDERS: Final[dict[SubjectKind, list[tuple[Rule, Finder, frozenset[str]]]]] = {scope: [] for scope in SubjectKind}
+FINDERS: Final[dict[SubjectKind, list[RuleFinder]]] = {scope: [] for scope in SubjectKind}
 
 
 def add(rule: Rule) -> None:
@@ -105,12 +119,22 @@ def add(rule: Rule) -> None:
     REGISTERED[rule.name] = rule
 
 
-def found_by(rule: Rule, *types: str) -> Callable[[Finder], Finder]:
-    """Add a rule, and what finds the places where it is broken; of layers only those of these types are asked about."""
+def found_by(
+    rule: Rule, *types: str, of_kinds: bool = False, suspects: Callable[[Any], bool] | None = None
+) -> Callable[[Finder], Finder]:
+    """Add a rule, and what finds the places where it is broken; of layers only those of these types are asked about.
+
+    Layers come by the thousand and in few kinds (`LayerKinds`). A rule that looks at nothing but what the layers of a
+    kind share is one `of_kinds`: where it finds nothing in the first it is not asked about the others. For one that
+    looks at more, `suspects` says of which kinds it is asked.
+    """
     add(rule)
 
     def decorate(finder: Finder) -> Finder:
-        FINDERS[rule.scope].append((rule, finder, frozenset(types)))
+        def finds(facts: Any) -> bool:
+            return any(True for _hit in finder(facts))
+
+        FINDERS[rule.scope].append(RuleFinder(rule, finder, frozenset(types), finds if of_kinds else suspects))
         return finder
 
     return decorate

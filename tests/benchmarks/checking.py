@@ -60,22 +60,28 @@ def rules(path: Path) -> dict[str, Run]:
 
 
 def large(folder: Path, layers: int) -> Iterator[tuple[str, Path]]:
-    """Models with so many layers in one body: of arithmetic, and of movements along Constants of their own."""
-    for name in ("arithmetic", "movements"):
+    """Models with so many layers in one body: of arithmetic, of movements, and of attention, as in a transformer.
+
+    The layers of the latter two have Constants of their own, as in files that OpenVINO writes.
+    """
+    for name, piece, width in (("arithmetic", scaled, 4), ("movements", moved, 4), ("attention", attended, 8)):
         net = Graph()
-        xs, body = net.parameter("xs", dims=(4, 4)), net.body()
-        x = value = body.parameter("x", dims=(1, 4))
-        factor = body.constant([[1.0] * 4])
+        xs, body = net.parameter("xs", dims=(4, width)), net.body()
+        x = value = body.parameter("x", dims=(1, width))
         while len(body.layers) < layers:
-            value = (
-                body.apply("Multiply", body.apply("Tanh", value), factor)
-                if name == "arithmetic"
-                else moved(body, value)
-            )
+            value = piece(body, value)
         (out,) = net.tensor_iterator("loop", body, [sliced(xs, x)], [joined(body.result(value))])
         net.result(out, "out")
         (folder / name).mkdir()
         yield f"{layers} layers of {name}", net.write(folder / name)
+
+
+def scaled(body: Graph, value: Value) -> Value:
+    """Return a value after arithmetic with one Constant."""
+    factor = body.constant([[1.0] * 4])
+    for _ in range(1000):
+        value = body.apply("Multiply", body.apply("Tanh", value), factor)
+    return value
 
 
 def moved(body: Graph, value: Value) -> Value:
@@ -87,6 +93,23 @@ def moved(body: Graph, value: Value) -> Value:
     both = body.apply("Concat", value, value, dims=(1, 8), axis=1)
     ends = [body.constant([one], np.int64) for one in (0, 4, 1)]
     return body.apply("Slice", both, *ends, axis, dims=(1, 4), version="opset8")
+
+
+def attended(body: Graph, value: Value) -> Value:
+    """Return a value after a projection, attention of two halves to each other, a residual and a mean taken off."""
+    plain = {"transpose_a": "false", "transpose_b": "false"}
+    made = body.apply("MatMul", value, body.constant(np.full((8, 8), 0.1)), dims=(1, 8), **plain)
+    made = body.apply("Add", made, body.constant([[0.5] * 8]), dims=(1, 8))
+    halves = body.apply("Reshape", made, body.constant([1, 2, 4], np.int64), dims=(1, 2, 4), special_zero="false")
+    turned = body.apply("Transpose", halves, body.constant([0, 2, 1], np.int64), dims=(1, 4, 2))
+    scores = body.apply("MatMul", halves, turned, dims=(1, 2, 2), **plain)
+    scores = body.apply("Multiply", scores, body.constant([[[0.5]]]), dims=(1, 2, 2))
+    scores = body.apply("Softmax", scores, dims=(1, 2, 2), axis=-1)
+    made = body.apply("MatMul", scores, halves, dims=(1, 2, 4), **plain)
+    made = body.apply("Reshape", made, body.constant([1, 8], np.int64), dims=(1, 8), special_zero="false")
+    made = body.apply("Add", made, value, dims=(1, 8))
+    mean = body.apply("ReduceMean", made, body.constant([-1], np.int64), dims=(1, 1), keep_dims="true")
+    return body.apply("Subtract", made, mean, dims=(1, 8))
 
 
 def measure(

@@ -51,7 +51,7 @@ def test_a_candidate_with_other_numbers_is_found(tmp_path: Path) -> None:
 def test_the_cost_of_a_check_and_of_lint_is_measured(tmp_path: Path) -> None:
     found = checking.measure(tmp_path, [], 1, layers=100, newton_iterations=20, lstm_iterations=2)
     assert [set(one["ratios"]) for one in found] == (  # type: ignore[call-overload]
-        [{checking.PLAIN, checking.CHECKED}] * 2 + [{checking.READING, checking.RULES}] * 2
+        [{checking.PLAIN, checking.CHECKED}] * 2 + [{checking.READING, checking.RULES}] * 3
     )
 
 

@@ -15,7 +15,7 @@ from stepper.diagnosis.check.hits import finding_of
 from stepper.diagnosis.check.probe import probe_run
 from stepper.diagnosis.check.subject import RunSubject, beginning
 from stepper.diagnosis.findings import GRAVITY, Finding
-from stepper.diagnosis.registry import finders
+from stepper.diagnosis.registry import rule_finders
 from stepper.diagnosis.rule import SubjectKind
 from stepper.ir.model import Model
 
@@ -76,7 +76,7 @@ def findings_of_facts(model: Model, overview: Overview) -> tuple[Finding, ...]:
 
 def _found(subject: RunSubject) -> tuple[Finding, ...]:
     file = str(subject.model.path)
-    return ranked(finding_of(rule, file, hit) for rule, finder in finders(SubjectKind.RUN) for hit in finder(subject))
+    return ranked(finding_of(one.rule, file, hit) for one in rule_finders(SubjectKind.RUN) for hit in one.find(subject))
 
 
 def ranked(findings: Iterable[Finding], *, first: str = "") -> tuple[Finding, ...]:

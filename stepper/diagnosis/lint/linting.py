@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from stepper.collector import collector_off
 from stepper.diagnosis.findings import GRAVITY, FilePart, Finding, Part, Severity
+from stepper.diagnosis.lint.kinds import LayerKinds
 from stepper.diagnosis.lint.subjects import IfSubject, LayerSubject, LoopSubject, ModelSubject
-from stepper.diagnosis.registry import finders, rules
-from stepper.diagnosis.rule import Rule, RuleHit, SubjectKind
+from stepper.diagnosis.registry import rule_finders, rules
+from stepper.diagnosis.rule import Rule, RuleFinder, RuleHit, SubjectKind
 from stepper.errors import ModelError
 from stepper.ir.model import BackEdge, InputMapping, Layer, LayerSite, Model, layer_site
 from stepper.ir.reader import read_all_faults
@@ -38,7 +40,8 @@ def lint(path: str | Path) -> tuple[Finding, ...]:
             raise
         return (_fault(str(path), None, error),)
     stumbled: list[Exception] = []
-    found = [*(_fault(str(path), model, fault) for fault in faults), *_hits(model, stumbled)]
+    with collector_off():
+        found = [*(_fault(str(path), model, fault) for fault in faults), *_hits(model, stumbled)]
     if stumbled and not any(one.severity is Severity.ERROR for one in found):
         raise stumbled[0]
     return tuple(
@@ -77,25 +80,43 @@ def _around(model: Model, line: int) -> tuple[LayerSite, ...]:
 
 def _hits(model: Model, stumbled: list[Exception]) -> Iterator[Finding]:
     """Yield what rules find. Of a broken file a rule may miss what it takes for given: such errors are kept."""
-    for rule, finder in finders(SubjectKind.MODEL):
-        yield from (_finding(rule, facts, hit) for facts, hit in finder(ModelSubject(model)))
-    for path, graph in model.graphs():
-        for layer in graph.layers:
-            facts = LayerSubject(model, path, graph, layer)
-            yield from _of(SubjectKind.LAYER, facts, stumbled)
-            if layer.is_loop and layer.bodies and layer.bodies[0].graph.layers:
-                yield from _of(SubjectKind.LOOP, LoopSubject(model, path, graph, layer), stumbled)
-            elif layer.type == "If" and len(layer.bodies) == 2:
-                yield from _of(SubjectKind.IF, IfSubject(model, path, graph, layer), stumbled)
+    for search in rule_finders(SubjectKind.MODEL):
+        yield from (_finding(search.rule, facts, hit) for facts, hit in search.find(ModelSubject(model)))
+    layers = LayerKinds(model)
+    for search in rule_finders(SubjectKind.LAYER):
+        for facts in _asked(layers, search, stumbled):
+            yield from _of(search, facts, stumbled)
+    for facts in layers.subjects(("TensorIterator", "Loop", "If")):
+        layer = facts.layer
+        if layer.is_loop and layer.bodies and layer.bodies[0].graph.layers:
+            loop = LoopSubject(model, facts.path, facts.graph, layer)
+            for search in rule_finders(SubjectKind.LOOP):
+                yield from _of(search, loop, stumbled)
+        elif layer.type == "If" and len(layer.bodies) == 2:
+            conditional = IfSubject(model, facts.path, facts.graph, layer)
+            for search in rule_finders(SubjectKind.IF):
+                yield from _of(search, conditional, stumbled)
 
 
-def _of(scope: SubjectKind, facts: LayerSubject, stumbled: list[Exception]) -> Iterator[Finding]:
-    for rule, finder in finders(scope, facts.layer.type):
+def _asked(layers: LayerKinds, search: RuleFinder, stumbled: list[Exception]) -> Iterator[LayerSubject]:
+    """Yield the layers about which a rule is asked."""
+    if search.suspects is None:
+        yield from layers.subjects(search.types)
+        return
+    for first, alike in layers.kinds(search.types):
         try:
-            for hit in finder(facts):
-                yield _finding(rule, facts, hit)
+            if search.suspects(first):
+                yield from alike
         except (LookupError, ValueError) as error:
             stumbled.append(error)
+
+
+def _of(search: RuleFinder, facts: LayerSubject, stumbled: list[Exception]) -> Iterator[Finding]:
+    try:
+        for hit in search.find(facts):
+            yield _finding(search.rule, facts, hit)
+    except (LookupError, ValueError) as error:
+        stumbled.append(error)
 
 
 def _finding(rule: Rule, facts: LayerSubject, hit: RuleHit) -> Finding:

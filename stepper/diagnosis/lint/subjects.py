@@ -40,7 +40,8 @@ SHAPING: Final = ("Squeeze", "Unsqueeze", "Reshape")
 PASSING: Final = (*SHAPING, "Convert")
 """Operations that give the elements of their first input, one for one."""
 _DEEPEST: Final = 32
-_REAL: Final = ("f16", "bf16", "f32", "f64")
+REAL: Final = ("f16", "bf16", "f32", "f64")
+"""Types of real numbers."""
 _MOST_LOOKED_THROUGH: Final = 1_000_000
 _SMALL: Final = 256
 
@@ -78,7 +79,7 @@ class LayerSubject:
         if not layer.outputs:
             return None
         kind, shape = constant_type(layer), constant_shape(layer)
-        if kind is None or shape is None or kind.name not in _REAL or prod(shape) > _MOST_LOOKED_THROUGH:
+        if kind is None or shape is None or kind.name not in REAL or prod(shape) > _MOST_LOOKED_THROUGH:
             return None
         return known_value(self.model, self.graph, Source(layer.id, 0))
 
@@ -123,12 +124,12 @@ class ModelSubject:
     def __init__(self, model: Model) -> None:
         self.model = model
 
-    def constants(self) -> Iterator[LayerSubject]:
-        """Yield the Constants of all graphs."""
+    def constants(self) -> Iterator[tuple[tuple[Layer, ...], Graph, Layer]]:
+        """Yield the Constants of all graphs, each with where it stands."""
         for path, graph in self.model.graphs():
             for layer in graph.layers:
                 if layer.type == "Constant":
-                    yield LayerSubject(self.model, path, graph, layer)
+                    yield path, graph, layer
 
 
 class Declared:
@@ -261,9 +262,9 @@ class BodySubject(LayerSubject):
             source = self.inner.sources[layer.id][0]
         return source
 
-    def ancestors(self, source: Source | None) -> frozenset[int]:
-        """Return the ids of all layers of the body on which a value depends, its own among them."""
-        waiting = [] if source is None else [source.layer]
+    def ancestors(self, *values: Source | None) -> frozenset[int]:
+        """Return the ids of all layers of the body on which values depend, their own among them."""
+        waiting = [one.layer for one in values if one is not None]
         seen, sources = set(waiting), self.inner.sources
         while waiting:
             for one in sources.get(waiting.pop(), ()):

@@ -10,7 +10,7 @@ from stepper.diagnosis.findings import Finding
 from stepper.diagnosis.precision.narrowing import LOSSES, Narrowing
 from stepper.diagnosis.precision.rules import NarrowRun
 from stepper.diagnosis.precision.trials import Trials
-from stepper.diagnosis.registry import finders
+from stepper.diagnosis.registry import rule_finders
 from stepper.diagnosis.rule import SubjectKind
 from stepper.ir.model import LayerSite
 
@@ -36,6 +36,6 @@ def check_precision(
     """
     run = NarrowRun(Trials(debugger, narrowing, seconds), LOSSES[narrowing] if allowed is None else allowed)
     file = str(debugger.model.path)
-    found = [finding_of(rule, file, hit) for rule, finder in finders(SubjectKind.NARROW_RUN) for hit in finder(run)]
+    found = [finding_of(one.rule, file, hit) for one in rule_finders(SubjectKind.NARROW_RUN) for hit in one.find(run)]
     sites = run.sites() if run.is_broken else ()
     return CheckedPrecision(tuple(found), sites, not run.is_broken or bool(sites), run.trials.runs)

@@ -69,6 +69,7 @@ def _text(sizes: tuple[int | None, ...]) -> str:
         example=Example("remembering", 'hidden_size="2"', 'hidden_size="3"'),
     ),
     *_GATES,
+    of_kinds=True,
 )
 def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
     """Weights, biases and states that do not have the sizes that hidden_size and the gates say."""
@@ -108,6 +109,7 @@ def cell_of_other_size(facts: LayerSubject) -> Iterator[RuleHit]:
         ),
     ),
     *(name for name in _GATES if name.endswith("Sequence")),
+    of_kinds=True,
 )
 def sequence_lengths(facts: LayerSubject) -> Iterator[RuleHit]:
     """Constant lengths that no sequence of the input has."""
@@ -137,6 +139,7 @@ def _names(facts: LayerSubject) -> tuple[str, ...]:
         example=Example("remembering", 'activations="sigmoid,tanh"', 'activations="sigmod,tanh"'),
     ),
     *_GATES,
+    of_kinds=True,
 )
 def cell_activations(facts: LayerSubject) -> Iterator[RuleHit]:
     """Activations that do not exist, or are too few."""
@@ -163,6 +166,7 @@ def cell_activations(facts: LayerSubject) -> Iterator[RuleHit]:
         example=Example("remembering", 'activations="sigmoid,tanh"', 'activations="tanh,sigmoid"'),
     ),
     *(name for name, count in _GATES.items() if count > 1),
+    of_kinds=True,
 )
 def gates_not_bounded(facts: LayerSubject) -> Iterator[RuleHit]:
     """Gates of another function than the sigmoid."""
@@ -186,6 +190,7 @@ def gates_not_bounded(facts: LayerSubject) -> Iterator[RuleHit]:
         example=Example("remembering", 'clip="0"', 'clip="0.001"'),
     ),
     *_GATES,
+    of_kinds=True,
 )
 def cell_clip_small(facts: LayerSubject) -> Iterator[RuleHit]:
     """Bounds in which the functions of the gates are nearly constant."""

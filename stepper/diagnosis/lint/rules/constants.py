@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import LayerSubject, ModelSubject
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
-from stepper.ir.model import Layer
+from stepper.ir.model import Graph, Layer
 
 _CELLS: Final = ("LSTMCell", "GRUCell", "RNNCell", "LSTMSequence", "GRUSequence", "RNNSequence")
 _SUMMING: Final = ("MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", *_CELLS)
@@ -20,11 +21,21 @@ _TOO_LARGE: Final = 1e15
 _TOO_SMALL: Final = 1e-15
 """No weights that were learnt have elements of both sizes, or of the first one in a sum of products."""
 
+_LEAST_NORMAL: Final = float(np.finfo(np.float32).tiny)
+
 
 def _reader(facts: LayerSubject) -> Layer | None:
     """Return an operation that sums products with the elements of a Constant."""
     readers = facts.graph.readers.get(facts.layer.id, ())
     return next((reader for reader, index in readers if index and reader.type in _SUMMING), None)
+
+
+def _is_infinite(facts: LayerSubject) -> bool:
+    return facts.magnitude == np.inf
+
+
+def _is_extreme(facts: LayerSubject) -> bool:
+    return _TOO_LARGE < facts.magnitude < np.inf or 0 < facts.magnitude < _LEAST_NORMAL
 
 
 @found_by(
@@ -40,11 +51,10 @@ def _reader(facts: LayerSubject) -> Layer | None:
         example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="120" size="48"'),
     ),
     "Constant",
+    suspects=_is_infinite,
 )
 def weights_have_inf(facts: LayerSubject) -> Iterator[RuleHit]:
     """Weights of products that are infinite; elsewhere Inf is mostly a mask."""
-    if not np.isinf(facts.magnitude):
-        return
     reader, value = _reader(facts), facts.own_value
     if reader is not None and value is not None:
         count = int(np.isinf(value).sum())
@@ -66,13 +76,11 @@ def weights_have_inf(facts: LayerSubject) -> Iterator[RuleHit]:
         example=Example("remembering", 'shape="6,2" offset="48" size="48"', 'shape="6,2" offset="168" size="48"'),
     ),
     "Constant",
+    suspects=_is_extreme,
 )
 def weights_out_of_proportion(facts: LayerSubject) -> Iterator[RuleHit]:
     """Weights that are far too large for a sum of products, or spread over all that their type can hold."""
-    magnitude = facts.magnitude
-    if not (_TOO_LARGE < magnitude < np.inf or 0 < magnitude < np.finfo(np.float32).tiny):
-        return
-    value = facts.own_value
+    magnitude, value = facts.magnitude, facts.own_value
     if value is None or value.size < 2:
         return
     sizes = np.abs(value[value != 0].astype(np.float64))
@@ -98,27 +106,24 @@ def weights_out_of_proportion(facts: LayerSubject) -> Iterator[RuleHit]:
 def constants_overlap(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleHit]]:
     """Constants that share a part of their bytes; the one that lies where no other begins or ends is named first."""
     ranges = sorted(
-        (
-            (begin, end, facts)
-            for facts in model.constants()
-            if (found := _bytes(facts.layer))
-            for begin, end in (found,)
-        ),
-        key=lambda one: one[:2],
+        ((*found, place) for place in model.constants() if (found := _bytes(place[2]))), key=lambda one: one[:2]
     )
+    if all(this[1] <= following[0] or this[:2] == following[:2] for this, following in pairwise(ranges)):
+        return  # as nearly always
     edges = Counter(edge for begin, end in {one[:2] for one in ranges} for edge in (begin, end))
-    before: tuple[int, int, LayerSubject] | None = None
+    before: tuple[int, int, tuple[tuple[Layer, ...], Graph, Layer]] | None = None
     for one in ranges:
-        begin, end, facts = one
+        begin, end, place = one
         if before is not None and begin < before[1] and (begin, end) != before[:2]:
             other = before
             if edges[other[0]] + edges[other[1]] < edges[begin] + edges[end]:
                 one, other = other, one
-            names = {"layer": one[2].site(one[2].layer), "other": other[2].site(other[2].layer)}
+            facts = LayerSubject(model.model, *one[2])
+            names = {"layer": facts.site(facts.layer), "other": facts.site(other[2][2])}
             numbers = {"first": one[0], "last": one[1] - 1, "begin": other[0], "end": other[1] - 1}
-            yield one[2], outside(one[2].layer, **names, **numbers)
+            yield facts, outside(facts.layer, **names, **numbers)
         if before is None or end > before[1]:
-            before = (begin, end, facts)
+            before = (begin, end, place)
 
 
 def _bytes(constant: Layer) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import LayerSubject, known_chain, known_value, of_port
+from stepper.diagnosis.lint.subjects import PASSING, LayerSubject, known_chain, known_value, of_port
 from stepper.diagnosis.lint.trials import DECIDING, refusal
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.ir.constants import constant_shape, constant_type
@@ -97,6 +97,7 @@ def _foreign_axis(facts: LayerSubject) -> tuple[int, int] | None:
         ),
     ),
     *DECIDING,
+    of_kinds=True,
 )
 def operation_cannot_run(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operations that refuse tensors of the declared shapes, and axes that the tensor does not have."""
@@ -134,6 +135,7 @@ def operation_cannot_run(facts: LayerSubject) -> Iterator[RuleHit]:
         ),
     ),
     *DECIDING,
+    of_kinds=True,
 )
 def operation_shape(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operations that give another shape than the file declares."""
@@ -173,6 +175,7 @@ def operation_shape(facts: LayerSubject) -> Iterator[RuleHit]:
         ),
     ),
     *_LEAST,
+    of_kinds=True,
 )
 def attribute_outside_its_range(facts: LayerSubject) -> Iterator[RuleHit]:
     """Attributes below the least value that the specification allows."""
@@ -199,6 +202,7 @@ def attribute_outside_its_range(facts: LayerSubject) -> Iterator[RuleHit]:
         source="specification of the operation",
         example=Example("counting", '<data keep_dims="false" />', '<data keep_dims="maybe" />'),
     ),
+    of_kinds=True,
 )
 def operation_refused(facts: LayerSubject) -> Iterator[RuleHit]:
     """Attributes that are missing or unreadable, and numbers of inputs and outputs that the operation does not have."""
@@ -269,6 +273,9 @@ def zero_point_outside_type(facts: LayerSubject) -> Iterator[RuleHit]:
         )
 
 
+_FROM_INTEGERS: Final = ("Subtract", *PASSING)
+
+
 def _integer_weights(facts: LayerSubject, source: Source | None) -> tuple[str, int, int] | None:
     """Return the integer type of weights that are converted to floating point, its least and greatest value."""
     found = known_chain(facts.graph, source)
@@ -321,7 +328,9 @@ def weights_without_scale(facts: LayerSubject) -> Iterator[RuleHit]:
     for index in (0, 1):
         source = facts.source(index)
         maker = None if source is None else facts.graph.by_id.get(source.layer)
-        if maker is not None and maker.type == "Subtract":
+        if maker is None or maker.type not in _FROM_INTEGERS:
+            continue
+        if maker.type == "Subtract":
             source = facts.graph.sources[maker.id][0]
         kind = _integer_weights(facts, source)
         if kind is None:
@@ -350,6 +359,7 @@ def weights_without_scale(facts: LayerSubject) -> Iterator[RuleHit]:
         ),
     ),
     "Constant",
+    suspects=lambda facts: (kind := constant_type(facts.layer)) is not None and kind.name == "f16",
 )
 def cut_off_at_f16(facts: LayerSubject) -> Iterator[RuleHit]:
     """Weights of f16 at the upper end of their range; the lower end alone is a mask."""
@@ -450,6 +460,7 @@ def variable_without_partner(facts: LayerSubject) -> Iterator[RuleHit]:
         source="semantics 5.15, 6",
         example=Example("counting", 'type="Add" version="opset1"', 'type="Add" version="opset99"'),
     ),
+    of_kinds=True,
 )
 def unknown_opset(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operation sets that do not exist yet."""
@@ -479,6 +490,7 @@ def _is_to_come(version: str) -> bool:
     ),
     "Constant",
     "Parameter",
+    of_kinds=True,
 )
 def constant_without_type(facts: LayerSubject) -> Iterator[RuleHit]:
     """Constants and Parameters of which the type or the shape stands at their port alone."""
@@ -524,6 +536,7 @@ _DEMANDED: Final[Mapping[str, Mapping[str, str]]] = {
         ),
     ),
     *_DEMANDED,
+    of_kinds=True,
 )
 def attribute_missing(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operations without an attribute that has no default."""
@@ -557,6 +570,7 @@ def attribute_missing(facts: LayerSubject) -> Iterator[RuleHit]:
     ),
     "RandomUniform",
     "Multinomial",
+    of_kinds=True,
 )
 def random_without_seed(facts: LayerSubject) -> Iterator[RuleHit]:
     """Random numbers that nobody can make again."""

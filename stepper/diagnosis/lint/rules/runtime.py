@@ -14,6 +14,8 @@ from stepper.ir.model import BackEdge, Source
 from stepper.wording import enumerated
 
 _INT32: Final = range(-(2**31), 2**31)
+_LONG: Final = ("i64", "u64")
+_ARITHMETIC: Final = ("Add", "Subtract", "Multiply", "Mod", "FloorMod", "Divide", "Power")
 _IN_PLACE: Final = ("Squeeze", "Unsqueeze", "Reshape")
 _SQUARE: Final = "<dim>2</dim><dim>2</dim></port>"
 _ROW: Final = "<dim>1</dim><dim>2</dim></port>"
@@ -185,6 +187,13 @@ def nested_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
             yield inside(layer, inner=loop.site(layer))
 
 
+def _is_beyond_int32(facts: LayerSubject) -> bool:
+    """Return True for one whole number of a body that does not fit into 32 bits."""
+    kind = facts.layer.outputs[0].element_type if facts.path and facts.layer.outputs else None
+    value = known_value(facts.model, facts.graph, Source(facts.layer.id, 0)) if kind and kind.name in _LONG else None
+    return value is not None and value.size == 1 and int(value.reshape(-1)[0]) not in _INT32
+
+
 @found_by(
     Rule(
         "R204",
@@ -198,21 +207,14 @@ def nested_tensor_iterator(loop: LoopSubject) -> Iterator[RuleHit]:
         example=Example("counting", 'offset="88" size="8"', 'offset="56" size="8"'),
     ),
     "Constant",
+    suspects=_is_beyond_int32,
 )
 def constant_beyond_int32(facts: LayerSubject) -> Iterator[RuleHit]:
     """Whole numbers in the arithmetic of a body that do not fit."""
     layer = facts.layer
-    if not facts.path or not layer.outputs:
-        return
-    declared = layer.outputs[0].element_type
-    if declared is None or declared.name not in ("i64", "u64"):
-        return
-    readers = [reader for reader, _index in facts.graph.readers.get(layer.id, ())]
-    readers = [
-        one for one in readers if one.type in ("Add", "Subtract", "Multiply", "Mod", "FloorMod", "Divide", "Power")
-    ]
+    readers = [one for one, _index in facts.graph.readers.get(layer.id, ()) if one.type in _ARITHMETIC]
     value = known_value(facts.model, facts.graph, Source(layer.id, 0)) if readers else None
-    if value is not None and value.size == 1 and int(value.reshape(-1)[0]) not in _INT32:
+    if value is not None:
         number = int(value.reshape(-1)[0])
         becomes = (number + 2**31) % 2**32 - 2**31
         yield outside(layer, layer=facts.site(layer), value=number, reader=facts.site(readers[0]), becomes=becomes)
@@ -294,6 +296,11 @@ def sliced_inputs_unread(loop: LoopSubject) -> Iterator[RuleHit]:
         yield inside(sliced[0], parameters=enumerated([str(loop.name(one.parameter)) for one in sliced]))
 
 
+def _is_square(facts: LayerSubject) -> bool:
+    shape = constant_shape(facts.layer)
+    return shape is not None and len(shape) >= 2 and shape[-1] == shape[-2] >= 2
+
+
 @found_by(
     Rule(
         "R208",
@@ -321,13 +328,11 @@ def sliced_inputs_unread(loop: LoopSubject) -> Iterator[RuleHit]:
         ),
     ),
     "Constant",
+    suspects=_is_square,
 )
 def square_constant_shared(facts: LayerSubject) -> Iterator[RuleHit]:
     """Square weights that two products read in two ways."""
     layer = facts.layer
-    shape = constant_shape(layer)
-    if shape is None or len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
-        return
     readers = [one for one, index in facts.graph.readers.get(layer.id, ()) if one.type == "MatMul" and index == 1]
     ways = {one.is_set("transpose_b"): one for one in reversed(readers)}
     if len(ways) == 2:
@@ -413,6 +418,7 @@ def scan_size_taken_as_known(loop: LoopSubject) -> Iterator[RuleHit]:
     "Add",
     "Subtract",
     "Multiply",
+    of_kinds=True,
 )
 def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
     """Sums, differences and products of 8 bits in a body."""
@@ -438,6 +444,7 @@ def bytes_saturate(facts: LayerSubject) -> Iterator[RuleHit]:
         ),
     ),
     "Parameter",
+    of_kinds=True,
 )
 def computed_in_f32(facts: LayerSubject) -> Iterator[RuleHit]:
     """Parameters of bodies that are f64."""

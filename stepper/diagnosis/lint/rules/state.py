@@ -10,6 +10,7 @@ import numpy as np
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.subjects import PASSING, IfSubject, LayerSubject, LoopSubject, known_chain, known_value
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.ir.constants import small_constant
 from stepper.ir.model import Graph, Layer, Source
 
 _WEIGHTS: Final[Mapping[str, Mapping[int, int]]] = {
@@ -118,10 +119,9 @@ def outputs_nobody_reads(loop: LoopSubject) -> Iterator[RuleHit]:
 )
 def dead_operations(loop: LoopSubject) -> Iterator[RuleHit]:
     """Operations of a body that lead to no Result; the first of them, with how many there are."""
-    alive = frozenset[int]().union(*(loop.ancestors(loop.given_to(result.id)) for result in loop.inner.results))
     quiet = ("Parameter", "Constant", "Result", "Assign")
-    sinks = [layer for layer in loop.inner.layers if layer.type == "Assign"]
-    alive = alive.union(*(loop.ancestors(source) for layer in sinks for source in loop.inner.sources[layer.id]))
+    sinks = [layer for layer in loop.inner.layers if layer.type in ("Result", "Assign")]
+    alive = loop.ancestors(*(source for layer in sinks for source in loop.inner.sources[layer.id]))
     dead = [layer for layer in loop.inner.layers if layer.id not in alive and layer.type not in quiet]
     if dead:
         more = f" (with {len(dead) - 1} more)" if len(dead) > 1 else ""
@@ -190,6 +190,12 @@ def runs_once(loop: LoopSubject) -> Iterator[RuleHit]:
         yield outside(loop.layer)
 
 
+def _is_zero(facts: LayerSubject) -> bool:
+    """Return True for a Constant that may be 0 everywhere: of large ones that is not known yet."""
+    small = small_constant(facts.layer, facts.model.weights)
+    return facts.magnitude == 0 if small is None else not small.any()
+
+
 @found_by(
     Rule(
         "N207",
@@ -215,6 +221,7 @@ def runs_once(loop: LoopSubject) -> Iterator[RuleHit]:
         ),
     ),
     "Constant",
+    suspects=_is_zero,
 )
 def multiplied_by_zero(facts: LayerSubject) -> Iterator[RuleHit]:
     """Products in a body, or in a sequence, with a Constant of nothing but 0."""
@@ -252,10 +259,11 @@ def _products(graph: Graph, layer: Layer) -> Iterator[tuple[Layer, int]]:
         example=Example("counting", 'shape="" offset="24" size="4"', 'shape="" offset="80" size="4"'),
     ),
     "Constant",
+    suspects=lambda facts: bool(np.isnan(facts.magnitude)),
 )
 def constant_has_nan(facts: LayerSubject) -> Iterator[RuleHit]:
     """Weights that are no numbers; large ones are not looked through."""
-    value = facts.own_value if np.isnan(facts.magnitude) else None
+    value = facts.own_value
     if value is not None:
         count = int(np.isnan(value.astype(np.float64)).sum())
         yield outside(facts.layer, layer=facts.site(facts.layer), count=count, size=value.size)

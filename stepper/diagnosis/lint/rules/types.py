@@ -130,6 +130,7 @@ def sides_of_different_type(facts: IfSubject) -> Iterator[RuleHit]:
         ),
     ),
     *_SAME_TYPE,
+    of_kinds=True,
 )
 def operands_of_different_type(facts: LayerSubject) -> Iterator[RuleHit]:
     """Operations on values of two types."""
@@ -194,6 +195,7 @@ def declared_type_differs(facts: LayerSubject) -> Iterator[RuleHit]:
     "Constant",
     "Convert",
     "Parameter",
+    of_kinds=True,
 )
 def layer_against_its_port(facts: LayerSubject) -> Iterator[RuleHit]:
     """Constants, Parameters and Converts whose data and whose port are of different types or shapes."""

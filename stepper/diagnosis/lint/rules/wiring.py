@@ -67,7 +67,8 @@ def _shape(shape: tuple[int, ...]) -> str:
             'name="sum" type="Add" version="opset1">\n<data auto_broadcast="numpy" />\n<input>'
             '<port id="0" precision="FP32"><dim>1</dim><dim>1</dim>',
         ),
-    )
+    ),
+    of_kinds=True,
 )
 def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
     """Inputs that are declared otherwise than what comes in."""
@@ -102,6 +103,7 @@ def edge_between_shapes(facts: LayerSubject) -> Iterator[RuleHit]:
         example=Example("counting", _STATE, _STATE.replace("1,2", "1,3").replace("<dim>2", "<dim>3")),
     ),
     *ELEMENTWISE,
+    of_kinds=True,
 )
 def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
     """Elementwise operations on shapes that do not fit; without auto_broadcast they must be the same."""
@@ -143,6 +145,7 @@ def operands_do_not_broadcast(facts: LayerSubject) -> Iterator[RuleHit]:
         ),
     ),
     "MatMul",
+    of_kinds=True,
 )
 def matmul_sizes(facts: LayerSubject) -> Iterator[RuleHit]:
     """Products of matrices that do not fit."""
@@ -256,6 +259,7 @@ def loop_output_shape(loop: LoopSubject) -> Iterator[RuleHit]:
         ),
     ),
     "Gather",
+    of_kinds=True,
 )
 def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
     """Constant indices that the tensor does not have."""
@@ -297,6 +301,7 @@ def index_out_of_range(facts: LayerSubject) -> Iterator[RuleHit]:
     "Softmax",
     "SoftMax",
     "LogSoftmax",
+    of_kinds=True,
 )
 def softmax_of_one(facts: LayerSubject) -> Iterator[RuleHit]:
     """Softmax along an axis of one element."""
@@ -346,7 +351,8 @@ def operands_are_the_same(facts: LayerSubject) -> Iterator[RuleHit]:
         example=Example(
             "counting", _SUM, _SUM.replace('<port id="0" precision="FP32">', '<port id="0" precision="I64">')
         ),
-    )
+    ),
+    of_kinds=True,
 )
 def edge_between_types(facts: LayerSubject) -> Iterator[RuleHit]:
     """Inputs that are declared as another type than what comes in."""
