@@ -14,9 +14,9 @@ from stepper.debug.causes.cause import Arithmetic, Element, LinkKind
 from stepper.debug.causes.crossings import ValueSpot, end_of_loop, held, operation_of, out_of_body, producer
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
-from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.causes.nan_origins import first_element, scalar_of
 from stepper.debug.causes.texts import element_text
-from stepper.debug.causes.why import NoValueYet
+from stepper.debug.causes.why import NoValueYet, element_asked
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.provenance.facts import QuestionKind
 from stepper.debug.provenance.question import question_of
@@ -45,7 +45,7 @@ from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.shares import shares_by_iteration
 from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
 from stepper.debug.timeline import Timeline
-from stepper.element_types import limits
+from stepper.element_types import Array, limits
 from stepper.engine.frames import Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, Program
@@ -144,9 +144,12 @@ class _Builder:
             most = condition_limit(self._frames.at(ended.seat)[-1])
             if most is not None and (end.limit is None or most.iterations < end.limit):
                 end = replace(end, limit=most.iterations)
-        is_by_slices = activation.ended is EndReason.SLICES
-        decided = None if is_by_slices else end_of_loop(self._frames, ended.outer, ended.seat, activation)
-        if decided is None:
+        told = (
+            self._made_last(ended)
+            if activation.ended is EndReason.SLICES
+            else end_of_loop(self._frames, ended.outer, ended.seat, activation)
+        )
+        if told is None:
             empty: tuple[()] = ()
             return Story(
                 address=layer.name,
@@ -161,9 +164,26 @@ class _Builder:
                 end=end,
                 question=self._question,
             )
-        found = self._sliced(decided)
+        found = self._sliced(told)
         unasked = tuple(short_names.last_part(one.name) for one in found.unasked)
         return self._told(found, layer.name, layer.name, replace(end, unasked=unasked))
+
+    def _made_last(self, ended: EndedLoop) -> ValueSpot | None:
+        """Return what the last iteration handed on, or else gave: NaN or Inf if there is one, else the largest element.
+
+        None of a loop that ran no iteration, or gives nothing but texts.
+        """
+        plan = ended.activation.plan
+        if ended.seat is None or not isinstance(plan, LoopPlan):
+            return None
+        values = self._frames.at(ended.seat)[-1].values
+        slots = [entry.result for entry in plan.merged] + [entry.result for entry in plan.last_values]
+        for slot in (*slots, *(entry.result for entry in plan.concatenated)):
+            value = values[slot]
+            if value is not None and value.size and value.dtype.kind in "biuf":
+                element = element_asked(value, Address((), None, None, None, ()))
+                return ValueSpot(ended.seat, slot, element or first_element(_is_largest(value)))
+        return None
 
     def _sliced_inputs(self, ended: EndedLoop) -> tuple[StorySlices, ...]:
         """Return the inputs of which a loop used up the slices; none where something else ended it."""
@@ -517,3 +537,10 @@ def _limit(link: CausalLink, frame: Frame) -> float | None:
         return None
     dtype = np.asarray(frame.values[link.spot.slot]).dtype
     return float(np.log(limits(dtype).largest))
+
+
+def _is_largest(value: Array) -> Array:
+    """Return where the elements of the largest magnitude are."""
+    size = np.abs(np.asarray(value, np.float64))
+    mask: Array = size == size.max()
+    return mask

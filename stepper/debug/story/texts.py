@@ -346,6 +346,8 @@ def title(story: Story) -> str:
 
 def end_word(end: StoryEnd) -> str:
     """Return what became of what ended a loop, in few words."""
+    if end.reason is EndReason.SLICES:
+        return "made last"
     is_condition = end.reason in (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
     return "the condition is false" if is_condition else "trip count"
 
@@ -384,6 +386,8 @@ def verdict(story: Story) -> tuple[str, str]:
         allowed = (
             f": it allows {counted(end.limit, 'iteration')}" if end.reason is EndReason.TRIP_COUNT and end.limit else ""
         )
+        if end.reason is EndReason.SLICES:
+            return str(end.reason), f"{_used_up(end)}, so no value decided it{_made_last(story)}"
         if not story.links:
             return str(end.reason), f"{allowed}, so no value decided it"
         asked = story.links[story.asked]
@@ -404,6 +408,19 @@ def verdict(story: Story) -> tuple[str, str]:
     if sources:
         return sources
     return str(formula(asked)), f"; {extent(story)}" if story.pending else ""
+
+
+def _used_up(end: StoryEnd) -> str:
+    found = [f"{counted(one.count, 'slice')} of {_cut_text(one)}" for one in end.sliced]
+    return f": {' and '.join(found)}" if found else ""
+
+
+def _made_last(story: Story) -> str:
+    """Return what the last iteration handed on, where that is told."""
+    if not story.links:
+        return ""
+    asked = story.links[story.asked]
+    return f"; the last iteration made {link_name(story, asked)} = {number(asked.value)}"
 
 
 def _preview_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
@@ -529,9 +546,17 @@ def story_lines(story: Story) -> list[str]:
 
 def slices_text(one: StorySlices) -> str:
     """Return of an input how it was cut: `x f32[3,7,6]: 7 slices of 1 element along axis 1, all used`."""
-    shape = ",".join(map(str, one.shape))
     size = counted(one.size, "element")
-    return f"{one.name} {one.type}[{shape}]: {counted(one.count, 'slice')} of {size} along axis {one.axis}, all used"
+    return f"{_form_text(one)}: {counted(one.count, 'slice')} of {size} along axis {one.axis}, all used"
+
+
+def _cut_text(one: StorySlices) -> str:
+    """Return of which input slices are, and along which axis: `x f32[3,7,6] along axis 1`."""
+    return f"{_form_text(one)} along axis {one.axis}"
+
+
+def _form_text(one: StorySlices) -> str:
+    return f"{one.name} {one.type}[{','.join(map(str, one.shape))}]"
 
 
 # --- what to try ----------------------------------------------------------------------------------------------------

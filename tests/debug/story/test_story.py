@@ -13,6 +13,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.texts import story_lines
+from stepper.engine.loops import EndReason
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger
 from tests.models import Graph, carried, joined, last
@@ -270,14 +271,24 @@ def test_a_loop_that_did_not_begin_leads_to_its_condition() -> None:
     assert story_lines(story)[0].endswith("not begin") and "at the start" in story_lines(story)[1]
 
 
-def test_a_loop_that_used_all_slices_says_of_which_inputs() -> None:
+def test_a_loop_that_used_all_slices_says_of_which_inputs_and_what_its_last_iteration_made() -> None:
     values = dict(np.load(SAMPLES / "specification_lstm" / "inputs.npz"))
     run = sample("specification_lstm")
     story = run.story(ends=True)
-    assert story.end is not None and not story.links
+    assert story.end is not None and story.end.reason is EndReason.SLICES
     (cut,) = story.end.sliced
     assert cut.shape in {value.shape for value in values.values()} and cut.count * cut.size == cut.shape[cut.axis]
-    assert "all used" in story_lines(story)[-1]
+    lines = story_lines(story)
+    assert any("all used" in line for line in lines)
+    run.last()
+    asked = story.links[story.asked]
+    outputs = run.machine.outputs or ()
+    assert {story.columns[link.column].path for link in story.links} == {(cut.count - 1,)}
+    assert isinstance(asked.value, float) and any(np.float32(asked.value) in output for output in outputs)
+    assert (
+        f"{cut.count} slices of {cut.name}" in lines[1] and "no value decided it; the last iteration made" in lines[1]
+    )
+    assert len(story.links) > 1 and story.into(story.asked), "and of what"
 
 
 def test_the_command_why_end_says_the_same_in_lines() -> None:
