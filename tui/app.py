@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -83,12 +84,15 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
 
 
 def _settle() -> None:
-    """Load what the first key will need. What is there now stays, where we began without the collector: else its pauses
-    are the longest frames."""
+    """Load what the first key will need, with all screens. What is there now stays, where we began without the
+    collector: else its pauses are the longest frames."""
     from stepper.commands.registry import commands
 
     actions()
     commands()
+    for view in VIEWS.values():
+        view.load()
+    import_module("tui.screens.main.spare")  # which the first picture of the main screen goes without
     if not gc.isenabled():
         gc.freeze()
         gc.enable()

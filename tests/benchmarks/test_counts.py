@@ -195,3 +195,35 @@ def test_a_key_paints_no_pane_that_is_not_on_the_screen(monkeypatch: pytest.Monk
         assert painted and all(is_seen for _, is_seen in painted), painted
 
     key_latency.watch(terminal_models.middle_of(wide_loop(40, 20)), script)
+
+
+_ENTERED: Final = """
+import asyncio, sys, threading
+import tui.app
+from tests.benchmarks.terminal_models import long_loop
+settled, settle = threading.Event(), tui.app._settle
+def told():
+    settle()
+    settled.set()
+tui.app._settle = told
+def ours():
+    return {name for name in sys.modules if name.partition(".")[0] in ("stepper", "tui")}
+async def run():
+    app = tui.app.StepperApp(long_loop(5_000, at=0), "subject", runs=True)
+    async with app.run_test(size=(160, 48)) as pilot:
+        while not settled.is_set():
+            await asyncio.sleep(0.02)
+        before = ours()
+        await pilot.press("enter")
+        while app.front.view_name == "overview":
+            await asyncio.sleep(0.02)
+        await pilot.pause()
+        print("loaded", app.front.view_name or "main", *sorted(ours() - before), flush=True)
+        app.driver.close()
+asyncio.run(asyncio.wait_for(run(), 60))
+"""
+
+
+def test_the_first_dive_from_the_overview_loads_nothing_beside_a_run_that_goes_on() -> None:
+    found = subprocess.run([sys.executable, "-c", _ENTERED], capture_output=True, text=True, timeout=90, check=False)
+    assert found.stdout.split() == ["loaded", "main"], found.stdout + found.stderr
