@@ -13,7 +13,7 @@ from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import Progress, say
 from stepper.compare.alignment.layer_pairs import read_pairs
 from stepper.compare.references.archive import ArchiveReference
-from stepper.compare.references.opening import open_reference
+from stepper.compare.references.opening import model_title, open_reference
 from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.engine.compiler import compile_model
@@ -53,7 +53,7 @@ def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) 
         model,
         open_sequences(other) if options.open_sequences else other,
         inputs,
-        title=_title(options.model, options.reference),
+        title=model_title(Path(options.model), Path(options.reference)),
         rules=Rules(options.rules),
         tolerances=_tolerances(options, model, exact=True),
         given=_given(options, model, other),
@@ -87,12 +87,6 @@ def _with_another(
     with Progress(machine, wanted=not options.quiet):
         tolerances = _tolerances(options, compiled.model, exact=reference.is_exact)
         return compare_with(machine, reference, tolerances, only_outputs=only_outputs)
-
-
-def _title(model: str, reference: str) -> str:
-    """Return the reference's name; with its folder where both files have the same one."""
-    ours, theirs = Path(model), Path(reference)
-    return str(theirs) if ours.name == theirs.name else theirs.name
 
 
 def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -349,7 +348,7 @@ def picture_of_story(story: Story, model: Model, request: FigureRequest) -> Pict
         page, left_out = drawn()
     else:
         unit = room.most if room.height is None else room.least
-        height = math.inf if room.height is None else room.height / unit
+        height = (room.highest if room.height is None else room.height) / unit
         page, left_out = drawn(width=int(room.width / unit), height=height)
         page = on_page(page, room)
     if left_out:

@@ -36,6 +36,8 @@ from stepper.wording import counted
 MILLIMETRE: Final = 96 / 25.4
 """Pixels."""
 PAPER_WIDTH: Final = round(84 * MILLIMETRE)
+PAPER_HEIGHT: Final = 225 * MILLIMETRE
+"""What a page of a paper has for a figure above its caption."""
 DOCS_WIDTH: Final = 820
 SLIDE: Final = (1280, 720)
 LEAST_UNIT: Final = 7 * 96 / 72 / SMALL_SIZE
@@ -49,12 +51,17 @@ Size = tuple[float, float]
 
 
 class PageRoom(NamedTuple):
-    """Room of a page in pixels, and how many of them a unit may take."""
+    """Room of a page in pixels, and how many of them a unit may take.
+
+    `height` is that of a page of a very size (None: as high as the figure), `highest` what a figure has at most unless
+    every form of it is higher.
+    """
 
     width: float
     height: float | None
     least: float
     most: float
+    highest: float = math.inf
 
 
 class _Form(NamedTuple):
@@ -165,6 +172,10 @@ FORMS: Final = (
         _Form(130, 18, False, legend=False, lists=Arrangement.PORT_LISTS, entries=entries)
         for entries in range(6, 0, -1)
     ),
+    *(
+        _Form(170, 28, legend=legend, lists=Arrangement.PORT_LIST, entries=entries)
+        for entries, legend in ((None, False), *((entries, False) for entries in range(10, 2, -1)))
+    ),
     _Form(170, 28, False, outside=False, legend=False),
     _Form(110, 20, False, outside=False, legend=False),
     _Form(255, 28, False, outside=False, legend=False, facts=False),
@@ -243,7 +254,7 @@ def room_of(request: FigureRequest) -> PageRoom | None:
     if request.preset is Preset.SLIDE:
         return PageRoom(*SLIDE, *_ON_SLIDE)
     if request.preset is Preset.PAPER:
-        return PageRoom(request.width or PAPER_WIDTH, None, LEAST_UNIT, LEAST_UNIT)
+        return PageRoom(request.width or PAPER_WIDTH, None, LEAST_UNIT, LEAST_UNIT, PAPER_HEIGHT)
     if request.preset is Preset.DOCS:
         return PageRoom(request.width or DOCS_WIDTH, None, 1, 1)
     return None if request.width is None else PageRoom(request.width, None, LEAST_UNIT, 1)
@@ -259,6 +270,7 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
     if room is None or whole.page is not None or moves:
         return whole
     narrowest = (math.inf, math.inf)
+    lowest: tuple[PageDrawing, list[str]] | None = None
     for content, told in _contents(request):
         found = whole if content is request.content else make(content)
         forms = [one for one in FORMS if _is_for(one, whole, content)]
@@ -271,14 +283,28 @@ def fitted(make: Callable[[FigureContent], Picture], request: FigureRequest) -> 
                 narrowest = min(narrowest, size)
                 continue
             left_out = [*told, *([] if form is None else form.left_out)]
-            if not left_out:
-                if page.points < POINTS:
-                    request.warn(f"letters have {LABEL_SIZE * page.points:.1f} points, so that the figure fits")
-                return replace(whole, page=page)
-            words = "; ".join(left_out)
-            request.warn(f"not drawn for lack of room: {words}")
-            return replace(whole, page=replace(page, description=f"{page.description} Not drawn: {words}."))
+            if page.height * page.points <= room.highest * POINTS:
+                return _fitting(whole, page, left_out, request)
+            if lowest is None or page.height * page.points < lowest[0].height * lowest[0].points:
+                lowest = page, left_out
+    if lowest is not None:
+        page, left_out = lowest
+        request.warn(
+            f"the figure is {page.height * page.points / POINTS / MILLIMETRE:.0f} mm high, more than a page has"
+        )
+        return _fitting(whole, page, left_out, request)
     raise UsageError(_too_large(room, narrowest, _less(request)))
+
+
+def _fitting(whole: Picture, page: PageDrawing, left_out: Sequence[str], request: FigureRequest) -> Picture:
+    """Return a picture on its page, and say what is not drawn."""
+    if not left_out:
+        if page.points < POINTS:
+            request.warn(f"letters have {LABEL_SIZE * page.points:.1f} points, so that the figure fits")
+        return replace(whole, page=page)
+    words = "; ".join(left_out)
+    request.warn(f"not drawn for lack of room: {words}")
+    return replace(whole, page=replace(page, description=f"{page.description} Not drawn: {words}."))
 
 
 def _is_far(figure: Figure, is_rolled: bool, room: PageRoom, request: FigureRequest) -> bool:

@@ -17,7 +17,7 @@ from stepper.export.figures.loop_paths import loops_of
 from stepper.export.fonts import advance
 from stepper.export.options import Theme
 from tests.export.runs import SAMPLES, picture, sample
-from tests.models import Graph
+from tests.models import Graph, carried, last
 
 MILLIMETRE = 96 / 25.4
 PAGES = [("paper", 84 * MILLIMETRE), ("paper", 170 * MILLIMETRE), ("docs", 820), ("slide", 1280)]
@@ -36,8 +36,9 @@ def texts(items: tuple[Shape, ...], groups: str = "") -> Iterator[tuple[TextLine
 
 
 def held(page: PageDrawing, width: float, least: float) -> None:
-    """The page has that width at most, its letters that height at least, and no text leaves it."""
+    """The page is no wider (on paper no higher) than it may be, its letters are as high at least, no text leaves it."""
     pixels = page.points * 96 / 72
+    assert least != LEAST["paper"] or page.height * pixels <= 225 * MILLIMETRE
     assert page.width * pixels <= width + 1
     for line, size, bold in texts(page.items):
         assert size * pixels >= least - 0.01, line
@@ -119,3 +120,27 @@ def test_parameters_that_lead_to_the_same_are_one_box_where_a_page_is_narrow(tmp
     lines = [line.text for line, _, _ in texts(made.page.items)]
     assert "9 inputs" in lines and any("3 more" in line for line in lines)
     assert "boxes of Parameters and Results, but for one where they lead to the same" in said[0]
+
+
+def test_the_list_of_many_ports_is_no_higher_than_a_page(tmp_path: Path) -> None:
+    net = Graph()
+    given = [net.parameter(f"state_{at}", "f32", (2,)) for at in range(12)]
+    body = net.body()
+    inner = [body.parameter(f"inner_{at}", "f32", (2,)) for at in range(12)]
+    results = [body.result(body.apply("Relu", one), f"next_{at}") for at, one in enumerate(inner)]
+    entries = [carried(*one) for one in zip(given, inner, results, strict=True)]
+    for at, out in enumerate(net.loop("many", body, 3, True, entries, [last(one) for one in results])):
+        net.result(out, f"out_{at}")
+    said: list[str] = []
+    made = draw(net.read(tmp_path), view="ports", preset="paper", warn=said.append)
+    assert made.page is not None
+    held(made.page, 84 * MILLIMETRE, LEAST["paper"])
+    assert "Parameters and Results but for the first" in said[0]
+
+
+def test_a_figure_that_stays_higher_than_a_page_is_told() -> None:
+    said: list[str] = []
+    made = picture("for_loop", "unrolled", preset="paper", width=730, direction="down", values="full", warn=said.append)
+    assert made.page is not None
+    high = made.page.height * made.page.points * 96 / 72 / MILLIMETRE
+    assert high > 225 and any(f"{high:.0f} mm high, more than a page has" in one for one in said)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 from stepper.compare.alignment.layers import Alignment, align
 from stepper.compare.files.constants import ConstantValues
-from stepper.compare.references.opening import open_reference
+from stepper.compare.references.opening import model_title, open_reference
 from stepper.compare.references.openvino import PeerFrame, RuntimePeer
 from stepper.compare.references.protocol import PlacedRun, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
 from stepper.compare.run.comparison import reference_machine
@@ -54,7 +55,8 @@ def debug_reference(
     """
     compiled = machine.compiled
     if is_model_path(text):
-        return ModelValues(compiled, open_model(text), inputs, text, partner, machine.initial_states)
+        title = model_title(compiled.model.path, Path(text))
+        return ModelValues(compiled, open_model(text), inputs, title, partner, machine.initial_states)
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
     reference = open_reference(text, compiled, inputs, runtime, source, option=option)

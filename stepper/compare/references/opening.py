@@ -68,6 +68,11 @@ def open_reference(
     )
 
 
+def model_title(ours: Path, theirs: Path) -> str:
+    """Return what another model is called: its file's name, with its folder where ours has the same one."""
+    return "/".join(theirs.absolute().parts[-2:]) if ours.name == theirs.name else theirs.name
+
+
 def _stopped(
     compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None, states: Mapping[str, Any] | None
 ) -> StoppedRun | None:

@@ -167,8 +167,7 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("box", "mended", stroke="out-edge"),
     _rule("box", "alike", fill="body", stroke="body-edge", stroke_width="1"),
     _rule(_TEXTS, "alike", fill="quiet"),
-    _rule("frame", "parts-inside", fill="fault", stroke="mark", stroke_width="2.4"),
-    _rule("frame", "differs-inside mended-inside", stroke="mark", stroke_width="2.4"),
+    _rule("frame", "parts-inside differs-inside mended-inside", stroke="mark", stroke_width="2.4"),
     _rule("box", "highlighted", fill="now", stroke="now-edge", stroke_width="3"),
     _rule("frame", "highlighted", stroke="now-edge", stroke_width="3"),
     _rule("box frame wire", "far", stroke_width="0.6"),  # the overview beside a detail

@@ -23,9 +23,7 @@ from stepper.export.parting.run_differences import (
 from stepper.ir.model import Graph, Layer
 from stepper.wording import counted
 
-LEGEND: Final = (
-    "filled: the first difference (frame: inside); thick rim: another value; pale: the same value; A: the other run"
-)
+LEGEND: Final = "filled: the first difference; thick rim: another value; pale: the same value; A: the other run"
 
 
 def over_all(node: FigureNode, graph: Graph, drawn: DrawnNode, found: RunDifferences) -> FigureNode:

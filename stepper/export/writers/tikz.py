@@ -34,9 +34,56 @@ _ESCAPED: Final = {
     "≠": r"\ensuremath{\ne}",
     "−": r"\ensuremath{-}",
     "∞": r"\ensuremath{\infty}",
+    "√": r"\ensuremath{\surd}",
+    "±": r"\ensuremath{\pm}",
+    "–": r"\textendash{}",
+    "›": r"\ensuremath{\rangle}",
+    "▼": r"\ensuremath{\bigtriangledown}",
+    "ᵀ": r"\textsuperscript{T}",
+    "¹": r"\textsuperscript{1}",
+    "²": r"\textsuperscript{2}",
+    "³": r"\textsuperscript{3}",
+    "µ": r"\ensuremath{\mu}",
     "'": r"\textquotesingle{}",
     '"': r"\textquotedbl{}",
     "-": "{-}",
+}
+_GREEK: Final = {
+    "α": "alpha",
+    "β": "beta",
+    "γ": "gamma",
+    "δ": "delta",
+    "ε": "varepsilon",
+    "ζ": "zeta",
+    "η": "eta",
+    "θ": "theta",
+    "ι": "iota",
+    "κ": "kappa",
+    "λ": "lambda",
+    "μ": "mu",
+    "ν": "nu",
+    "ξ": "xi",
+    "π": "pi",
+    "ρ": "rho",
+    "ς": "varsigma",
+    "σ": "sigma",
+    "τ": "tau",
+    "υ": "upsilon",
+    "φ": "varphi",
+    "χ": "chi",
+    "ψ": "psi",
+    "ω": "omega",
+    "Γ": "Gamma",
+    "Δ": "Delta",
+    "Θ": "Theta",
+    "Λ": "Lambda",
+    "Ξ": "Xi",
+    "Π": "Pi",
+    "Σ": "Sigma",
+    "Υ": "Upsilon",
+    "Φ": "Phi",
+    "Ψ": "Psi",
+    "Ω": "Omega",
 }
 _LATIN: Final = frozenset("ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿ")
 """Letters of the encoding T1 that LaTeX knows in UTF-8."""
@@ -136,6 +183,8 @@ class _Painter:
 
 def _letter(letter: str) -> str:
     """Return a letter as LaTeX reads it; one that its usual fonts do not have is a question mark."""
+    if letter in _GREEK:
+        return rf"\ensuremath{{\{_GREEK[letter]}}}"
     return _ESCAPED.get(letter) or (letter if letter.isascii() or letter in _LATIN else "?")
 
 

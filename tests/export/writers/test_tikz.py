@@ -7,13 +7,15 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pypdfium2 as pdfium  # type: ignore[import-untyped]
 import pytest
 from lxml import etree
 
+from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 from stepper.export.picture import Picture
-from tests.export.runs import picture
+from tests.export.runs import SAMPLES, picture, sample
 
 LATEX = shutil.which("pdflatex")
 PAGE = r"""\documentclass{article}
@@ -56,3 +58,25 @@ def test_names_of_the_model_are_never_commands(tmp_path: Path) -> None:
     document = compiled(Picture(figure).text("tikz"), tmp_path)
     assert len(document) == 1
     assert "end{tikzpicture}" in document[0].get_textpage().get_text_bounded().replace("\r\n", "")
+
+
+USED = "·…→←−×⋯▼–›Σᵀ≤≥≠∞√±²αβγδεθλμνπρσςτφχψωΓΔΘΛΞΠΥΦΨΩäß"
+"""Letters beyond ASCII that figures write themselves, and those of formulas."""
+
+
+@pytest.mark.skipif(LATEX is None, reason="LaTeX is not installed")
+def test_letters_of_figures_and_of_formulas_are_letters_in_latex(tmp_path: Path) -> None:
+    label = f"{USED} end"
+    figure = Figure("letters", "", (FigureNode("n", NodeKind.OPERATION, label, (label,)),), ())
+    text = Picture(figure).text("tikz")
+    assert "?" not in text.partition("tikzpicture")[2]
+    read = compiled(text, tmp_path)[0].get_textpage().get_text_bounded()
+    assert "end" in read and "Missing character" not in (tmp_path / "page.log").read_text(errors="replace")
+
+
+def test_texts_of_all_samples_have_letters_in_latex() -> None:
+    texts = [picture("for_loop", view).text("tikz") for view in ("rolled", "unrolled")]
+    with np.load(SAMPLES / "rwkv_overflow" / "inputs.npz") as inputs:
+        texts.append(draw(sample("rwkv_overflow"), dict(inputs), why="wkv@8[0,3]").text("tikz"))
+    asked = [line for text in texts for line in text.partition("tikzpicture")[2].splitlines() if "?" in line]
+    assert [line for line in asked if "goes on" not in line] == []
