@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -348,8 +349,8 @@ def picture_of_story(story: Story, model: Model, request: FigureRequest) -> Pict
         page, left_out = drawn()
     else:
         unit = room.most if room.height is None else room.least
-        height = (room.highest if room.height is None else room.height) / unit
-        page, left_out = drawn(width=int(room.width / unit), height=height)
+        height = math.inf if room.height is None else room.height / unit
+        page, left_out = drawn(width=int(room.width / unit), height=height, highest=room.highest / unit)
         page = on_page(page, room)
     if left_out:
         request.warn(f"not drawn: {left_out}; a greater --width draws more")

@@ -72,7 +72,7 @@ class _Form(NamedTuple):
     `facts`: what starts and ends the loop is said in words, not only by marks; `lines` how many lines a box has at most
     below its label (None: all); `joined`: Parameters of a model that go to the same boxes are one box, so are Results;
     `cuts`: a part of a figure has torn edges where the rest was cut off; `dense`: the lines of a box or a frame stand
-    in one, as far as it has room, which on a slide saves height.
+    in one, as far as it has room, which on a slide saves height; `framed`: frames have lines below their names.
     """
 
     line: int
@@ -87,6 +87,7 @@ class _Form(NamedTuple):
     joined: bool = False
     cuts: bool = True
     dense: bool = False
+    framed: bool = True
 
     @property
     def left_out(self) -> list[str]:
@@ -96,6 +97,7 @@ class _Form(NamedTuple):
             (self.outside, "what is outside of the loop"),
             (self.entries is None, f"Parameters and Results but for the first {self.entries} each"),
             (not self.joined, "boxes of Parameters and Results, but for one where they lead to the same"),
+            (self.framed, "what frames say below their names"),
             (self.cuts, "torn edges where the rest was cut off"),
             (self.legend, "the legend"),
             (self.facts, "when the loop starts and ends, in words"),
@@ -160,8 +162,10 @@ FORMS: Final = (
         _Form(line, 28, legend=legend, cuts=cuts, dense=True)
         for cuts in (True, False)
         for legend in (True, False)
-        for line in (400, 280)
+        for line in (400, 280, 240, 200)
     ),
+    _Form(280, 28, legend=False, dense=True, framed=False),
+    _Form(280, 28, legend=False, cuts=False, dense=True, framed=False),
     *(_Form(line, label, False, cuts=False) for line, label in ((170, 28), (110, 20), (90, 16), (70, 13), (58, 12))),
     _Form(170, 20, False, joined=True),
     _Form(90, 16, False, legend=False, joined=True),
@@ -318,7 +322,10 @@ def _is_far(figure: Figure, is_rolled: bool, room: PageRoom, request: FigureRequ
 
 
 def _contents(request: FigureRequest) -> Iterator[tuple[FigureContent, tuple[str, ...]]]:
-    """Yield contents of fewer and fewer boxes, with words for what they leave out; a part of a figure is as it is."""
+    """Yield contents of fewer and fewer boxes, with words for what they leave out; a part of a figure is as it is.
+
+    A body as one box shows no difference of two runs: where they part, it is not drawn.
+    """
     content = request.content
     yield content, ()
     if request.zoom is not None or request.view is FigureView.PORTS:
@@ -332,7 +339,8 @@ def _contents(request: FigureRequest) -> Iterator[tuple[FigureContent, tuple[str
             yield replace(content, depth=depth, expressions=True), (*told, joined)
     if not content.carried:
         yield replace(content, depth=0, carried=True), ("operations, but for what goes in, is carried and comes out",)
-    if request.view is FigureView.ROLLED:
+    parts = content.differences is not None and content.differences.first is not None
+    if request.view is FigureView.ROLLED and not parts:
         boxes = "boxes of operations, Parameters and Results, but for one of each role"
         yield replace(content, cell=True), (boxes,)
         yield replace(content, cell=True, formula=False), (boxes, "the formula of the body")
@@ -383,6 +391,8 @@ def _less(request: FigureRequest) -> str:
     """Return what draws less than a figure that does not fit; empty for a part of one."""
     if request.zoom is not None:
         return ""
+    if request.content.differences is not None:
+        return "--around OP draws a part of it"
     if request.view is FigureView.UNROLLED:
         return "--direction right draws the iterations side by side, --around OP a part of them"
     if request.preset is Preset.SLIDE:
@@ -493,7 +503,8 @@ def _narrow_frame(frame: Cluster, form: _Form, *, is_alone: bool) -> Cluster:
     if form.dense:
         line = max(line, advance(shortened(frame.label, letters), LABEL_SIZE, bold=True))
     texts = (_BETWEEN.join(frame.lines),) if form.dense else frame.lines
-    return replace(frame, label=shortened(frame.label, letters), lines=_lines(texts, line))
+    lines = _lines(texts, line) if form.framed else ()
+    return replace(frame, label=shortened(frame.label, letters), lines=lines)
 
 
 def _narrow_edge(edge: FigureEdge, form: _Form) -> FigureEdge:

@@ -74,11 +74,13 @@ def story_drawing(
     *,
     legend: bool = True,
     height: float = math.inf,
+    highest: float = math.inf,
     notes: Sequence[str] = (),
 ) -> tuple[PageDrawing, str]:
     """Return the strip of a story with its question, or another heading, above, its answer and a legend below.
 
-    `width` and `height` are those of the page in pixels (None: usual ones). Columns beside the path and the reasons go
+    `width` and `height` are those of the page in pixels (None: usual ones), `highest` is what a page has at most that
+    is as high as its story. Columns beside the path and the reasons go
     first where it is narrow, then iterations in the middle of the path, which are told as well ("": none). `notes`
     stand below the answer.
     """
@@ -91,7 +93,7 @@ def story_drawing(
     )
     for bands in forms:
         made = _drawn(story, bands, model, width, heading, legend=legend, notes=notes)
-        if made.width <= (_WIDEST if width is None else width) and made.height <= height:
+        if made.width <= (_WIDEST if width is None else width) and made.height <= min(height, highest):
             break
     count = sum(band.short.left_out for band in bands)
     farther = sum(band.short.farther for band in bands)

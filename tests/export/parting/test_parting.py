@@ -23,7 +23,7 @@ from stepper.export.zooms.places import FigurePlace, Zoom, ZoomKind, smaller_par
 from stepper.ir.model import Model
 from tests.export.reading_back.drawing import Drawing
 from tests.export.runs import sample
-from tests.models import Graph, carried, last
+from tests.models import Graph, Side, carried, last
 
 ITERATIONS, PARTED = 12, 5
 START = np.array([1.0, 2.0, 4.0], np.float32)
@@ -150,6 +150,43 @@ def test_on_a_slide_what_differs_near_the_first_difference_is_drawn_and_the_rest
     tried = [(one.hops, one.differing) for one in smaller_parts(part, of_two_runs=True)]
     assert tried == [(2, True), (1, False), (1, True), (0, False)]
     assert [one.hops for one in smaller_parts(part, of_two_runs=False)] == [1, 0]
+
+
+@pytest.mark.parametrize("view", [None, "rolled"])
+def test_a_difference_deep_inside_is_drawn_on_a_slide_and_never_hidden_in_a_body_as_one_box(
+    tmp_path: Path, view: str | None
+) -> None:
+    here, there = (branched(tmp_path / name, by) for name, by in (("here", 2.0), ("there", 3.0)))
+    made = draw(here, {"start": START}, diff=str(there), preset="slide", view=view)
+    assert made.page is not None
+    drawn_here = Drawing(made.text("svg"))
+    (first,) = (item for item in drawn_here.boxes.values() if "parts" in item.classes)
+    assert first.lines[0] == "Multiply(·, 2)" and "first difference in iteration 0" in " ".join(first.lines)
+    words = " ".join(one.text for one in drawn_here.words)
+    assert "A is there/model.xml; they part at 'doubled', iteration 0" in words
+
+
+def branched(folder: Path, by: float) -> Path:
+    """A loop with an If in which x is multiplied; what both say below their names takes many lines."""
+    model = Graph()
+    start, body = model.parameter("start", dims=[3]), model.body()
+    x = body.parameter("x", dims=[3])
+    more = body.apply("ReduceSum", x, body.constant(np.int64([0])), dims=(), name="the_sum_of_all_of_the_elements")
+    limit = body.constant(np.float32(1e9), name="limit")
+    goes_on = body.apply("Less", more, limit, type="boolean", name="a_condition_with_a_name_that_takes_a_line")
+    yes, no = body.body(), body.body()
+    inner = [yes.parameter("inner", dims=[3]), no.parameter("inner", dims=[3])]
+    doubled = yes.apply("Multiply", inner[0], yes.constant(np.float32(by)), name="doubled")
+    sides = [
+        Side(yes, [(x, inner[0])], [yes.result(doubled, "yes")]),
+        Side(no, [(x, inner[1])], [no.result(no.apply("Relu", inner[1]), "no")]),
+    ]
+    (out,) = body.branch("choice", goes_on, *sides)
+    end = body.result(out, "x_next")
+    go = body.result(goes_on, "go")
+    model.result(model.loop("steps", body, 3, True, [carried(start, x, end)], [last(end)], go)[0], "y")
+    folder.mkdir()
+    return model.write(folder)
 
 
 def test_two_runs_that_are_the_same_are_the_body_on_a_slide(tmp_path: Path) -> None:
