@@ -42,6 +42,7 @@ Names are resolved when they are first used, so that `import stepper` costs noth
 
 from __future__ import annotations
 
+from functools import cache as _cache
 from importlib import import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
@@ -163,10 +164,16 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(f"module 'stepper' has no attribute '{name}'")
     module, attribute = _HOMES[name]
     if name in _OPENING:
-        # The engine itself knows of no OpenVINO and of no other format; it hears of them here.
-        import_module("stepper.openvino.partner").install_default()
-        import_module("stepper.ir.opening").set_opener(_open)
+        _open_seams()
     return getattr(import_module(module), attribute)
+
+
+@_cache
+def _open_seams() -> None:
+    """Once: a model keeps what was compiled for a partner."""
+    # The engine itself knows of no OpenVINO and of no other format; it hears of them here.
+    import_module("stepper.openvino.partner").install_default()
+    import_module("stepper.ir.opening").set_opener(_open)
 
 
 def _open(source: _Any) -> _Any:

@@ -246,3 +246,13 @@ def test_an_operation_with_constant_inputs_takes_the_first_alone_and_fails_as_ev
     place = r"Loop 'l' #0 > Reshape 'table': a tensor of shape \[7\] cannot take the shape \[2,3\]"
     with pytest.raises(stepper.StepperError, match=place + r" \(inputs: f32\[7\], i(64|32)\[2\]\)"):
         stepper.run(model, {"x": np.ones(7, np.float32)}, rules=rules)
+
+
+def test_runs_of_one_model_compile_it_once(tmp_path: Path) -> None:
+    net = Graph()
+    net.result(net.apply("Abs", net.parameter("x", dims=(2,))))
+    model = net.read(tmp_path)
+    for _ in range(3):
+        stepper.run(model, {"x": np.zeros(2, np.float32)})
+        stepper.Debugger(model, {"x": np.zeros(2, np.float32)})
+    assert len(model.compiled) == 1
