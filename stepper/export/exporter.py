@@ -44,7 +44,7 @@ from stepper.export.parting.states import compared_with
 from stepper.export.picture import FigureRequest, FileContent, Picture, unheard, writer_of
 from stepper.export.steps.stepping import steps_of
 from stepper.export.textbook.lanes import textbook
-from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, textbook_page
+from stepper.export.textbook.page import MOST_SHOWN, ON_SCREEN, ON_SLIDE, ends_of, textbook_page
 from stepper.export.views.not_begun import not_begun_figure
 from stepper.export.views.ports import ports_figure
 from stepper.export.views.static import model_figure, rolled_figure
@@ -399,16 +399,13 @@ def _ends(wanted: Iterations | None, trace: LoopTrace) -> tuple[int, int] | None
     if wanted is None or not trace.count:
         return None
     numbers = [one.number for one in trace.iterations if wanted.includes(one.number, trace.count)]
-    first = next((at for at, number in enumerate(numbers) if at != number), len(numbers))
-    last = len(numbers) - first
-    if first == trace.count:
-        return first, 0
-    if not first or not last or numbers[first:] != list(range(trace.count - last, trace.count)):
+    found = ends_of(numbers, trace.count)
+    if found is None:
         raise UsageError(
             "iterations side by side are the first ones and the last ones, such as --iters 0:3,-2:; "
             "--direction down draws any"
         )
-    return first, last
+    return found
 
 
 def default_view(model: Model, *, has_inputs: bool) -> FigureView:

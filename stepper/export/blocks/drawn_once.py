@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from stepper.export.blocks.finding import RepeatedBlock, repeats_of
 from stepper.export.blocks.looks import StructuralLooks, inputs_of
 from stepper.export.blocks.names import block_name, shared_name
 from stepper.export.figures.builder import DrawnLevel, FigureBuilder
-from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
+from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, FramePort, NodeKind
 from stepper.export.figures.labels import named_with_type, shortened
 from stepper.ir.model import Graph, Model
 from stepper.wording import excerpt
@@ -173,13 +173,16 @@ class _Once:
         ]
         shown = f"{len(self._whole.nodes):,} boxes, drawn as {len(nodes):,}"
         note = f"{shown}: blocks that repeat are drawn once (--blocks all draws each)"
-        return replace(
+        made = replace(
             self._whole,
             nodes=(*(replace(one, cluster=self._frame_of.get(one.id, one.cluster)) for one in nodes), *self._entries),
             edges=self._edges(),
             clusters=(*clusters, *self._frames),
             notes=(*self._whole.notes, note),
         )
+        for frame in self._frames:
+            made = _with_ports(made, frame.id)
+        return made
 
     def _edges(self) -> tuple[FigureEdge, ...]:
         """Return the edges, those of all copies as those of the first; none from copy to copy."""
@@ -213,3 +216,42 @@ class _Once:
         while id and self._whole.parent(id) != home:
             id = self._whole.parent(id)
         return id
+
+
+def _with_ports(figure: Figure, block: str) -> Figure:
+    """Return the figure with ports on the frame of a block, so that wires go through to its boxes and from them.
+
+    A side from which something leads into, or out of, an inner frame has none.
+    """
+    inside = {node.id for node in figure.nodes_in[block]}
+    within = inside | {node.id for node in figure.nodes if block in _around(figure, node.id)}
+    into = [edge for edge in figure.edges if edge.target in within and edge.source not in within]
+    out = [edge for edge in figure.edges if edge.source in within and edge.target not in within]
+    entered = list(dict.fromkeys(edge.target for edge in into))
+    left = list(dict.fromkeys((edge.source, edge.output) for edge in out))
+    if not inside.issuperset(entered) or any(edge.enters >= 0 for edge in into):
+        entered = []
+    if not inside.issuperset(source for source, _ in left) or any(edge.leaves >= 0 for edge in out):
+        left = []
+    moved = {}
+    for edge in into if entered else ():
+        moved[edge] = replace(edge, enters=entered.index(edge.target))
+    for edge in out if left else ():
+        moved[edge] = replace(edge, leaves=left.index((edge.source, edge.output)))
+    ports = (
+        *(FramePort(index, (), (end,)) for index, end in enumerate(entered)),
+        *(FramePort(index, (), (end,), is_output=True) for index, (end, _) in enumerate(left)),
+    )
+    return replace(
+        figure,
+        edges=tuple(moved.get(edge, edge) for edge in figure.edges),
+        clusters=tuple(replace(one, ports=ports) if one.id == block else one for one in figure.clusters),
+    )
+
+
+def _around(figure: Figure, id: str) -> Iterator[str]:
+    """Yield the frames that a box stands in, the innermost first."""
+    id = figure.parent(id)
+    while id:
+        yield id
+        id = figure.parent(id)

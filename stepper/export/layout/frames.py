@@ -268,7 +268,8 @@ class _Framing:
 
     def _draw(self) -> None:
         cluster, drawing = self.cluster, self.drawing
-        named = [any(port.words for port in ports) for ports in (self.inputs, self.outputs)]
+        apart = cluster.kind is NodeKind.BLOCK  # squares on its rim, and no wire that begins or ends within
+        named = [any(apart or port.words for port in ports) for ports in (self.inputs, self.outputs)]
         rim, band = int(named[0]), self.band
         begin = rim + band + _TITLE + len(cluster.lines)
         lanes = [_Wire(lane.column, [self._head(lane)]) for lane in self.lanes]

@@ -173,6 +173,16 @@ def _with_texts(book: Textbook, plans: Sequence[_Plan], *, is_wide: bool) -> Ite
     yield from ((plan, text) for plan in plans for text in texts)
 
 
+def ends_of(numbers: Sequence[int], count: int) -> tuple[int, int] | None:
+    """Return how many of the first and of the last iterations these are; None where they are others, or not of both."""
+    first = next((at for at, number in enumerate(numbers) if at != number), len(numbers))
+    last = len(numbers) - first
+    if first == count:
+        return first, 0
+    is_both = first and last and list(numbers[first:]) == list(range(count - last, count))
+    return (first, last) if is_both else None
+
+
 def _plans(count: int, most: tuple[int, int] | None = None) -> list[_Plan]:
     """Return the ways to draw so many iterations, the fullest first; `most` of the first and of the last ones."""
     ends: list[tuple[tuple[int, ...], tuple[int, ...]]] = []

@@ -27,7 +27,7 @@ from stepper.export.options import Theme
 from stepper.export.picture import Picture
 from stepper.export.steps.bodies import BodyLayout
 from stepper.export.textbook.lanes import textbook
-from stepper.export.textbook.page import textbook_page
+from stepper.export.textbook.page import MOST_SHOWN, ends_of, textbook_page
 from stepper.export.views.unrolled import iteration_figures
 from stepper.export.writers.svg import inline_steps, inline_svg
 from stepper.ir.model import Model
@@ -147,16 +147,18 @@ def _gaps(trace: LoopTrace) -> Iterable[str]:
 
 
 def _run(trace: LoopTrace, model: Model | None) -> SteppedDrawing | None:
-    """Return the whole run, iterations side by side; None where iterations that it would show are not in the trace."""
-    there = {one.number for one in trace.iterations}
-    book = textbook(trace, model)
+    """Return the run, iterations side by side; None where the trace has not the first and the last ones."""
+    numbers = [one.number for one in trace.iterations]
+    found, book = ends_of(numbers, trace.count), textbook(trace, model)
+    if found is None:
+        return None
+    ends = None if not found[1] else (min(found[0], MOST_SHOWN), min(found[1], MOST_SHOWN))
     for width in _WIDTHS:
         try:
-            made = textbook_page(book, width, "", f"A run of {trace.loop.title}. {trace.ended}.")
+            made = textbook_page(book, width, "", f"A run of {trace.loop.title}. {trace.ended}.", ends=ends)
         except UsageError:
             continue
-        is_whole = all(step.is_gap or step.begin in there for step in made.times.steps)
-        return stepped(made.drawing, made.times) if is_whole else None
+        return stepped(made.drawing, made.times)
     return None
 
 

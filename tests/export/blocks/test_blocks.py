@@ -15,6 +15,8 @@ from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, NodeKind
 from stepper.ir.model import Model
 from tests.export.blocks.nets import Net, experts, resnet, transformer
+from tests.export.reading_back import geometry
+from tests.export.reading_back.drawing import Drawing
 from tests.models import Graph, Value, carried, joined, last, sliced
 
 
@@ -154,3 +156,19 @@ def test_back_edges_of_a_body_with_repeating_layers_stay(tmp_path: Path) -> None
     assert figure.by_id[back.source].kind is NodeKind.RESULT and figure.by_id[back.target].kind is NodeKind.PARAMETER
     with pytest.raises(UsageError, match="--blocks once is for --view model and --view rolled, not for --view ports"):
         draw(net.read(tmp_path), view="ports", blocks="once")
+
+
+def test_wires_go_through_the_frame_of_a_block_to_its_boxes_and_from_them(tmp_path: Path) -> None:
+    for layers in (12, 20):
+        folder = tmp_path / str(layers)
+        folder.mkdir()
+        made = draw(stacked(layers, folder), view="model")
+        loose = [one for one in geometry.faults(Drawing(made.text("svg"))) if "wire" in one]
+        assert not loose
+        for block in (one for one in made.figure.clusters if one.kind is NodeKind.BLOCK):
+            ends = {end for port in block.ports for end in port.ends}
+            assert all(made.figure.by_id[end].cluster == block.id for end in ends)
+            into = [edge for edge in made.figure.edges if made.figure.parent(edge.target) == block.id]
+            entered = {edge.target for edge in into if made.figure.parent(edge.source) != block.id}
+            entered -= {edge.target for edge in into if made.figure.parent(edge.source) in made.figure.clusters_by_id}
+            assert entered <= ends and ends

@@ -40,7 +40,9 @@ def test_all_iterations_are_there_with_the_values_of_the_run(tmp_path: Path) -> 
 def test_gaps_are_named_and_stops_are_those_drawn(tmp_path: Path) -> None:
     page = exported(tmp_path / "page.html", "--iters", "0:3,-1")
     assert "Iterations 3 to 109 are not drawn." in page
-    assert page_data(page)["ranges"] == [[0, 2], [110, 110]]
+    data = page_data(page)
+    assert data["ranges"] == [[0, 2], [110, 110]]
+    assert data["run"] == [[0, 1], [1, 2], [2, 3], [3, 110], [110, 111]], "the run above has these iterations, too"
 
 
 def test_a_run_without_iterations_is_the_figure_of_that(tmp_path: Path) -> None:
