@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -200,6 +201,16 @@ class Graph(Immutable, Struct, frozen=True, dict=True):
     def by_id(self) -> Mapping[int, Layer]:
         """Layers by id; ids of a body live in their own name space."""
         return MappingProxyType({layer.id: layer for layer in self.layers})
+
+    @cached_property
+    def same_names(self) -> Mapping[str, int]:
+        """How many layers have each name."""
+        return MappingProxyType(Counter(layer.name for layer in self.layers))
+
+    @cached_property
+    def holders(self) -> tuple[Layer, ...]:
+        """The layers that have bodies, in file order."""
+        return tuple(layer for layer in self.layers if layer.bodies)
 
     @cached_property
     def operations(self) -> tuple[Layer, ...]:

@@ -149,7 +149,7 @@ def levels_of(program: Program, atlas: Atlas) -> tuple[Level, ...]:
 
 def unique_name(layer: Layer, program: Program) -> Name:
     """Return the name of a layer of a graph, or its id where another one has the same name."""
-    same = sum(other.name == layer.name for other in program.graph.layers)
+    same = program.graph.same_names.get(layer.name, 0)
     return Name(NameKind.ID, str(layer.id)) if same > 1 or not layer.name else exact_name(layer.name)
 
 

@@ -24,7 +24,7 @@ class Atlas:
 
     def inside(self, program: Program) -> list[Program]:
         """Return the programs of the bodies of its layers."""
-        return [program for layer in program.graph.layers for program in self.bodies(layer)]
+        return [program for layer in program.graph.holders for program in self.bodies(layer)]
 
     def bodies(self, layer: Layer) -> list[Program]:
         """Return the programs of a layer's bodies, in the order of the file."""
