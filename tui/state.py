@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stepper.engine.frames import LoopRun
     from stepper.engine.program import Program
     from stepper.ir.model import Layer
+    from stepper.tensors.histories import ValueHistory
     from tui.worker.event_log import LogEntry
 
 
@@ -114,7 +115,8 @@ class State(Struct, frozen=True, eq=False):
     `selected` is the operation selected in the frame (None: it follows the moment). `failure` is the message of an
     error of the run that was met here. `a` is the moment that is held against now. `ending` is there at the end of the
     run. `output_names` are those of the model's
-    outputs; `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
+    outputs; `watch_runs` has watches, by number, over the iterations of other loops than the one that is shown;
+    `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
     no loop, and says so. `is_edited` is of this branch, `has_edits` of any.
     no loop, and says so. `far` is a run of a loop that is looked at from elsewhere; `is_far`: this is what `inside`
     returned of one.
@@ -136,6 +138,7 @@ class State(Struct, frozen=True, eq=False):
     breaks: tuple[BreakView, ...] = ()
     watches: tuple[WatchView, ...] = ()
     lists: Lists = NO_LISTS
+    watch_runs: Mapping[int, ValueHistory] = field(default_factory=dict)
     events: tuple[TimelineEvent, ...] = ()
     branch: str = ""
     is_edited: bool = False

@@ -37,7 +37,7 @@ class FarView:
         """Return the run that is looked at; None where the run is in the loop that is shown."""
         chosen = self.chosen
         if chosen is not None:
-            return None if is_here(self._debugger.machine, chosen) else chosen
+            return None if is_here(self._debugger.machine, chosen, loop_depth) else chosen
         return loop_seen_from(self._debugger.machine, None, depth) if loop_depth is None else None
 
     @staticmethod

@@ -72,6 +72,12 @@ class ShowTime(Struct, frozen=True):
     span: tuple[int, int] | None
 
 
+class ShowWatches(Struct, frozen=True):
+    """Have `State.watch_runs` show the watches of other loops than the one that is shown, or no longer."""
+
+    wanted: bool
+
+
 class ShowRun(Struct, frozen=True, eq=False):
     """Have `State.far` show this run of a loop; None: the one that is nearest, and only where the run is in none."""
 
@@ -108,6 +114,7 @@ Adjustment = (
     | ShowCells
     | ShowValues
     | ShowTime
+    | ShowWatches
     | ShowOverview
     | GoOnWithOverview
     | ShowAgain

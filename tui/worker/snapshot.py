@@ -29,7 +29,9 @@ from tui.worker.requests import (
     ShowStatistic,
     ShowTime,
     ShowValues,
+    ShowWatches,
 )
+from tui.worker.watch_runs import WatchRuns
 
 if TYPE_CHECKING:
     from stepper.commands import Session
@@ -92,6 +94,7 @@ class Snapshots:
         self._acted = 0.0
         self._sweeps: Sweeps | None = None
         self._far = FarView(debugger, self.statistics, lambda: self.sweeps)
+        self._watch_runs = WatchRuns(debugger, lambda: self.sweeps)
         self._is_compared = True
         self._left_out = self._were_left = 0  # operations that were compared when the time was over
 
@@ -106,6 +109,8 @@ class Snapshots:
                 self.statistics.want(who, program, operations)
             case ShowTime(span):
                 self._span = span
+            case ShowWatches(wanted):
+                self._watch_runs.wanted = wanted
             case ShowRun(loop):
                 self._far.chosen = loop
             case ShowOverview(wanted, runs):
@@ -196,6 +201,7 @@ class Snapshots:
             self._course = course
             self.statistics.forget()
             self._far.forget()
+            self._watch_runs.forget()
             if self._sweeps is not None:
                 self._sweeps.forget()
             self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
@@ -268,6 +274,7 @@ class Snapshots:
                 self._background.findings.known,
             ),
             watches=watch_views(debugger.watches, None if loop is None else loop.level.run, debugger.machine.program),
+            watch_runs=self._watch_runs.view(None if loop_depth is None else stack[loop_depth].program),
             events=tuple(self._events.values()),
             branch=debugger.branches.name,
             is_edited=debugger.branches.is_edited,
@@ -318,15 +325,13 @@ class Snapshots:
         ):
             return True
         depth = innermost_loop(stack[:looked_at])
+        if self._watch_runs.fill(None if depth is None else stack[depth].program, _soon(enough)):
+            return True
         if self._shows_far and self._fill_far(looked_at - 1, depth, enough):
             return True
         if depth is None:
             return self._fill_comparison(enough)
-        deadline = time.monotonic() + _PATIENCE
-
-        def is_due() -> bool:
-            return enough() or time.monotonic() > deadline
-
+        is_due = _soon(enough)
         if self._cells is not None and self.statistics.fill_between(depth, *self._cells, is_due):
             return True
         if any(self.statistics.fill(depth, back, is_due) for back in _FILLED):
@@ -336,21 +341,21 @@ class Snapshots:
             return self._fill_comparison(enough)
         while not enough() and time.monotonic() < self._acted + _CALM:
             time.sleep(0.002)
-        deadline = time.monotonic() + _PATIENCE
-        if not enough() and self.sweeps.fill(depth, span, is_due):
+        if not enough() and self.sweeps.fill(depth, span, _soon(enough)):
             return True
         return self._fill_comparison(enough)
 
     def _fill_far(self, depth: int, loop_depth: int | None, enough: Callable[[], bool]) -> bool:
         """Find the run of a loop that is seen from elsewhere, and fetch what it lacks; True if there is more to see."""
-        deadline = time.monotonic() + _PATIENCE
-
-        def is_due() -> bool:
-            return enough() or time.monotonic() > deadline
-
         if self._far.find(depth, loop_depth):
             return True
-        return self._far.fill(depth, loop_depth, self._cells, self._seen_span, is_due)
+        return self._far.fill(depth, loop_depth, self._cells, self._seen_span, _soon(enough))
+
+
+def _soon(enough: Callable[[], bool]) -> Callable[[], bool]:
+    """Return what says when it is enough, or one filling has taken long."""
+    deadline = time.monotonic() + _PATIENCE
+    return lambda: enough() or time.monotonic() > deadline
 
 
 def _after(seconds: float) -> Callable[[], bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import ClassVar, Final
@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.iterations.loop_runs import Outer, enter_run, go_to_latest, iterations_in_all, outer_now
-from stepper.debug.scopes import innermost_loop
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
 from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Snapshot
+from stepper.engine.frames import Frame, Snapshot
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import Paused, StepperError
@@ -93,13 +92,19 @@ def _to_its_end(timeline: Timeline, depth: int) -> None:
             raise Paused
 
 
-def is_here(machine: Machine, loop: LoopOfRun) -> bool:
-    """True if the innermost loop in which the run stands is this one, in that run of it."""
-    depth = innermost_loop(machine.stack)
+def is_here(machine: Machine, loop: LoopOfRun, depth: int | None) -> bool:
+    """True if the loop at a depth of where the run stands is this one, in that run of it."""
     if depth is None or machine.stack[depth].program is not loop.body:
         return False
     now = outer_now(machine.stack[: depth + 1])
     return all(asked is None or asked == at for asked, at in zip(loop.outer, now, strict=False))
+
+
+def loop_of_body(stack: Sequence[Frame], body: Program) -> LoopOfRun:
+    """Return the run of the loop with this body that is around the present, where there is one; else any."""
+    depth = len(body.path)
+    is_around = depth < len(stack) and stack[depth].program is body
+    return LoopOfRun(body, outer_now(stack[: depth + 1]) if is_around else ())
 
 
 def loop_seen_from(machine: Machine, selected: int | None, depth: int) -> LoopOfRun | None:

@@ -184,6 +184,13 @@ class SweepView(Struct, frozen=True, eq=False):
     complete: bool
 
 
+class WatchedRun(Struct, frozen=True, eq=False):
+    """A watch over the iterations of one run of its loop; `is_whole`: as far as that has come."""
+
+    values: ValueHistory | None
+    is_whole: bool
+
+
 # --- the walk -------------------------------------------------------------------------------------------------------
 
 
@@ -319,17 +326,32 @@ class Sweeps:
             self._walk(sweep, depth, enough)
         return True
 
+    def watched(self, depth: int, number: int) -> WatchedRun:
+        """Return what is known of one watch over the iterations of the loop at this depth."""
+        sweep = self._sweep(depth, number, 0, math.inf)
+        (track,) = sweep.views()
+        return WatchedRun(track.values, self._is_done(sweep) or not self._has_iterations(depth))
+
+    def fill_watched(self, depth: int, number: int, enough: Callable[[], bool]) -> None:
+        """Walk on a little, for this watch alone."""
+        if self._has_iterations(depth):
+            with excursion(self._debugger.timeline):
+                self._walk(self._sweep(depth, number, 0, math.inf), depth, enough)
+
     def is_complete(self, depth: int, span: tuple[int, int]) -> bool:
         """True if there is nothing to walk."""
         return self._unfinished(depth, span) is None
 
     def _unfinished(self, depth: int, span: tuple[int, int]) -> _Sweep | None:
-        stack = self._debugger.machine.stack
-        if depth >= len(stack) or iteration_of(stack[depth]) is None or not stack[depth].program.operations:
+        if not self._has_iterations(depth):
             return None
         sweeps = [self._sweep(depth, part, *span) for part in self._close_parts(depth, span)]
         sweeps += [self._sweep(depth, part, 0, math.inf) for part in self._parts(depth)]
         return next((one for one in sweeps if not self._is_done(one)), None)
+
+    def _has_iterations(self, depth: int) -> bool:
+        stack = self._debugger.machine.stack
+        return depth < len(stack) and iteration_of(stack[depth]) is not None and bool(stack[depth].program.operations)
 
     def _is_done(self, sweep: _Sweep) -> bool:
         return sweep.complete or not sweep.courses or sweep.furthest >= self._debugger.timeline.furthest
@@ -387,7 +409,7 @@ class Sweeps:
         if sweep is None:
             tracks = self._carried(frame) if not part else self._watch(part)
             sweep = self._sweeps[key] = _Sweep(tracks, begin, end)
-            while len(self._sweeps) > MOST_SWEEPS + 2 * len(self._debugger.watches):
+            while len(self._sweeps) > MOST_SWEEPS + 3 * len(self._debugger.watches):
                 self._sweeps.popitem(last=False)
         self._sweeps.move_to_end(key)
         return sweep

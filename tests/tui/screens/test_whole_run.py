@@ -156,8 +156,54 @@ def test_a_watch_of_an_inner_loop_is_filled_from_the_start_and_each_run_is_one_k
         lines = await shown()
         assert "passes, the whole run" in lines[0]
         assert not any("larger" in line for line in lines), "there is no value of it in this loop"
-        assert "in pairs" in driven.text("watches")
         await driven.press("q")
         assert driven.state.far is None or not driven.state.far.is_chosen
+
+    drive(sample("nested_loop"), script, size=(140, 40))
+
+
+def test_watches_of_other_loops_are_filled_beside_the_chosen_one_and_an_outer_one_over_its_own_iterations() -> None:
+    outer = [[5.0, 1.0, 4.0, 2.0, 8.0], *(steps[-1] for steps in sorting()[:-1])]
+
+    async def script(driven: Driven) -> None:
+        await driven.type("watch larger")
+        await driven.type("watch order")
+        await driven.press("W")
+        for _ in range(6):
+            await driven.filled()
+
+        def known(number: int) -> list[list[float]]:
+            values = driven.state.watch_runs[number]
+            return [values.over(k, k + 1).tolist() for k in range(values.count)]
+
+        assert [frame.iteration for frame in driven.state.frames] == [None, 1, 2], "inside of the inner loop"
+        assert known(2) == outer, "what each pass is given, though the run is inside of the second"
+        assert driven.state.loop_program is not None and 1 not in driven.state.watch_runs
+        await driven.press("down")
+        for _ in range(6):
+            await driven.filled()
+        lines = driven.text("chart").splitlines()
+        assert "passes, the whole run" in lines[0]
+        await driven.press("up")
+        for _ in range(4):
+            await driven.filled()
+        assert driven.state.far is None or not driven.state.far.is_chosen, "the loop of the moment again"
+
+    drive(sample("nested_loop"), script, size=(140, 40), lines=("goto passes@1::larger@2",))
+
+
+def test_a_watch_of_an_inner_loop_is_filled_while_another_one_is_chosen() -> None:
+    course = sorting()
+
+    async def script(driven: Driven) -> None:
+        await driven.type("watch order")
+        await driven.type("watch larger")
+        await driven.press("W")
+        for _ in range(6):
+            await driven.filled()
+        values = driven.state.watch_runs[2]
+        found = [float(values.over(k, k + 1)[0]) for k in range(values.count)]
+        assert found == [max(course[0][k][k : k + 2]) for k in range(len(course[0]))]
+        assert "in pairs" not in driven.text("watches")
 
     drive(sample("nested_loop"), script, size=(140, 40))

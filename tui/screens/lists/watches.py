@@ -20,9 +20,10 @@ from tui.pictures.value_rows import Looks, RowColumns, value_rows
 from tui.screens.list_screen import ListScreen
 from tui.screens.lists.topic import topic_rows
 from tui.screens.timeline.chart import TimelineChart
-from tui.screens.timeline.tracks import reads_in_loop, watch_row, watched
+from tui.screens.timeline.tracks import watch_row, watched
+from tui.state import State
 from tui.theme import GLYPHS
-from tui.worker.requests import ShowRun
+from tui.worker.requests import ShowRun, ShowWatches
 
 if TYPE_CHECKING:
     from stepper.engine.program import Program
@@ -47,7 +48,7 @@ class WatchList(ListPane[WatchView]):
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self._looks = Looks()
-        self._wanted: Program | None = None
+        self._wanted: tuple[Program, tuple[int | None, ...]] | None = None
 
     def entries(self) -> Sequence[WatchView]:
         """All, in the order in which they were set."""
@@ -58,11 +59,18 @@ class WatchList(ListPane[WatchView]):
         super().changed()
         chosen = self.chosen
         body = None if chosen is None else chosen.body
-        inside = any(frame.program is body for frame in self.host.state.frames)
-        wanted = None if inside else body
-        if wanted is not self._wanted:
+        wanted = None if body is None or body is self.host.state.loop_program else _run_of(self.host.state, body)
+        if wanted != self._wanted:
             self._wanted = wanted
-            self.host.driver.adjust(ShowRun(None if wanted is None else LoopOfRun(wanted)))
+            self.host.driver.adjust(ShowRun(None if wanted is None else LoopOfRun(*wanted)))
+
+    def on_mount(self) -> None:
+        """All watches are filled, those of other loops too."""
+        self.host.driver.adjust(ShowWatches(True))
+
+    def on_unmount(self) -> None:
+        """Nobody looks any longer."""
+        self.host.driver.adjust(ShowWatches(False))
 
     def heading(self, width: int) -> list[Row]:
         """Return how many there are."""
@@ -82,10 +90,14 @@ class WatchList(ListPane[WatchView]):
 
     def _bars(self, item: WatchView, width: int) -> Row:
         """Return the last iterations: of all that were looked through, else of those with a stop."""
-        now = self.state.iteration
-        if not reads_in_loop(self.state, item) and item.body is not None:
-            return written(clip(f"in {layer_name(item.body.path[-1])}", width - 1), width, "dim")
-        values = watched(self.state, item)
+        if item.body is None or item.body is self.state.loop_program:
+            now, values = self.state.iteration, watched(self.state, item)
+        else:
+            values = self.state.watch_runs.get(item.number)
+            if values is None:
+                return written(clip(f"in {layer_name(item.body.path[-1])}", width - 1), width, "dim")
+            frame = next((one for one in self.state.frames if one.program is item.body), None)
+            now = values.count - 1 if frame is None else frame.iteration
         axis = window(max(now or 0, 0), None, width - 1, 1)
         one = watch_row(item, values, (now or 0) + 1)
         columns = RowColumns(1, width - 1, 0)
@@ -128,6 +140,13 @@ class WatchList(ListPane[WatchView]):
     def line_to_open(self, item: WatchView) -> str:
         """Return all of its value."""
         return f"print {item.text}"
+
+
+def _run_of(state: State, body: Program) -> tuple[Program, tuple[int | None, ...]]:
+    """Return the run of the loop with this body that is around the moment; any where there is none."""
+    depth = len(body.path)
+    is_around = depth < len(state.frames) and state.frames[depth].program is body
+    return body, tuple(frame.iteration for frame in state.frames[1:depth]) if is_around else ()
 
 
 def _bars_width(width: int) -> int:
