@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -43,7 +44,7 @@ class LaneKind(StrEnum):
     LAST = "last"
 
 
-class ValueLane(Struct, frozen=True):
+class ValueLane(Struct, frozen=True, dict=True):
     """A value over the iterations: entering (carried), cut for (sliced) or made by each of them (joined).
 
     `form` is type and shape of the whole. `passing` is what came in, or went out, where no iteration ran.
@@ -62,12 +63,23 @@ class ValueLane(Struct, frozen=True):
     places: Mapping[int, str] = {}
     course: str = ""
 
-    @property
+    @cached_property
     def is_vector(self) -> bool:
         """True if a value has several elements."""
         return any(len(value.shape) and _size(value) != 1 for value in self.values.values())
 
-    @property
+    @cached_property
+    def finite(self) -> tuple[ValueSummary, ...]:
+        """The values without NaN and Inf that have statistics."""
+        found = self.values.values()
+        return tuple(one for one in found if (told := one.statistics) and not told.nan and not told.infinite)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """True if its values are single whole numbers."""
+        return not self.is_vector and all(_is_whole(value) for value in self.finite)
+
+    @cached_property
     def has_numbers(self) -> bool:
         """True if its values are neither booleans nor strings."""
         return all(value.type not in ("boolean", "string") for value in self.values.values())
@@ -315,6 +327,12 @@ def _names_of(graph: Graph) -> dict[int, str]:
     names = {key: excerpt(name) for key, name in references_of(graph).items()}
     short = shortened_names(names.values(), _LONGEST)
     return {key: short[name] for key, name in names.items()}
+
+
+def _is_whole(value: ValueSummary) -> bool:
+    """True for a whole number."""
+    found = None if value.statistics is None else value.statistics.min
+    return isinstance(found, int) or (isinstance(found, float) and found.is_integer())
 
 
 def _size(value: ValueSummary) -> int:

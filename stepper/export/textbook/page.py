@@ -216,7 +216,7 @@ class _PageLayout:
         is_wide: bool,
         is_slide: bool,
     ) -> None:
-        self.text = text
+        self.text, self.decimals = text, dict[int, int]()
         self.margin = _SLIDE_MARGIN if is_slide else _MARGIN
         self.book, self.outputs, self.plan, self.width, self.is_wide = book, tuple(outputs), plan, width, is_wide
         strips = (*book.sliced, *outputs)
@@ -755,16 +755,22 @@ class _PageLayout:
 
     def _decimals(self, lane: ValueLane) -> int:
         """Return the decimals of a lane: of pieces on a wide page as many as tell its numbers apart, 5 at most."""
-        values = [value for value in lane.values.values() if value.statistics is not None and not _is_broken(value)]
-        if not lane.is_vector and all(_is_whole(value) for value in values):
+        if lane.is_whole:
             return 0
         if not self.is_wide or lane.is_vector or lane.kind is LaneKind.CARRIED:
             return self.plan.decimals
-        numbers = {value.statistics.min for value in values if value.statistics is not None}
-        for decimals in range(self.plan.decimals, 5):
-            if len({value_text(value, decimals, is_piece=True) for value in values}) == len(numbers):
-                return decimals
-        return 5
+        if id(lane) not in self.decimals:
+            self.decimals[id(lane)] = _telling(lane, self.plan.decimals)
+        return self.decimals[id(lane)]
+
+
+def _telling(lane: ValueLane, least: int) -> int:
+    """Return the decimals that tell the numbers of a lane apart, so many at least and 5 at most."""
+    numbers = {value.statistics.min for value in lane.finite if value.statistics is not None}
+    for decimals in range(least, 5):
+        if len({value_text(value, decimals, is_piece=True) for value in lane.finite}) == len(numbers):
+            return decimals
+    return 5
 
 
 def _steps(plan: _Plan) -> tuple[DrawnStep, ...]:
@@ -789,12 +795,6 @@ def _is_broken(value: ValueSummary) -> bool:
     """True if an element is not finite."""
     found = value.statistics
     return found is not None and bool(found.nan or found.infinite)
-
-
-def _is_whole(value: ValueSummary) -> bool:
-    """True for a whole number."""
-    found = None if value.statistics is None else value.statistics.min
-    return isinstance(found, int) or (isinstance(found, float) and found.is_integer())
 
 
 def _fitting(text: str, room: float) -> str:
