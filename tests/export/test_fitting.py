@@ -16,6 +16,8 @@ from stepper.export.exporter import draw, opened
 from stepper.export.figures.loop_paths import loops_of
 from stepper.export.fonts import advance
 from stepper.export.options import Theme
+from tests.export.reading_back import geometry
+from tests.export.reading_back.drawing import Drawing
 from tests.export.runs import SAMPLES, picture, sample
 from tests.models import Graph, carried, last
 
@@ -68,8 +70,13 @@ def test_figures_fit_their_page_or_say_the_least_width(name: str, view: str) -> 
             width = least
         assert made.page is not None
         held(made.page, width, LEAST[preset])
-        root = etree.fromstring(made.written("svg"))
-        assert float(root.get("width", 0)) <= width + 1
+        text = made.text("svg")
+        assert float(etree.fromstring(text.encode()).get("width", 0)) <= width + 1
+        drawn_here = Drawing(text)
+        if view == "unrolled":
+            assert not [fault for fault in geometry.faults(drawn_here) if "overlap" in fault or "leave" in fault]
+        else:
+            assert not list(geometry.faults(drawn_here))
 
 
 def test_what_is_left_out_is_said_to_readers_and_in_the_figure() -> None:
