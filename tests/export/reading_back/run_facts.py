@@ -55,6 +55,7 @@ class RunFigure:
         for number in self.shown:
             if number < self.count:
                 yield from self._iteration(number)
+                yield from self._sides(number)
         if self.count:
             yield from self._inputs()
             yield from self._carried()
@@ -229,6 +230,18 @@ class RunFigure:
                 side = "then" if bool(np.all(value)) else "else"
                 if f"{side} ran" not in lines:
                     yield f"{side} ran: {lines}"
+
+    def _sides(self, number: int) -> Iterator[str]:
+        """What frames of sides of Ifs say of whether they ran."""
+        for layer in self.body.graph.of("If"):
+            value = self.truth.values[number].get(layer.sources[0] or (-1, 0))
+            for side in ("then", "else"):
+                frame = self.drawing.frames.get(f"i{number}.c{layer.id}.{side}")
+                if frame is None or value is None:
+                    continue
+                wanted = f"{side} {'ran' if bool(np.all(value)) == (side == 'then') else 'did not run'}"
+                if frame.lines[0] != wanted:
+                    yield f"iteration {number}, {layer.name}: {wanted}: {frame.lines}"
 
     def _marks(self, number: int, box: Item, values: Mapping[tuple[int, int], np.ndarray]) -> Iterator[str]:
         said = [words.text for words in box.words if words.style == "mark"]

@@ -448,7 +448,7 @@ def _lines_on_the_end(lines: list[str], model: ModelFile, graph: Graph, layer: L
 def sentences(model: ModelFile, graph: Graph, layer: Layer) -> list[tuple[str, ...]]:
     """What has to be said on the beginning and the end of a loop (of an If on its condition), each in its parts."""
     if layer.type == "If":
-        return [("then runs if", *_origin(graph, layer.id, 0))]
+        return [_if_true("then runs if", graph, layer.id, 0)]
     if layer.type == "TensorIterator":
         ports = dict.fromkeys(one.port for one in layer.bodies[0].inputs if one.cut is not None)
         *most, last = [str(port) for port in ports] or [""]
@@ -457,13 +457,13 @@ def sentences(model: ModelFile, graph: Graph, layer: Layer) -> list[tuple[str, .
     starts, count = _truth(model, graph.source(layer.id, 1)), _value(model, graph.source(layer.id, 0))
     found: list[tuple[str, ...]] = []
     if starts is None:
-        found.append(("starts if", *_origin(graph, layer.id, 1)))
+        found.append(_if_true("starts if", graph, layer.id, 1))
     else:
         found.append(("starts always",) if starts else ("never starts",))
     result = layer.condition
     goes_on = None if result is None else _truth(model, layer.bodies[0].graph.source(result))
     if result is not None and goes_on is None:
-        found.append(("goes on while", *_origin(layer.bodies[0].graph, result, 0)))
+        found.append(_if_true("goes on while", layer.bodies[0].graph, result, 0))
     elif result is not None:
         found.append(("no condition ends it",) if goes_on else ("ends after the first iteration",))
     if count is None:
@@ -478,6 +478,12 @@ def sentences(model: ModelFile, graph: Graph, layer: Layer) -> list[tuple[str, .
 def _origin(graph: Graph, layer: int, index: int) -> tuple[str, ...]:
     source = graph.source(layer, index)
     return () if source is None else (source.name[:20], f"({TYPES.get(source.type, source.type)}")
+
+
+def _if_true(words: str, graph: Graph, layer: int, index: int) -> tuple[str, ...]:
+    """The parts of a sentence on what has to be true: the name directly behind the words."""
+    name, *type = _origin(graph, layer, index) or ("",)
+    return f"{words} {name}", *type, " is true"
 
 
 def _truth(model: ModelFile, source: Layer | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -55,3 +56,20 @@ def test_the_textbooks_figure_is_that_of_the_run(name: str) -> None:
             found[loop, width] = [*textbook_facts.figure_faults(drawing), *textbook_facts.faults(figure)]
     assert found
     assert not {case: faults for case, faults in found.items() if faults}
+
+
+@pytest.mark.parametrize("name", ["while_loop", "faults_inside"])
+def test_sides_of_ifs_are_those_that_ran(name: str) -> None:
+    one = case(name)
+    model, file = stepper.read_model(one.path), one.file
+    count = 0
+    for ids, loop, activation in activations(one, truth.run(model, one.inputs)):
+        made = draw(model, one.inputs, view="unrolled", loop=loop, depth=1, iterations="0:4,-1").text("svg")
+        figure = RunFigure(Drawing(made), file, ids, activation)
+        assert not list(figure.faults())
+        for said in set(re.findall(">((?:then|else) (?:ran|did not run))<", made)):
+            side, did = said.split(" ", 1)
+            other = made.replace(f">{said}<", f">{side} {'did not run' if did == 'ran' else 'ran'}<", 1)
+            assert any(side in fault for fault in RunFigure(Drawing(other), file, ids, activation).faults())
+            count += 1
+    assert count

@@ -156,6 +156,8 @@ DRAWN = [
     ("nested_loop", "model", without(group("port"))),
     ("while_loop", "rolled", written(">condition<", ">input 1<")),
     ("nested_loop", "model", written("goes on while keep_going", "goes on while anything")),
+    ("nested_loop", "model", written("goes on while keep_going", "goes on while not keep_going")),
+    ("while_loop", "rolled", written("(NotEqual) is true<", "(NotEqual) is false<")),
     ("shared_constant", "model", swapped(">sliced, axis 0 ← x<", ">sliced, axis 0, reversed ← x<")),
     ("reverse", "ports", written("stride -1, part_size 1", "stride 1, part_size 1")),
     ("for_loop", "ports", without(group("back"))),
