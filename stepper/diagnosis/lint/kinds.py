@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from typing import Any, TypeAlias
@@ -19,8 +19,8 @@ class LayerKinds:
     """The layers of a model by their type, and those of a type by their kind.
 
     Layers of one kind have the same attributes and ports, all in a body or none, and read values of the same types and
-    shapes; where those are known whole numbers (axes, shapes, indices) also the same numbers. Constants of one kind
-    have the same bytes. Names, lines and who reads them may differ.
+    shapes, which operations of the same types make; where those are known whole numbers (axes, shapes, indices) also
+    the same numbers. Constants of one kind have the same bytes. Names, lines and who reads them may differ.
     """
 
     def __init__(self, model: Model) -> None:
@@ -72,6 +72,15 @@ class LayerKinds:
             yield self.subject(places[0]), map(self.subject, places)
 
 
+def reads(*types: str) -> Callable[[LayerSubject], bool]:
+    """Return what says of a kind of layers whether they read what operations of one of these types make."""
+
+    def suspects(facts: LayerSubject) -> bool:
+        return any(source is not None and facts.graph.by_id[source.layer].type in types for source in facts.sources)
+
+    return suspects
+
+
 def _constant(layer: Layer, weights: Weights | None) -> _Key:
     """Return type, shape and bytes of a Constant; of a large one where the bytes are."""
     attributes = dict(layer.attributes)
@@ -120,6 +129,7 @@ def _key(graph: Graph, layer: Layer, values: Mapping[int, _Key]) -> _Key:
         elif source[0] in values:
             parts.append(values[source[0]])
         else:
-            port = graph.by_id[source[0]][7][source[1]]
-            parts += (id(port[1]), port[2])
+            maker = graph.by_id[source[0]]
+            port = maker[7][source[1]]
+            parts += (maker[2], id(port[1]), port[2])
     return tuple(parts)

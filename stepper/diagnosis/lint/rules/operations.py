@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from stepper.diagnosis.findings import Severity
-from stepper.diagnosis.lint.subjects import PASSING, LayerSubject, known_chain, known_value, of_port
+from stepper.diagnosis.lint.subjects import LayerSubject, known_chain, known_value, of_port
 from stepper.diagnosis.lint.trials import DECIDING, refusal
 from stepper.diagnosis.rule import Example, Rule, RuleHit, SubjectKind, found_by, outside
 from stepper.ir.constants import constant_shape, constant_type
@@ -273,9 +273,6 @@ def zero_point_outside_type(facts: LayerSubject) -> Iterator[RuleHit]:
         )
 
 
-_FROM_INTEGERS: Final = ("Subtract", *PASSING)
-
-
 def _integer_weights(facts: LayerSubject, source: Source | None) -> tuple[str, int, int] | None:
     """Return the integer type of weights that are converted to floating point, its least and greatest value."""
     found = known_chain(facts.graph, source)
@@ -286,6 +283,14 @@ def _integer_weights(facts: LayerSubject, source: Source | None) -> tuple[str, i
         return None
     most = (1 << kind.bits) - 1
     return (kind.name, 0, most) if kind.name[0] == "u" else (kind.name, -(most + 1) // 2, most // 2)
+
+
+def _may_take_integers(facts: LayerSubject) -> bool:
+    """Return True for kinds that read a converted Constant, or a difference, which may be one less its zero point."""
+    makers = [facts.graph.by_id[one.layer] for one in facts.sources if one is not None]
+    return any(maker.type == "Subtract" for maker in makers) or any(
+        known_chain(facts.graph, source) is not None for source in facts.sources
+    )
 
 
 @found_by(
@@ -322,15 +327,14 @@ def _integer_weights(facts: LayerSubject, source: Source | None) -> tuple[str, i
         ),
     ),
     "MatMul",
+    suspects=_may_take_integers,
 )
 def weights_without_scale(facts: LayerSubject) -> Iterator[RuleHit]:
     """Products with converted whole numbers that nothing scales, neither before nor after."""
     for index in (0, 1):
         source = facts.source(index)
         maker = None if source is None else facts.graph.by_id.get(source.layer)
-        if maker is None or maker.type not in _FROM_INTEGERS:
-            continue
-        if maker.type == "Subtract":
+        if maker is not None and maker.type == "Subtract":
             source = facts.graph.sources[maker.id][0]
         kind = _integer_weights(facts, source)
         if kind is None:
