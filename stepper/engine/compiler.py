@@ -213,7 +213,7 @@ class _Compiler:
             key = layer.attributes.get("variable_id") or "/".join(str(step.id) for step in (*self.path, layer))
             return Operation(layer, OpKind.STATEFUL, inputs, outputs, function, kernel.several_outputs, state_key=key)
         if (settled := self._settled(layer, kernel, inputs)) is not None:
-            return Operation(layer, OpKind.KERNEL, inputs, outputs, function, settled=settled)
+            return Operation(layer, OpKind.KERNEL, inputs, outputs, function, kernel.several_outputs, settled=settled)
         # Under the plugin's rules, and with attributes that differ from their defaults, it is another function.
         floating = kernel.floating if function in (kernel.direct, kernel.function) else None
         return Operation(layer, OpKind.KERNEL, inputs, outputs, function, kernel.several_outputs, floating)

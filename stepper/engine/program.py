@@ -303,11 +303,12 @@ def step_of(operation: Operation) -> Step:
     inputs, outputs = operation.inputs, operation.outputs
     if operation.kind is not OpKind.KERNEL:
         return None, None, None, None
+    function = operation.function
     if operation.settled is not None:
-        return operation.settled, inputs[0], None, outputs[0]
+        function, inputs = operation.settled, inputs[:1]
     if operation.several_outputs or len(inputs) not in (1, 2):
-        return operation.function, (inputs, outputs if operation.several_outputs else outputs[0]), None, None
-    return operation.function, inputs[0], inputs[1] if len(inputs) == 2 else None, outputs[0]
+        return function, (inputs, outputs if operation.several_outputs else outputs[0]), None, None
+    return function, inputs[0], inputs[1] if len(inputs) == 2 else None, outputs[0]
 
 
 def execute(steps: Iterator[Step], values: list[Value]) -> None:

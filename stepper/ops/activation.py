@@ -15,7 +15,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.error_function import erf
 from stepper.ops.operands import normalize_axis, shape_text
-from stepper.ops.precision import in_blocks, narrowed, of_reals
+from stepper.ops.precision import ONES, in_blocks, narrowed, of_reals
 from stepper.ops.registry import kernel
 
 
@@ -88,8 +88,8 @@ def _whole(bound: float, limits: np.iinfo[np.integer], rounded: Callable[[float]
 def sigmoid(x: Array) -> Array:
     """Return 1 / (1 + e^-x)."""
     y: Array = np.exp(-x)
-    y += 1
-    return np.divide(1, y)
+    y += ONES[y.dtype.char]
+    return np.reciprocal(y)
 
 
 @kernel("HSigmoid", 5)

@@ -6,6 +6,7 @@ Source: the operation sets' pages of the category Matrix multiplication.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,24 @@ from stepper.ops.precision import narrowed, widened
 from stepper.ops.registry import kernel
 
 
-@kernel("MatMul", 1)
+def _matmul_with(b: Array, *, transpose_a: bool = False, transpose_b: bool = False) -> Callable[[Array], Array] | None:
+    """Return the product with a constant matrix, of a type that needs no wider one."""
+    if transpose_a or b.ndim < 2 or b.dtype.itemsize < 4:
+        return None
+    dtype, right, multiply = b.dtype, b.swapaxes(-1, -2) if transpose_b else b, np.matmul
+
+    def multiplied(a: Array) -> Array:
+        if a.dtype is dtype:
+            try:
+                return multiply(a, right)  # type: ignore[no-any-return]
+            except ValueError:
+                pass
+        return product(a, right)
+
+    return multiplied
+
+
+@kernel("MatMul", 1, settled=_matmul_with)
 def matmul(a: Array, b: Array, *, transpose_a: bool = False, transpose_b: bool = False) -> Array:
     """Return a · b of the last two axes, the others broadcast; a vector is a row on the left, a column on the right."""
     if transpose_a and a.ndim > 1:

@@ -15,7 +15,7 @@ import numpy as np
 from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import shape_text
-from stepper.ops.precision import narrowed, widened
+from stepper.ops.precision import ONES, narrowed, widened
 from stepper.ops.registry import attributes_of, kernel
 
 LSTM_ACTIVATIONS = ("sigmoid", "tanh", "tanh")
@@ -30,7 +30,7 @@ def sigmoid(x: Array) -> Array:
     """Return 1 / (1 + exp(-x))."""
     result = np.negative(x)
     np.exp(result, out=result)
-    result += 1
+    result += ONES[result.dtype.char]
     return np.reciprocal(result, out=result)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from stepper import ops
+from stepper.element_types import Array
 from stepper.errors import KernelError
 from tests.ops.bound import i64
 
@@ -50,6 +51,7 @@ def ranges() -> Iterator[Constants]:
 
 MASKS = [dict(zip(("begin_mask", "end_mask"), pair, strict=True)) for pair in (("0", "1"), ("1,1", "0,1"))]
 MASKS += [{name: mask} for name in ("new_axis_mask", "ellipsis_mask", "shrink_axis_mask") for mask in ("1", "0,1")]
+MATRICES = (DATA[4], DATA[4].T, DATA[7], DATA[4].astype(np.float32), DATA[4].astype(np.float16), np.arange(3))
 KEEP = {"special_zero": "true"}
 CASES: list[tuple[str, int, dict[str, str], Iterator[Constants]]] = [
     ("Reshape", 1, {}, ((pattern,) for pattern in lists(-1, 0, 1, 2, 6, -2, HUGE, longest=3))),
@@ -61,6 +63,10 @@ CASES: list[tuple[str, int, dict[str, str], Iterator[Constants]]] = [
     ("Transpose", 1, {}, ((order,) for order in lists(0, 1, 2, -1, HUGE, longest=3))),
     ("Transpose", 1, {}, ((order,) for order in (np.array([0.0]), np.array([[0]]), np.array([1, 0], np.uint64)))),
     ("Slice", 8, {}, slices()),
+    ("Split", 1, {"num_splits": "2"}, ((axis,) for axis in lists(0, 1, -1, -2, 5, longest=1))),
+    ("VariadicSplit", 1, {}, itertools.product(lists(0, -1, longest=1), lists(1, 2, -1, longest=2))),
+    ("MatMul", 1, {}, ((matrix,) for matrix in MATRICES)),
+    ("MatMul", 1, {"transpose_b": "true"}, ((matrix,) for matrix in MATRICES)),
     *(("StridedSlice", 1, masks, ranges()) for masks in ({}, *MASKS)),
 ]
 
@@ -68,10 +74,18 @@ CASES: list[tuple[str, int, dict[str, str], Iterator[Constants]]] = [
 def outcome(function: Callable[..., Any], *inputs: Any) -> Any:
     """All that is to be known of the output, or the message."""
     try:
-        output = np.asarray(function(*inputs))
+        found = function(*inputs)
     except KernelError as error:
         return str(error)
-    return output.dtype, output.shape, output.strides, output.tolist(), np.shares_memory(output, inputs[0])
+    outputs = [np.asarray(output) for output in (found if isinstance(found, tuple) else (found,))]
+    return [
+        (each.dtype, each.shape, _steps(each), each.tolist(), np.shares_memory(each, inputs[0])) for each in outputs
+    ]
+
+
+def _steps(array: Array) -> list[int]:
+    """The strides along axes on which a step can be made."""
+    return [stride for dim, stride in zip(array.shape, array.strides, strict=True) if dim > 1 and array.size]
 
 
 @pytest.mark.parametrize(("type", "version", "attributes", "constants"), CASES)
@@ -85,7 +99,7 @@ def test_a_settled_kernel_does_what_the_kernel_does(
         settled = kernel.settle(attributes, values)
         if settled is not None:
             settled_some = True
-            for data in DATA:
+            for data in (*DATA, *DATA[:2]):
                 expected = outcome(kernel.bind(attributes), data, *values)
                 assert outcome(settled, data) == expected, f"{values} of {data!r}"
     assert settled_some
