@@ -40,11 +40,12 @@ class Situation(Struct, frozen=True):
     """Facts that the last line follows beside the focused pane.
 
     `run` is how it stands: start, stop, ended, running, or empty (on the overview how its own run stands: making,
-    paused); `following` the pane to which Tab leads.
+    paused); `following` the pane to which Tab leads, `is_alone`: to none, and to no card either.
     """
 
     run: str = ""
     following: str = ""
+    is_alone: bool = False
 
 
 NO_SITUATION: Final = Situation()
@@ -66,6 +67,8 @@ def footer(
     commands = list(_commands(pane, situation.run))
     if situation.following and situation.run != "running" and "focus next" not in commands:
         commands.insert(_TAB_AT, "focus next")
+    if situation.is_alone:
+        commands = [command for command in commands if command != "focus next"]
     shown = [_named(command, pane, keymap, situation) for command in commands if command not in STAYING]
     last = [_named(command, pane, keymap, situation) for command in commands if command in STAYING]
     return _fitting([one for one in shown if one is not None], [one for one in last if one is not None], room)

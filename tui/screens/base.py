@@ -365,6 +365,10 @@ class DebugScreen(Guarded, Screen[None]):
             return ""
         return chain[(chain.index(self.focused) + 1) % len(chain)].name_for_tab
 
+    def is_alone(self) -> bool:
+        """Return True if Tab leads nowhere."""
+        return False
+
     def show_keys(self) -> None:
         """Name the keys that hold now."""
         if not self.is_ready:
@@ -374,7 +378,7 @@ class DebugScreen(Guarded, Screen[None]):
         if isinstance(self.focused, Prompt):
             kind = "completing" if self.query_one("#picks", PickList).is_open else "prompt"
         kind = "letter" if self.dispatcher.takes_letter else kind
-        situation = Situation(self.situation(), self._following)
+        situation = Situation(self.situation(), self._following, self.is_alone())
         self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.host.keymap, situation)
 
     def on_key(self, event: events.Key) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stepper.debug.table.columns import SheetColumn
 from tests.debug.debugged import SAMPLES, sample
@@ -190,6 +191,8 @@ def test_a_column_is_called_by_its_element_where_the_name_of_the_value_has_no_ro
     assert [column_label(bucket, room) for room in (30, 14, 11)] == [f"{name}[0,0,16]+", "Add_4[0,0,16]+", "[0,0,16]+"]
     element = SheetColumn("hidden_state[0,3]", 0, 3, 4, index=(0, 3), of="hidden_state", first=(0, 3))
     assert column_label(element, 12) == "hidden…[0,3]"
+    numbered = [replace(element, of=name) for name in ("Parameter_98954", "Parameter_98969")]
+    assert [column_label(one, 12) for one in numbered] == ["Para…54[0,3]", "Para…69[0,3]"]
     size = SheetColumn("size(`aten::softmax/Softmax`)", 0, 0, 0, statistic="size")
     assert [column_label(size, room) for room in (30, 14, 11, 6)] == [size.name, "size Softmax", "size Softm…", "size"]
 

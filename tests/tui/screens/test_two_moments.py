@@ -254,3 +254,20 @@ def test_at_the_end_the_edit_is_seen_to_have_spread_over_the_whole_run() -> None
         assert driven.text("top").count("A") == 1 and "now branch edit-1" in driven.text("top")
 
     drive("rwkv_overflow", script, size=(80, 24), runs=True)
+
+
+def test_the_value_over_the_iterations_is_drawn_once_and_beside_it_as_colours() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("m", "A", "right_square_bracket")
+        for _ in range(60):
+            await driven.filled()
+            found = driven.app.screen.query("#course")
+            if found and "over iterations" in driven.text("course") and driven.app.screen.query("#spare"):
+                break
+            await asyncio.sleep(0.05)
+        await driven.filled()
+        assert "over iterations" in driven.text("course") and driven.pane("spare").display
+        assert "over iterations" not in driven.text("spare") and driven.text("spare").split()[0] == "wkv"
+
+    drive("rwkv_overflow", script, size=(200, 60), lines=("run-to wkv@2",), runs=True)

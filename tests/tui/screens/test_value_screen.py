@@ -482,3 +482,14 @@ def test_a_long_row_of_few_elements_has_its_numbers_below_its_shades() -> None:
         assert seen(driven).cursor == (0, len(written[0]) + 2)
 
     drive(growing_by(np.zeros((1, 64), np.float32), step.reshape(1, 64)), script, size=(160, 48), lines=AT_SUM)
+
+
+def test_the_number_of_a_constant_stands_at_the_height_of_its_bars() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        lines = driven.text("over").splitlines()
+        labelled = next(y for y, line in enumerate(lines) if line.split()[:1] == ["7"])
+        first = next(y for y, line in enumerate(lines) if set(line) & set("▁▂▃▄▅▆▇█"))
+        assert labelled == first
+
+    drive(growing_by(np.full(1, 7, np.float32), np.zeros(1, np.float32)), script, size=(160, 48), lines=AT_SUM)

@@ -17,7 +17,7 @@ from tui.paint.names import carried_name
 from tui.paint.pane import Host
 from tui.paint.rows import Row, number, shape_of
 from tui.pictures.axis import window
-from tui.pictures.heights import Want, heights
+from tui.pictures.heights import Want, fill_up, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.frames import COUNTED
 from tui.screens.main.picture_pane import PicturePane
@@ -92,6 +92,8 @@ class BackEdges(PicturePane):
         cells = spread_cells(self.state)
         room = max(room + self._taller - (0 if cells is None else len(edges)), len(edges))
         tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
+        if self.state.loop is not None and not self.state.loop.scans and not self._taller and cells is None:
+            tall = fill_up([one.size if one.is_picture else 0 for one in wants], tall, room * 3 // 2 - 2 - sum(tall))
         rows: list[Row] = []
         for edge, one, lines in zip(edges, ones, tall, strict=True):
             drawn = value_rows(

@@ -97,7 +97,8 @@ class SelectedValue(SelectedCourse):
             self.title = ""
             return []
         name, seen = operation_names(frame.program)[cursor], self.inspected
-        if seen.array is not None and seen.is_numeric() and not seen.is_few:
+        has_course = any(course.display for course in self.screen.query(SelectedCourse) if course is not self)
+        if seen.array is not None and seen.is_numeric() and (has_course or not seen.is_few):
             self.title = name
             return self._heat.lines(width, max(self.size.height - 1, 1))
         rows = super().rows(width)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -15,6 +17,7 @@ from stepper.debug.overview.facts import LoopFacts, Overview, Row, RowKind, choi
 from stepper.debug.overview.programs import in_order, programs_of
 from stepper.engine.loops import EndReason
 from stepper.plain_values import json_number
+from stepper.query import short_names
 from stepper.tensors.pictures import Form, form_of
 from tui.paint.names import layer_name, row_name
 from tui.paint.rows import printable, shape_of
@@ -49,15 +52,32 @@ def cards_of(overview: Overview, compiled: CompiledModel, labels: Labels) -> lis
 
     places = places_named(overview, compiled, letters.keys())
     choices = {branch: choices_in(overview, branch) for branch in range(len(overview.branches))}
+    names = loop_names(overview)
     found = []
     for index in in_order(overview):
         facts = overview.loops[index]
         inside = {branch: choices[branch] for branch, one in enumerate(overview.branches) if one.parent == index}
         ifs = {branch: overview.branches[branch].layer for branch in inside}
-        card = Card(index, facts, programs[index], layer_name(facts.layer), choices=inside, ifs=ifs)
+        card = Card(index, facts, programs[index], names[index], choices=inside, ifs=ifs)
         named = {row: letters[source] for (loop, row), source in places.items() if loop == index}
         found.append(replace(card, lines=tuple(_Lines(card, overview, labels, named).all())))
     return found
+
+
+def loop_names(overview: Overview) -> list[str]:
+    """Return the names of the loops, by index: of those whose last part is that of others, the part that tells."""
+    names = [layer_name(facts.layer) for facts in overview.loops]
+    counts = Counter(names)
+    if len(counts) == len(names):
+        return names
+    telling = _telling(tuple(facts.layer.name for facts in overview.loops))
+    return [told if counts[name] > 1 else name for name, told in zip(names, telling, strict=True)]
+
+
+@lru_cache(maxsize=8)
+def _telling(names: tuple[str, ...]) -> list[str]:
+    """Return the parts of names that tell; a run that goes on asks for those of one model again and again."""
+    return [printable(name) for name in short_names.short_names(names)]
 
 
 def input_letters(overview: Overview, compiled: CompiledModel, labels: Labels) -> dict[int, tuple[str, ...]]:

@@ -280,6 +280,11 @@ class OverviewPane(Pane):
     def _select(self, card: int, line: int) -> None:
         self.put(on_row(self._cards, self._at, card, line))
 
+    @property
+    def has_other_cards(self) -> bool:
+        """True if there is a card beside the one of the cursor."""
+        return len(self._cards) > 1
+
     def move_card(self, by: int) -> bool:
         """Select the next card, or the one before; False where there is none other."""
         order = [one.place for one in self._shown]

@@ -81,6 +81,10 @@ class OverviewScreen(DebugScreen):
             return "sequences" if has_sequences(known) else "without loops"
         return "" if known.state in (RunState.FINISHED, RunState.FAILED) else "paused"
 
+    def is_alone(self) -> bool:
+        """Return True if there is no other card, and no other pane."""
+        return not self.following() and not self.pane.has_other_cards
+
     def move_tab(self, by: int) -> bool:
         """Go to the next card; with an answer open, to that and back."""
         return not self.has_answer and self.pane.move_card(by)

@@ -12,7 +12,7 @@ from stepper.debug.table.views import SheetForm, SheetView
 from stepper.query.short_names import last_part
 from tui.paint.names import expression_name
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, cell_len, clip, clip_end, clip_head, padded, printable, width_of, wrapped
+from tui.paint.rows import Row, cell_len, clip, clip_head, padded, printable, width_of, wrapped
 from tui.screens.lists.topic import example_rows
 from tui.screens.table.cells import Shades, count_bars, difference_text, time_bars
 from tui.screens.table.topic import TableTopic
@@ -379,7 +379,7 @@ def column_label(column: SheetColumn, room: int) -> str:
     head, rest = last_part(head.strip("`")), room - len(index)
     if not index or cell_len(head) <= rest:
         return f"{clip(head, rest)}{index}"
-    return f"{clip_end(head, rest)}{index}" if rest >= _LEAST_NAME else clip_head(index, room)
+    return f"{clip(head, rest)}{index}" if rest >= _LEAST_NAME else clip_head(index, room)
 
 
 def _parts(column: SheetColumn) -> tuple[str, str]:

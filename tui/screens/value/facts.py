@@ -209,7 +209,7 @@ class OverIterations(FactsPane):
             ends = (
                 {0: number(scale.high), tall - 1: number(scale.low)}
                 if scale.high > scale.low
-                else {0: number(scale.high)}
+                else {tall // 2: number(scale.high)}
             )
             return [(f"{ends.get(y, ''):>7} ", "dim") for y in range(tall)]
         if chosen is None or values.elements == 1:

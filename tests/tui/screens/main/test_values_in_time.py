@@ -223,3 +223,14 @@ def test_the_number_for_elements_that_share_a_cell_and_the_scale_are_chosen_by_k
         assert "log" in driven.text("edges")
 
     drive(passing(rows), script, size=(160, 48), look=PLAIN, lines=("run-to pass@0", "iter 6"))
+
+
+def test_back_edges_have_the_room_of_outputs_where_none_grows() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        lines = driven.text("edges").splitlines()
+        names = [y for y, line in enumerate(lines) if line.split()[1:2] in (["values"], ["swaps"])]
+        assert len(names) == 2 and names[1] - names[0] >= 2 * 5, "five elements have several lines each"
+        assert driven.text("scans").split() == ["outputs", "growing", "none"]
+
+    drive("nested_loop", script, size=(200, 60), lines=("goto passes@0::pairs_of_neighbours::swapped@2",))

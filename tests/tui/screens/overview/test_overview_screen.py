@@ -692,3 +692,35 @@ def test_the_body_stands_beside_the_cards_where_it_has_no_room_below_them() -> N
         assert any("iterations of" in line for line in lines) and any("Enter goes there" in line for line in lines)
 
     drive("for_with_condition", script, size=(200, 34), starts_up=True, runs=True)
+
+
+def test_loops_whose_last_part_is_the_same_are_called_by_the_part_that_tells(tmp_path: Path) -> None:
+    net = Graph()
+    value = net.parameter("start", dims=(2,))
+    for name in ("encoder/loop", "decoder/loop"):
+        body = net.body()
+        h = body.parameter("h", dims=(2,))
+        twice = body.result(body.apply("Add", h, h, name="twice"), "h_next")
+        value = net.loop(name, body, 3, True, [carried(value, h, twice)], [last(twice)])[0]
+    net.result(value, "out")
+
+    async def script(driven: Driven) -> None:
+        pane = await opened(driven)
+        assert [card.name for card in pane.cards] == ["encoder/loop", "decoder/loop"]
+        assert "encoder/loop" in driven.text("overview") and "decoder/loop" in driven.text("overview")
+        assert "Tab card" in driven.text("keys")
+
+    drive(debugger_of(tmp_path, net, np.ones(2, np.float32)), script, size=(160, 48))
+
+
+def test_tab_is_offered_where_it_leads_to_another_card() -> None:
+    async def one(driven: Driven) -> None:
+        await opened(driven)
+        assert "Enter goes there" in driven.text("keys") and "Tab" not in driven.text("keys")
+
+    async def two(driven: Driven) -> None:
+        await opened(driven)
+        assert "Tab card" in driven.text("keys")
+
+    drive("rwkv_overflow", one, size=(120, 40))
+    drive("nested_loop", two, size=(120, 40))
