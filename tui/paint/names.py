@@ -15,6 +15,7 @@ from stepper.tensors.statistics import statistic_name
 from tui.paint.rows import clip, printable
 
 if TYPE_CHECKING:
+    from stepper.debug.inspection.frame_views import FrameView
     from stepper.engine.program import Program
     from stepper.ir.model import Layer, LayerSite
 
@@ -33,6 +34,11 @@ def operation_names(program: Program) -> tuple[str, ...]:
         printed = tuple(printable(names[operation.layer.id]) for operation in program.operations)
         _KNOWN[key] = ref(program, lambda _gone: _KNOWN.pop(key)), printed
     return _KNOWN[key][1]
+
+
+def running_name(frame: FrameView) -> str:
+    """Return the name of the operation of a frame that runs: of the loop, or the If, that the next frame is of."""
+    return operation_names(frame.program)[frame.running or 0]
 
 
 def partner_mark(program: Program, index: int) -> str:

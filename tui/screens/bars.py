@@ -10,7 +10,7 @@ from stepper.debug.moments.moment import MomentKind
 from tui.keys.keymap import Keymap, Situation, footer, gap_of
 from tui.keys.keys import KEYS
 from tui.paint.links import Destination, LinkText, key_button
-from tui.paint.names import layer_name, operation_names
+from tui.paint.names import operation_names, running_name
 from tui.paint.pane import BarPane, Host
 from tui.paint.rows import Cell, Row, cell_len, clip, clip_head, printable, spread, width_of
 from tui.screens.main.frames import limit_text
@@ -80,12 +80,10 @@ class TopBar(BarPane):
         parts: list[str] = [LinkText(model, Destination("frame 0", at_once=True)) if state.frames else model]
         for depth, frame in enumerate(state.frames[: state.depth + 1]):
             if depth:
-                around = state.frames[depth - 1]
-                layer = around.program.operations[around.running or 0].layer
                 number = "" if frame.iteration is None else f" {frame.iteration}"
                 if number and width >= 110 and depth == state.loop_depth and state.view is not None:
                     number += limit_text(state.view.levels[depth])
-                parts.append(LinkText(f"{layer_name(layer)}{number}", Destination(f"frame {depth}", at_once=True)))
+                parts.append(LinkText(f"{running_name(state.frames[depth - 1])}{number}", Destination(f"frame {depth}", at_once=True)))
         looked_at, cursor = state.frame, state.cursor
         if looked_at is not None and looked_at.closed and looked_at.iteration is not None and state.selected is None:
             parts.append("end of the iteration")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, linked
-from tui.paint.names import layer_name
+from tui.paint.names import layer_name, running_name
 from tui.paint.rows import Row, clip, spread
 from tui.theme import GLYPHS
 
@@ -50,9 +50,7 @@ class Frames(LinkPane):
         return linked(row, Destination(f"frame {level.depth}"))
 
     def _called(self, level: LevelView) -> str:
-        around = self.state.frames[level.depth - 1]
-        layer = around.program.operations[around.running or 0].layer
-        name = layer_name(layer)
+        name = running_name(self.state.frames[level.depth - 1])
         return name if name.startswith(level.kind) else f"{level.kind} {name}"
 
     def _what(self, level: LevelView) -> str:

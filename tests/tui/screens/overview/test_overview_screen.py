@@ -709,6 +709,8 @@ def test_loops_whose_last_part_is_the_same_are_called_by_the_part_that_tells(tmp
         assert [card.name for card in pane.cards] == ["encoder/loop", "decoder/loop"]
         assert "encoder/loop" in driven.text("overview") and "decoder/loop" in driven.text("overview")
         assert "Tab card" in driven.text("keys")
+        await driven.press("tab", "enter")
+        assert "decoder/loop" in driven.text("top") and "decoder/loop" in driven.text("frames")
 
     drive(debugger_of(tmp_path, net, np.ones(2, np.float32)), script, size=(160, 48))
 
