@@ -206,6 +206,18 @@ def test_a_click_on_the_body_below_the_cards_selects_nothing_and_two_go_there() 
     drive("while_loop", script, size=(200, 60))
 
 
+def test_two_clicks_below_the_cards_go_to_the_value_that_is_told_there() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await click(driven, "overview", "handed on by iteration 10", 1)
+        assert driven.state.iteration is None
+        await click(driven, "overview", "Enter goes there", 2)
+        await driven.filled()
+        assert driven.state.iteration == 10
+
+    drive("date_normaliser", script, runs=True, size=(160, 48))
+
+
 def wheel(driven: Driven, selector: str, *, down: bool = True, ctrl: bool = False, shift: bool = False) -> None:
     """Turn the wheel by one step over the middle of a pane."""
     pane = driven.pane(selector)

@@ -83,7 +83,8 @@ class TopBar(BarPane):
                 number = "" if frame.iteration is None else f" {frame.iteration}"
                 if number and width >= 110 and depth == state.loop_depth and state.view is not None:
                     number += limit_text(state.view.levels[depth])
-                parts.append(LinkText(f"{running_name(state.frames[depth - 1])}{number}", Destination(f"frame {depth}", at_once=True)))
+                name = running_name(state.frames[depth - 1])
+                parts.append(LinkText(f"{name}{number}", Destination(f"frame {depth}", at_once=True)))
         looked_at, cursor = state.frame, state.cursor
         if looked_at is not None and looked_at.closed and looked_at.iteration is not None and state.selected is None:
             parts.append("end of the iteration")

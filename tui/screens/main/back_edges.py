@@ -66,6 +66,12 @@ class BackEdges(PicturePane):
         loop = self.state.loop
         return [] if loop is None else [edge for edge in loop.back_edges if not edge.collects_output]
 
+    @property
+    def _has_outputs(self) -> bool:
+        """True if the loop collects outputs, which stand below."""
+        loop = self.state.loop
+        return loop is None or bool(loop.scans) or any(edge.collects_output for edge in loop.back_edges)
+
     def heading(self, width: int) -> list[Row]:
         """Return the columns' names at the right."""
         beside = is_beside_run(self.state) or (self.state.a is not None and self.screen.has_class("-tiny"))
@@ -92,7 +98,7 @@ class BackEdges(PicturePane):
         cells = spread_cells(self.state)
         room = max(room + self._taller - (0 if cells is None else len(edges)), len(edges))
         tall = heights(wants, room, tall=self.app.size.height >= 56, plain=self.look.plain).lines
-        if self.state.loop is not None and not self.state.loop.scans and not self._taller and cells is None:
+        if not self._has_outputs and not self._taller and cells is None:
             tall = fill_up([one.size if one.is_picture else 0 for one in wants], tall, room * 3 // 2 - 2 - sum(tall))
         rows: list[Row] = []
         for edge, one, lines in zip(edges, ones, tall, strict=True):

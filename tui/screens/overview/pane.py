@@ -18,6 +18,7 @@ from stepper.debug.story.question import StoryQuestion
 from stepper.errors import StepperError, UsageError
 from stepper.tensors.histories import ValueHistory, bucket_begins
 from stepper.wording import counted
+from tui.paint.links import Destination, linked
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS, column, first_bad
@@ -548,6 +549,7 @@ class OverviewPane(Pane):
             selected = failure_detail(overview.failure, width, is_low=is_low)
         else:
             selected = detail(sight, self._cards, self._wishes, width, follows=self._follows)
+        selected = [linked(row, Destination("overview open")) for row in selected]
         bottom = [*found, *rule, *selected]
         space = height - len(top) - len(bottom)
         self._share_room(len(top) + page.count + len(outputs) + len(bottom), page.used)
