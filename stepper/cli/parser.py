@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import Final, cast
 
@@ -20,6 +21,7 @@ def parser() -> Parser:
     return command_line()[0]
 
 
+@cache
 def command_line(only: str | None = None) -> tuple[Parser, argparse._SubParsersAction[Parser]]:
     """Return the parser of the whole command line, and its argument that is the command, with a parser for each.
 
