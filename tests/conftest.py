@@ -20,6 +20,9 @@ settings.register_profile("search", settings.get_profile("same"), derandomize=Fa
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
+gc.disable()  # until all tests are found: nothing of them is garbage
+
+
 def pytest_configure() -> None:
     """Ctrl+C is heeded, here and in every program that a test starts, also where the shell had us ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -30,6 +33,7 @@ def pytest_collection_finish() -> None:
     """What all tests are stays: the collector searches what they make, a tenth less work in all."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,8 +42,22 @@ ENTRY_POINTS = {"stepper/__init__.py", "stepper/__main__.py"}
 """They hand out names of the parts, lazily, and are imported by nobody within."""
 
 
-def sources() -> list[Path]:
-    return sorted(path for part in ("stepper", "tui") for path in (ROOT / part).rglob("*.py"))
+@cache
+def sources() -> tuple[Path, ...]:
+    return tuple(sorted(path for part in ("stepper", "tui") for path in (ROOT / part).rglob("*.py")))
+
+
+@cache
+def statements(path: Path) -> tuple[ast.AST, ...]:
+    """The module of a file and all its statements. Expressions hold none: most of a tree need not be walked."""
+    return tuple(_statements(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    yield node
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for below in getattr(node, name, ()):
+            yield from _statements(below)
 
 
 def part_of(module: str) -> str:
@@ -51,15 +67,17 @@ def part_of(module: str) -> str:
     return names[1] if len(names) > 1 and (ROOT / "stepper" / names[1]).is_dir() else "stepper"
 
 
+@cache
 def is_module(name: str) -> bool:
     place = ROOT / name.replace(".", "/")
     return place.with_suffix(".py").exists() or (place / "__init__.py").exists()
 
 
+@cache
 def imported(path: Path) -> set[str]:
     """The modules that a file names; of `from package import module` the module alone."""
     modules: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -130,7 +148,7 @@ def test_asking_for_help_loads_no_numpy() -> None:
 def test_no_class_name_occurs_twice() -> None:
     places: dict[str, list[str]] = {}
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(path):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -139,7 +157,7 @@ def test_no_class_name_occurs_twice() -> None:
 def test_docstrings_begin_as_those_of_python_do() -> None:
     found = []
     for path in sources():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(path):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node) or ""
                 if text.startswith(("What ", "Whether ")):
