@@ -23,7 +23,8 @@ from tests.recording.recorded import Case, case, outputs_of, tables
 
 ROOT = Path(__file__).parents[2]
 PACE = Pace(seconds=0.02)
-_LONGEST_LIFE = 0.4
+_LIFE = 2e-5
+"""Seconds that a child lives at most for each iteration: about as long as all of them take."""
 
 
 def subject(path: Path) -> Case:
@@ -46,6 +47,7 @@ class Trials:
 
     def __init__(self, folder: Path, iterations: int, inner: int = 0) -> None:
         self.folder = folder
+        self.longest_life = iterations * (1 + inner) * _LIFE
         self.model = newton_model(folder, iterations, inner)
         self.undisturbed = folder / "undisturbed.sqlite"
         self.outputs = outputs_of(subject(self.model).recorded(self.undisturbed, "carried"))
@@ -55,7 +57,7 @@ class Trials:
         """One trial; how often it was killed while it was running."""
         source = random.Random(seed)
         file = self.folder / f"killed_{seed}.sqlite"
-        kills = sum(self._kill(file, source.uniform(0, _LONGEST_LIFE)) for _ in range(source.randint(1, 3)))
+        kills = sum(self._kill(file, source.uniform(0, self.longest_life)) for _ in range(source.randint(1, 3)))
         with open_recording(file) as recording:
             assert recording.query("SELECT count(*) FROM snapshots")[0][0] >= 1
         recorder, _log = resume(file, self.model)

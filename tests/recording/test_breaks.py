@@ -59,6 +59,7 @@ def breaks(subject: Case) -> Iterator[list[BreakDescription]]:
     yield about_values("stuck", "shape", "nan")
 
 
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize("name", sample_names())
 def test_the_file_ends_with_the_stop_and_goes_on_to_the_same(tmp_path: Path, name: str) -> None:
     subject = sample(name)

@@ -17,7 +17,7 @@ from tests.recording.recorded import outputs_of, sample, sample_names, tables
 
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Trials:
-    return Trials(tmp_path_factory.mktemp("killed"), iterations=20_000)
+    return Trials(tmp_path_factory.mktemp("killed"), iterations=12_000)
 
 
 @pytest.mark.parametrize("seed", range(12))

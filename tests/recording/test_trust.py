@@ -192,6 +192,7 @@ COLUMNS = [
 WRONG: list[Any] = [b"\xff\xfe", "text", "'\0", -1, 2**62, 1.5, float("inf"), "{}", "[]", "null"]
 
 
+@pytest.mark.usefixtures("read_once")
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
 def test_a_wrong_type_in_any_column_is_an_answer_or_a_message(interrupted: Path, table: str, column: str) -> None:
     for value in WRONG:
@@ -209,6 +210,7 @@ def test_a_wrong_type_in_any_column_is_an_answer_or_a_message(interrupted: Path,
             assert error.exit_code == 3, error
 
 
+@pytest.mark.usefixtures("read_once")
 def test_flipped_bytes_are_an_answer_or_a_message(interrupted: Path) -> None:
     content = interrupted.read_bytes()
     expected = outputs_of(sample("nested_loop").recorded(interrupted.with_name("whole.sqlite")))
