@@ -140,7 +140,8 @@ def test_an_iteration_that_was_shown_before_is_shown_without_drawing_a_value_ane
 def test_showing_another_iteration_calls_nothing_for_each_operation_of_the_body(where: key_latency.Keys) -> None:
     few, many = (_calls_of_a_key(operations, where) for operations in (300, 1_200))
     assert few["DebugScreen.show"] == many["DebugScreen.show"] > 0
-    more = {name: times - few[name] for name, times in many.items() if times - few[name] > 100}
+    # Two keys: a call for each operation is 1,800 more. What is drawn depends on which values have come, not on those.
+    more = {name: times - few[name] for name, times in many.items() if times - few[name] > 900}
     assert not more, more
 
 
