@@ -32,6 +32,8 @@ class ListPane(Pane, Generic[Item]):
     DEFAULT_CSS = "ListPane { height: 1fr; }"
     when_empty: ClassVar[str] = ""
     """A sentence in place of rows: how one gets some."""
+    asked_when_empty: ClassVar[str] = ""
+    """The line that Enter carries out where there are no rows; empty: none."""
     follows: ClassVar[bool] = False
     leads_to_moment: ClassVar[bool] = False
     """True: what is opened is a moment, which is then seen in place of the list."""
@@ -133,8 +135,11 @@ class ListPane(Pane, Generic[Item]):
         self.choose(ends[to] if to in ends else self.cursor + int(to))
 
     def open_chosen(self) -> None:
-        """Open the chosen row."""
+        """Open the chosen row; of an empty list ask for the first."""
         chosen = self.chosen
+        if chosen is None and self.asked_when_empty:
+            self.post_line(self.asked_when_empty)
+            return
         line = "" if chosen is None else self.line_to_open(chosen)
         if line:
             self.post_line(line)
@@ -162,6 +167,8 @@ class ListPane(Pane, Generic[Item]):
         place = event.get_content_offset(self)
         index = None if place is None else self.row_at(place.y)
         if index is None or index >= len(self.entries()):
+            if event.chain >= 2 and not self.entries():
+                self.open_chosen()
             return
         was = self.cursor
         self.choose(index)

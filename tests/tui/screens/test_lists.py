@@ -83,6 +83,22 @@ def test_a_breakpoint_is_switched_changed_ignored_and_deleted_by_keys() -> None:
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@0", f"break {DECODER}@3", "break nan"))
 
 
+def test_enter_and_two_clicks_on_an_empty_list_ask_for_its_first_row() -> None:
+    async def script(driven: Driven) -> None:
+        for view, word in (("breakpoints", "break "), ("watches", "watch ")):
+            await driven.type(f"view {view}")
+            assert "none; a" in driven.text(view)
+            await driven.press("enter")
+            assert driven.app.front.prompt.value == word and driven.app.front.prompt.has_focus
+            await driven.press("escape")
+            await driven.pilot.click(f"#{view}", offset=(3, 1), times=2)
+            await driven.settle()
+            assert driven.app.front.prompt.value == word
+            await driven.press("escape", "q")
+
+    drive("date_normaliser", script)
+
+
 def test_a_breakpoint_that_is_changed_to_nonsense_stays_what_it_was() -> None:
     async def script(driven: Driven) -> None:
         await driven.type("change 1 no_such_thing")

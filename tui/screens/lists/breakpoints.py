@@ -26,6 +26,7 @@ class BreakpointList(ListPane[BreakView]):
 
     kind: ClassVar[str] = "breakpoints"
     title = "breakpoints"
+    asked_when_empty: ClassVar[str] = "prompt break "
     when_empty: ClassVar[str] = "none; a sets one, b does at the selected operation, such as: break nan"
     help_text: ClassVar[str] = (
         "Where the run stops. A hollow dot is switched off; a lozenge has a condition. Hits are counted from the\n"

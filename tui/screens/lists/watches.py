@@ -39,6 +39,7 @@ class WatchList(ListPane[WatchView]):
     kind: ClassVar[str] = "watches"
     looks_inside: ClassVar[bool] = True
     title = "watches"
+    asked_when_empty: ClassVar[str] = "prompt watch "
     when_empty: ClassVar[str] = "none; a adds one, w watches the selected value, such as: watch max(abs(h))"
     help_text: ClassVar[str] = (
         "Expressions that are evaluated at every stop. Before: what it was one iteration before, or where the run\n"
