@@ -12,7 +12,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
 from tests.compare.twins import X, recurrence
-from tests.tui.driven import Driven, drive
+from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.screens.grid.test_grid_screen import letters
 from tui.screens.main.screen import MainScreen
 from tui.theme import Look
@@ -271,3 +271,15 @@ def test_the_value_over_the_iterations_is_drawn_once_and_beside_it_as_colours() 
         assert "over iterations" not in driven.text("spare") and driven.text("spare").split()[0] == "wkv"
 
     drive("rwkv_overflow", script, size=(200, 60), lines=("run-to wkv@2",), runs=True)
+
+
+def test_a_carried_value_of_another_shape_is_told_in_whole_words_at_every_width() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.press("m", "A", "right_square_bracket")
+        for size in ((120, 40), (160, 48)):
+            await driven.pilot.resize_terminal(*size)
+            await driven.filled()
+            told = [line.rstrip() for line in driven.text("moments").splitlines() if "f32[4,16] → f32[5,16]" in line]
+            assert len(told) == 1 and told[0].endswith(("another shape", "f32[5,16]"))
+
+    drive("date_normaliser", script, size=(160, 48), lines=(f"run-to {DECODER}@4",))

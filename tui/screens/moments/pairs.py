@@ -186,7 +186,9 @@ def carried_rows(pane: Pane, state: State, edge: BackEdgeView, width: int) -> li
     pair = paired_row(theirs, now, found)
     if pair is None:
         kinds = [f"{element_types.name_of(one.dtype)}{shape_text(one.shape)}" for one in (theirs, now)]
-        return [[*name, (kinds[0], "a"), (" → ", "dim"), (kinds[1], "strong"), ("   another shape", "dim")]]
+        shapes: Row = [*name, (kinds[0], "a"), (" → ", "dim"), (kinds[1], "strong")]
+        words: Row = [("   another shape", "dim")]
+        return [[*shapes, *words] if width_of([*shapes, *words]) < width else shapes]
     rows: list[Row] = [[*name, *sentence(pair, found, width - width_of(name) - 1)]]
     if len(pair.a) > 1 and (found is None or found.change is not Change.SAME):
         rows += pair_rows(pane, pair, width, is_tall=False)
