@@ -28,7 +28,7 @@ from stepper.export.figures.loop_facts import differences_within, loop_facts
 from stepper.export.figures.loop_paths import LoopPath, find_loop, loops_of
 from stepper.export.figures.loop_trace import WHOLE, LoopTrace, Tracer, split_activation
 from stepper.export.fitting import SLIDE, fitted, on_page, room_of
-from stepper.export.loops.never_begun import never_begun
+from stepper.export.loops.observed_run import observed_run
 from stepper.export.options import (
     BlockStyle,
     ConstantStyle,
@@ -139,8 +139,9 @@ def picture(model: Model, machine: Callable[[], Machine] | None, request: Figure
     request = _on_page(replace(request, view=view, content=content, warn=_WarnedOnce(request.warn)))
     request = compared(model, machine, request)
     if machine is not None and view in (FigureView.MODEL, FigureView.ROLLED):
-        begun = never_begun(machine())
-        request = replace(request, content=replace(request.content, never_begun=begun))
+        seen = observed_run(machine())
+        sizes = seen.sizes if request.beside is None else {}  # another run may have others
+        request = replace(request, content=replace(request.content, never_begun=seen.never_begun, sizes=sizes))
 
     def make(content: FigureContent, request: FigureRequest = request, zoom: Zoom | None = zoom) -> Picture:
         asked = replace(request, content=content)

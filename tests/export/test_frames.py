@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stepper
 from stepper.export.exporter import draw
 from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.ir.model import Model
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
-from tests.export.runs import sample
+from tests.export.runs import SAMPLES, sample
 from tests.models import Graph, carried, last, sliced
 
 
@@ -119,3 +120,20 @@ def test_without_an_iteration_values_go_straight_through_and_all_outputs_are_dra
         "does not start"
     )
     assert list(geometry.faults(Drawing(made.text("svg")))) == []
+
+
+def test_with_inputs_open_sizes_are_those_of_the_run_where_they_are_always_the_same() -> None:
+    inputs = {name: dict(np.load(SAMPLES / name / "inputs.npz")) for name in ("nested_loop", "growing_tensor")}
+    note = "sizes that the file leaves open are those of the run"
+    wanted = stepper.run(SAMPLES / "nested_loop" / "model.xml", inputs["nested_loop"])
+    declared = draw(sample("nested_loop"), view="rolled").figure
+    seen = draw(sample("nested_loop"), inputs["nested_loop"], view="rolled").figure
+    for node in (one for one in seen.nodes if one.id.startswith("out")):
+        shape = ",".join(map(str, wanted[node.label].shape))
+        assert node.lines[0].endswith(f"[{shape}]") and "?" in declared.by_id[node.id].lines[0]
+    assert note in seen.notes and note not in declared.notes
+    grown = draw(sample("growing_tensor"), inputs["growing_tensor"], view="rolled", values="shape").figure
+    (inner,) = (node.lines for node in grown.nodes if node.label == "sequence" and node.cluster)
+    assert "i64[?]" in inner, "it is longer in each iteration"
+    made = stepper.run(SAMPLES / "growing_tensor" / "model.xml", inputs["growing_tensor"])["sequence"]
+    assert grown.by_id["out0"].lines == (f"i64[{len(made)}]",)

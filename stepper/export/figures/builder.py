@@ -70,7 +70,7 @@ class DrawnLevel(NamedTuple):
 class FigureBuilder(Struct):
     """Nodes, edges and clusters of a figure under construction; `drawn` maps a node's id to its drawn node.
 
-    `levels` are the graphs that it has, outer before inner.
+    `levels` are the graphs that it has, outer before inner. `is_sized`: it tells sizes that only the run knows.
     """
 
     content: FigureContent
@@ -79,6 +79,7 @@ class FigureBuilder(Struct):
     clusters: list[Cluster] = field(default_factory=list)
     drawn: dict[str, DrawnBox] = field(default_factory=dict)
     levels: list[DrawnLevel] = field(default_factory=list)
+    is_sized: bool = False
     _boxes: dict[tuple[InnerBody, ...], Mapping[int, int]] = field(default_factory=dict)
     _frames: dict[str, tuple[FramePort, ...]] = field(default_factory=dict)
     _names: dict[int, Mapping[int, str]] = field(default_factory=dict)
@@ -165,7 +166,7 @@ class FigureBuilder(Struct):
                 known[source] = f"in{port.index}"
                 producer = outer.by_id[source.layer]
                 kind = NodeKind.INPUT if producer.type == "Parameter" else NodeKind.OPERATION
-                lines = (declared_text(producer.outputs[source.output]),)
+                lines = (self._form(outer, producer.outputs[source.output], source),)
                 label, name = type_and_name(producer, names[producer.id])
                 if producer.type in NO_OPERATIONS:
                     label, name = excerpt(references[producer.id]), ""
@@ -181,7 +182,8 @@ class FigureBuilder(Struct):
         kind = NodeKind.OUTPUT if readers[0].type == "Result" else NodeKind.OPERATION
         named = reader_names(outer, layer, port.index)
         more = f" and {len(named) - 2} more" if len(named) > 2 else ""
-        label, name, lines = f"{', '.join(named[:2])}{more}", "", (declared_text(layer.outputs[port.index]),)
+        form = self._form(outer, layer.outputs[port.index], Source(layer.id, port.index))
+        label, name, lines = f"{', '.join(named[:2])}{more}", "", (form,)
         if len(readers) == 1 and kind is NodeKind.OPERATION:
             label, name = type_and_name(readers[0], short_names_of(outer)[readers[0].id])
         title = "; ".join(map(str, readers[:12]))
@@ -237,7 +239,7 @@ class FigureBuilder(Struct):
         layer, site = graph.by_id[node.key], FigureSite(inside, f"n{node.key}")
         self.drawn[site.id] = DrawnBox(graph, node)
         if self.content.values is not ValueDetail.NONE and len(node.layers) == 1:
-            lines = (*lines, *declared_lines(layer))
+            lines = (*lines, *self._forms(graph, layer))
         lines = (*lines, *constant_lines(self.content, graph, node))
         if node.kind is NodeKind.ACCUMULATOR:
             lines = (*lines, "Parameter → Concat → Result")
@@ -258,6 +260,28 @@ class FigureBuilder(Struct):
         )
         found = self.content.differences
         return made if found is None else over_all(made, graph, node, found)
+
+    def _forms(self, graph: Graph, layer: Layer) -> tuple[str, ...]:
+        """Return type and shape of each output (of a Result: of its input)."""
+        if layer.type == "Result":
+            read = zip(layer.inputs[:1], graph.sources[layer.id], strict=False)
+            return tuple(self._form(graph, port, source) for port, source in read)
+        found = (self._form(graph, port, Source(layer.id, index)) for index, port in enumerate(layer.outputs))
+        return tuple(dict.fromkeys(found))
+
+    def _form(self, graph: Graph, port: Port, source: Source | None) -> str:
+        """Return type and shape as the file declares them; sizes that it leaves open as they always were in a run."""
+        sizes = None if source is None else self.content.sizes.get((id(graph), *source))
+        dims = port.dims
+        if sizes is not None and len(sizes) == len(dims):
+            dims = tuple(size if size >= 0 else seen for size, seen in zip(dims, sizes, strict=True))
+        self.is_sized = self.is_sized or dims != port.dims
+        return declared_text(port._replace(dims=dims))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes on the whole figure."""
+        return ("sizes that the file leaves open are those of the run",) if self.is_sized else ()
 
     def _words(self, graph: Graph, node: DrawnNode) -> tuple[str, str, str]:
         """Return the label of a box, the name below it, and the label without operands where it has some."""
@@ -442,12 +466,6 @@ def origin_role(outer: Graph, source: Source | None) -> PortRole:
     """Return the role of what a loop reads from outside: COMPUTED but for a Parameter, which is an input."""
     is_input = source is None or outer.by_id[source.layer].type == "Parameter"
     return PortRole.NONE if is_input else PortRole.COMPUTED
-
-
-def declared_lines(layer: Layer) -> tuple[str, ...]:
-    """Return the type and shape that the file declares for each output (of a Result: for its input)."""
-    ports = layer.inputs[:1] if layer.type == "Result" else layer.outputs
-    return tuple(dict.fromkeys(declared_text(port) for port in ports))
 
 
 def declared_text(port: Port) -> str:

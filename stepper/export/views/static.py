@@ -33,6 +33,7 @@ def model_figure(model: Model, content: FigureContent) -> Figure:
         edges=tuple(parts.edges),
         clusters=tuple(parts.clusters),
         facts=parts.closed_facts(),
+        notes=parts.notes,
     )
     return _with_blocks(figure, parts, model)
 
@@ -61,6 +62,7 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
         edges=tuple(parts.edges),
         clusters=tuple(parts.clusters),
         facts=parts.closed_facts(),
+        notes=parts.notes,
     )
     return _with_blocks(figure, parts, model)
 
