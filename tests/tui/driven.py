@@ -17,10 +17,12 @@ import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
 from textual import events, keys
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 
 import stepper
@@ -72,16 +74,28 @@ class Driven:
         return not any(widget._layout_required for widget in (screen, *screen.query("*")))
 
     async def _handled(self) -> None:
-        """Until every message that was sent before is handled: what the pilot waits for, and the application's own.
+        """Until every message that was sent before is handled, and what changed by it is painted.
 
-        Pilot.pause() without a delay waits until the process has nothing to do, which the histories prevent for long.
+        Pilot.pause() sends a message to every widget, which is a third of all work of a test, and without a delay it
+        waits until the process has nothing to do, which the histories prevent for long.
         """
         for _ in range(2):
-            passed = asyncio.Event()
-            if not self.app.call_later(passed.set):
-                return  # it has ended
-            await asyncio.wait_for(passed.wait(), 30)
-            await self.pilot.pause(0)
+            await self._quiet()
+            if self._has_ended:
+                return
+            self.app.screen._on_timer_update()
+
+    async def _quiet(self) -> None:
+        """Until application and widgets all wait for messages, also after what others had ready for the event loop."""
+        ends, looks = monotonic() + 30, 0
+        while looks < 2 and not self._has_ended:
+            await asyncio.sleep(0)
+            looks = looks + 1 if _awaits_messages(self.app) and all(map(_awaits_messages, self.app._registry)) else 0
+            assert monotonic() < ends, "messages were not handled in time"
+
+    @property
+    def _has_ended(self) -> bool:
+        return self.app._closing or self.app._closed or self.app._exception is not None
 
     async def filled(self) -> None:
         """Until the histories of the last iterations are there, too."""
@@ -154,6 +168,12 @@ class Driven:
     def golden(self, name: str, *selectors: str) -> None:
         """Panes as they were when somebody looked at them and found them right."""
         check_golden(name, "\n".join(f"--- {selector}\n{self.text(selector)}" for selector in selectors) + "\n")
+
+
+def _awaits_messages(pump: MessagePump) -> bool:
+    """True if there is no message for it and it is handling none."""
+    queue = pump._message_queue
+    return pump._closing or pump._closed or bool(not queue.values and queue.ready_event._waiters)
 
 
 def check_golden(name: str, text: str) -> None:

@@ -351,7 +351,7 @@ def test_a_debugger_without_a_graph_pane_wide_enough_still_shows_the_one_selecte
     net = Graph()
     body = net.body()
     h = body.parameter("h", "f32", (4,))
-    spread = [body.apply("Tanh", h, name=f"wide_{index}") for index in range(60)]
+    spread = [body.apply("Tanh", h, name=f"wide_{index}") for index in range(40)]
     total = spread[0]
     for one in spread[1:]:
         total = body.apply("Add", one, total)
