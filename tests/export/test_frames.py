@@ -14,7 +14,7 @@ from stepper.export.figures.figure import EdgeKind, Figure
 from stepper.ir.model import Model
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
-from tests.export.runs import SAMPLES, sample
+from tests.export.runs import SAMPLES, picture, sample
 from tests.models import Graph, carried, last, sliced
 
 
@@ -137,3 +137,15 @@ def test_with_inputs_open_sizes_are_those_of_the_run_where_they_are_always_the_s
     assert "i64[?]" in inner, "it is longer in each iteration"
     made = stepper.run(SAMPLES / "growing_tensor" / "model.xml", inputs["growing_tensor"])["sequence"]
     assert grown.by_id["out0"].lines == (f"i64[{len(made)}]",)
+
+
+@pytest.mark.parametrize(
+    ("name", "loop", "said"),
+    [
+        ("for_loop", "years", "The body of Loop 'years': 14 layers and 1 back edge, which is dashed and leads from"),
+        ("while_loop", "until_one", "17 layers and 3 back edges, which are dashed and lead from"),
+        ("while_loop", "number_next", "If 'number_next': 4 layers and 6 layers. then runs if"),
+    ],
+)
+def test_descriptions_count_layers_and_back_edges(name: str, loop: str, said: str) -> None:
+    assert said in picture(name, "rolled", loop=loop).figure.description

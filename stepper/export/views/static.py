@@ -13,7 +13,7 @@ from stepper.export.figures.loop_paths import LoopPath, loops_of
 from stepper.export.options import BlockStyle
 from stepper.export.views.cell import cell_figure
 from stepper.ir.model import Model
-from stepper.wording import counted, excerpt
+from stepper.wording import counted, enumerated, excerpt
 
 
 def model_figure(model: Model, content: FigureContent) -> Figure:
@@ -51,13 +51,9 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
         label = f"{loop_label(loop.layer)}, one iteration"
         parts.clusters[0] = replace(parts.clusters[0], label=label)
     parts.add_neighbours(loop.layer, loop.outer)
-    description = (
-        f"The body of {loop.title}: {len(loop.body.graph.layers)} layers and {counted(backs, 'back edge')}, which are "
-        f"dashed and lead from a Result to the Parameter that gets its value in the next iteration. {'; '.join(facts)}."
-    )
     figure = Figure(
         title=f"{loop.title}, rolled",
-        description=description,
+        description=f"{_bodies_told(loop, backs)}. {'; '.join(facts)}.",
         nodes=tuple(parts.nodes),
         edges=tuple(parts.edges),
         clusters=tuple(parts.clusters),
@@ -65,6 +61,18 @@ def rolled_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figur
         notes=parts.notes,
     )
     return _with_blocks(figure, parts, model)
+
+
+def _bodies_told(loop: LoopPath, backs: int) -> str:
+    """Return how large the body of a loop, or the sides of an If, are, and what dashes mean."""
+    sizes = [counted(len(body.graph.layers), "layer") for body in loop.layer.bodies]
+    if not loop.layer.is_loop:
+        return f"The sides of {loop.title}: {enumerated(sizes)}"
+    told = f"The body of {loop.title}: {sizes[0]} and {counted(backs, 'back edge')}"
+    if not backs:
+        return told
+    dashed = "which is dashed and leads" if backs == 1 else "which are dashed and lead"
+    return f"{told}, {dashed} from a Result to the Parameter that gets its value in the next iteration"
 
 
 def _with_blocks(figure: Figure, parts: FigureBuilder, model: Model) -> Figure:
