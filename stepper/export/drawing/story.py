@@ -59,6 +59,8 @@ _STYLES: Final = {
     Tone.CHIP: "title",
     Tone.BAD_CHIP: "bad-title",
 }
+_LONGEST_WORD: Final = 1_000
+"""Letters of a word of which it is looked how many have room."""
 _SIZES: Final = {"small": SMALL_SIZE, "faint": SMALL_SIZE, "mark": SMALL_SIZE, "bad-small": SMALL_SIZE}
 _BOLD: Final = frozenset({"title", "mark", "bad-title", "born-text"})
 _IN_FONT: Final = str.maketrans({"↺": "", "⋮": "…"})
@@ -156,8 +158,8 @@ def _told(text: str, width: float, size: float, *, bold: bool = False) -> list[s
     """Return a text in lines of a width; a word that is wider loses its middle."""
     words = []
     for word in text.split():
-        shown = word
-        for longest in range(len(word) - 1, 3, -1):
+        shown = shortened(word, _LONGEST_WORD)
+        for longest in range(len(shown) - 1, 3, -1):
             if advance(shown, size, bold=bold) <= width:
                 break
             shown = shortened(word, longest)

@@ -408,7 +408,7 @@ class _Layout:
     def _clipped(self, text: str, room: int, tone: Tone) -> str:
         """Return a text that fits into so many cells, with an ellipsis where it is cut."""
         shown = text
-        for letters in range(len(text) - 1, -1, -1):
+        for letters in range(min(len(text) - 1, 4 * room), -1, -1):  # hardly a letter is narrower than a quarter cell
             if self.measure(shown, tone) <= room:
                 break
             shown = clipped(text, letters)
