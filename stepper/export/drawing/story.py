@@ -31,7 +31,7 @@ from stepper.export.drawing.story_bands import StoryBand, story_forms
 from stepper.export.figures.labels import shortened
 from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.figure_layout import CELL
-from stepper.wording import counted
+from stepper.wording import counted, printable
 
 ROW: Final = 17
 MARGIN: Final = 16
@@ -157,7 +157,7 @@ def _drawn(
 def _told(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
     """Return a text in lines of a width; a word that is wider loses its middle."""
     words = []
-    for word in text.split():
+    for word in printable(text).split():
         shown = shortened(word, _LONGEST_WORD)
         for longest in range(len(shown) - 1, 3, -1):
             if advance(shown, size, bold=bold) <= width:
@@ -170,7 +170,12 @@ def _told(text: str, width: float, size: float, *, bold: bool = False) -> list[s
 def _cells(text: str, tone: Tone) -> int:
     """Return how many cells a text takes as it is drawn; spaces around it are a cell each."""
     words = text.strip()
-    return len(text) - len(words) + math.ceil(_wide(words.translate(_IN_FONT).strip(), tone) / CELL)
+    return len(text) - len(words) + math.ceil(_wide(_in_font(words), tone) / CELL)
+
+
+def _in_font(words: str) -> str:
+    """Return words without the glyphs that the font does not have, and with signs for what cannot be printed."""
+    return printable(words.translate(_IN_FONT).strip())
 
 
 def _wide(words: str, tone: Tone) -> float:
@@ -245,7 +250,7 @@ class _Strip:
     def _text(self, text: PlacedText) -> Iterator[Shape]:
         begin = len(text.text) - len(text.text.lstrip())
         x = self._left(text.x + begin)
-        words = text.text.strip().translate(_IN_FONT).strip()
+        words = _in_font(text.text.strip())
         if text.is_label:
             yield Rectangle("page", x - 4, self.dy + text.y * ROW + 1, _wide(words, text.tone) + 8, ROW - 2)
         if text.tone is Tone.BORN:
