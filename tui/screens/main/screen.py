@@ -37,6 +37,7 @@ from tui.state import State
 
 if TYPE_CHECKING:
     from stepper.engine.program import Program
+    from tui.screens.main.spare import SelectedCourse, SelectedValue
 
 _LEAST_SPARE: Final = 8
 """Rows below the list of operations from which on the selected value is drawn there."""
@@ -111,7 +112,10 @@ class MainScreen(DebugScreen):
     has_graph: bool = False
     """True if the graph is wanted in the centre although A is held against now."""
     _tab_before: str = "ops"
-    _has_spare: bool = False
+    _spare: SelectedValue | None = None
+    """The selected value below a short list of operations, once there was room for it."""
+    _course: SelectedCourse | None = None
+    """The selected value over the iterations below two moments, once there was room for it."""
     _paired_in: Program | None = None
     """The graph of which two moments were shown last."""
     _paired_rows: int = 0
@@ -191,12 +195,12 @@ class MainScreen(DebugScreen):
     def _fill(self) -> None:
         """Put the selected value where the list of operations is short, and where two moments leave room."""
         self._fill_left()
-        if self.host.state.a is not None or self.query("#course"):
+        if self.host.state.a is not None or self._course is not None:
             self.call_after_refresh(self._fill_centre)
 
     def _fill_centre(self) -> None:
         """Put the selected value over the iterations below two moments, as high as these leave room for."""
-        moments, found, frame = self.query_one(MomentPictures), self.query("#course"), self.host.state.frame
+        moments, course, frame = self.query_one(MomentPictures), self._course, self.host.state.frame
         program = None if frame is None or frame.iteration is None else frame.program
         if program is not self._paired_in:
             self._paired_in, self._paired_rows = program, 0
@@ -204,36 +208,37 @@ class MainScreen(DebugScreen):
         if self._centre() == "moments" and program is not None and width:
             # What differs less in another iteration leaves the picture below where it is.
             rows = self._paired_rows = max(rows, len(moments.heading(width)) + moments.count(width))
-        room = moments.size.height + sum(course.outer_size.height for course in found if course.display)
+        room = moments.size.height + (course.outer_size.height if course is not None and course.display else 0)
         has_room = moments.display and 0 < rows <= room - _LEAST_SPARE
-        if has_room and not found:
+        if course is not None:
+            course.display = has_room
+        elif has_room:
             from tui.screens.main.spare import SelectedCourse  # what the first picture does not need
 
-            self.adopt(SelectedCourse(self.host, id="course"), self.query_one("#middle"), after=moments)
-        for course in found:
-            course.display = has_room
+            self._course = SelectedCourse(self.host, id="course")
+            self.adopt(self._course, self.query_one("#middle"), after=moments)
+        if self._spare is not None:
+            self._spare.stands_beside(has_course=has_room)
         height = Scalar.from_number(rows) if has_room else None
         if moments.styles.inline.height != height:
             moments.styles.height = height
 
     def _fill_left(self) -> None:
         frame, height = self.host.state.frame, self.query_one("#left").size.height
-        if not self._has_spare and (frame is None or len(frame.layers) > height):
+        if self._spare is None and (frame is None or len(frame.layers) > height):
             return
         listed, frames = self.query_one(Operations), self.query_one(Frames)
         tall = height - frames.outer_size.height - listed.count(listed.size.width) - 2
-        found = self.query("#spare")
-        if frame is None:
-            tall = 0
-        if not found and tall >= _LEAST_SPARE:
+        has_room, spare = frame is not None and tall >= _LEAST_SPARE, self._spare
+        if spare is not None:
+            spare.display = has_room
+            if has_room and spare.styles.height != Scalar.from_number(tall):
+                spare.styles.height = tall
+        elif has_room:
             from tui.screens.main.spare import SelectedValue  # what the first picture does not need
 
-            self.adopt(SelectedValue(self.host, id="spare"), self.query_one("#left"))
-            self._has_spare = True
-        for spare in found:
-            spare.display = tall >= _LEAST_SPARE
-            if spare.display and spare.styles.height != Scalar.from_number(tall):
-                spare.styles.height = tall
+            self._spare = SelectedValue(self.host, id="spare")
+            self.adopt(self._spare, self.query_one("#left"))
 
     def _tell_spread(self, state: State) -> None:
         """Say what became of the outputs as soon as that is known, unless something else was said meanwhile."""

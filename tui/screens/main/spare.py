@@ -88,6 +88,13 @@ class SelectedValue(SelectedCourse):
         super().__init__(host, id=id)
         self._heat = HeatGrid(self.inspected, self)
         self._looks = Looks()
+        self._has_course = False
+
+    def stands_beside(self, *, has_course: bool) -> None:
+        """The picture over the iterations is on the screen already, or no more."""
+        if has_course != self._has_course:
+            self._has_course = has_course
+            self.changed()
 
     def rows(self, width: int) -> list[Row]:
         """Return the picture."""
@@ -97,8 +104,7 @@ class SelectedValue(SelectedCourse):
             self.title = ""
             return []
         name, seen = operation_names(frame.program)[cursor], self.inspected
-        has_course = any(course.display for course in self.screen.query(SelectedCourse) if course is not self)
-        if seen.array is not None and seen.is_numeric() and (has_course or not seen.is_few):
+        if seen.array is not None and seen.is_numeric() and (self._has_course or not seen.is_few):
             self.title = name
             return self._heat.lines(width, max(self.size.height - 1, 1))
         rows = super().rows(width)
