@@ -45,7 +45,7 @@ def test_each_operation_beside_the_reference_with_what_it_makes_itself(twins: tu
     comparer = stepper.StopComparer(debugger, other)
     tick = debugger.run_to("y@3").tick
     found = comparer.compare()
-    assert found.title == str(other) and not found.problem
+    assert found.title == f"{other.parent.name}/{other.name}" and not found.problem
     wrong = found.operations[index_of(debugger, "xW")]
     assert wrong.standing is Standing.HERE and wrong.share_made_here == pytest.approx(1)
     assert wrong.distance == pytest.approx(apart(3), rel=1e-3) and wrong.distance > wrong.allowed > 0

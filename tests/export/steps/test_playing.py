@@ -31,9 +31,11 @@ def has_amber(picture: Image.Image) -> bool:
 
 def test_it_shows_each_step_at_its_seconds(tmp_path: Path) -> None:
     drawing = textbook("while_loop")
-    script = """
+    seconds = [0.5, 2.5, 3.5, 5.5, len(drawing.steps)]  # after its steps stands the whole
+    script = f"const seconds = {json.dumps(seconds)};"
+    script += """
     const found = [];
-    for (const second of [0.5, 2.5, 3.5, 5.5, 7]) {
+    for (const second of seconds) {
       for (const one of document.getAnimations()) { one.pause(); one.currentTime = 1000 * second; }
       found.push([...document.querySelectorAll("text")].filter(one => one.textContent
         && getComputedStyle(one).visibility === "visible").map(one => one.textContent));
