@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from stepper.engine.frames import Activation, Frame, Phase
 from stepper.engine.program import execute, execute_any
 from stepper.engine.rules import Rules
 from stepper.engine.straight import Moves, Stage
-from stepper.engine.transitions import begin_iteration, close_iteration
+from stepper.engine.transitions import begin_iteration, close_iteration, only_carries
 
 # See transitions.py.
 _BETWEEN, _RUNNING = Phase.BETWEEN, Phase.RUNNING
+LEAST_CALLED: Final = 24
+"""Iterations from which on the function of a body is called, where there is one."""
 
 
 class Caller(Protocol):
@@ -67,8 +69,8 @@ def iterations_within(activation: Activation, rules: Rules, limit: int | None) -
     return min(ends) - activation.iteration - 2
 
 
-class Share(NamedTuple):
-    """Part that whoever drives a run has in its iterations.
+class Onlookers(NamedTuple):
+    """Those who look on while iterations are made.
 
     `caller` may ask for a pause; `watch` is asked after each iteration whether to stop; each function of `taps` gets
     the value of its slot after each.
@@ -79,7 +81,7 @@ class Share(NamedTuple):
     taps: Sequence[tuple[Callable[[Any], object], int]] = ()
 
 
-def iterate_on(frame: Frame, most: int, share: Share) -> bool:
+def iterate_on(frame: Frame, most: int, onlookers: Onlookers) -> bool:
     """Up to `most` iterations that are neither the first nor, by their number, the last; whether the watch stopped it.
 
     Ends earlier where the caller is to pause, and before the close of an iteration whose condition does not hold or is
@@ -88,29 +90,34 @@ def iterate_on(frame: Frame, most: int, share: Share) -> bool:
     activation, forms = frame.activation, frame.program.forms
     assert activation is not None and activation.code is not None
     frame.pc = len(activation.code)
-    walked = min(most, forms.until_worth_it())
+    # Code of another constant has other slots; and a call takes as long as a few iterations spare.
+    if frame.code is not frame.program.code or most < LEAST_CALLED:
+        walked = most
+    else:
+        plan: Any = activation.plan
+        may_end = plan.condition_result is not None
+        walked = min(most, max(forms.until_worth_it(), LEAST_CALLED - activation.iteration if may_end else 0))
     if walked > 0:
         begun = activation.iteration
-        stopped = _walk(frame, walked, share)
+        stopped = _walk(frame, walked, onlookers)
         forms.walked(activation.iteration - begun)
         if stopped or activation.iteration - begun < walked or frame.phase is not _BETWEEN:
             return stopped
-    return most > walked and _call(frame, most - walked, share)
+    return most > walked and _call(frame, most - walked, onlookers)
 
 
-def _call(frame: Frame, most: int, share: Share) -> bool:
+def _call(frame: Frame, most: int, onlookers: Onlookers) -> bool:
     """Make iterations by the function that was written of the body (see straight.py)."""
     activation, program = frame.activation, frame.program
     assert activation is not None and activation.code is not None
     plan: Any = activation.plan
-    handed = [*((scan.append, scan.result) for scan in activation.scans), *share.taps]
-    watched = share.watch is not None
+    handed = [*((scan.append, scan.result) for scan in activation.scans), *onlookers.taps]
+    watched = onlookers.watch is not None
     casts, numbered = activation.casts, plan.current_iteration
     if not watched:
         read = program.slots_read
         numbered = [one for one in numbered if one[0] in read or any(one[0] == slot for _, slot in handed)]
     moves = Moves(
-        steps=tuple(step[1:] for step in activation.code),
         carried=plan.carried,
         at_once=plan.passes_on,
         bounded=tuple(parameter for parameter, _ in plan.carried) if plan.may_grow else (),
@@ -133,10 +140,10 @@ def _call(frame: Frame, most: int, share: Share) -> bool:
             frame,
             begun + 1,
             begun + most,
-            share.caller,
+            onlookers.caller,
             frame.pc + 2,
             [scan.first_shape for scan in activation.scans],
-            share.watch,
+            onlookers.watch,
             _BETWEEN,
             [step[0] for step in activation.code],
             [dtype for _, dtype in casts],
@@ -161,23 +168,30 @@ def _call(frame: Frame, most: int, share: Share) -> bool:
     return done is True
 
 
-def _walk(frame: Frame, most: int, share: Share) -> bool:  # noqa: C901  # one loop: calls would be felt
+def _walk(frame: Frame, most: int, onlookers: Onlookers) -> bool:  # noqa: C901  # one loop: calls would be felt
     """Make iterations operation by operation."""
     activation, values = frame.activation, frame.values
     assert activation is not None and activation.code is not None
-    caller, watch = share.caller, share.watch
+    caller, watch = onlookers.caller, onlookers.watch
     plan: Any = activation.plan
     code: Any = activation.code  # see Step for what is None where
-    condition = plan.condition_result
+    condition, carried, plain = plan.condition_result, plan.carried, only_carries(activation)
     shapes = [(scan.first_shape, scan.result) for scan in activation.scans]
-    scans = [*((scan.append, scan.result) for scan in activation.scans), *share.taps]
+    scans = [*((scan.append, scan.result) for scan in activation.scans), *onlookers.taps]
     end = frame.pc
     cost = end + 2
-    for _ in range(most):
+    first, running, between = activation.iteration + 1, _RUNNING, _BETWEEN
+    for iteration in range(first, first + most):
         if caller.pause_requested:
             return False
-        begin_iteration(frame)
-        frame.pc = end
+        if plain:
+            for parameter, result in carried:
+                values[parameter] = values[result]
+            activation.iteration = iteration
+            frame.phase = running
+        else:
+            begin_iteration(frame)
+            frame.pc = end
         try:
             for function, a, b, out in code:  # as `execute` does
                 if b is not None:
@@ -199,7 +213,7 @@ def _walk(frame: Frame, most: int, share: Share) -> bool:  # noqa: C901  # one l
                 return False
         for append, slot in scans:
             append(values[slot])
-        frame.phase = _BETWEEN
+        frame.phase = between
         if watch is not None:
             caller.tick += cost
             try:

@@ -257,8 +257,8 @@ class Machine:
         wanted = [taps for observer in self.observers if (taps := observer.taps(frame)) is not None]
         most = min(within, room, *(taps.most for taps in wanted))
         try:
-            share = iterations.Share(self, watch, [tap for taps in wanted for tap in taps.values])
-            return iterations.iterate_on(frame, most, share)
+            onlookers = iterations.Onlookers(self, watch, [tap for taps in wanted for tap in taps.values])
+            return iterations.iterate_on(frame, most, onlookers)
         except iterations.WatcherRaised as raised:
             raise raised.error from raised.error.__cause__
         except Exception as error:

@@ -207,7 +207,7 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
     @cached_property
     def forms(self) -> Forms:
         """The functions that were written of it, where it is a straight body that ran for long."""
-        return Forms()
+        return Forms([step[1:] for step in self.code])
 
     @cached_property
     def slots_read(self) -> frozenset[int]:

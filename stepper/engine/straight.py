@@ -31,17 +31,20 @@ class Stage(Enum):
     WATCH = auto()
 
 
-class Moves(NamedTuple):
-    """Moves of one iteration as numbers of slots; the text of the function follows from nothing else.
+Slots = tuple[Any, int | None, int | None]
+"""The slots of an operation: (a, b, out) as in `Step`."""
 
-    `steps` are (a, b, out) as in `Step`. `carried` are (Parameter, Result), written one after the other or, `at_once`,
+
+class Moves(NamedTuple):
+    """Moves of one iteration beside its operations, as numbers of slots.
+
+    `carried` are (Parameter, Result), written one after the other or, `at_once`,
     after all are read; `bounded` are Parameters whose size is looked at, `cast` those that keep their type. `sliced`
     are (Parameter, axis), `numbered` those that get the iteration's number. `condition` is the slot of the body's
     condition. `shaped` are the slots of the pieces, `handed` those that are handed over after the iteration. `watched`:
     after each iteration all values are in the frame, and a watcher is asked.
     """
 
-    steps: tuple[tuple[Any, int | None, int | None], ...]
     carried: tuple[tuple[int, int], ...]
     at_once: bool
     bounded: tuple[int, ...]
@@ -70,9 +73,13 @@ class Straight(NamedTuple):
 
 
 class Forms:
-    """The functions of one body, made once it has run for long enough; and how many iterations were made without."""
+    """The functions of one body, made once it has run for long enough; and how many iterations were made without.
 
-    def __init__(self) -> None:
+    The text of a function follows from `steps`, the slots of the operations, and from its `Moves` alone.
+    """
+
+    def __init__(self, steps: Sequence[Slots]) -> None:
+        self._steps = tuple(steps)
         self._made: dict[Moves, Straight] = {}
         self._walked = 0
 
@@ -94,8 +101,8 @@ class Forms:
         iteration stands before its close.
         """
         if moves not in self._made:
-            text, stages = _text(moves)
-            names: dict[str, Any] = {"refuse": _refuse_giant, "enough": _enough}
+            text, stages = _text(self._steps, moves)
+            names: dict[str, Any] = {"refuse": refuse_giant, "enough": _enough}
             exec(compile(text, "<straight body>", "exec"), names)  # made of numbers of slots alone
             self._made[moves] = Straight(names["iterate"], stages)
         return self._made[moves]
@@ -112,22 +119,23 @@ def _enough(results: Sequence[Any], count: int) -> Sequence[Any]:
     return results[:count]
 
 
-def _refuse_giant(value: Any) -> None:
+def refuse_giant(value: Any) -> None:
+    """Raise TensorTooLarge for a carried value above the limit; asked about those of more than MANY_ELEMENTS."""
     ensure_allocatable(value.shape, value.dtype)
 
 
-def _text(moves: Moves) -> tuple[str, dict[int, tuple[Stage, int]]]:
-    written = _written(moves)
+def _text(steps: Sequence[Slots], moves: Moves) -> tuple[str, dict[int, tuple[Stage, int]]]:
+    written = _written(steps, moves)
     lines = [
         "def iterate(frame, first, last, caller, cost, shapes, watch, between, F, D, S, N, H):",
         "    V, activation = frame.values, frame.activation",
-        *_unpacked("f", len(moves.steps), "F"),
+        *_unpacked("f", len(steps), "F"),
         *_unpacked("d", len(moves.cast), "D"),
         *(f"    s{at}, b{at}, g{at}, z{at} = S[{at}]" for at in range(len(moves.sliced))),
         *_unpacked("n", len(moves.numbered), "N"),
         *_unpacked("p", len(moves.shaped), "shapes"),
         *_unpacked("h", len(moves.handed), "H"),
-        *(f"    v{slot} = V[{slot}]" for slot in sorted(written | _read(moves))),
+        *(f"    v{slot} = V[{slot}]" for slot in sorted(written | _read(steps, moves))),
         "    if watch is not None:" if moves.watched else "    try:",
         "        for iteration in range(first, last + 1):",
         "            if caller.pause_requested: return None",
@@ -141,7 +149,7 @@ def _text(moves: Moves) -> tuple[str, dict[int, tuple[Stage, int]]]:
     for line in _begin(moves):
         add(line, Stage.BEGIN)
     add("activation.iteration = iteration", Stage.BEGIN)
-    for index, step in enumerate(moves.steps):
+    for index, step in enumerate(steps):
         add(_step(index, step, watched=moves.watched), Stage.OPERATION, index)
     if moves.condition is not None:
         add(f"if not v{moves.condition}: return False", Stage.CONDITION)
@@ -178,7 +186,7 @@ def _begin(moves: Moves) -> list[str]:
     return lines + [both.format(slot, f"n{at}(iteration)") for at, slot in enumerate(moves.numbered)]
 
 
-def _step(index: int, step: tuple[Any, int | None, int | None], *, watched: bool) -> str:
+def _step(index: int, step: Slots, *, watched: bool) -> str:
     inputs, outputs, several = _ports(step)
     call = f"f{index}({', '.join(f'v{slot}' for slot in inputs)})"
     if several:
@@ -187,7 +195,7 @@ def _step(index: int, step: tuple[Any, int | None, int | None], *, watched: bool
     return " = ".join([*(target if several else target.rstrip(", ") for target in targets if target), call])
 
 
-def _ports(step: tuple[Any, int | None, int | None]) -> tuple[Sequence[int], Sequence[int], bool]:
+def _ports(step: Slots) -> tuple[Sequence[int], Sequence[int], bool]:
     """Return the slots that a step reads, those that it writes, and whether it gives a tuple."""
     a, b, out = step
     if out is not None:
@@ -196,12 +204,12 @@ def _ports(step: tuple[Any, int | None, int | None]) -> tuple[Sequence[int], Seq
     return (inputs, (outputs,), False) if type(outputs) is int else (inputs, outputs, True)
 
 
-def _written(moves: Moves) -> set[int]:
+def _written(steps: Sequence[Slots], moves: Moves) -> set[int]:
     begun = [*(slot for slot, _ in moves.carried), *moves.numbered, *(slot for slot, _ in moves.sliced)]
-    return set(begun).union(*(_ports(step)[1] for step in moves.steps))
+    return set(begun).union(*(_ports(step)[1] for step in steps))
 
 
-def _read(moves: Moves) -> set[int]:
+def _read(steps: Sequence[Slots], moves: Moves) -> set[int]:
     closed = [*(slot for _, slot in moves.carried), *moves.shaped, *moves.handed]
     condition = [] if moves.condition is None else [moves.condition]
-    return set(closed + condition).union(*(_ports(step)[0] for step in moves.steps))
+    return set(closed + condition).union(*(_ports(step)[0] for step in steps))

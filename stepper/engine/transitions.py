@@ -16,7 +16,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
-from stepper.engine.straight import MANY_ELEMENTS
+from stepper.engine.straight import MANY_ELEMENTS, refuse_giant
 from stepper.errors import KernelError
 from stepper.ir.model import parameter_shape, parameter_type
 from stepper.ops.operands import ensure_allocatable, shape_text
@@ -140,11 +140,17 @@ def begin_iteration(frame: Frame) -> None:
     frame.phase = _RUNNING
 
 
+def only_carries(activation: Activation) -> bool:
+    """Return True if all that `begin_iteration` does is write what each back edge carries once it is read."""
+    plan: Any = activation.plan
+    return not (plan.passes_on or plan.may_grow or activation.casts or activation.slices or plan.current_iteration)
+
+
 def _refuse_giants(plan: LoopPlan, values: list[Value]) -> None:
     for parameter, _result in plan.carried:
         value = values[parameter]
         if value.size > MANY_ELEMENTS:
-            ensure_allocatable(value.shape, value.dtype)
+            refuse_giant(value)
 
 
 def _carry_at_once(plan: LoopPlan, values: list[Value]) -> None:

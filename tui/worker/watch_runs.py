@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepper.debug.iterations.far_runs import FarRun, LoopOfRun, far_run, loop_of_body
+from stepper.debug.stop import iteration_of
 from stepper.errors import Paused, StepperError
 
 if TYPE_CHECKING:
@@ -40,11 +41,12 @@ class WatchRuns:
     def _elsewhere(self, shown: Program | None) -> list[tuple[Watch, LoopOfRun, _Key]]:
         """Return the watches that read in other loops than the one that is shown, with the run of theirs."""
         machine, watches = self._debugger.machine, self._debugger.watches
+        around = [(frame.program, iteration_of(frame)) for frame in machine.stack]
         found = []
         for watch in watches if self.wanted else ():
             body = watches.body(watch, machine.program)
             if body is not None and body is not shown:
-                loop = loop_of_body(machine.stack, body)
+                loop = loop_of_body(body, around)
                 found.append((watch, loop, _Key(id(body), loop.outer)))
         return found
 

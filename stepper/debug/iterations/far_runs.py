@@ -15,7 +15,7 @@ from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import excursion
 from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Frame, Snapshot
+from stepper.engine.frames import Snapshot
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
 from stepper.errors import Paused, StepperError
@@ -100,11 +100,14 @@ def is_here(machine: Machine, loop: LoopOfRun, depth: int | None) -> bool:
     return all(asked is None or asked == at for asked, at in zip(loop.outer, now, strict=False))
 
 
-def loop_of_body(stack: Sequence[Frame], body: Program) -> LoopOfRun:
-    """Return the run of the loop with this body that is around the present, where there is one; else any."""
+def loop_of_body(body: Program, around: Sequence[tuple[Program, int | None]]) -> LoopOfRun:
+    """Return the run of the loop with this body that is around a moment, where there is one; else any.
+
+    `around` are the graphs of the frames at the moment, the model's own first, with the iterations that they are in.
+    """
     depth = len(body.path)
-    is_around = depth < len(stack) and stack[depth].program is body
-    return LoopOfRun(body, outer_now(stack[: depth + 1]) if is_around else ())
+    is_around = depth < len(around) and around[depth][0] is body
+    return LoopOfRun(body, tuple(iteration for _, iteration in around[1:depth]) if is_around else ())
 
 
 def loop_seen_from(machine: Machine, selected: int | None, depth: int) -> LoopOfRun | None:

@@ -73,7 +73,7 @@ class LayerKinds:
 
 
 def reads(*types: str) -> Callable[[LayerSubject], bool]:
-    """Return what says of a kind of layers whether they read what operations of one of these types make."""
+    """Return a test of a layer: whether it reads what an operation of one of these types makes."""
 
     def suspects(facts: LayerSubject) -> bool:
         return any(source is not None and facts.graph.by_id[source.layer].type in types for source in facts.sources)
@@ -95,8 +95,8 @@ def _constant(layer: Layer, weights: Weights | None) -> _Key:
 def _ports(ports: tuple[Port, ...]) -> list[Any]:
     """Return the declared types and shapes: of a type that is which it is, as there is one of each."""
     if len(ports) == 1:
-        return [id(ports[0][1]), ports[0][2]]
-    return [part for port in ports for part in (id(port[1]), port[2])]
+        return [id(ports[0].element_type), ports[0].dims]
+    return [part for port in ports for part in (id(port.element_type), port.dims)]
 
 
 def _values(graph: Graph, constants: Mapping[int, _Key]) -> dict[int, _Key]:
@@ -117,19 +117,20 @@ def _values(graph: Graph, constants: Mapping[int, _Key]) -> dict[int, _Key]:
 
 def _key(graph: Graph, layer: Layer, values: Mapping[int, _Key]) -> _Key:
     """Return what a layer shares with those of its kind."""
-    identity, _name, _type, version, definition, attributes, inputs, outputs, bodies, _line, opened_from = layer
-    if bodies:
+    if layer.bodies:
         return (id(layer),)
-    parts: list[Any] = [version, definition, opened_from, len(inputs), len(outputs), *attributes.items()]
+    inputs, outputs = layer.inputs, layer.outputs
+    parts: list[Any] = [layer.version, layer.definition, layer.opened_from, len(inputs), len(outputs)]
+    parts += layer.attributes.items()
     parts += _ports(inputs)
     parts += _ports(outputs)
-    for source in graph.sources[identity]:
+    for source in graph.sources[layer.id]:
         if source is None:
             parts.append(None)
-        elif source[0] in values:
-            parts.append(values[source[0]])
+        elif source.layer in values:
+            parts.append(values[source.layer])
         else:
-            maker = graph.by_id[source[0]]
-            port = maker[7][source[1]]
-            parts += (maker[2], id(port[1]), port[2])
+            maker = graph.by_id[source.layer]
+            port = maker.outputs[source.output]
+            parts += (maker.type, id(port.element_type), port.dims)
     return tuple(parts)

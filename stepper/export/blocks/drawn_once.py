@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -224,7 +224,7 @@ def _with_ports(figure: Figure, block: str) -> Figure:
     A side from which something leads into, or out of, an inner frame has none.
     """
     inside = {node.id for node in figure.nodes_in[block]}
-    within = inside | {node.id for node in figure.nodes if block in _around(figure, node.id)}
+    within = figure.within(block)
     into = [edge for edge in figure.edges if edge.target in within and edge.source not in within]
     out = [edge for edge in figure.edges if edge.source in within and edge.target not in within]
     entered = list(dict.fromkeys(edge.target for edge in into))
@@ -247,11 +247,3 @@ def _with_ports(figure: Figure, block: str) -> Figure:
         edges=tuple(moved.get(edge, edge) for edge in figure.edges),
         clusters=tuple(replace(one, ports=ports) if one.id == block else one for one in figure.clusters),
     )
-
-
-def _around(figure: Figure, id: str) -> Iterator[str]:
-    """Yield the frames that a box stands in, the innermost first."""
-    id = figure.parent(id)
-    while id:
-        yield id
-        id = figure.parent(id)

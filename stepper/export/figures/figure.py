@@ -5,7 +5,7 @@ Ids are stable: they follow from layer ids and iteration numbers alone. Order is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -348,6 +348,19 @@ class Figure(Struct, frozen=True, dict=True):
     def parent(self, id: str) -> str:
         """Return the cluster that a node or a cluster stands in."""
         return self.by_id[id].cluster if id in self.by_id else self.clusters_by_id[id].parent
+
+    def frames_around(self, id: str) -> Iterator[str]:
+        """Yield the clusters around a node or a cluster, from the inside outwards."""
+        parent = self.parent(id)
+        while parent:
+            yield parent
+            parent = self.parent(parent)
+
+    def within(self, id: str) -> frozenset[str]:
+        """Return a node, or the nodes inside of a cluster."""
+        if id in self.by_id:
+            return frozenset((id,))
+        return frozenset(node.id for node in self.nodes if id in self.frames_around(node.id))
 
     def name_of(self, id: str) -> str:
         """Return what a box or a frame is called: of a formula the name below it."""

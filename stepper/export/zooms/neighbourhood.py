@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from stepper.export.figures.figure import EdgeKind, Figure
-from stepper.export.zooms.selection import frames_around
 
 
 def around(figure: Figure, centre: str, hops: int) -> Collection[str]:
@@ -37,7 +36,7 @@ def _units(figure: Figure, centre: str) -> dict[str, str]:
     home, frames = figure.parent(centre), {frame.id: frame.parent for frame in figure.clusters}
     found: dict[str, str] = {}
     for id in (*figure.by_id, *frames):
-        way = [id, *frames_around(figure, id)]
+        way = [id, *figure.frames_around(id)]
         if home in ("", *way[1:]) and id != home:
             found[id] = way[-1] if home == "" else way[way.index(home) - 1]
     return found

@@ -69,23 +69,8 @@ def selected(figure: Figure, kept: Collection[str], *, marked: bool, bright: Col
     )
 
 
-def frames_around(figure: Figure, id: str) -> Iterator[str]:
-    """Yield the frames around a box or a frame, from the inside outwards."""
-    parent = figure.parent(id)
-    while parent:
-        yield parent
-        parent = figure.parent(parent)
-
-
-def within(figure: Figure, id: str) -> frozenset[str]:
-    """Return a box, or the boxes inside of a frame."""
-    if id in figure.by_id:
-        return frozenset((id,))
-    return frozenset(node.id for node in figure.nodes if id in frames_around(figure, node.id))
-
-
 def _frames(figure: Figure, kept: Collection[str]) -> Mapping[str, Cluster]:
-    ids = {frame for id in kept for frame in frames_around(figure, id)}
+    ids = {frame for id in kept for frame in figure.frames_around(id)}
     return {cluster.id: cluster for cluster in figure.clusters if cluster.id in ids}
 
 
@@ -134,8 +119,8 @@ def _cuts(figure: Figure, kept: Collection[str], frames: Collection[str]) -> Ite
 
 
 def _shared_frame(figure: Figure, mine: str, other: str) -> str:
-    around = {*frames_around(figure, other), ""}
-    return next((frame for frame in frames_around(figure, mine) if frame in around), "")
+    around = {*figure.frames_around(other), ""}
+    return next((frame for frame in figure.frames_around(mine) if frame in around), "")
 
 
 def _mark(figure: Figure, cut: Cut, tail: str) -> FigureNode:

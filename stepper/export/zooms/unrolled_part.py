@@ -17,7 +17,6 @@ from stepper.export.figures.figure import (
     IterationPlace,
     NodeKind,
 )
-from stepper.export.zooms.selection import frames_around
 
 
 def in_iterations(figure: Figure, part: Figure, loop: int) -> Figure:
@@ -55,7 +54,7 @@ class _Selection:
         outside = [node for node in self._figure.nodes if not node.cluster and node.id in touched]
         marks, mark_edges = self._all_marks()
         kept = {node.id for node in inside}
-        frames = {frame for id in kept for frame in frames_around(self._figure, id)} | {one.id for one in self._stages}
+        frames = {frame for id in kept for frame in self._figure.frames_around(id)} | {one.id for one in self._stages}
         return replace(
             self._figure,
             nodes=(*outside, *inside, *marks),
@@ -70,7 +69,7 @@ class _Selection:
             ends = edge.body or BodyEnds()
             goes = self._has(edge.source, kept, ends.result)
             if edge.kind is EdgeKind.ENDS and edge.target in self._figure.by_id and not goes:
-                stage = [edge.source, *frames_around(self._figure, edge.source)][-1]
+                stage = [edge.source, *self._figure.frames_around(edge.source)][-1]
                 yield replace(edge, source=stage)
             elif edge.kind is EdgeKind.PORT and edge.target in stages and edge.body is None:
                 continue  # trip count and condition are not of the part

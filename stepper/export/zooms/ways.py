@@ -7,7 +7,6 @@ from typing import Final
 
 from stepper.errors import UsageError
 from stepper.export.figures.figure import EdgeKind, Figure, NodeKind
-from stepper.export.zooms.selection import within
 from stepper.wording import enumerated
 
 _MOST_NAMED: Final = 8
@@ -22,7 +21,7 @@ def between(figure: Figure, begin: str, end: str) -> Collection[str]:
     Raise UsageError, with what can be reached, where there is none.
     """
     forward, backward = _links(figure)
-    first, last = within(figure, begin), within(figure, end)
+    first, last = figure.within(begin), figure.within(end)
     if begin != end:  # a way begins where it last leaves the one, and ends where it first comes to the other
         forward.update(dict.fromkeys(last, ()))
         backward.update(dict.fromkeys(first, ()))
@@ -49,7 +48,7 @@ def _chosen(figure: Figure, frame: str) -> list[str]:
     """Return the boxes in an If from which its outputs come; none of a loop."""
     if figure.clusters_by_id[frame].kind is not NodeKind.BRANCH:
         return []
-    inside = within(figure, frame)
+    inside = figure.within(frame)
     return [edge.source for edge in figure.edges if edge.source in inside and edge.target not in inside]
 
 
@@ -67,7 +66,7 @@ def _reached(links: _Links, begin: Collection[str]) -> dict[str, None]:
 def _no_way(figure: Figure, begin: str, end: str) -> str:
     """Return that there is none, what there is in its place, and whether a loop's control depends on it."""
     forward, _ = _links(figure)
-    first, last = within(figure, begin), within(figure, end)
+    first, last = figure.within(begin), figure.within(end)
     one, other = _quoted(figure, begin), _quoted(figure, end)
     below = _reached(forward, first)
     sentences = [f"there is no way from {one} to {other}"]

@@ -126,15 +126,21 @@ def test_two_iterations_side_by_side_in_three_keys() -> None:
     drive("rwkv_overflow", script, size=(160, 48), lines=("run-to wkv@2",))
 
 
+async def _beside_the_iteration_before(driven: Driven) -> None:
+    """Until the values of two moments and the picture below them are there."""
+    await driven.ran()
+    await driven.press("m", "A", "right_square_bracket")
+    for _ in range(60):
+        await driven.filled()
+        if driven.app.screen.query("#course") and "11" in driven.text("course"):
+            break
+        await asyncio.sleep(0.05)
+    await driven.filled()
+
+
 def test_below_two_moments_the_value_stands_over_the_iterations_and_a_click_goes_to_one() -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.press("m", "A", "right_square_bracket")
-        for _ in range(60):
-            await driven.filled()
-            if driven.app.screen.query("#course") and "11" in driven.text("course"):
-                break
-            await asyncio.sleep(0.05)
+        await _beside_the_iteration_before(driven)
         course = driven.pane("course")
         lines = driven.text("course").splitlines()
         assert lines[0].split() == ["wkv", "over", "iterations"]
@@ -258,15 +264,7 @@ def test_at_the_end_the_edit_is_seen_to_have_spread_over_the_whole_run() -> None
 
 def test_the_value_over_the_iterations_is_drawn_once_and_beside_it_as_colours() -> None:
     async def script(driven: Driven) -> None:
-        await driven.ran()
-        await driven.press("m", "A", "right_square_bracket")
-        for _ in range(60):
-            await driven.filled()
-            found = driven.app.screen.query("#course")
-            if found and "over iterations" in driven.text("course") and driven.app.screen.query("#spare"):
-                break
-            await asyncio.sleep(0.05)
-        await driven.filled()
+        await _beside_the_iteration_before(driven)
         assert "over iterations" in driven.text("course") and driven.pane("spare").display
         assert "over iterations" not in driven.text("spare") and driven.text("spare").split()[0] == "wkv"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from stepper.debug.inspection.run_views import WatchView
-from stepper.debug.iterations.far_runs import LoopOfRun
+from stepper.debug.iterations.far_runs import loop_of_body
 from stepper.debug.iterations.sweep import TrackView
 from stepper.debug.stop_scope import WatchReading
 from stepper.ops.operands import form_text
@@ -21,11 +21,11 @@ from tui.screens.list_screen import ListScreen
 from tui.screens.lists.topic import topic_rows
 from tui.screens.timeline.chart import TimelineChart
 from tui.screens.timeline.tracks import watch_row, watched
-from tui.state import State
 from tui.theme import GLYPHS
 from tui.worker.requests import ShowRun, ShowWatches
 
 if TYPE_CHECKING:
+    from stepper.debug.iterations.loop_runs import Outer
     from stepper.engine.program import Program
 
 _GLYPH: Final = 2
@@ -49,7 +49,7 @@ class WatchList(ListPane[WatchView]):
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self._looks = Looks()
-        self._wanted: tuple[Program, tuple[int | None, ...]] | None = None
+        self._wanted: tuple[Program, Outer] | None = None
 
     def entries(self) -> Sequence[WatchView]:
         """All, in the order in which they were set."""
@@ -60,10 +60,13 @@ class WatchList(ListPane[WatchView]):
         super().changed()
         chosen = self.chosen
         body = None if chosen is None else chosen.body
-        wanted = None if body is None or body is self.host.state.loop_program else _run_of(self.host.state, body)
+        run = None
+        if body is not None and body is not self.host.state.loop_program:
+            run = loop_of_body(body, [(frame.program, frame.iteration) for frame in self.host.state.frames])
+        wanted = None if run is None else (run.body, run.outer)
         if wanted != self._wanted:
             self._wanted = wanted
-            self.host.driver.adjust(ShowRun(None if wanted is None else LoopOfRun(*wanted)))
+            self.host.driver.adjust(ShowRun(run))
 
     def on_mount(self) -> None:
         """All watches are filled, those of other loops too."""
@@ -141,13 +144,6 @@ class WatchList(ListPane[WatchView]):
     def line_to_open(self, item: WatchView) -> str:
         """Return all of its value."""
         return f"print {item.text}"
-
-
-def _run_of(state: State, body: Program) -> tuple[Program, tuple[int | None, ...]]:
-    """Return the run of the loop with this body that is around the moment; any where there is none."""
-    depth = len(body.path)
-    is_around = depth < len(state.frames) and state.frames[depth].program is body
-    return body, tuple(frame.iteration for frame in state.frames[1:depth]) if is_around else ()
 
 
 def _bars_width(width: int) -> int:

@@ -11,6 +11,7 @@ from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.kinds import reads
 from stepper.diagnosis.lint.subjects import ELEMENTWISE, Declared, LayerSubject, LoopSubject
 from stepper.diagnosis.rule import At, Example, Rule, RuleHit, SubjectKind, found_by, inside, outside
+from stepper.element_types import Array
 from stepper.ir.model import Layer
 
 _SOFTMAX: Final = ("SoftMax", "Softmax", "LogSoftmax")
@@ -19,6 +20,7 @@ _DEEPEST: Final = 8
 _MOST_PAIRS: Final = 64
 _MASKS: Final = 1e4
 """What is added before a softmax and is as large masks."""
+_MOST_ELEMENTS: Final = 4096
 _LARGE_EPSILON: Final = 0.05
 """Frameworks take 1e-12 to 1e-3 for what keeps a divisor from 0."""
 
@@ -76,18 +78,23 @@ def _makers(facts: LayerSubject, layer: Layer) -> tuple[Layer | None, ...]:
 
 
 def _number(facts: LayerSubject, layer: Layer | None) -> float | None:
-    """Return the value of a Constant whose elements are all the same, or the largest in magnitude of a few."""
-    if layer is None:
-        return None
-    found = LayerSubject(facts.model, facts.path, facts.graph, layer)
-    value = found.own_value if layer.type == "Constant" else None
-    if value is None or not value.size or value.size > 4096:
+    """Return the element of the largest magnitude of a Constant of real numbers that has at most 4,096."""
+    value = _constant(facts, layer)
+    if value is None or not value.size or value.size > _MOST_ELEMENTS:
         return None
     return float(max(value.reshape(-1).tolist(), key=abs))
 
 
+def _constant(facts: LayerSubject, layer: Layer | None) -> Array | None:
+    if layer is None or layer.type != "Constant":
+        return None
+    return LayerSubject(facts.model, facts.path, facts.graph, layer).own_value
+
+
 def _is_one(facts: LayerSubject, layer: Layer | None) -> bool:
-    return layer is not None and layer.type == "Constant" and _number(facts, layer) == 1.0
+    """Return True for a Constant of nothing but 1."""
+    value = _constant(facts, layer)
+    return value is not None and bool(value.size) and bool((value == 1).all())
 
 
 def _is_score(facts: LayerSubject, layer: Layer | None) -> bool:
@@ -310,13 +317,19 @@ def _step_to(facts: LayerSubject) -> tuple[Layer, Layer, Layer, Layer] | None:
     return None
 
 
+def _step_text(facts: LayerSubject, step: tuple[Layer, Layer, Layer, Layer]) -> str:
+    """Return in words what such a sum adds up."""
+    old, gate, first, second = map(facts.site, step)
+    return f"{old} and {gate} times the difference {first} - {second}"
+
+
 @found_by(
     Rule(
         "M105",
         "gate-of-another-function",
         SubjectKind.LAYER,
         Severity.WARNING,
-        says="{layer} adds {state} times {first} and {second} times {third}: {what}",
+        says="{layer} adds up {sum}: {what}",
         means="a gate is between 0 and 1, so that it lets through a part of a value",
         do="look which of them is the gate, and give it a Sigmoid",
         source="specification of LSTMCell and GRUCell",
@@ -338,9 +351,8 @@ def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
         return
     step = _step_to(facts)
     if step is not None and _gate(facts, step[1]) == "tanh":
-        names = {"state": facts.site(step[0]), "first": facts.site(step[1])}
-        names |= {"second": facts.site(step[2]), "third": facts.site(step[3])}
-        yield outside(step[1], layer=facts.site(facts.layer), what="how far it goes to the other is a Tanh", **names)
+        what = "how far it goes to the other is a Tanh"
+        yield outside(step[1], layer=facts.site(facts.layer), sum=_step_text(facts, step), what=what)
         return
     products = _products(facts)
     for (one, other), rest in zip(products, products[::-1], strict=True):
@@ -354,11 +366,10 @@ def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
             elif kinds[0] in ("sigmoid", "rest") and kinds[1:] == ["tanh", "tanh"]:
                 what = "both of the latter are a Tanh"
             if what:
-                names = {"state": facts.site(state), "first": facts.site(gate)}
-                names |= {"second": facts.site(rest[0]), "third": facts.site(rest[1])}
-                yield outside(
-                    gate if kinds[0] == "tanh" else rest[0], layer=facts.site(facts.layer), what=what, **names
-                )
+                first, second = (facts.site(each) for each in rest)
+                text = f"{facts.site(state)} times {facts.site(gate)} and {first} times {second}"
+                at = gate if kinds[0] == "tanh" else rest[0]
+                yield outside(at, layer=facts.site(facts.layer), sum=text, what=what)
 
 
 @found_by(
@@ -367,7 +378,7 @@ def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
         "shares-are-not-one",
         SubjectKind.LAYER,
         Severity.WARNING,
-        says="{layer} adds up two values, one times {first} and the other times {second}: {what}",
+        says="{layer} adds up {sum}: {what}",
         means="the shares of the two do not add up to 1, and the state grows or shrinks in each iteration",
         do="let one be a gate and the other 1 minus the same gate",
         source="specification of GRUCell",
@@ -390,9 +401,7 @@ def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
     step = _step_to(facts)
     if step is not None and step[0] is step[2] and _gate(facts, step[1]) == "sigmoid":
         what = f"{facts.site(step[0])} is moved away from {facts.site(step[3])}"
-        yield outside(
-            facts.layer, layer=facts.site(facts.layer), what=what, first=facts.site(step[1]), second=facts.site(step[1])
-        )
+        yield outside(facts.layer, layer=facts.site(facts.layer), sum=_step_text(facts, step), what=what)
         return
     products = _products(facts)
     if not products:
@@ -407,8 +416,8 @@ def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
                     continue
                 if rest.type == "Add" or makers[0] is gate:
                     what = f"{facts.site(rest)} is {'1 plus' if rest.type == 'Add' else '1 taken from'} the same"
-                    names = {"first": facts.site(gate), "second": facts.site(rest)}
-                    yield outside(rest, layer=facts.site(facts.layer), what=what, **names)
+                    text = f"two values, one times {facts.site(gate)} and the other times {facts.site(rest)}"
+                    yield outside(rest, layer=facts.site(facts.layer), sum=text, what=what)
 
 
 @found_by(
