@@ -96,6 +96,12 @@ def test_every_rule_is_listed_and_explained(call: Call) -> None:
     assert call("lint").code == 2
 
 
+@pytest.mark.parametrize("name", OF_FILES)
+def test_the_examples_of_an_explanation_have_a_tag_in_each_line(call: Call, name: str) -> None:
+    example = call("lint", "--explain", name).out.partition("\n  right (in a ")[2]
+    assert example and max(map(len, example.splitlines())) <= 160
+
+
 SARIF = Path(__file__).parent / "sarif-2.1.0.json"
 """The schema of the standard, as `@microsoft/sarif-multitool-linux` 5.7.0 ships it (MIT License)."""
 

@@ -23,6 +23,7 @@ _NAMES: Final = {
     "choosing": "If",
     "remembering": "TensorIterator",
     "storing": "TensorIterator",
+    "combining": "TensorIterator",
 }
 
 
@@ -79,6 +80,12 @@ def _explanation(rule: Rule) -> Iterator[str]:
     example = rule.example
     if example is not None:
         yield f"  right (in a {_NAMES[example.base]})"
-        yield from (f"        {line}" for line in example.right.split("\n"))
+        yield from (f"        {line}" for line in _tags(example.right))
         yield "  wrong"
-        yield from (f"        {line}" for line in (example.wrong or "(nothing)").split("\n"))
+        yield from (f"        {line}" for line in _tags(example.wrong or "(nothing)"))
+
+
+def _tags(text: str) -> list[str]:
+    """Return a piece of XML in lines, a tag in each, with the dimensions of a port beside it."""
+    lines = text.replace("><", ">\n<").replace("\n<dim>", "<dim>").replace("</dim>\n</port>", "</dim></port>")
+    return lines.split("\n")

@@ -14,7 +14,7 @@ from stepper.diagnosis.rule import Rule
 from stepper.diagnosis.texts import remedy, sentence
 from tests.debug.debugged import SAMPLES
 
-BASES = ("choosing", "counting", "remembering", "slicing", "storing")
+BASES = ("choosing", "combining", "counting", "remembering", "slicing", "storing")
 
 
 def written(folder: Path, base: str, text: str) -> Path:

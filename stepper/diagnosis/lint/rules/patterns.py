@@ -24,47 +24,6 @@ _MOST_ELEMENTS: Final = 4096
 _LARGE_EPSILON: Final = 0.05
 """Frameworks take 1e-12 to 1e-3 for what keeps a divisor from 0."""
 
-_ONE: Final = 112
-_BILLION: Final = 116
-"""Where these numbers are in the .bin of the examples."""
-
-
-_BEFORE: Final = '<layer id="5" name="axes"'
-_JOINED: Final = '<edge from-layer="9" from-port="2" to-layer="12" to-port="0" />'
-
-
-def _port(identity: int, shape: str, precision: str = "FP32") -> str:
-    dims = "".join(f"<dim>{one}</dim>" for one in shape)
-    return f'<port id="{identity}" precision="{precision}">{dims}</port>'
-
-
-def _with(*operations: tuple[str, str, tuple[int, ...], str], constant: int = _ONE) -> Example:
-    """Return an example with operations more in the body of `counting`, the last of them what it joins.
-
-    They have the ids 21, 22 and so on, and are type, attributes, the layers that they read, and shape: 1 is x, 2 the
-    state h, 5 the axes 0 and 1, 9 the value that was joined before, and 20 a Constant of one number.
-    """
-    outputs = {1: (0, "12"), 2: (0, "12"), 5: (0, "2"), 9: (2, "12"), 20: (0, "")}
-    texts = [
-        f'<layer id="20" name="factor" type="Const" version="opset1"><data element_type="f32" shape="" '
-        f'offset="{constant}" size="4" /><output>{_port(0, "")}</output></layer>'
-    ]
-    edges = []
-    for identity, (kind, attributes, taken, shape) in enumerate(operations, 21):
-        ports = "".join(_port(index, outputs[one][1], "I64" if one == 5 else "FP32") for index, one in enumerate(taken))
-        texts.append(
-            f'<layer id="{identity}" name="{kind.lower()}{identity}" type="{kind}" version="opset8"><data {attributes}'
-            f"/><input>{ports}</input><output>{_port(len(taken), shape)}</output></layer>"
-        )
-        edges += [
-            f'<edge from-layer="{one}" from-port="{outputs[one][0]}" to-layer="{identity}" to-port="{index}" />'
-            for index, one in enumerate(taken)
-        ]
-        outputs[identity] = len(taken), shape
-    last = 20 + len(operations)
-    edges.append(_JOINED.replace('"9" from-port="2"', f'"{last}" from-port="{outputs[last][0]}"'))
-    return Example("counting", _BEFORE, "".join((*texts, _BEFORE)), also=((_JOINED, "".join(edges)),))
-
 
 def _maker(facts: LayerSubject, layer: Layer, index: int) -> Layer | None:
     """Return what computes an input of a layer."""
@@ -119,11 +78,10 @@ def _is_score(facts: LayerSubject, layer: Layer | None) -> bool:
         means="the weights of each sum do not add up to 1: attention is spread over the queries, not over the keys",
         do="let the softmax go along axis {summed}",
         source="specification of SoftMax and MatMul; scaled dot-product attention",
-        example=_with(
-            ("MatMul", 'transpose_a="true" transpose_b="false"', (9, 9), "22"),
-            ("SoftMax", 'axis="0"', (21,), "22"),
-            ("MatMul", 'transpose_a="false" transpose_b="false"', (22, 21), "22"),
-            ("MatMul", 'transpose_a="false" transpose_b="false"', (9, 23), "12"),
+        example=Example(
+            "combining",
+            'name="weights" type="Softmax" version="opset8">\n<data axis="1"/>',
+            'name="weights" type="Softmax" version="opset8">\n<data axis="0"/>',
         ),
     ),
     "MatMul",
@@ -154,12 +112,7 @@ def softmax_along_another_axis(facts: LayerSubject) -> Iterator[RuleHit]:
         means="softmax gives all weight to what was to be masked, and none to the rest",
         do="add the same number below 0",
         source="specification of SoftMax; masks of attention",
-        example=_with(
-            ("Multiply", "", (1, 20), "12"),
-            ("Add", "", (9, 21), "12"),
-            ("SoftMax", 'axis="1"', (22,), "12"),
-            constant=_BILLION,
-        ),
+        example=Example("combining", 'name="masked" type="Subtract"', 'name="masked" type="Add"'),
     ),
     *_SOFTMAX,
     suspects=reads("Add", "Subtract"),
@@ -219,11 +172,10 @@ def _mean_of_squares(facts: LayerSubject, layer: Layer | None, difference: Layer
         means="what comes out is not of size 1: it becomes larger as its input becomes smaller",
         do="take the square root of the variance and the small number",
         source="specification of MVN",
-        example=_with(
-            ("Subtract", "", (9, 1), "12"),
-            ("Multiply", "", (21, 21), "12"),
-            ("ReduceMean", 'keep_dims="true"', (22, 5), "11"),
-            ("Divide", "", (21, 23), "12"),
+        example=Example(
+            "combining",
+            '<edge from-layer="34" from-port="1" to-layer="35" to-port="1"/>',
+            '<edge from-layer="33" from-port="2" to-layer="35" to-port="1"/>',
         ),
     ),
     "Divide",
@@ -250,7 +202,11 @@ def divided_by_variance(facts: LayerSubject) -> Iterator[RuleHit]:
         means="that is no small number that keeps a divisor from 0: it makes all that is normalised smaller",
         do="set it as the framework's model has it, mostly 1e-12 to 1e-3",
         source="specification of MVN, GroupNormalization and BatchNormInference",
-        example=_with(("MVN", 'eps="1" normalize_variance="true" eps_mode="inside_sqrt"', (9, 5), "12")),
+        example=Example(
+            "combining",
+            'name="mvn" type="MVN" version="opset6">\n<data eps="1e-05"',
+            'name="mvn" type="MVN" version="opset6">\n<data eps="1"',
+        ),
     ),
     "BatchNormInference",
     "GroupNormalization",
@@ -333,14 +289,7 @@ def _step_text(facts: LayerSubject, step: tuple[Layer, Layer, Layer, Layer]) -> 
         means="a gate is between 0 and 1, so that it lets through a part of a value",
         do="look which of them is the gate, and give it a Sigmoid",
         source="specification of LSTMCell and GRUCell",
-        example=_with(
-            ("Tanh", "", (1,), "12"),
-            ("Sigmoid", "", (9,), "12"),
-            ("Tanh", "", (9,), "12"),
-            ("Multiply", "", (2, 21), "12"),
-            ("Multiply", "", (22, 23), "12"),
-            ("Add", "", (24, 25), "12"),
-        ),
+        example=Example("combining", 'name="forget" type="Sigmoid"', 'name="forget" type="Tanh"'),
     ),
     "Add",
     suspects=reads("Multiply"),
@@ -382,14 +331,7 @@ def gate_of_another_function(facts: LayerSubject) -> Iterator[RuleHit]:
         means="the shares of the two do not add up to 1, and the state grows or shrinks in each iteration",
         do="let one be a gate and the other 1 minus the same gate",
         source="specification of GRUCell",
-        example=_with(
-            ("Sigmoid", "", (9,), "12"),
-            ("Add", "", (20, 21), "12"),
-            ("Tanh", "", (9,), "12"),
-            ("Multiply", "", (22, 23), "12"),
-            ("Multiply", "", (21, 2), "12"),
-            ("Add", "", (24, 25), "12"),
-        ),
+        example=Example("combining", 'name="rest" type="Subtract"', 'name="rest" type="Add"'),
     ),
     "Add",
     suspects=reads("Multiply"),
@@ -430,12 +372,7 @@ def shares_are_not_one(facts: LayerSubject) -> Iterator[RuleHit]:
         means="Exp of an Exp leaves f32 for arguments of 4.5; to come back from a sum of exponentials takes a Log",
         do="make {layer} a Log, if the logarithm of the sum was meant",
         source="specification of Exp and Log; logarithm of a sum of exponentials",
-        example=_with(
-            ("Exp", "", (9,), "12"),
-            ("ReduceSum", 'keep_dims="true"', (21, 5), "11"),
-            ("Exp", "", (22,), "11"),
-            ("Add", "", (9, 23), "12"),
-        ),
+        example=Example("combining", 'name="logarithm" type="Log"', 'name="logarithm" type="Exp"'),
     ),
     "Exp",
     suspects=reads("Add", "ReduceSum"),
@@ -460,9 +397,7 @@ def exponential_of_exponentials(facts: LayerSubject) -> Iterator[RuleHit]:
         means="all arguments are 0 or more, and a difference of 89 leaves f32: the shift was to prevent that",
         do="take off the largest, so that all arguments are 0 or less",
         source="specification of Exp and SoftMax",
-        example=_with(
-            ("ReduceMin", 'keep_dims="true"', (9, 5), "11"), ("Subtract", "", (9, 21), "12"), ("Exp", "", (22,), "12")
-        ),
+        example=Example("combining", 'name="shift" type="ReduceMax"', 'name="shift" type="ReduceMin"'),
     ),
     "Exp",
     suspects=reads("Subtract"),
@@ -489,13 +424,7 @@ def shifted_by_the_least(facts: LayerSubject) -> Iterator[RuleHit]:
         means="it is divided by the number of all elements, and by that of the chosen ones",
         do="let {mean} be a ReduceSum",
         source="specification of ReduceMean",
-        example=_with(
-            ("Multiply", "", (9, 1), "12"),
-            ("ReduceMean", 'keep_dims="true"', (21, 5), "11"),
-            ("ReduceSum", 'keep_dims="true"', (1, 5), "11"),
-            ("Divide", "", (22, 23), "11"),
-            ("Add", "", (9, 24), "12"),
-        ),
+        example=Example("combining", 'name="total" type="ReduceSum"', 'name="total" type="ReduceMean"'),
     ),
     "Divide",
     suspects=reads("ReduceMean"),
@@ -541,30 +470,9 @@ def _are_crossed(first: tuple[str, str], second: tuple[str, str]) -> bool:
         do="exchange the two, if the names are right",
         source="semantics 4.3, 5.3",
         example=Example(
-            "counting",
-            '<edge from-layer="11" to-layer="2" />',
-            '<edge from-layer="11" to-layer="21" /><edge from-layer="23" to-layer="2" />',
-            also=(
-                (
-                    '<input external_port_id="3" internal_layer_id="2" />',
-                    '<input external_port_id="3" internal_layer_id="2" />'
-                    '<input external_port_id="3" internal_layer_id="21" />',
-                ),
-                (
-                    _BEFORE,
-                    '<layer id="21" name="memory" type="Parameter" version="opset1"><data element_type="f32" '
-                    f'shape="1,2" /><output>{_port(0, "12")}</output></layer><layer id="22" name="kept" type="Add" '
-                    f'version="opset1"><data /><input>{_port(0, "12")}{_port(1, "12")}</input><output>'
-                    f'{_port(2, "12")}</output></layer><layer id="23" name="memory_out" type="Result" '
-                    f'version="opset1"><input>{_port(0, "12")}</input></layer>{_BEFORE}',
-                ),
-                (
-                    _JOINED,
-                    _JOINED + '<edge from-layer="21" from-port="0" to-layer="22" to-port="0" />'
-                    '<edge from-layer="1" from-port="0" to-layer="22" to-port="1" />'
-                    '<edge from-layer="22" from-port="2" to-layer="23" to-port="0" />',
-                ),
-            ),
+            "combining",
+            '<edge from-layer="60" to-layer="1"/>\n<edge from-layer="61" to-layer="2"/>',
+            '<edge from-layer="61" to-layer="1"/>\n<edge from-layer="60" to-layer="2"/>',
         ),
     )
 )
