@@ -10,6 +10,7 @@ from msgspec import Struct
 from stepper.compare.stops.comparer import StopComparison, set_reference
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.moment import MomentKind
+from stepper.debug.moments.texts import moment_text
 from stepper.errors import UsageError
 from stepper.tensors.tolerances import Tolerances
 from tui.actions.registry import action
@@ -56,7 +57,9 @@ def _compare(app: Application, text: str) -> None:
         app.perform(f"reference {text}")
     a = app.state.a
     if not text and a is not None and a.moment.kind in (MomentKind.ITERATION, MomentKind.BRANCH):
-        app.open_view("main")  # there A, now and the difference stand side by side
+        app.open_view("main")
+        told = moment_text(a.moment, a.iteration)
+        app.say(f"A, {told}, and now stand side by side here; reference FILE names a model or a run to compare with")
         return
     if not text and (a is None or a.moment.kind is not MomentKind.REFERENCE):
         app.perform("A reference")

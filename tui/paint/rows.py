@@ -93,7 +93,7 @@ def number(value: float | bool | None, width: int = 6) -> str:
             if len(text) <= width:
                 return text
     for decimals in (2, 1, 0):
-        text = _short_exponent(f"{value:.{decimals}e}")
+        text = short_exponent(f"{value:.{decimals}e}")
         if len(text) <= width:
             return text
     return text
@@ -105,10 +105,11 @@ def few_digits(value: float, digits: int) -> str:
     if digits >= 3 or not math.isfinite(value):
         return usual
     rounded = f"{value:.{digits}g}"
-    return min(f"{float(rounded):g}", usual, _short_exponent(rounded), key=len)
+    return min(f"{float(rounded):g}", usual, short_exponent(rounded), key=len)
 
 
-def _short_exponent(text: str) -> str:
+def short_exponent(text: str) -> str:
+    """Return a number as text without a sign and zeros in front of its exponent."""
     mantissa, has_exponent, exponent = text.partition("e")
     return f"{mantissa}e{int(exponent)}" if has_exponent else text
 

@@ -6,7 +6,7 @@ Pure functions: value, then shade, then cells. The screens say which values, on 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ from stepper.tensors.pictures import (
     shades,
 )
 from stepper.tensors.surveys import CellStatistic
-from tui.paint.rows import Row, Token, cell_len, clip, few_digits, figure, printable
+from tui.paint.rows import Row, Token, cell_len, clip, few_digits, figure, number, printable, short_exponent
 from tui.pictures.axis import ENTERED, Axis, Slot, ruler
 from tui.theme import GLYPHS
 
@@ -309,8 +309,8 @@ def short_words(labels: tuple[str, ...], histories: Sequence[ValueHistory], widt
     numbers = np.concatenate([np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)])
     found = different(numbers[np.isfinite(numbers)])
     words = {int(one): printable(label_of(labels, one)) for one in found}
-    letters = {number: word[:room] for number, word in words.items()}
-    for texts in (words, letters, {number: str(number) for number in words}):
+    letters = {one: word[:room] for one, word in words.items()}
+    for texts in (words, letters, {one: str(one) for one in words}):
         if all(cell_len(text) <= room for text in texts.values()) and len(set(texts.values())) == len(texts):
             return texts
     return {}
@@ -472,10 +472,20 @@ def _range_text(low: float | None, high: float, room: int, *, is_log: bool) -> s
 
 def _low_and_span(low: float, high: float, room: int) -> str:
     """Return the low end with as many digits as there is room for, and how far the high one is from it."""
-    span = few_digits(high - low, 2)
-    return next(
-        (text for digits in range(9, 2, -1) if len(text := f"{low:.{digits}g} +{span}") <= room), f"{low:.1g} +{span}"
-    )
+    forms = [
+        f"{short_exponent(f'{low:.{digits}g}')}{joint}{few_digits(high - low, count)}"
+        for digits in range(9, 0, -1)
+        for joint, count in ((" +", 2), (" +", 1), ("+", 1))
+    ]
+    return next((text for text in forms if len(text) <= room), forms[-1])
+
+
+def bar_scale_ends(scale: BarScale, written: Callable[[float], str] = number) -> tuple[str, str]:
+    """Return the two ends of bars as they are written; where they then do not differ, how far the high one is away."""
+    low, high = written(scale.low), written(scale.high)
+    if low == high and scale.low < scale.high:
+        high = f"+{few_digits(scale.high - scale.low, 2)}"
+    return low, high
 
 
 def height_wanted(form: Form, histories: Sequence[ValueHistory], columns: int) -> int:

@@ -85,6 +85,19 @@ def test_a_value_that_is_still_to_come_is_changed_when_the_run_has_come_to_it() 
     drive("rwkv_overflow", script, size=(120, 40), lines=("run-to denominator_now@7",))
 
 
+def test_compare_says_where_a_stands_if_it_is_no_reference() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("set key[0,3] = 80")
+        for view in ("main", "grid"):
+            await driven.type(f"view {view}")
+            await driven.press("D")
+            assert not driven.app.front.view_name, "the main screen"
+            assert "A, branch original, and now stand side by side here" in driven.text("answer")
+            assert "reference FILE" in driven.text("answer")
+
+    drive("rwkv_overflow", script, size=(120, 40), lines=AT_THE_KEY)
+
+
 def test_two_iterations_side_by_side_in_three_keys() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("m", "A", "right_square_bracket")

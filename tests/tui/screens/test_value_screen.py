@@ -194,8 +194,38 @@ def test_the_value_follows_the_moment_and_says_what_changed() -> None:
         shown = seen(driven).shown
         assert driven.state.iteration == 5 and shown.is_old and shown.iteration == 4
         assert "of the iteration before: not computed yet in iteration 5" in driven.text("tensor")
+        # beside that of iteration 4, which is shown, stands that of iteration 3
+        np.testing.assert_array_equal(seen(driven).before().answer, step * 4)
+        assert "change" in next(line for line in driven.text("element").splitlines() if "before" in line)
 
     drive(growing_by(start, step), script, size=(160, 48), lines=AT_SUM)
+
+
+def test_a_column_of_numbers_is_read_as_a_row_below_the_graph_and_beside_a() -> None:
+    step = np.array([[1], [-2], [3], [0.5]], np.float32)
+
+    async def script(driven: Driven) -> None:
+        def numbers(pane: str, name: str = "") -> list[float]:
+            last = [line for line in driven.text(pane).splitlines() if line.split() and name in line]
+            return [float(word) for word in last[-1].removeprefix(name).split()]
+
+        assert numbers("value") == (3 * step).ravel().tolist()
+        await driven.press("equals_sign")
+        lines = driven.text("moments").splitlines()
+        below = lines[next(y for y, line in enumerate(lines) if line.strip() == "now − A") + 1]
+        assert [float(word) for word in below.split()] == step.ravel().tolist()
+        assert "[2,0]  6 → 9   +3" in driven.text("moments")
+
+    drive(growing_by(np.zeros((4, 1), np.float32), step), script, size=(120, 40), lines=("run-to adding::sum@2",))
+
+
+def test_the_indices_of_small_values_are_whole_beside_their_picture() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        names = [line.split()[0] for line in driven.text("over").splitlines() if line.lstrip().startswith("[0,")]
+        assert names[:12] == [f"[0,{index},0]" for index in range(12)], names
+
+    drive(growing_by(np.zeros((1, 12, 1)), np.ones((1, 12, 1))), script, size=(120, 40), lines=AT_SUM)
 
 
 def test_an_element_over_the_iterations_is_what_numpy_computes() -> None:

@@ -14,6 +14,7 @@ from stepper.element_types import Array
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.pictures import scale_of, shades
+from stepper.tensors.planes import row_shape
 from stepper.tensors.statistics import Statistics, statistics
 from stepper.tensors.surveys import largest_of
 from tui.paint.names import operation_names, partner_mark, statistic_word
@@ -140,7 +141,7 @@ def statistics_row(found: Statistics, width: int) -> Row:
     elif found.size == 1 and not found.nan and not found.infinite:
         return [(" one element", "dim")]
     else:
-        whole = " of all: min " if math.prod(found.shape[:-1]) > 1 else " min "
+        whole = " of all: min " if math.prod(row_shape(found.shape)[:-1]) > 1 else " min "
         shown = [(whole, "dim"), (number(found.min), ""), ("  max ", "dim"), (number(found.max), "")]
         if found.argmax is not None and found.size > 1:
             place = np.unravel_index(found.argmax, found.shape or (1,))
@@ -166,7 +167,7 @@ def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Ro
     One that is too long for these goes on in the next line, numbers upon their shades; of many elements a cell shows
     the largest.
     """
-    plain = storable(array)
+    plain = _in_rows(array)
     if plain.dtype.kind not in "fiub" or not plain.size:
         shown = printable(np.array2string(plain, threshold=8)) if plain.size else "no elements"
         return [[(f" {shown.splitlines()[0][: width - 2]}", "")]]
@@ -210,9 +211,15 @@ def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Ro
     return [[(" ", ""), *row] for row in found]
 
 
+def _in_rows(array: Array) -> Array:
+    """Return a value whose last axis has more than one element, if any has."""
+    plain = storable(array)
+    return plain.reshape(row_shape(plain.shape))
+
+
 def column_rows(array: Array, width: int, lines: int) -> list[Row]:
     """Return the same row of elements as columns, where there is room for them."""
-    plain = storable(array)
+    plain = _in_rows(array)
     if lines < LEAST or plain.dtype.kind not in "fiub" or not plain.ndim or plain.shape[-1] < 2 or not plain.size:
         return []
     values = plain.reshape(-1, plain.shape[-1])[0].astype(np.float64)

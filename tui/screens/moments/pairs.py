@@ -17,6 +17,7 @@ from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
 from stepper.tensors.differences import signed_differences
 from stepper.tensors.pictures import Scale, scale_of, shades
+from stepper.tensors.planes import row_shape
 from stepper.tensors.surveys import largest_of
 from tui.paint.names import carried_name, operation_names, partner_mark
 from tui.paint.pane import Pane
@@ -34,12 +35,13 @@ _SIZES: Final = (9, 8, 7, 6, 5, 4)
 
 
 class PairedRow(NamedTuple):
-    """A row of elements along the last axis, in A and now: the one with the largest difference.
+    """A row of elements along the last axis of more than one, in A and now: that with the largest difference.
 
-    `lead` is where it lies, without the last axis; `best` the element that differs most.
+    `lead` and `tail` are where it lies on the axes before and after it; `best` the element that differs most.
     """
 
     lead: tuple[int, ...]
+    tail: tuple[int, ...]
     a: Array
     now: Array
     gap: Array
@@ -53,11 +55,13 @@ def paired_row(a: Array, now: Array, found: Difference | None) -> PairedRow | No
     left, right = storable(a), storable(now)
     if left.dtype.kind not in "fiub" or right.dtype.kind not in "fiub":
         return None
-    at = (found.at if found is not None else ()) or (0,) * now.ndim
+    shape = row_shape(now.shape)
+    whole = (found.at if found is not None else ()) or (0,) * now.ndim
+    at, tail = whole[: len(shape)], whole[len(shape) :]
     row, best = at[:-1], at[-1] if at else 0
-    left, right = (side[row].reshape(-1) for side in (left, right))
+    left, right = (side.reshape(shape)[row].reshape(-1) for side in (left, right))
     left, right = left[:_MOST], right[:_MOST]
-    return PairedRow(row, left, right, signed_differences(right, left), min(best, len(left) - 1))
+    return PairedRow(row, tail, left, right, signed_differences(right, left), min(best, len(left) - 1))
 
 
 def pair_rows(pane: Pane, pair: PairedRow, width: int, labels: tuple[str, ...] = (), *, is_tall: bool) -> list[Row]:
@@ -147,7 +151,7 @@ def sentence(pair: PairedRow, found: Difference | None, room: int) -> Row:
     if found.change is Change.SAME:
         words = ("the same bits in A and now", "the same bits", "same")
         return [(next((text for text in words if len(text) <= room), words[-1]), "dim")]
-    place = (*pair.lead, pair.best) if len(pair.a) > 1 or pair.lead else ()
+    place = (*pair.lead, pair.best, *pair.tail) if len(pair.a) > 1 or pair.lead else ()
     a, now, gap = float(pair.a[pair.best]), float(pair.now[pair.best]), float(pair.gap[pair.best])
     at = f"[{','.join(map(str, place))}]  " if place else ""
     row: Row = [(at, "dim"), (number(a), "a"), (" → ", "dim"), (number(now), "strong")]

@@ -13,9 +13,8 @@ from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, is_bad
 from stepper.tensors.pictures import BarScale, bar_scale, heights
 from tui.paint.rows import Cell, Row, padded_row, spark
-from tui.paint.rows import number as shortest
 from tui.pictures.axis import Slot
-from tui.pictures.drawing import Strip, laid, row_of, truth
+from tui.pictures.drawing import Strip, bar_scale_ends, laid, row_of, truth
 from tui.screens.timeline.time_axis import STEPS
 
 _TALLEST: Final = 26
@@ -106,12 +105,11 @@ def _course(story: Story, link: StoryLink, row: int, width: int, height: int) ->
     known = [one for one in numbers if one is not None and math.isfinite(one)]
     scale = bar_scale(np.array(known))
     low, high = scale.low, scale.high
+    ends = bar_scale_ends(scale)
     rows: list[Row] = [[(f"{name} over iterations", "title"), *([("   log", "dim")] if scale.log else [])]]
     levels = max(2, height - 2) if low < high else 1
     for level in reversed(range(levels)):
-        end = high if level == levels - 1 else low
-        is_end = level == levels - 1 or (level == 0 and low < high)
-        label = shortest(end) if is_end else ""
+        label = ends[1] if level == levels - 1 else ends[0] if level == 0 and low < high else ""
         cells: Row = [(f"{label:>6} ", "dim")]
         for value in numbers:
             cells += _column(value, scale, level, levels, slot, limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead
 from stepper.tensors.pictures import BarScale, bar_scale, heights
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, padded, padded_row, printable
+from tui.pictures.drawing import bar_scale_ends
 from tui.screens.table.cells import cell_text
 from tui.screens.table.topic import TableTopic
 
@@ -83,6 +85,7 @@ class ColumnPane(Pane, can_focus=False):
             return [title, [("no finite number", "dim")]]
         scale = bar_scale(detail.numbers)
         low, high = scale.low, scale.high
+        ends = bar_scale_ends(scale, partial(cell_text, room=8))
         if scale.log:
             title.append(("   log", "note"))
         room = max(width - _NUMBER - 1, 4)
@@ -115,7 +118,7 @@ class ColumnPane(Pane, can_focus=False):
             grid[line][column] = (_SHOWN if passes else _OUT, tone or ("bar" if passes else "dim"))
         rows: list[Row] = [title]
         for line, cells in enumerate(grid):
-            label = cell_text(high, 8) if line == 0 else cell_text(low, 8) if line == tall - 1 else ""
+            label = ends[1] if line == 0 else ends[0] if line == tall - 1 else ""
             wide = [(text * max(slot - 1, 1) + " " * (slot > 1), tone) for text, tone in cells]
             rows.append([(padded(label, _NUMBER - 1, right=True), "dim"), (" ", ""), *wide])
         return [*rows, self._axis({name: place * slot for name, place in places.items()}, marks, count, slot)]

@@ -20,7 +20,7 @@ from stepper.tensors.surveys import Survey
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, clip_end, number, spread, width_of
 from tui.pictures.axis import Axis, Slot
-from tui.pictures.drawing import RowPicture, Strip, gaps, laid, put_rails, row_of, ruler_strips
+from tui.pictures.drawing import RowPicture, Strip, bar_scale_ends, gaps, laid, put_rails, row_of, ruler_strips
 from tui.pictures.palette import Palette
 from tui.screens.timeline.far_title import line_to_iteration
 from tui.screens.value.formats import exact, letters
@@ -32,6 +32,7 @@ _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _PATTERN: Final = "dim"
 _LABEL: Final = 8
 """Cells left of a picture over the iterations."""
+_WIDEST_LABEL: Final = 16
 _SLOT: Final = 12
 _TALLEST: Final = 3
 """Lines of an element, where there is room."""
@@ -105,12 +106,14 @@ class OverIterations(FactsPane):
     title = "over iterations"
     _axis: Axis | None = None
     """The iterations of the picture."""
+    _label: int = _LABEL
+    """Cells left of the picture."""
 
     def on_click(self, event: events.Click) -> None:
         """Go to the iteration of the column under the mouse."""
         place = event.get_content_offset(self)
         is_below = place is not None and self.row_at(place.y) is not None
-        slot = self._axis.slot_at(place.x - _LABEL) if place is not None and is_below and self._axis else None
+        slot = self._axis.slot_at(place.x - self._label) if place is not None and is_below and self._axis else None
         state = self.inspected.state
         if slot is not None and state.running is None and slot.first != state.iteration:
             self.post_line(line_to_iteration(state, self.host.driver.compiled, slot.first))
@@ -141,7 +144,10 @@ class OverIterations(FactsPane):
         self.note = f"its shape changes{each} "
 
     def _course(self, values: ValueHistory, width: int, shaped: ShapedHistory | None = None) -> list[Row]:
-        seen, room = self.inspected, width - _LABEL - 1
+        seen = self.inspected
+        names = _names(values.shape) if 1 < values.elements <= self.size.height - 3 else ()
+        self._label = min(max(_LABEL, *map(len, names), 0) + 2, _WIDEST_LABEL) if names else _LABEL
+        room = width - self._label - 1
         now = seen.shown.iteration
         first, last = int(values.spans[0, 0]), int(values.spans[-1, 1])
         wide = max(1, min(_SLOT, room // (last - first)))
@@ -171,9 +177,9 @@ class OverIterations(FactsPane):
             cells = laid([*strips, *gap, *_absent(shaped, axis, y, tall)], room)
             for iteration, is_a in marks:
                 put_rails(cells, slots[iteration - first], self.palette, is_selected=True, is_a=is_a)
-            rows.append([labels[y] if is_middle else (" " * _LABEL, ""), *row_of(cells)])
+            rows.append([labels[y] if is_middle else (" " * self._label, ""), *row_of(cells)])
         numbers = [*ruler_strips(axis, now), *(_numbered(slots[one - first], "a-on") for one, is_a in marks if is_a)]
-        rows.append([(" " * _LABEL, ""), *row_of(laid(numbers, room + 1))])
+        rows.append([(" " * self._label, ""), *row_of(laid(numbers, room + 1))])
         left = self.size.height - len(rows) - 3
         if drawn.form is not Form.PICTURE or left < _LEAST_BARS or values.type == "boolean":
             return rows
@@ -206,22 +212,24 @@ class OverIterations(FactsPane):
         """Return what stands left of each line: the element, or (`chosen` None) the ends of the scale."""
         scale = drawn.bar_scale
         if scale is not None:
-            ends = (
-                {0: number(scale.high), tall - 1: number(scale.low)}
-                if scale.high > scale.low
-                else {tall // 2: number(scale.high)}
-            )
-            return [(f"{ends.get(y, ''):>7} ", "dim") for y in range(tall)]
+            low, high = bar_scale_ends(scale)
+            ends = {0: high, tall - 1: low} if scale.high > scale.low else {tall // 2: high}
+            return [(f"{ends.get(y, ''):>{self._label - 1}} ", "dim") for y in range(tall)]
         if chosen is None or values.elements == 1:
-            note = drawn.note(_LABEL - 2, names_log=tall == 1)
+            note = drawn.note(self._label - 2, names_log=tall == 1)
             notes = [note, "log" if drawn.is_log else "", *[""] * tall]
-            return [(f" {clip(notes[y], _LABEL - 2):<{_LABEL - 1}}", "dim") for y in range(tall)]
-        names = [",".join(map(str, index)) for index in np.ndindex(values.shape)]
+            return [(f" {clip(notes[y], self._label - 2):<{self._label - 1}}", "dim") for y in range(tall)]
+        names = _names(values.shape)
         found: list[Cell] = [
-            (f"{clip(f'[{names[y]}]', _LABEL - 1):>{_LABEL - 1}} ", "accent" if y == chosen else "dim")
+            (f"{clip(names[y], self._label - 1):>{self._label - 1}} ", "accent" if y == chosen else "dim")
             for y in range(min(tall, len(names)))
         ]
-        return found + [(" " * _LABEL, "")] * (tall - len(found))
+        return found + [(" " * self._label, "")] * (tall - len(found))
+
+
+def _names(shape: tuple[int, ...]) -> list[str]:
+    """Return the indices of all elements."""
+    return [f"[{','.join(map(str, index))}]" for index in np.ndindex(shape)]
 
 
 def _absent(shaped: ShapedHistory | None, axis: Axis, line: int, lines: int) -> list[Strip]:

@@ -11,11 +11,13 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.moment import Moment
 from stepper.element_types import Array
 from stepper.errors import StepperError, UsageError
+from stepper.query.address_syntax import parse_address
 from stepper.records import Brief
 from stepper.tensors.changing_shapes import ShapedHistory, changing_shape
 from stepper.tensors.differences import signed_differences
@@ -46,14 +48,17 @@ class SurveyValue(Struct, frozen=True, eq=False):
 
 
 class ValueBefore(Struct, frozen=True):
-    """The value at an address as it was one iteration before. The answer is a tensor."""
+    """The value at an address as it was one iteration before, or in an `iteration`. The answer is a tensor."""
 
     address: str
+    iteration: int | None = None
 
     def steps(self, debugger: Debugger) -> Steps[Array]:
         """Go back to it."""
         yield
-        return debugger.previous_value(self.address, compared=False).before
+        if self.iteration is None:
+            return debugger.previous_value(self.address, compared=False).before
+        return np.asarray(debugger.value(replace(parse_address(self.address), iterations=self.iteration)))
 
 
 class ValueInA(Struct, frozen=True):

@@ -250,8 +250,6 @@ class Inspected:
         if self.is_beside_a:
             return self._in_a()
         array, address = self.shown.array, self.shown.address
-        if self.shown.is_old:
-            return InquiryOutcome(problem="not computed yet in this iteration", done=True)
         if not address or array is None:
             return InquiryOutcome(problem="there is no iteration before", done=True)
         if self.shown.iteration is None:
@@ -261,7 +259,9 @@ class Inspected:
         if array.nbytes > _MOST_KEPT and not (wanted or self.against):
             return InquiryOutcome(problem="= fetches it", done=True)
 
-        found = self.inquiries.find(ValueBefore(address), (self._moment,))
+        # of a value that is still to come in this iteration, that of the iteration before is shown
+        earlier = self.shown.iteration - 1 if self.shown.is_old else None
+        found = self.inquiries.find(ValueBefore(address, earlier), (self._moment, earlier))
         if found.answer is not None and found.answer.shape != array.shape:
             return InquiryOutcome(problem=f"it had another shape, {list(found.answer.shape)}", done=True)
         return found

@@ -11,7 +11,17 @@ import pytest
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import BarScale, Form, Scale, ScaleKind
 from tui.pictures.axis import ENTERED, Axis, Slot, nested, plain, ruler
-from tui.pictures.drawing import RowPicture, Strip, bar_scale_text, fitting_number, laid, reduced, scale_text, texts
+from tui.pictures.drawing import (
+    RowPicture,
+    Strip,
+    bar_scale_ends,
+    bar_scale_text,
+    fitting_number,
+    laid,
+    reduced,
+    scale_text,
+    texts,
+)
 from tui.pictures.heights import Want, fill_up, heights
 
 ROOMS = (40, 60, 101, 140)
@@ -139,6 +149,19 @@ def test_numbers_of_a_scale_are_whole_in_any_room(low: float, high: float, room:
     begin, end = text.replace(" to ", "–").split("–")
     assert len(text) <= room
     assert math.isclose(float(begin), low, rel_tol=0.06) and math.isclose(float(end), high, rel_tol=0.06)
+
+
+@pytest.mark.parametrize("room", [9, 11, 21])
+@pytest.mark.parametrize(("low", "span"), [(2e6, 60.0), (2e6, 2.1e5), (-3e7, 8.0), (0.5, 2e-7), (2123456.0, 60.0)])
+def test_a_scale_far_from_zero_tells_how_far_its_ends_are_from_each_other(low: float, span: float, room: int) -> None:
+    scale = BarScale(low, low + span, log=False)
+    text = bar_scale_text(scale, room)
+    assert len(text) <= room, text
+    begin, _, rest = text.replace(" ", "").rpartition("+") if "+" in text else text.replace("to", "–").partition("–")
+    far = float(rest) if "+" in text else float(rest) - float(begin)
+    assert math.isclose(far, span, rel_tol=0.11) and math.isclose(float(begin), low, rel_tol=0.1)
+    ends = bar_scale_ends(scale)
+    assert ends[0] != ends[1] and max(map(len, ends)) <= 7
 
 
 def test_a_scale_says_that_it_is_logarithmic_before_it_has_all_its_digits() -> None:
