@@ -8,6 +8,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import shape_text
 from stepper.ops.precision import narrowed, widened
+from stepper.ops.products import matrix_product
 from stepper.ops.registry import kernel
 
 
@@ -28,12 +29,12 @@ def scaled_dot_product_attention(
     q, k, v = widened(query), widened(key), widened(value)
     factor = 1 / np.sqrt(q.dtype.type(q.shape[-1])) if scale is None else np.asarray(scale, q.dtype).reshape(())
     try:
-        weights = np.matmul(q, k.swapaxes(-1, -2)) * factor
+        weights = matrix_product(q, k.swapaxes(-1, -2)) * factor
         if causal:
             weights = np.where(np.tri(*weights.shape[-2:], dtype=np.bool_), weights, -np.inf).astype(q.dtype)
         elif attention_mask is not None:
             weights = weights + _bias(attention_mask, q)
-        return narrowed(np.matmul(_softmax(weights), v), query.dtype)
+        return narrowed(matrix_product(_softmax(weights), v), query.dtype)
     except ValueError:
         inputs = (query, key, value) if attention_mask is None else (query, key, value, attention_mask)
         shapes = ", ".join(shape_text(x.shape) for x in inputs)

@@ -16,6 +16,7 @@ from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
+from stepper.ops.products import matrix_product
 from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.windows import AutoPad, WindowedAxis, last_axes, padded, per_axis, under_windows, windowed_axes
 
@@ -62,7 +63,7 @@ def correlation(data: Array, filters: Array, axes: Sequence[WindowedAxis]) -> Ar
     if len(data) * groups * terms * counts * data.itemsize > _LARGEST_COLUMNS:
         return _correlation_by_element(data, filters, axes).reshape(shape)
     under = under_windows(data, axes).reshape(len(data), groups, terms, counts)
-    result: Array = np.matmul(filters.reshape(groups, outputs, terms), under)
+    result: Array = matrix_product(filters.reshape(groups, outputs, terms), under)
     return result.reshape(shape)
 
 
@@ -74,7 +75,7 @@ def _correlation_by_element(data: Array, filters: Array, axes: Sequence[Windowed
     for position in itertools.product(*(range(axis.kernel) for axis in axes)):
         slices = tuple(axis.under(at) for axis, at in zip(axes, position, strict=True))
         under = data[last_axes(slices)].reshape(len(data), groups, inputs, counts)
-        result += np.matmul(filters[last_axes(position)], under)
+        result += matrix_product(filters[last_axes(position)], under)
     return result
 
 
@@ -155,7 +156,7 @@ def _transposed(
     inside = result[last_axes(slice(skip, None) for skip in ahead)]
     for position in itertools.product(*(range(axis.kernel) for axis in axes)):
         slices = tuple(axis.under(at) for axis, at in zip(axes, position, strict=True))
-        products = np.matmul(filters[last_axes(position)].swapaxes(1, 2), columns)
+        products = matrix_product(filters[last_axes(position)].swapaxes(1, 2), columns)
         inside[last_axes(slices)] += products.reshape(len(data), groups, outputs, *counts)
     output: Array = result[last_axes(cut)]
     return output.reshape(len(data), groups * outputs, *sizes)

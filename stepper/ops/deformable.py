@@ -14,6 +14,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, shape_text
 from stepper.ops.precision import narrowed, widened
+from stepper.ops.products import matrix_product
 from stepper.ops.registry import kernel
 from stepper.ops.resampling import bilinear
 from stepper.ops.windows import AutoPad, WindowedAxis, windowed_axes
@@ -53,7 +54,7 @@ def deformable_convolution(
     outputs, inputs, *kernel_shape = filters.shape
     terms, counts = inputs * math.prod(kernel_shape), math.prod(axis.count for axis in axes)
     weights = widened(filters).reshape(group, outputs // group, terms)
-    result = np.matmul(weights, sampled.reshape(batch, group, terms, counts))
+    result = matrix_product(weights, sampled.reshape(batch, group, terms, counts))
     return narrowed(result.reshape(batch, outputs, *(axis.count for axis in axes)), data.dtype)
 
 

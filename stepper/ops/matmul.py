@@ -16,6 +16,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
+from stepper.ops.products import matrix_product
 from stepper.ops.registry import kernel
 
 
@@ -23,12 +24,12 @@ def _matmul_with(b: Array, *, transpose_a: bool = False, transpose_b: bool = Fal
     """Return the product with a constant matrix, of a type that needs no wider one."""
     if transpose_a or b.ndim < 2 or b.dtype.itemsize < 4:
         return None
-    dtype, right, multiply = b.dtype, b.swapaxes(-1, -2) if transpose_b else b, np.matmul
+    dtype, right, multiply = b.dtype, b.swapaxes(-1, -2) if transpose_b else b, matrix_product
 
     def multiplied(a: Array) -> Array:
         if a.dtype is dtype:
             try:
-                return multiply(a, right)  # type: ignore[no-any-return]
+                return multiply(a, right)
             except ValueError:
                 pass
         return product(a, right)
@@ -50,8 +51,8 @@ def product(a: Array, b: Array) -> Array:
     """Return numpy's matrix product, rounded once where the element type is narrower than f32."""
     try:
         if a.dtype.itemsize >= 4:
-            return np.matmul(a, b)  # type: ignore[no-any-return]
-        return narrowed(np.matmul(widened(a), widened(b)), a.dtype)
+            return matrix_product(a, b)
+        return narrowed(matrix_product(widened(a), widened(b)), a.dtype)
     except ValueError:
         shapes = f"{shape_text(a.shape)} and {shape_text(b.shape)}"
         raise KernelError(f"matrices of shapes {shapes} cannot be multiplied") from None

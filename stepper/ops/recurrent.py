@@ -16,6 +16,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import shape_text
 from stepper.ops.precision import ONES, narrowed, widened
+from stepper.ops.products import matrix_product
 from stepper.ops.registry import attributes_of, kernel
 
 LSTM_ACTIVATIONS = ("sigmoid", "tanh", "tanh")
@@ -190,12 +191,12 @@ def gru_step(
     elif B.shape != ((4 if linear_before_reset else 3) * n,):
         raise KernelError(f"a bias of shape {shape_text(B.shape)} does not fit a hidden state of {n}")
     from_input += B[: 3 * n]
-    recurrent = np.matmul(H, (R if linear_before_reset else R[: 2 * n]).T)
+    recurrent = matrix_product(H, (R if linear_before_reset else R[: 2 * n]).T)
     z_and_r = from_input[:, : 2 * n] + recurrent[:, : 2 * n]
     clip_in_place(z_and_r, clip)
     z_and_r = f(z_and_r)
     z, r = z_and_r[:, :n], z_and_r[:, n:]
-    candidate = r * (recurrent[:, 2 * n :] + B[3 * n :]) if linear_before_reset else np.matmul(r * H, R[2 * n :].T)
+    candidate = r * (recurrent[:, 2 * n :] + B[3 * n :]) if linear_before_reset else matrix_product(r * H, R[2 * n :].T)
     candidate += from_input[:, 2 * n :]
     clip_in_place(candidate, clip)
     result = (1 - z) * g(candidate)
@@ -245,7 +246,7 @@ def rnn_cell(
 
 def _input_product(X: Array, H: Array, W: Array, R: Array, gates: int, hidden_size: int) -> Array:
     check_shapes(X, H, W, R, gates, hidden_size)
-    product: Array = np.matmul(X, W.T)
+    product: Array = matrix_product(X, W.T)
     return product
 
 
@@ -255,14 +256,14 @@ def _of_merged_weights(X: Array, H: Array, WR: Array, gates: int, hidden_size: i
         raise KernelError(f"X of shape {shape_text(X.shape)} and [W | R] of {shape_text(WR.shape)}: both have rank 2")
     inputs = X.shape[1]
     check_shapes(X, H, WR[:, :inputs], WR[:, inputs:], gates, hidden_size)
-    product: Array = np.matmul(np.concatenate((X, H), axis=1), WR.T)
+    product: Array = matrix_product(np.concatenate((X, H), axis=1), WR.T)
     return product
 
 
 def _with_recurrence(from_input: Array, H: Array, R: Array | None, B: Array | None, gates: int) -> Array:
     """Add H Rᵀ + B in place."""
     if R is not None:
-        from_input += np.matmul(H, R.T)
+        from_input += matrix_product(H, R.T)
     if B is not None:
         n = H.shape[1]
         if B.shape != (gates * n,):

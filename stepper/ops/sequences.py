@@ -15,6 +15,7 @@ import numpy as np
 from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import shape_text
+from stepper.ops.products import matrix_product
 from stepper.ops.recurrent import (
     check_shapes,
     gru_cell,
@@ -159,7 +160,7 @@ def _input_products(X: Array, W: Array, lengths: Array, steps: int, reverse: boo
     for first in range(0, steps, at_once):
         times = np.arange(first, min(steps, first + at_once))
         taken = X[rows, np.maximum(lengths - 1 - times[:, None], 0)] if reverse else X[:, times].swapaxes(0, 1)
-        yield from np.matmul(taken.reshape(-1, size), W.T).reshape(len(times), batch, -1)
+        yield from matrix_product(taken.reshape(-1, size), W.T).reshape(len(times), batch, -1)
 
 
 def _lengths(

@@ -18,6 +18,11 @@ def test_kernel_and_plain_call_give_the_same(plain: operations.Plain, shape: ope
         operations.comparison(plain, shape).check()
 
 
+@pytest.mark.parametrize("rows", operations.ROWS)
+def test_products_of_few_rows_are_those_of_numpy(rows: int) -> None:
+    operations.product_of_rows(rows).check()
+
+
 @pytest.mark.skipif(not others.HAS_OPENVINO, reason="openvino is not installed")
 def test_the_convolution_is_that_of_openvino(tmp_path: Path) -> None:
     operations.convolution(tmp_path).check()

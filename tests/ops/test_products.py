@@ -1,0 +1,83 @@
+"""Products of matrices: the same numbers in either order, threads where they are worth it, and no copy of a matrix."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from stepper.element_types import Array
+from stepper.ops import products
+from stepper.ops.products import matrix_product
+
+ROWS = (1, 2, 8, 48, 49)
+
+
+def reals(*shape: int) -> Array:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_of_few_rows_are_those_of_the_definition(rows: int, transposed: bool) -> None:
+    a, b = reals(rows, 256), reals(1024, 256).T if transposed else reals(256, 1024)
+    found = matrix_product(a, b)
+    expected = np.einsum("mk,kn->mn", a.astype(np.float64), b.astype(np.float64))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+    assert found.dtype == np.float32 and found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_product_with_a_transposed_matrix_copies_nothing_of_it(rows: int) -> None:
+    a, matrix = reals(rows, 512), reals(2048, 512)
+    matrix_product(a, matrix.T)
+    tracemalloc.start()
+    try:
+        matrix_product(a, matrix.T)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * rows * 2048 * 4 + 4096 < matrix.nbytes / 2
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        (reals(1, 64), reals(64, 128), []),
+        (reals(1, 256), reals(256, 1024), [1, 4]),
+        (reals(8, 256), reals(1024, 256).T, [1, 4]),
+        (reals(100, 200), reals(200), [1, 4]),
+        (reals(256, 512), reals(512, 512), []),
+    ],
+)
+def test_products_between_the_smallest_and_the_largest_are_held_to_one_thread(
+    a: Array, b: Array, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(products, "_threads", lambda: (lambda: 4, told.append))
+    np.testing.assert_allclose(matrix_product(a, b), np.matmul(a, b), rtol=1e-3, atol=1e-4)
+    assert told == expected
+
+
+def test_a_product_that_fails_gives_the_threads_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(products, "_threads", lambda: (lambda: 4, told.append))
+    with pytest.raises(ValueError, match="matmul"):
+        matrix_product(reals(8, 300), reals(256, 1024))
+    assert told == [1, 4]
+
+
+def test_the_threads_of_numpys_own_blas_are_found_and_given_back() -> None:
+    if sys.platform != "linux" or "openblas" not in np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]:
+        pytest.skip("numpy multiplies by another library")
+    ask, limit = products._threads()
+    before = ask()
+    try:
+        limit(3)
+        assert ask() == 3
+        matrix_product(reals(1, 256), reals(256, 1024))
+        assert ask() == 3
+    finally:
+        limit(before)
