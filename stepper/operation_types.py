@@ -12,6 +12,11 @@ from typing import Final
 NO_OPERATIONS: Final = ("Parameter", "Result", "Constant")
 """Types of layers that compute nothing: no operations, wherever operations are counted."""
 
+COMPARISON_SIGNS: Final = {
+    "Equal": "=", "NotEqual": "≠", "Less": "<", "LessEqual": "≤", "Greater": ">", "GreaterEqual": "≥",
+}  # fmt: skip
+"""Signs of comparisons, by type."""
+
 _DEFINED_IN: Final = {
     1: (
         "Abs Acos Add Asin Atan AvgPool BatchNormInference BinaryConvolution Broadcast CTCGreedyDecoder Ceiling "

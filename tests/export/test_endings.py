@@ -49,14 +49,14 @@ def facts_of(model: Model, index: int = 0) -> tuple[str, ...]:
     ("trip_count", "starts", "goes_on", "facts"),
     [
         (10, True, True, ("starts always", "no condition ends it", "10 iterations")),
-        (1, True, "small", ("starts always", "goes on while small (Less) is true", "at most 1 iteration")),
-        (-1, "ready", "small", ("starts if ready (LogicalNot) is true", "goes on while small (Less) is true",
+        (1, True, "small", ("starts always", "goes on while h < 100 (small)", "at most 1 iteration")),
+        (-1, "ready", "small", ("starts if not go (ready)", "goes on while h < 100 (small)",
                                 "no limit on iterations")),
-        (2**63 - 1, True, "small", ("starts always", "goes on while small (Less) is true", "no limit on iterations")),
+        (2**63 - 1, True, "small", ("starts always", "goes on while h < 100 (small)", "no limit on iterations")),
         ("n", True, True, ("starts always", "no condition ends it", "as many iterations as n (Parameter) says")),
-        ("n", "ready", True, ("starts if ready (LogicalNot) is true", "no condition ends it",
+        ("n", "ready", True, ("starts if not go (ready)", "no condition ends it",
                               "at most as many iterations as n (Parameter) says")),
-        (3, False, "small", ("never starts: condition (Constant) = false", "goes on while small (Less) is true",
+        (3, False, "small", ("never starts: condition (Constant) = false", "goes on while h < 100 (small)",
                              "at most 3 iterations")),
         (3, True, False, ("starts always", "ends after the first iteration: keep (Constant) = false",
                           "at most 3 iterations")),
@@ -79,12 +79,12 @@ def test_a_tensor_iterator_has_as_many_iterations_as_slices_and_an_if_a_conditio
     model = net.read(tmp_path)
     assert facts_of(model) == ("as many iterations as input 0 has slices",)
     collatz = sample("while_loop")
-    assert facts_of(collatz, 1) == ("then runs if is_even (Equal) is true, otherwise else",)
+    assert facts_of(collatz, 1) == ("then runs if remainder = 0 (is_even), otherwise else",)
 
 
 ENDING = (
-    "starts if start_is_not_one (NotEqual) is true",
-    "goes on while keep_going (NotEqual) is true",
+    "starts if start ≠ 1 (start_is_not_one)",
+    "goes on while number_next ≠ 1 (keep_going)",
     "no limit on iterations",
 )
 
@@ -116,8 +116,10 @@ def test_a_port_map_says_what_the_condition_does(goes_on: bool | str, says: str,
 def test_a_loop_that_is_drawn_as_a_box_has_what_ends_it_below(options: dict[str, Any]) -> None:
     svg = draw(sample("nested_loop"), view="model", **options).text("svg")
     shown = " ".join(re.findall(r">([^<]+)<", re.sub(r"<desc.*?</desc>", "", svg, flags=re.DOTALL)))
-    told = "Loop 'passes': starts always; goes on while keep_going (Greater) is true; at most as many iterations as"
-    assert told in re.sub(r"\s+", " ", shown.replace("&#x27;", "'"))
+    told = (
+        "Loop 'passes': starts always; goes on while pairs_of_neighbours > 0 (keep_going); at most as many iterations"
+    )
+    assert told in re.sub(r"\s+", " ", unescape(shown))
     whole = draw(sample("nested_loop"), view="model", depth=9)
     assert not whole.figure.facts, "a loop with a frame says it there"
 

@@ -3,50 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from lxml import etree
 
 from stepper.errors import UsageError
-from stepper.export.drawing.shapes import Group, PageDrawing, Shape, TextLine
-from stepper.export.drawing.styles import PALETTES, properties_of
+from stepper.export.drawing.shapes import PageDrawing
 from stepper.export.exporter import draw, opened
 from stepper.export.figures.loop_paths import loops_of
-from stepper.export.fonts import advance
-from stepper.export.options import Theme
+from tests.export.fitting import LEAST, MILLIMETRE, faults_of_page, texts
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
 from tests.export.runs import SAMPLES, picture, sample
 from tests.models import Graph, carried, last
 
-MILLIMETRE = 96 / 25.4
 PAGES = [("paper", 84 * MILLIMETRE), ("paper", 170 * MILLIMETRE), ("docs", 820), ("slide", 1280)]
-LEAST = {"paper": 7 * 96 / 72, "docs": 11, "slide": 18}
-"""Pixels of the smallest letters."""
-
-
-def texts(items: tuple[Shape, ...], groups: str = "") -> Iterator[tuple[TextLine, float, bool]]:
-    """The lines of text with their height in units, and whether they are bold."""
-    for item in items:
-        if isinstance(item, Group):
-            yield from texts(item.items, item.classes)
-        elif isinstance(item, TextLine):
-            found = properties_of(item.style, groups, PALETTES[Theme.PRINT])
-            yield item, float(found["font-size"].removesuffix("px")), found.get("font-weight") == "bold"
 
 
 def held(page: PageDrawing, width: float, least: float) -> None:
     """The page is no wider (on paper no higher) than it may be, its letters are as high at least, no text leaves it."""
-    pixels = page.points * 96 / 72
-    assert least != LEAST["paper"] or page.height * pixels <= 225 * MILLIMETRE
-    assert page.width * pixels <= width + 1
-    for line, size, bold in texts(page.items):
-        assert size * pixels >= least - 0.01, line
-        wide = advance(line.text, size, bold=bold)
-        left = line.x - wide * {"start": 0, "middle": 0.5, "end": 1}[line.anchor]
-        assert left >= -0.5 and left + wide <= page.width + 0.5, line
+    highest = 225 * MILLIMETRE if least == LEAST["paper"] else 0
+    assert not list(faults_of_page(page, width, least, highest))
 
 
 @pytest.mark.parametrize("view", ["model", "rolled", "ports", "unrolled"])

@@ -18,7 +18,7 @@ import stepper
 from stepper.cli import main
 from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
-from stepper.export.drawing.shapes import PageDrawing, Rectangle, TextLine
+from stepper.export.drawing.shapes import Group, PageDrawing, Rectangle, TextLine
 from stepper.export.drawing.shapes import Path as Outline
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
@@ -200,7 +200,8 @@ def test_without_a_page_no_iteration_of_a_short_run_is_left_out() -> None:
         ]
 
     assert drawn("reverse") == [str(k) for k in range(8)]
-    assert drawn("reverse", width=600) != [str(k) for k in range(8)]
+    assert drawn("reverse", width=318) == [str(k) for k in range(8)], "boxes of their numbers alone"
+    assert drawn("reverse", width=280) != [str(k) for k in range(8)]
     assert drawn("specification_lstm") == [str(k) for k in (*range(8), *range(21, 25))]
     assert drawn("specification_lstm", iterations=":") == [str(k) for k in range(25)]
 
@@ -394,9 +395,31 @@ def in_boxes(page: PageDrawing) -> list[list[str]]:
 
 
 def test_the_box_of_a_recurrent_cell_names_it_with_its_units() -> None:
-    for millimetres, told in ((170, ["LSTMCell", "256 units", "3 ops"]), (84, ["LSTM", "256", "units"])):
-        boxes = in_boxes(page("specification_lstm", millimetres))
-        assert boxes and all(lines == told for lines in boxes)
+    boxes = in_boxes(page("specification_lstm", 170))
+    assert boxes and all(lines == ["LSTMCell", "256 units", "3 ops"] for lines in boxes)
+    narrow = page("specification_lstm", 84)
+    assert in_boxes(narrow) == [["0"], ["1"], ["24"]] and "body: LSTMCell of 256 units" in texts(narrow)
+
+
+def test_a_narrow_page_has_all_iterations_in_boxes_of_their_numbers() -> None:
+    """reverse: what is handed on stands in the pieces of output 1, each 0.9 times the one before and its reward."""
+    narrow = page("reverse", 84)
+    assert in_boxes(narrow) == [[str(k)] for k in reversed(range(8))]
+    rewards = np.load(SAMPLES / "reverse" / "inputs.npz")["rewards"].reshape(-1).astype(np.float64)
+    returns, later = [], 0.0
+    for reward in reversed(rewards):
+        later = reward + 0.9 * later
+        returns.insert(0, later)
+    shown = [item for item in narrow.items if isinstance(item, TextLine) and item.style == "plain"]
+    strips = [item for item in narrow.items if isinstance(item, Rectangle) and item.style == "output-strip"]
+    found = [one.text for strip in sorted(strips, key=lambda one: one.x) for one in shown
+             if Area(strip.x, strip.y, strip.width, strip.height).holds(one.x, one.y)]  # fmt: skip
+    assert found == [f"{value:.2f}" for value in returns]
+    assert f"{returns[0]:.2f} (f32[1,1,1]), the last value" in texts(narrow)
+    assert {"read", "output 0"} <= set(texts(narrow, "of-input", "of-output"))
+    legend = [line.text for item in narrow.items if isinstance(item, Group) for line in item.items
+              if isinstance(line, TextLine)]  # fmt: skip
+    assert "carried: what is in output 1" in (*legend, *texts(narrow))
 
 
 def test_a_short_formula_stands_in_the_boxes_and_a_long_one_below(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from stepper.debug.story.facts import (
 )
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.engine.loops import EndReason
+from stepper.operation_types import COMPARISON_SIGNS
 from stepper.query.short_names import last_part
 from stepper.wording import counted, excerpt
 
@@ -28,12 +29,7 @@ _ENDLESS: Final = 2**62
 _LEAST_SHARE: Final = 0.0005
 """Shares that are written."""
 _SIGNS: Final = {
-    "Equal": "=",
-    "NotEqual": "≠",
-    "Less": "<",
-    "LessEqual": "≤",
-    "Greater": ">",
-    "GreaterEqual": "≥",
+    **COMPARISON_SIGNS,
     "LogicalAnd": "and",
     "LogicalOr": "or",
     "LogicalXor": "xor",

@@ -9,6 +9,7 @@ from stepper.debug.inspection.views import ConditionLimit
 from stepper.engine.plans import static_notes
 from stepper.engine.roles import Control, ControlOrigin, NoEffect, RoleError, control, roles_of, without_effect
 from stepper.export.figures.labels import references_of
+from stepper.export.formulas.conditions import condition_text
 from stepper.ir.model import Graph, Layer, Model
 from stepper.wording import counted, enumerated, excerpt
 
@@ -24,7 +25,9 @@ def loop_facts(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit |
     """
     if not layer.is_loop:
         found = control(model, outer, layer)
-        return () if found.condition is None else (f"then runs if {_truth(found.condition)}, otherwise else",)
+        if found.condition is None:
+            return ()
+        return (f"then runs if {_truth(found.condition, _expression(model, outer, found.condition))}, otherwise else",)
     lines = loop_course(model, outer, layer, limit)
     lines += [f"back edge {edge.name} has no effect: {edge.reason}" for edge in edges_without_effect(layer)]
     return (*lines, *rule_differences(outer, layer))
@@ -33,7 +36,8 @@ def loop_facts(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit |
 def loop_course(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit | None = None) -> list[str]:
     """Return what begins and ends a loop of a graph, a line each; `limit` is that of its condition."""
     found = control(model, outer, layer)
-    lines = list(_course(layer, found))
+    starts = _expression(model, outer, found.condition)
+    lines = list(_course(layer, found, starts, _expression(model, layer.bodies[0].graph, found.goes_on)))
     if limit is not None:
         most = f"at most {counted(limit.iterations, 'iteration')}"
         if has_limit(found.trip_count):
@@ -90,7 +94,12 @@ def edges_without_effect(layer: Layer) -> tuple[EdgeWithoutEffect, ...]:
     return tuple(found)
 
 
-def _course(layer: Layer, found: Control) -> tuple[str, ...]:
+def _expression(model: Model, graph: Graph, condition: ControlOrigin | None) -> str:
+    return "" if condition is None else condition_text(model, graph, graph.by_id[condition.layer.id])
+
+
+def _course(layer: Layer, found: Control, starts: str, goes_on: str) -> tuple[str, ...]:
+    """Return what begins and ends a loop, a line each; its conditions as expressions, where they have one."""
     if layer.type == "TensorIterator":
         ports = found.slices_of
         if len(ports) > 1:
@@ -99,25 +108,28 @@ def _course(layer: Layer, found: Control) -> tuple[str, ...]:
             f"as many iterations as input {ports[0]} has slices" if ports else "as many iterations as its outputs say",
         )
     is_exact = _is_always(found.condition) and _is_always(found.goes_on)
-    return _starts(found.condition), _goes_on(found.goes_on), _limit(found.trip_count, "" if is_exact else "at most ")
+    limit = _limit(found.trip_count, "" if is_exact else "at most ")
+    return _starts(found.condition, starts), _goes_on(found.goes_on, goes_on), limit
 
 
-def _starts(condition: ControlOrigin | None) -> str:
+def _starts(condition: ControlOrigin | None, expression: str) -> str:
     if condition is None or _is_always(condition):
         return "starts always"
-    return f"never starts: {_named(condition)}" if condition.value is False else f"starts if {_truth(condition)}"
+    if condition.value is False:
+        return f"never starts: {_named(condition)}"
+    return f"starts if {_truth(condition, expression)}"
 
 
 def _is_always(condition: ControlOrigin | None) -> bool:
     return condition is None or condition.value is True
 
 
-def _goes_on(condition: ControlOrigin | None) -> str:
+def _goes_on(condition: ControlOrigin | None, expression: str) -> str:
     if condition is None or _is_always(condition):
         return "no condition ends it"
     if condition.value is False:
         return f"ends after the first iteration: {_named(condition)}"
-    return f"goes on while {_truth(condition)}"
+    return f"goes on while {_truth(condition, expression)}"
 
 
 def has_limit(trip_count: ControlOrigin | None) -> bool:
@@ -135,8 +147,9 @@ def _limit(trip_count: ControlOrigin | None, most: str) -> str:
     return f"{most}{counted(int(count), 'iteration')}"
 
 
-def _truth(condition: ControlOrigin) -> str:
-    return f"{_named(condition)} is true"
+def _truth(condition: ControlOrigin, expression: str) -> str:
+    """Return what has to be true: `start ≠ 1 (start_is_not_one)`, or `ready (LogicalNot) is true`."""
+    return f"{expression} ({excerpt(condition.layer.name)})" if expression else f"{_named(condition)} is true"
 
 
 def _named(origin: ControlOrigin) -> str:

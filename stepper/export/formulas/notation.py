@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from stepper.element_types import ElementType, is_floating
 from stepper.ir.model import Layer
+from stepper.operation_types import COMPARISON_SIGNS
 from stepper.wording import excerpt
 
 ATOM: Final = 9
@@ -29,8 +30,7 @@ _FUNCTIONS: Final = {
 _SIGNS: Final = {
     "Add": ("+", _SUM), "Subtract": ("−", _SUM), "Multiply": ("·", _TIMES), "Divide": ("/", _TIMES),
     "FloorDivide": ("div", _SIGN), "Mod": ("rem", _SIGN), "FloorMod": ("mod", _SIGN),
-    "Equal": ("=", _COMPARED), "NotEqual": ("≠", _COMPARED), "Less": ("<", _COMPARED),
-    "LessEqual": ("≤", _COMPARED), "Greater": (">", _COMPARED), "GreaterEqual": ("≥", _COMPARED),
+    **{type: (sign, _COMPARED) for type, sign in COMPARISON_SIGNS.items()},
     "LogicalAnd": ("and", _AND), "LogicalOr": ("or", _AND), "LogicalXor": ("xor", _AND),
 }  # fmt: skip
 _ASSOCIATIVE: Final = ("Add", "Multiply")

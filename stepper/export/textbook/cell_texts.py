@@ -30,6 +30,10 @@ class CellText(NamedTuple):
         return (*above, *(("aside", line) for line in self.lines))
 
 
+NUMBER_ALONE: Final = CellText("", ())
+"""For boxes in which nothing but the number of the iteration has room."""
+
+
 class BodyWork(NamedTuple):
     """Work of a body in an iteration: the number of its operations, types with counts, its cell, and its equations."""
 

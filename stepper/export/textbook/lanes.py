@@ -51,6 +51,7 @@ class ValueLane(Struct, frozen=True, dict=True):
     `grows`: it is carried and has a piece more after each iteration. `origin` is the name of what a slice is cut from,
     where the Parameter that gets it has another one. `places` are those of the slices or pieces on their axis, by
     iteration, unless they are the numbers of the iterations; `course` says how the axis is cut where it is not so.
+    `told_by` is the output of which a carried value is the piece that the iteration before made.
     """
 
     kind: LaneKind
@@ -62,6 +63,7 @@ class ValueLane(Struct, frozen=True, dict=True):
     origin: str = ""
     places: Mapping[int, str] = {}
     course: str = ""
+    told_by: str = ""
 
     @cached_property
     def is_vector(self) -> bool:
@@ -128,6 +130,7 @@ def textbook(trace: LoopTrace, model: Model | None) -> Textbook:
             _values(trace, entry.parameter, 0),
             passing="" if entry.input is None else trace.came.get(entry.input, ""),
             grows=entry.parameter in growing,
+            told_by=_told_by(trace, roles.merged_from[entry.parameter]),
         )
         for entry in roles.merged
         if entry.parameter not in growing or not growing[entry.parameter].only_collects
@@ -175,6 +178,15 @@ def _ended_in_short(trace: LoopTrace) -> tuple[str, ...]:
     shortest = f"ended after {counted(trace.count, 'iteration')}"
     told = "" if trace.verdict is None else compared_text(trace.verdict)
     return (f"{shortest}: {told}", shortest) if told else (shortest,)
+
+
+def _told_by(trace: LoopTrace, result: int) -> str:
+    """Return the output whose pieces are what a Result gives; empty where there is none."""
+    body = trace.loop.body
+    source = body.graph.sources[result][0]
+    joined = (one for one in body.outputs if one.slicing is not None and one.output is not None)
+    found = (f"output {one.output}" for one in joined if body.graph.sources[one.result][0] == source)
+    return "" if source is None else next(found, "")
 
 
 def _grown(trace: LoopTrace, roles: Roles) -> dict[int, Growth]:

@@ -22,10 +22,10 @@ from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
 from stepper.export.figures.labels import shortened, shortened_names
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.fonts import advance, wrapped
-from stepper.export.textbook.cell_texts import CellText, cell_texts, formula_text
+from stepper.export.textbook.cell_texts import NUMBER_ALONE, CellText, cell_texts, formula_text
 from stepper.export.textbook.lanes import LaneKind, Textbook, ValueLane
 from stepper.ops.operands import shape_text
-from stepper.wording import counted
+from stepper.wording import counted, enumerated
 
 LARGE: Final = 8.0
 SMALL: Final = 7.0
@@ -42,6 +42,8 @@ _HEADING: Final = 12.0
 _LINE: Final = 8.5
 """From line to line in a box."""
 _END: Final = 25.5
+_NARROW_END: Final = 12.0
+"""From the last box to the edge of what is drawn; less where no verdict stands before the mark."""
 _STRIP: Final = 15.0
 _PICTURE: Final = 54.0
 _MOST_SPREAD: Final = 26.0
@@ -52,6 +54,13 @@ _DEPTH: Final = 2.2
 _NARROW_NAMES: Final = (11, 8, 6)
 """Letters of names on a narrow page; fewer where there is no room even for few iterations."""
 _LONGEST_PASSING: Final = 18
+_IN_BOX: Final = 9.5
+"""From the top of a small box to the base line of its number, above its lanes."""
+_SMALL_CELL: Final = 12.6
+_SMALL_GAP: Final = 8.5
+_SMALL_HEIGHT: Final = 40.0
+_WIRE_BESIDE: Final = 4.6
+"""Points that a small box is wider for each wire beside the one in its middle."""
 _LEGEND_FORM: Final = LegendForm("aside", SMALL, 11, 4, 12)
 MOST_SHOWN: Final = 12
 """Iterations that are drawn at most."""
@@ -65,13 +74,15 @@ ON_SCREEN: Final = 11 / SMALL
 class _Plan(NamedTuple):
     """The iterations drawn from the beginning and from the end, the decimals of numbers, and letters of a name.
 
-    On a wide page names are whole.
+    On a wide page names are whole. `is_dense`: boxes hold the numbers of their iterations and no words, and a carried
+    value that is a piece of an output stands there alone.
     """
 
     first: tuple[int, ...]
     last: tuple[int, ...]
     decimals: int
     letters: int
+    is_dense: bool = False
 
     @property
     def shown(self) -> tuple[int, ...]:
@@ -170,7 +181,8 @@ def _with_texts(book: Textbook, plans: Sequence[_Plan], *, is_wide: bool) -> Ite
     room = int((_height(_rows(book), 0) - 7) / _LINE) - 1
     formula = formula_text(book.work, SMALL, room) if book.count else None
     texts = (*([] if formula is None else [formula]), *cell_texts(book.work, room - bool(book.branch), is_wide=is_wide))
-    yield from ((plan, text) for plan in plans for text in texts)
+    for plan in plans:
+        yield from ((plan, text) for text in ((NUMBER_ALONE,) if plan.is_dense else texts))
 
 
 def ends_of(numbers: Sequence[int], count: int) -> tuple[int, int] | None:
@@ -194,11 +206,19 @@ def _plans(count: int, most: tuple[int, int] | None = None) -> list[_Plan]:
         if most is not None:
             tail = max(1, min(most[1], max(tail, shown - most[0])))
         ends.append((tuple(range(shown - tail)), tuple(range(count - tail, count))))
-    enough = [pair for pair in ends if len(pair[0]) + len(pair[1]) >= min(3, count)]
+    whole = [pair for pair in ends if not pair[1]]
+    enough = [pair for pair in ends if pair[1] and len(pair[0]) + len(pair[1]) >= min(3, count)]
     usual, *fewer = _NARROW_NAMES
-    found = [_Plan(first, last, decimals, usual) for decimals in (2, 1) for first, last in enough]
+    found = [
+        _Plan(first, last, decimals, usual, is_dense)
+        for pairs in (whole, enough)
+        for is_dense in (False, True)
+        for decimals in (2, 1)
+        for first, last in pairs
+    ]
     found += [_Plan(first, last, decimals, usual) for decimals in (1, 0) for first, last in ends]
-    found += [_Plan(first, last, 0, letters) for letters in fewer for first, last in ends]
+    found += [_Plan(first, last, 0, letters, is_dense) for letters in fewer for is_dense in (False, True)
+              for first, last in ends]  # fmt: skip
     return found or [_Plan((), (), 0, letters) for letters in _NARROW_NAMES]
 
 
@@ -226,44 +246,85 @@ class _PageLayout:
         labels += [advance(lane.form, SMALL) for lane in strips]
         labels += [advance("goes on", SMALL, bold=True), advance("iteration", SMALL)]
         self.label = max(labels) + 4
-        texts = [self._text(lane, k) for lane in book.carried for k in lane.values]
-        words = [advance(text, SMALL) for text in texts]
-        if not book.count:
-            words += [advance(_passing(lane), SMALL) + 4 for lane in book.carried]
-        self.gap = max([18.0, advance("false", SMALL) + 3, *(word + 7 for word in words)])
-        self.begin = self.gap
+        drawn = {lane.name for lane in outputs}
+        others = () if is_wide else (lane for lane in book.outputs if lane not in self.outputs)
+        self.last_told = tuple(lane for lane in others if lane.kind is LaneKind.LAST)
+        self.told = {lane.name for lane in book.carried if plan.is_dense and lane.told_by in drawn}
+        self.begin, self.gap = self._gaps()
+        size, padding = (SMALL, 3.0) if plan.is_dense else (LARGE, 6.0)
         cells = [
-            advance(self._text(lane, k), LARGE, bold=True) + 6
+            advance(self._text(lane, k), size, bold=not plan.is_dense) + padding
             for lane in strips
             for k in plan.shown
             if k in lane.values
         ]
         pictured = is_wide and any(lane.is_vector for lane in strips)
-        body = max(
-            advance(text.title, LARGE, bold=True), *(advance(word, SMALL) for word in (*text.formula, *text.lines))
-        )
-        self.cell = max(body + (6 if text.formula else 2.4), 42.0 if is_wide else 22.0)
+        self.cell = self._small_cell() if plan.is_dense else self._usual_cell()
         pitch = max([self.cell + self.gap, *cells, _PICTURE + 6 if pictured else 0.0])
         self.gap = pitch - self.cell
+        self.ending = self._least_ending()
         tear = 46.0 if is_wide else 36.0 if plan.letters == _NARROW_NAMES[0] else 30.0
         self.tear = tear if plan.last else 0.0
         self.between = max(self.begin, 20.0)
         self.places: dict[int, float] = {}
+        self.torn = (math.inf, math.inf)
         self._place(pitch)
         self.label += self.margin - _MARGIN
-        self.used = self.label + self.end + _END + self.margin
+        self.used = self.label + self.end + self.ending + self.margin
         gaps = max(len(plan.shown) - bool(plan.last), 0) + 2 * bool(plan.last)
         if gaps and self.used < width:  # the rest of the page goes to the gaps
             more = min((width - self.used) / gaps, _MOST_SPREAD)
             self.gap, self.begin, self.between = self.gap + more, self.begin + more, self.between + more
             self._place(pitch + more)
-        self.room = self.end + _END
+        self.room = self.end + self.ending
         self.tear_top = self.free = 0.0
         self.shaded = ""
         self.items: list[Shape] = []
         self.steps = _steps(plan)
         self.made: list[MadeShapes] = []
         self.bands: tuple[Rectangle, ...] = ()
+
+    def _gaps(self) -> tuple[float, float]:
+        """Return the least width of the gap before the first box, and of those between boxes."""
+        book, is_dense = self.book, self.plan.is_dense
+        words = [
+            advance(self._text(lane, k), SMALL)
+            for lane in book.carried
+            for k in (lane.values if lane.name not in self.told else ())
+        ]
+        if not book.count:
+            words += [advance(_passing(lane), SMALL) + 4 for lane in book.carried]
+        verdict = advance("false", SMALL) + 3 if book.conditions or not is_dense else 0.0
+        gap = max([_SMALL_GAP if is_dense else 18.0, verdict, *(word + 7 for word in words)])
+        first = [advance(self._text(lane, 0), SMALL) + 7 for lane in book.carried if 0 in lane.values]
+        return max([gap, *first]), gap
+
+    def _least_ending(self) -> float:
+        """Return what is behind the last box at least: room for its verdict, and for the mark beside its slices."""
+        if not self.plan.is_dense:
+            return _END
+        k, least = self.book.count - 1, _END if self.book.conditions else _NARROW_END
+        for lane in (*self.book.sliced, *self.outputs):
+            if k in lane.values:
+                is_pictured = self.is_wide and lane.is_vector
+                width = max(advance(self._text(lane, k), SMALL), _PICTURE if is_pictured else 0.0)
+                least = max(least, (width - self.cell) / 2 + _NARROW_END - 3)
+        return least
+
+    def _usual_cell(self) -> float:
+        """Return the width of a box with its words."""
+        text = self.text
+        body = max(
+            advance(text.title, LARGE, bold=True), *(advance(word, SMALL) for word in (*text.formula, *text.lines))
+        )
+        return max(body + (6 if text.formula else 2.4), 42.0 if self.is_wide else 22.0)
+
+    def _small_cell(self) -> float:
+        """Return the width of a box with a number, and with the wires that it has."""
+        words = [advance(str(self.book.count), LARGE, bold=True) + 4.2]
+        words += [advance(side, SMALL) + 2.4 for side in self.book.sides.values()]
+        wires = max(len(self.outputs) - 1, int(self.is_wide and bool(self.book.invariant)))
+        return max([_SMALL_CELL + _WIRE_BESIDE * wires, *words])
 
     def _place(self, pitch: float) -> None:
         """Place the iterations along time."""
@@ -299,7 +360,7 @@ class _PageLayout:
         found = []
         if self.plan.last:
             found.append(f"iterations {self.plan.first[-1] + 1} to {self.plan.last[0] - 1}")
-        hidden = [lane.name for lane in self.book.outputs if lane not in self.outputs]
+        hidden = [lane.name for lane in self.book.outputs if lane not in (*self.outputs, *self.last_told)]
         if hidden:
             found.append(", ".join(hidden))
         if self.book.invariant and not self.is_wide:
@@ -320,6 +381,7 @@ class _PageLayout:
         with self._made_in(self.book.count, known=True):
             y = self._headline(y)
         above = self.tear_top = y
+        y = self._reading(y)
         for lane in self.book.sliced:
             y = self._strip(lane, y, above=True)
         y = self._invariants(y)
@@ -329,6 +391,7 @@ class _PageLayout:
             self.tear_top = top - 2
         has_condition = bool(self.book.conditions) or (not self.book.count and self.book.starts is not None)
         bottom = top + _height(_rows(self.book), len(self.text.words) + bool(self.book.branch))
+        bottom = max(bottom, top + _SMALL_HEIGHT) if self.plan.is_dense else bottom
         if self.book.count:
             self._cells(top, bottom)
         else:
@@ -342,6 +405,7 @@ class _PageLayout:
         if self.plan.last:
             self._torn(y - 3)
         self.bands = tuple(self._band(step, above - 2, y - 2) for step in self.steps)
+        y = self._last_values(y)
         lowest = self.width * _SLIDE_HEIGHT - self.margin if is_slide else math.inf
         y = self._formula(y, lowest)
         y = self._below("aside", (self.book.course,), y, lowest)
@@ -385,7 +449,7 @@ class _PageLayout:
         """Write why the run ended, above the end mark."""
         room, forms = self.width - 2 * self.margin, (self.book.ended, *self.book.ended_in_short)
         text = next((one for one in forms if advance(one, SMALL, bold=True) <= room), _fitting(forms[-1], room))
-        mark, wide = self._x(self.end + 21.5), advance(text, SMALL, bold=True)
+        mark, wide = self._x(self.room - 4), advance(text, SMALL, bold=True)
         if self.book.is_backward:
             anchor, at = "start", max(self.margin, min(mark - 2, self.width - self.margin - wide))
         else:
@@ -401,12 +465,20 @@ class _PageLayout:
         texts = [lane.course if alone else f"{self.names[lane.name]}: {lane.course}" for lane in told]
         return self._below("aside", texts, y, math.inf)
 
+    def _reading(self, y: float) -> float:
+        """Draw in which order slices are read where the last one is first; return where the next row begins."""
+        if not (self.book.is_backward and self.book.sliced and self.places):
+            return y
+        self.items.append(TextLine("of-input", self.margin, y + 7, "read"))
+        self._arrow("input-wire", 0, self.end, y + 4.6)
+        return y + 11
+
     def _invariants(self, y: float) -> float:
         """Draw a bus of what is the same in each iteration."""
         if not self.book.invariant or not self.is_wide or not self.places:
             self._bus = None
             return y
-        mark = self._x(self.end + 21.5)  # the wire from the words on the end goes down to its mark
+        mark = self._x(self.room - 4)  # the wire from the words on the end goes down to its mark
         room = (self.width - self.margin if self.book.is_backward else mark - 4) - self.label
         text = _fitting(f"the same in each iteration: {', '.join(self.book.invariant)}", room)
         self.items.append(TextLine("of-input", self.label, y + 7, text))
@@ -414,13 +486,14 @@ class _PageLayout:
         return y + 15
 
     def _numbers(self, y: float) -> float:
-        self.items.append(TextLine("aside", self.margin, y + 8, "iteration"))
-        for k, u in self.places.items():
+        base = y + (_IN_BOX + 2 if self.plan.is_dense else 8)
+        self.items.append(TextLine("aside", self.margin, base, "iteration"))
+        for k, u in () if self.plan.is_dense else self.places.items():
             self._words("number", u + self.cell / 2, y + 8, str(k))
         if self.plan.last:
             begin, end = self.plan.first[-1] + 1, self.plan.last[0] - 1
-            self._words("aside", sum(self.torn) / 2, y + 8, str(begin) if begin == end else f"{begin} to {end}")
-        return y + 12
+            self._words("aside", sum(self.torn) / 2, base, str(begin) if begin == end else f"{begin} to {end}")
+        return y + (2 if self.plan.is_dense else 12)
 
     def _idle(self, top: float, bottom: float) -> None:
         """Draw the body that has not run: what is carried goes straight past it."""
@@ -432,26 +505,34 @@ class _PageLayout:
         for k, u in self.places.items():
             side, words = self.book.sides.get(k), self.text.words
             first = (top + bottom) / 2 - 4 * (len(words) - (1 if side else 2))
-            if self.text.formula:
+            if self.plan.is_dense:
+                words, first = (("number", str(k)),), top + _IN_BOX
+            elif self.text.formula:
                 first = (top + bottom - _LINE * (len(words) - 1 + bool(side))) / 2 + 2.4
             with self._made_in(k, known=True):
                 self._box("cell", u, u + self.cell, top, bottom - top, 3)
                 for index, (style, word) in enumerate(words):
                     self._words(style, u + self.cell / 2, first + _LINE * index, word)
                 if self._bus is not None:
-                    x = u + self.cell - 7
+                    x = u + self.cell - self._bus_beside
                     self.items.append(Path("input-wire", (((self._x(x), self._bus), (self._x(x), top - 4)),)))
                     self._head("input-wire", self._x(x), top)
             if side:
                 with self._made_in(k):
                     self._words("aside", u + self.cell / 2, first + _LINE * len(words), side)
         if self._bus is not None:
-            self._line("input-wire", (0, self._bus), (max(self.places.values()) + self.cell - 7, self._bus))
+            end = max(self.places.values()) + self.cell - self._bus_beside
+            self._line("input-wire", (0, self._bus), (end, self._bus))
         if self.plan.last:
             middle, count = (top + bottom) / 2, self.plan.last[0] - self.plan.first[-1] - 1
             self._words("number", sum(self.torn) / 2, middle, f"{count:,}")
             for index, word in enumerate(["not drawn"] if self.is_wide else ["not", "drawn"]):
                 self._words("aside", sum(self.torn) / 2, middle + 8.5 + 8 * index, word)
+
+    @property
+    def _bus_beside(self) -> float:
+        """How far from the end of a box the wire of what is the same each time enters it."""
+        return 3.4 if self.plan.is_dense else 7
 
     def _head(self, style: str, x: float, y: float) -> None:
         self.items.append(Path(f"{style}-tip", (((x, y), (x - 2.1, y - 5), (x + 2.1, y - 5)),), closed=True))
@@ -478,7 +559,7 @@ class _PageLayout:
                     self._arrow("lane", self._torn_at(begin, y), end, y)
                 else:
                     self._line("lane", (begin, y), (self._torn_at(end, y), y))
-                if k in lane.values:
+                if k in lane.values and (not k or begin == self.torn[1] or lane.name not in self.told):
                     style = "broken" if _is_broken(lane.values[k]) else "plain"
                     above = 3.2 if lane.grows else 2.2  # brackets reach below the line of letters
                     self._words(style, (begin + end) / 2 - 1.5, y - above, self._text(lane, k))
@@ -497,12 +578,12 @@ class _PageLayout:
         if self.plan.shown:
             k, u = self.plan.shown[-1], self.end
             with self._made_in(k):
-                self._line("dots", (u, y), (u + 17, y))
+                self._line("dots", (u, y), (u + self.ending - 8.5, y))
                 if k in self.book.conditions:
                     self._words("plain", u + 9, y - 2.2, str(self.book.conditions[k]).lower())
 
     def _end_mark(self, top: float, bottom: float) -> None:
-        for style, u in (("end-thin", self.end + 18.5), ("end-bar", self.end + 21.5)):
+        for style, u in (("end-thin", self.room - 7), ("end-bar", self.room - 4)):
             self._line(style, (u, top), (u, bottom))
         x, y = self._mark_above
         self.items.append(Path("hair", (((x, y), (x, top - 2)),)))
@@ -520,10 +601,27 @@ class _PageLayout:
             self._strip(lane, top, above=False)
         return y
 
+    def _last_values(self, y: float) -> float:
+        """Write the last values that have no strip on a narrow page; return where the next row begins."""
+        for lane in self.last_told:
+            y += 9
+            self.items.append(TextLine("of-output", self.margin, y, lane.name))
+            k = self.book.count - 1
+            told = self._text(lane, k) if k in lane.values else _passing(lane)
+            form = f" ({lane.form})" if lane.form and k in lane.values else ""
+            room = self.width - self.margin - self.label
+            texts = (f"{told}{form}, the last value", f"{told}, the last value", told)
+            shown = next((text for text in texts if advance(text, SMALL) <= room), _fitting(told, room))
+            with self._made_in(max(k, 0)):
+                style = "broken" if k in lane.values and _is_broken(lane.values[k]) else "plain"
+                self.items.append(TextLine(style, self.label, y, shown))
+        return y + 4 if self.last_told else y
+
     def _beside(self, row: int) -> float:
         """Return how far from the middle of a box the wire to a row leaves it: the first one there, others aside."""
         pairs = len(self.outputs) // 2
-        beside = 0.0 if row == 0 else (self.cell / 2 - 4) * (1 - (row - 1) // 2 / pairs)
+        most = self.cell / 2 - (3.4 if self.plan.is_dense else 4)
+        beside = 0.0 if row == 0 else most * (1 - (row - 1) // 2 / pairs)
         return beside if row % 2 else -beside
 
     def _output_wires(self, lane: ValueLane, beside: float, bottom: float, top: float) -> None:
@@ -567,7 +665,8 @@ class _PageLayout:
             for k, u in self.places.items():
                 middle = u + self.cell / 2
                 begin = self.torn[1] if self.plan.last and k == self.plan.last[0] else middle - half
-                end = self.torn[0] if self.plan.last and k == self.plan.first[-1] else min(middle + half, self.room)
+                most = self.room - 7.5 if above else self.room  # beside the wire to the mark
+                end = self.torn[0] if self.plan.last and k == self.plan.first[-1] else min(middle + half, most)
                 with self._made_in(k, known=above):
                     self._strip_cell(f"{kind}-strip", begin, end, y, high)
                     self._value(lane, k, middle, y, high, pictured=pictured)
@@ -613,6 +712,8 @@ class _PageLayout:
             self._box("output-strip", middle - half, middle + half, y, high)
             self._value(lane, k, middle, y, high, pictured=self.is_wide and lane.is_vector)
         said, beside = "last value", middle - half - 4
+        if self.plan.last and beside - advance(said, SMALL) < self.torn[1] + _DEPTH + 2:
+            beside = self.torn[0] - _DEPTH - 2  # no words on the torn edge
         if beside >= advance(said, SMALL):
             anchor = "start" if self.book.is_backward else "end"
             self.items.append(TextLine("aside", self._x(beside), y + high / 2 + 2.6, said, anchor))
@@ -621,7 +722,7 @@ class _PageLayout:
         value = lane.values.get(k)
         if value is None:
             return
-        style = "broken" if _is_broken(value) else "plain" if lane.is_vector else "number"
+        style = "broken" if _is_broken(value) else "plain" if lane.is_vector or self.plan.is_dense else "number"
         text, base = self._text(lane, k), y + high / 2 + 2.8
         if pictured and value.grid is not None and len(value.grid) == 1:
             self._shades(lane, value.grid[0], u, y + 2.5)
@@ -681,6 +782,9 @@ class _PageLayout:
         """
         work = self.book.work
         told = () if self.text.formula else work.formula
+        if self.plan.is_dense and work.cell is not None:  # its box has no room for the name
+            units = counted(work.cell.units, "unit")
+            y = self._below("plain", (f"body: {work.cell.type} of {units}",), y, lowest)
         if not told and not self.text.has_types and self.book.count:
             return self._below("plain", (f"body: {work.types_told}",), y, lowest, behind=",")
         return self._below("plain", told, y, lowest)
@@ -716,7 +820,8 @@ class _PageLayout:
         """Explain the lines that occur."""
         samples: list[Sample] = []
         if self.book.carried:
-            samples.append(Sample(16, _lane_sample, "carried"))
+            told = enumerated(sorted({lane.told_by for lane in self.book.carried if lane.name in self.told}))
+            samples.append(Sample(16, _lane_sample, f"carried: what is in {told}" if told else "carried"))
         if self.book.conditions:
             samples.append(Sample(22, _condition_sample, "goes on while true, else ends"))
         if self.book.sliced:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.export.reading_back.drawing import Drawing, Item
 from tests.export.reading_back.model_file import NO_LIMIT, Cut, Entry, Layer, ModelFile
-from tests.export.reading_back.static_facts import names, same_number, same_numbers, sentences
+from tests.export.reading_back.static_facts import names, same_number, same_numbers, says, sentences
 from tests.export.reading_back.truth import Activation
 
 TYPES = {"float16": "f16", "float32": "f32", "float64": "f64", "bool": "boolean", "bfloat16": "bf16"}
@@ -391,8 +391,8 @@ class RunFigure:
             if not any(wanted in line for line in box.lines):
                 yield f"it ended: {wanted}: {box.lines}"
         for words in sentences(self.model, self.graph, self.layer):
-            if not any(all(part in one.text for part in words) for one in self.drawing.free):
-                yield f"nothing below says {' '.join(words)!r}"
+            if not any(says(one.text, words) for one in self.drawing.free):
+                yield f"nothing below says {words!r}"
 
     # --- JSON ------------------------------------------------------------------------------------------------------
 

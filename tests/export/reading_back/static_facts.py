@@ -11,6 +11,10 @@ from tests.export.reading_back.drawing import Area, Drawing, Item, Wire, segment
 from tests.export.reading_back.model_file import NO_LIMIT, Body, Cut, Entry, Graph, Layer, ModelFile
 
 TYPES = {"ReLU": "Relu"}
+SIGNS = {"Equal": "=", "NotEqual": "≠", "Less": "<", "LessEqual": "≤", "Greater": ">", "GreaterEqual": "≥"}
+LOGICAL = {"LogicalAnd": " and ", "LogicalOr": " or ", "LogicalXor": " xor ", "LogicalNot": "not "}
+_THE_SAME = ("Convert", "Reshape", "Squeeze", "Unsqueeze")
+"""Operations that leave the truth of their first input."""
 """Types whose name in old files is not that of today."""
 FORM = re.compile(r"^(?:[a-z]+[0-9]*|\?)\[[0-9,?.-]*\]$")
 
@@ -441,29 +445,37 @@ def _outside_of_body(drawing: Drawing, graph: Graph, layer: Layer) -> Iterator[s
 
 def _lines_on_the_end(lines: list[str], model: ModelFile, graph: Graph, layer: Layer) -> Iterator[str]:
     for words in sentences(model, graph, layer):
-        if not any(all(part in line for part in words) for line in lines):
-            yield f"{layer.name}: none of {lines} says {' '.join(words)!r}"
+        if not any(says(line, words) for line in lines):
+            yield f"{layer.name}: none of {lines} says {words!r}"
 
 
-def sentences(model: ModelFile, graph: Graph, layer: Layer) -> list[tuple[str, ...]]:
+Parts = tuple[str | re.Pattern[str], ...]
+
+
+def says(line: str, parts: Parts) -> bool:
+    """Whether a line has all parts of a sentence."""
+    return all(part in line if isinstance(part, str) else part.search(line) for part in parts)
+
+
+def sentences(model: ModelFile, graph: Graph, layer: Layer) -> list[Parts]:
     """What has to be said on the beginning and the end of a loop (of an If on its condition), each in its parts."""
     if layer.type == "If":
-        return [_if_true("then runs if", graph, layer.id, 0)]
+        return [_if_true(model, "then runs if", graph, layer.id, 0)]
     if layer.type == "TensorIterator":
         ports = dict.fromkeys(one.port for one in layer.bodies[0].inputs if one.cut is not None)
         *most, last = [str(port) for port in ports] or [""]
         several = f"inputs {', '.join(most)} and {last} have slices"
         return [(several if most else f"input {last} has slices",)] if ports else [("as its outputs say",)]
     starts, count = _truth(model, graph.source(layer.id, 1)), _value(model, graph.source(layer.id, 0))
-    found: list[tuple[str, ...]] = []
+    found: list[Parts] = []
     if starts is None:
-        found.append(_if_true("starts if", graph, layer.id, 1))
+        found.append(_if_true(model, "starts if", graph, layer.id, 1))
     else:
         found.append(("starts always",) if starts else ("never starts",))
     result = layer.condition
     goes_on = None if result is None else _truth(model, layer.bodies[0].graph.source(result))
     if result is not None and goes_on is None:
-        found.append(_if_true("goes on while", layer.bodies[0].graph, result, 0))
+        found.append(_if_true(model, "goes on while", layer.bodies[0].graph, result, 0))
     elif result is not None:
         found.append(("no condition ends it",) if goes_on else ("ends after the first iteration",))
     if count is None:
@@ -480,10 +492,25 @@ def _origin(graph: Graph, layer: int, index: int) -> tuple[str, ...]:
     return () if source is None else (source.name[:20], f"({TYPES.get(source.type, source.type)}")
 
 
-def _if_true(words: str, graph: Graph, layer: int, index: int) -> tuple[str, ...]:
-    """The parts of a sentence on what has to be true: the name directly behind the words."""
+def _if_true(model: ModelFile, words: str, graph: Graph, layer: int, index: int) -> Parts:
+    """The parts of a sentence on what has to be true: an expression and a name, or a name, a type and `is true`."""
     name, *type = _origin(graph, layer, index) or ("",)
-    return f"{words} {name}", *type, " is true"
+    named = ".*".join(map(re.escape, (f"{words} {name}", *type, " is true")))
+    source = root = graph.source(layer, index)
+    while root is not None and root.type in _THE_SAME:
+        root = graph.source(root.id)
+    if source is None or root is None:
+        return (re.compile(named),)
+    beside = rf" \({re.escape(source.name[:20])}"
+    if root.type in SIGNS:
+        bound = graph.source(root.id, 1)
+        is_whole = bound is not None and str(bound.data.get("element_type"))[0] in "iu"
+        number = _value(model, bound) if is_whole else None
+        right = r"\S.*" if number is None else re.escape(str(number).replace("-", "−"))
+        return (re.compile(f"{named}|{words} .* {SIGNS[root.type]} {right}{beside}"),)
+    if root.type in LOGICAL:
+        return (re.compile(f"{named}|{words} .*{LOGICAL[root.type]}.*{beside}"),)
+    return (re.compile(named),)
 
 
 def _truth(model: ModelFile, source: Layer | None) -> int | None:

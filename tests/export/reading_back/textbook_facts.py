@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tests.export.reading_back.drawing import Drawing, Words
+from tests.export.reading_back.drawing import SVG, Drawing, Words
 from tests.export.reading_back.model_file import Layer
 from tests.export.reading_back.run_facts import RunFigure, ended
 from tests.export.reading_back.static_facts import names, same_numbers
@@ -53,6 +53,8 @@ class _Textbook:
         for words in self.words:
             if words.style == "of-carried":
                 yield from self._carried(words)
+            elif words.text == "read" and words.style == "of-input":
+                yield from () if self.backward else ("slices are said to be read from the last one on",)
             elif words.style in ("of-input", "of-output") and not words.text.startswith("the same in"):
                 yield from self._strip(words)
         yield from self._condition()
@@ -97,8 +99,22 @@ class _Textbook:
             if not any(tells(words.text, value, is_piece=False) for value in values):
                 yield f"iteration {number}: {label.text} is {[value.tolist() for value in values]}, not {words.text}"
         entered = {self._before(words, row) for words in row}
-        if not set(self.places) <= entered:
+        if not set(self.places) <= entered and not any(map(self._is_in_an_output, parameters)):
             yield f"{label.text} has values of {sorted(entered)} alone"
+
+    def _is_in_an_output(self, parameter: Layer) -> bool:
+        """Whether the legend names an output whose pieces a carried value is, one iteration later."""
+        lines = ("".join(one.itertext()) for one in self.drawing.root.iter(f"{SVG}text"))
+        told = " ".join(line for line in lines if line.startswith("carried: what is in output"))
+        values = self.run.truth.values
+        for entry in self.run.body.outputs:
+            if entry.cut is None or not re.search(rf"\boutput {entry.port}\b", told):
+                continue
+            pieces = [self.run.value_of(entry.inner, one) for one in values[:-1]]
+            carried = [one[parameter.id, 0] for one in values[1:]]
+            if all(np.array_equal(a, b, equal_nan=True) for a, b in zip(pieces, carried, strict=True) if a is not None):
+                return True
+        return False
 
     def _condition(self) -> Iterator[str]:
         label = next((one for one in self.words if one.text == "goes on"), None)
@@ -120,6 +136,16 @@ class _Textbook:
         results = self._results(label)
         if not results:
             yield f"{label.text!r} is neither a slice nor an output"
+            return
+        line = next((one for one in self._row(label.y, "plain", "broken") if one.x > label.x), None)
+        if line is not None:  # a last value alone, in words
+            number, _, form = line.text.removesuffix(", the last value").partition(" (")
+            last = [value for values in results if set(values) == {self.run.count - 1} for value in values.values()]
+            if not any(tells(number, value, is_piece=True) for value in last):
+                yield f"{label.text} ends as {[value.tolist() for value in last]}, not {line.text}"
+            shapes = {f"[{','.join(map(str, value.shape))}]" for value in last}
+            if form and not any(form.removesuffix(")").endswith(shape) for shape in shapes):
+                yield f"{label.text} has the shape {shapes}, not {form}"
             return
         for number, words in found.items():
             values = [value for values in results if (value := values.get(number)) is not None]
