@@ -1,4 +1,4 @@
-"""The parts of the pages that are made from the code: options, commands, keys, formats, tables, signatures.
+"""The parts of the pages that are made from the code (options, commands, keys, tables), or that were measured.
 
 python -m docs.reference            write them
 python -m docs.reference --check    write nothing; exit with 1 where they are not up to date
@@ -14,13 +14,15 @@ import re
 import sqlite3
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from enum import Enum, StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import stepper
+from docs.measured import benchmarks
+from docs.tables import Lines, cell, code, table
 from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
 from stepper.commands.registry import GROUPS, commands
@@ -50,29 +52,6 @@ from tui.registry import VIEWS
 
 FOLDER = Path(__file__).parent
 PART = re.compile(r"^<!-- begin (\S+) -->\n(.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
-
-Lines = Iterable[str]
-
-
-def cell(text: str) -> str:
-    """Return a text as the cell of a table."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-
-
-def code(text: str) -> str:
-    """Return a text as code in the cell of a table."""
-    fence = "``" if "`" in text else "`"
-    inner = text.replace("|", "\\|")
-    return f"{fence} {inner} {fence}" if "`" in text else f"{fence}{inner}{fence}"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a table, with an empty line behind it."""
-    yield f"| {' | '.join(head)} |"
-    yield "|" + "---|" * len(head)
-    yield from (f"| {' | '.join(row)} |" for row in rows)
-    yield ""
-
 
 # --- the command line -----------------------------------------------------------------------------------------------
 
@@ -469,6 +448,7 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "narrow-rules": lambda: rule_table(lambda scope: scope is SubjectKind.NARROW_RUN),
     "operations": operations,
     "python": python_names,
+    "benchmarks": benchmarks,
 })  # fmt: skip
 """By name: what makes a part."""
 

@@ -7,9 +7,7 @@ are the inputs.npz beside them. And the rules of a file with 20,000 layers, besi
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Final
@@ -112,9 +110,7 @@ def attended(body: Graph, value: Value) -> Value:
     return body.apply("Subtract", made, mean, dims=(1, 8))
 
 
-def measure(
-    folder: Path, named: list[Path], rounds: int, layers: int = 20_000, **sizes: int
-) -> list[dict[str, object]]:
+def measure(folder: Path, named: list[Path], rounds: int, layers: int = 20_000, **sizes: int) -> timing.Reports:
     """The ratios of processor time."""
     models = [(one.title, one.path, one.inputs) for one in recording.recordings(folder, **sizes)] if not named else []
     for path in named:
@@ -129,15 +125,12 @@ def measure(
     return reports
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.xml")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        timing.print_reports(measure(Path(folder), options.models, rounds=3), as_json=options.json)
+def reports(folder: Path, *, quick: bool, models: Sequence[Path] = ()) -> timing.Reports:
+    """Everything, measured; of models that are named, these alone."""
+    if quick:
+        return measure(folder, list(models), 1, layers=2_000, newton_iterations=2_000, lstm_iterations=100)
+    return measure(folder, list(models), rounds=3)
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports, models="MODEL.xml")

@@ -6,7 +6,6 @@ and beside OpenVINO, which computes each operation and each body once more (read
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +55,7 @@ class Compared:
         runs: dict[str, Run] = {PLAIN: plain, TWO_RUNS: lambda: plain() + plain(), TWO_MODELS: lock_step}
         return runs | ({WITH_OPENVINO: beside_openvino} if others.HAS_OPENVINO else {})
 
-    def measure(self, rounds: int) -> dict[str, object]:
+    def measure(self, rounds: int) -> timing.Report:
         """The ratios."""
         return timing.report(self.title, timing.side_by_side(self.candidates(), rounds), PLAIN)
 
@@ -74,13 +73,11 @@ def comparisons(folder: Path, **sizes: int) -> Iterator[Compared]:
         yield Compared(one.title, one.path, one.inputs)
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    with tempfile.TemporaryDirectory() as folder:
-        reports = [one.measure(rounds=5) for one in comparisons(Path(folder))]
-    timing.print_reports(reports, as_json=as_json)
+def reports(folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    sizes = {"newton_iterations": 200, "lstm_iterations": 20} if quick else SIZES
+    return [one.measure(rounds=1 if quick else 5) for one in comparisons(folder, **sizes)]
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import resource
-import tempfile
 import time
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def newton(folder: Path, iterations: int) -> tuple[Model, str]:
     return model, multiply
 
 
-def getting_about(folder: Path, iterations: int, visits: int) -> dict[str, object]:
+def getting_about(folder: Path, iterations: int, visits: int) -> timing.Report:
     """Going to random moments of a long run: the worst and the mean, and what the history holds."""
     model, _ = newton(folder, iterations)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -75,7 +74,7 @@ def getting_about(folder: Path, iterations: int, visits: int) -> dict[str, objec
     return report | {"history_bytes": debugger.timeline.history.bytes, "megabytes_grown": round(grown, 1)}
 
 
-def measure(folder: Path, iterations: int, steps: int, rounds: int) -> list[dict[str, object]]:
+def measure(folder: Path, iterations: int, steps: int, rounds: int) -> timing.Reports:
     """Both loops, side by side."""
     model, name = newton(folder, iterations)
     scalar = {
@@ -98,15 +97,12 @@ def measure(folder: Path, iterations: int, steps: int, rounds: int) -> list[dict
     ]
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        reports = measure(folder, 10_000, 500, 7)
-        reports.append(getting_about(folder, 1_000_000, 100))
-    timing.print_reports(reports, as_json=as_json)
+def reports(folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    if quick:
+        return [*measure(folder, 1_000, 50, 1), getting_about(folder, 50_000, 10)]
+    return [*measure(folder, 10_000, 500, 7), getting_about(folder, 1_000_000, 100)]
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from stepper.ir.model import Layer, Port
 from stepper.openvino.layers import LayerInOpenVINO
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.runtime import Runtime
-from tests.benchmarks.timing import json_wanted, print_reports, report, side_by_side
+from tests.benchmarks import others, timing
 
 KERNEL, REQUEST, SYNCHRONOUS = "numpy kernel", "bare request, asynchronous", "bare request, synchronous"
 FALLBACK, COMPILATION = "computed by OpenVINO", "compilation of the layer, once"
@@ -100,7 +101,7 @@ def compiled_after_trial(type: str, inputs: Sequence[Array]) -> Array:
     return found
 
 
-def measure(title: str, type: str, inputs: Sequence[Array], calls: int = CALLS, rounds: int = 5) -> dict[str, object]:
+def measure(title: str, type: str, inputs: Sequence[Array], calls: int = CALLS, rounds: int = 5) -> timing.Report:
     """One operation, everybody in turn; checked first."""
     functions = candidates(type, inputs)
     expected = functions[KERNEL]()
@@ -114,18 +115,20 @@ def measure(title: str, type: str, inputs: Sequence[Array], calls: int = CALLS, 
 
         return run
 
-    found = side_by_side({name: repeated(function) for name, function in functions.items()}, rounds)
+    found = timing.side_by_side({name: repeated(function) for name, function in functions.items()}, rounds)
     seconds = {name: value / calls for name, value in found.items()}
     first = {COMPILATION: compiled_anew, TRIED: compiled_after_trial}
-    seconds |= side_by_side({name: partial(function, type, inputs) for name, function in first.items()}, rounds)
-    return report(f"{title}, one call", seconds, KERNEL)
+    seconds |= timing.side_by_side({name: partial(function, type, inputs) for name, function in first.items()}, rounds)
+    return timing.report(f"{title}, one call", seconds, KERNEL)
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = json_wanted(__doc__)
-    print_reports([measure(title, *case) for title, case in cases().items()], as_json=as_json)
+def reports(_folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured; nothing where OpenVINO is not installed."""
+    if not others.HAS_OPENVINO:
+        return []
+    calls, rounds = (30, 1) if quick else (CALLS, 5)
+    return [measure(title, *case, calls=calls, rounds=rounds) for title, case in cases().items()]
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports)

@@ -6,7 +6,6 @@ run remembers. Measured for a flat loop and for one with another loop in its bod
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -40,7 +39,7 @@ def check(model: Model, iterations: int) -> None:
         np.testing.assert_allclose(given, wanted, rtol=1e-5)
 
 
-def measure(folder: Path, iterations: Sequence[int], rounds: int) -> list[dict[str, object]]:
+def measure(folder: Path, iterations: Sequence[int], rounds: int) -> timing.Reports:
     """The time for one iteration, as a ratio to that in the shortest run."""
     reports = []
     for title, inner in (("flat loop", 0), (f"loop with a loop of {INNER} iterations in its body", INNER)):
@@ -54,13 +53,10 @@ def measure(folder: Path, iterations: Sequence[int], rounds: int) -> list[dict[s
     return reports
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    with tempfile.TemporaryDirectory() as folder:
-        reports = measure(Path(folder), ITERATIONS, rounds=5)
-    timing.print_reports(reports, as_json=as_json)
+def reports(folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    return measure(folder, ITERATIONS[:2] if quick else ITERATIONS, rounds=1 if quick else 5)
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports)

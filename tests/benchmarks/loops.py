@@ -1,12 +1,12 @@
 """How fast a loop runs, beside a plain loop and other interpreters: `python -m tests.benchmarks.loops [--json]`.
 
 Two loops: Newton's square root, where an iteration is six operations on one number and the interpreter is all that is
-measured; and an LSTM, where it is two matrix products. Before anything is measured, all must give the same numbers.
+measured (as IR, and as it comes out of OpenVINO's converter of ONNX); and an LSTM, where it is two matrix products.
+Before anything is measured, all must give the same numbers.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 import stepper
 from stepper.element_types import Array
 from stepper.ir import Model
+from stepper.openvino.conversion import converted
 from tests.benchmarks import models, others, timing
 from tests.benchmarks.others import Run
 
@@ -39,7 +40,7 @@ class Comparison:
                 same = one.size == other.size and np.allclose(one.reshape(other.shape), other, rtol=1e-4, atol=1e-5)
                 assert same, f"{self.title}: {name} gives other numbers"
 
-    def measure(self, rounds: int) -> dict[str, object]:
+    def measure(self, rounds: int) -> timing.Report:
         """The ratios, the numbers checked first."""
         self.check()
         return timing.report(self.title, timing.side_by_side(self.candidates, rounds), BY_HAND)
@@ -52,13 +53,31 @@ def newton(folder: Path, iterations: int) -> Comparison:
     candidates: dict[str, Run] = {BY_HAND: lambda: list(models.newton_by_hand(*inputs.values(), iterations))}
     candidates |= stepper_runs(path, inputs)
     if others.HAS_OPENVINO:
-        candidates["OpenVINO, CPU, 1 thread, f32"] = others.openvino_run(path, inputs)
+        candidates[others.OPENVINO] = others.openvino_run(path, inputs)
     if others.HAS_ONNX:
         from tests.benchmarks import onnx_models
 
         given = {"number": inputs["number"], "start": inputs["guess"]}
-        candidates["ONNX ReferenceEvaluator"] = others.onnx_run(onnx_models.newton(iterations), given)
+        candidates |= others.onnx_runs(onnx_models.newton(iterations), given)
     return Comparison(f"Newton's square root, {iterations} iterations", candidates)
+
+
+def converted_newton(folder: Path, iterations: int) -> Comparison:
+    """The scalar loop as OpenVINO's converter writes it: with more operations, among them some of the trip count."""
+    import onnx
+
+    from tests.benchmarks import onnx_models
+
+    inputs = {"number": np.array([2], np.float32), "start": np.array([1], np.float32)}
+    model = onnx_models.newton(iterations)
+    source = folder / "newton.onnx"
+    onnx.save(model, source)
+    path = converted(source)
+    by_hand: dict[str, Run] = {BY_HAND: lambda: list(models.newton_by_hand(*inputs.values(), iterations))}
+    candidates = by_hand | stepper_runs(path, inputs)
+    candidates[others.OPENVINO] = others.openvino_run(path, inputs)
+    candidates |= others.onnx_runs(model, inputs)
+    return Comparison(f"Newton's square root as converted from ONNX, {iterations} iterations", candidates)
 
 
 def lstm(folder: Path, iterations: int, inputs: int = 512, hidden: int = 256) -> Comparison:
@@ -70,13 +89,13 @@ def lstm(folder: Path, iterations: int, inputs: int = 512, hidden: int = 256) ->
     candidates: dict[str, Run] = {BY_HAND: lambda: list(models.lstm_by_hand(weights, **given))}
     candidates |= stepper_runs(path, given)
     if others.HAS_OPENVINO:
-        candidates["OpenVINO, CPU, 1 thread, f32"] = others.openvino_run(path, given)
+        candidates[others.OPENVINO] = others.openvino_run(path, given)
     if others.HAS_ONNX:
         from tests.benchmarks import onnx_models
 
         model = onnx_models.lstm(weights, iterations)
         states = {"h0": given["h"][np.newaxis], "c0": given["c"][np.newaxis]}
-        candidates["ONNX ReferenceEvaluator"] = others.onnx_run(model, {"x": x, **states})
+        candidates |= others.onnx_runs(model, {"x": x, **states})
     return Comparison(f"LSTM {inputs} -> {hidden}, {iterations} iterations", candidates)
 
 
@@ -100,18 +119,18 @@ def stepped(model: Model, inputs: dict[str, Array], every: stepper.Every) -> lis
 
 
 def comparisons(folder: Path, newton_iterations: int = 10_000, lstm_iterations: int = 500) -> Iterator[Comparison]:
-    """Both loops."""
+    """All loops; what is converted from ONNX where both are installed."""
     yield newton(folder, newton_iterations)
+    if others.HAS_ONNX and others.HAS_OPENVINO:
+        yield converted_newton(folder, newton_iterations)
     yield lstm(folder, lstm_iterations)
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    with tempfile.TemporaryDirectory() as folder:
-        reports = [comparison.measure(rounds=7) for comparison in comparisons(Path(folder))]
-    timing.print_reports(reports, as_json=as_json)
+def reports(folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    sizes = (1_000, 50) if quick else (10_000, 500)
+    return [comparison.measure(rounds=2 if quick else 7) for comparison in comparisons(folder, *sizes)]
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports)

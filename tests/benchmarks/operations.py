@@ -9,7 +9,6 @@ them every time.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +27,7 @@ from tests.ops.recording import Case, one_operation_model
 Shape = tuple[int, int]
 SMALL, MEDIUM = (1, 256), (64, 1024)
 ROWS = (1, 2, 8, 32, 128)
-KERNEL, NUMPY, OPENVINO = "kernel", "numpy", "OpenVINO, CPU, 1 thread, f32"
+KERNEL, NUMPY, OPENVINO = "kernel", "numpy", others.OPENVINO
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Comparison:
             for one, other in zip(given[0], outputs, strict=True):
                 np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5, err_msg=self.title)
 
-    def measure(self, rounds: int) -> dict[str, object]:
+    def measure(self, rounds: int) -> timing.Report:
         """The ratios, the numbers checked first."""
         self.check()
         runs = {name: partial(_repeated, run, self.repetitions) for name, run in self.candidates.items()}
@@ -112,7 +111,7 @@ def comparisons() -> Iterator[Comparison]:
             yield comparison(plain, shape)
 
 
-def print_table(reports: list[dict[str, Any]]) -> None:
+def print_table(reports: timing.Reports) -> None:
     """A line for each operation: the kernel's time as multiples of numpy's, small and medium."""
     ratios = {report["title"]: report["ratios"][KERNEL] for report in reports}
     print(f"{'':<24}{'small':>8}{'medium':>8}   kernel's time, numpy's is 1")
@@ -124,19 +123,14 @@ def print_table(reports: list[dict[str, Any]]) -> None:
         print(f"{title}: {ratio:.2f} times {bases[title]}")
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    with np.errstate(all="ignore"), tempfile.TemporaryDirectory() as folder:
+def reports(folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    with np.errstate(all="ignore"):
         measured = [*comparisons(), *(product_of_rows(rows) for rows in ROWS)]
         if others.HAS_OPENVINO:
-            measured.append(convolution(Path(folder)))
-        reports = [entry.measure(rounds=25) for entry in measured]
-    if as_json:
-        timing.print_reports(reports, as_json=True)
-    else:
-        print_table(reports)
+            measured.append(convolution(folder))
+        return [entry.measure(rounds=2 if quick else 25) for entry in measured]
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports, show=print_table)

@@ -1,11 +1,11 @@
-"""The other interpreters of the same loops, where they are installed: OpenVINO, and ONNX's ReferenceEvaluator."""
+"""The other interpreters of the same loops, where they are installed: OpenVINO, onnxruntime, and that of ONNX."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,6 +13,12 @@ from stepper.element_types import Array
 
 HAS_OPENVINO = find_spec("openvino") is not None
 HAS_ONNX = find_spec("onnx") is not None
+
+HAS_ONNXRUNTIME = HAS_ONNX and find_spec("onnxruntime") is not None
+
+OPENVINO: Final = "OpenVINO, CPU, 1 thread, f32"
+ONNXRUNTIME: Final = "onnxruntime, CPU, 1 thread"
+EVALUATOR: Final = "ONNX ReferenceEvaluator"
 
 Run = Callable[[], list[Array]]
 
@@ -34,9 +40,21 @@ def openvino_reader(path: Path) -> Callable[[], object]:
     return lambda: ov.Core().read_model(str(path))
 
 
-def onnx_run(model: Any, inputs: Mapping[str, Array]) -> Run:
-    """One run of ONNX's interpreter in Python, which is made only once."""
-    from onnx.reference import ReferenceEvaluator
+def onnx_runs(model: Any, inputs: Mapping[str, Array]) -> dict[str, Run]:
+    """By name, one run of each interpreter of ONNX models that is installed; it is made ready only once."""
+    runs: dict[str, Run] = {}
+    given = dict(inputs)
+    if HAS_ONNXRUNTIME:
+        import onnxruntime
 
-    evaluator = ReferenceEvaluator(model)
-    return lambda: [np.asarray(value) for value in evaluator.run(None, dict(inputs))]
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        runs[ONNXRUNTIME] = lambda: [np.asarray(value) for value in session.run(None, given)]
+    if HAS_ONNX:
+        from onnx.reference import ReferenceEvaluator
+
+        evaluator = ReferenceEvaluator(model)
+        runs[EVALUATOR] = lambda: [np.asarray(value) for value in evaluator.run(None, given)]
+    return runs

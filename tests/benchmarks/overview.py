@@ -7,7 +7,6 @@ and the memory that it holds.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from pathlib import Path
 
@@ -27,7 +26,7 @@ SHOWN = "then, until the overview is there"
 SEARCHED = "then, until births were looked for"
 
 
-def compared(title: str, model: Model, inputs: dict[str, Array], rounds: int) -> dict[str, object]:
+def compared(title: str, model: Model, inputs: dict[str, Array], rounds: int) -> timing.Report:
     """Both runs in turn, the best of each."""
     best = dict.fromkeys((CONTINUED, RECORDED, SHOWN, SEARCHED), float("inf"))
     for _ in range(rounds):
@@ -50,7 +49,7 @@ def compared(title: str, model: Model, inputs: dict[str, Array], rounds: int) ->
     return report | {"bytes": overview.bytes - debugger.timeline.history.bytes}
 
 
-def measure(folder: Path, iterations: int, steps: int, rounds: int) -> list[dict[str, object]]:
+def measure(folder: Path, iterations: int, steps: int, rounds: int) -> timing.Reports:
     """Both loops."""
     model, _ = newton(folder, iterations)
     weights = models.LstmWeights(512, 256)
@@ -63,13 +62,10 @@ def measure(folder: Path, iterations: int, steps: int, rounds: int) -> list[dict
     ]
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    with tempfile.TemporaryDirectory() as name:
-        reports = measure(Path(name), 1_000_000, 2_000, 3)
-    timing.print_reports(reports, as_json=as_json)
+def reports(folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    return measure(folder, 20_000, 100, 1) if quick else measure(folder, 1_000_000, 2_000, 3)
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 import stepper
@@ -52,7 +50,7 @@ def check(path: Path, layers: int) -> None:
         assert found == layers, f"OpenVINO finds {found} layers, not {layers}"
 
 
-def measure(path: Path, rounds: int) -> list[dict[str, object]]:
+def measure(path: Path, rounds: int) -> timing.Reports:
     """The ratios of all calls but the first, and those of the first."""
     candidates = {STEPPER: lambda: stepper.read_model(path)}
     if others.HAS_OPENVINO:
@@ -74,17 +72,13 @@ def first_call(name: str, path: Path) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    with tempfile.TemporaryDirectory() as folder:
-        begin = time.perf_counter()
-        path = write_model(Path(folder), additions=10_000, megabytes=256)
-        print(f"written in {time.perf_counter() - begin:.1f} s", file=sys.stderr)
-        check(path, layers=20_002)
-        reports = measure(path, rounds=15)
-    timing.print_reports(reports, as_json=as_json)
+def reports(folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    additions, megabytes, rounds = (1_000, 16, 2) if quick else (10_000, 256, 15)
+    path = write_model(folder, additions, megabytes)
+    check(path, layers=2 * additions + 2)
+    return measure(path, rounds)
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports)

@@ -7,7 +7,6 @@ all values are part of everything but "snapshots alone".
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +53,7 @@ class Recorded:
         runs: dict[str, Run] = {PLAIN: lambda: list(stepper.run(model, self.inputs).values())}
         return runs | {name: lambda amount=amount: recorded(amount) for amount, name in NAMES.items()}  # type: ignore[misc]
 
-    def measure(self, rounds: int) -> dict[str, object]:
+    def measure(self, rounds: int) -> timing.Report:
         """The ratios, the outputs compared first."""
         candidates = self.candidates()
         expected = candidates[PLAIN]()
@@ -78,13 +77,11 @@ def recordings(folder: Path, newton_iterations: int = 50_000, lstm_iterations: i
     yield Recorded(f"LSTM 512 -> 256, {lstm_iterations} iterations", path, {"x": x, "h": state, "c": state})
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    with tempfile.TemporaryDirectory() as folder:
-        reports = [recording.measure(rounds=7) for recording in recordings(Path(folder))]
-    timing.print_reports(reports, as_json=as_json)
+def reports(folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    sizes = {"newton_iterations": 2_000, "lstm_iterations": 100} if quick else {}
+    return [one.measure(rounds=1 if quick else 7) for one in recordings(folder, **sizes)]
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def start(arguments: list[str]) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def measure(folder: Path, rounds: int) -> list[dict[str, object]]:
+def measure(folder: Path, rounds: int) -> timing.Reports:
     """The ratios to both bases."""
     candidates: dict[str, Callable[[], object]] = {
         name: lambda arguments=arguments: start(arguments) for name, arguments in commands(folder).items()
@@ -49,13 +48,10 @@ def measure(folder: Path, rounds: int) -> list[dict[str, object]]:
     return [timing.report(title, seconds, NOTHING), timing.report(title, seconds, NUMPY)]
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    with tempfile.TemporaryDirectory() as folder:
-        reports = measure(Path(folder), rounds=15)
-    timing.print_reports(reports, as_json=as_json)
+def reports(folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    return measure(folder, rounds=2 if quick else 15)
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports)

@@ -11,11 +11,11 @@ others use, too, the limit is held against the "own" times.
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Final
 
 from stepper.debug.debugger import Debugger
@@ -180,15 +180,19 @@ def best_of(rounds: int, measured: Callable[[], dict[str, float]]) -> dict[str, 
 # --- and printed --------------------------------------------------------------------------------------------------
 
 
-def print_figures(title: str, figures: list[Figure]) -> None:
-    """One line a figure; milliseconds."""
-    print(f"\n{title}")
-    print(f"  {'':<32} {'median':>8} {'95 %':>8} {'own median':>12} {'own 95 %':>10}   limits")
-    for one in figures:
-        clock = f"{one.median:8.1f} {one.nearly_all:8.1f}"
-        own = f"{one.own_median:12.1f} {one.own_nearly_all:10.1f}"
-        limits = " and ".join(f"{limit:.4g}" for limit in dict.fromkeys(one.limits) if limit is not None) or "none"
-        print(f"  {one.title:<32} {clock} {own}   {limits}: {'met' if one.is_met else 'MISSED'}", flush=True)
+def show(reports: timing.Reports) -> None:
+    """One line a figure, milliseconds; then what has ratios."""
+    for entry in reports:
+        if "figures" not in entry:
+            timing.print_tables([entry])
+            continue
+        print(f"\n{entry['title']}")
+        print(f"  {'':<32} {'median':>8} {'95 %':>8} {'own median':>12} {'own 95 %':>10}   limits")
+        for one in (Figure(**figure) for figure in entry["figures"]):
+            clock = f"{one.median:8.1f} {one.nearly_all:8.1f}"
+            own = f"{one.own_median:12.1f} {one.own_nearly_all:10.1f}"
+            limits = " and ".join(f"{limit:.4g}" for limit in dict.fromkeys(one.limits) if limit is not None) or "none"
+            print(f"  {one.title:<32} {clock} {own}   {limits}: {'met' if one.is_met else 'MISSED'}")
 
 
 def subjects() -> dict[str, Callable[[], Debugger]]:
@@ -203,7 +207,7 @@ def subjects() -> dict[str, Callable[[], Debugger]]:
     }
 
 
-def measured() -> Iterator[tuple[str, list[Figure]]]:
+def limited() -> Iterator[tuple[str, list[Figure]]]:
     """Everything that has a limit."""
     yield "From the start of the process to the first paint", first_paint(rounds=10)
     for name, make in subjects().items():
@@ -212,23 +216,17 @@ def measured() -> Iterator[tuple[str, list[Figure]]]:
     yield "From Esc to the painted pause", [figure("in ten million iterations", pauses, ESCAPE, ESCAPE)]
 
 
-def main() -> None:
-    """Measure and print."""
-    as_json = timing.json_wanted(__doc__)
-    found: list[dict[str, object]] = []
-    for title, figures in measured():
-        found.append({"title": title, "figures": [asdict(one) for one in figures]})
-        if not as_json:
-            print_figures(title, figures)
-    run = best_of(3, lambda: watched_run(lambda: terminal_models.long_loop(1_000_000, at=5)))
-    found.append(timing.report("A million iterations with and without the screen", run, "without a screen"))
-    behind = best_of(3, lambda: run_behind_overview(lambda: terminal_models.long_loop(1_000_000, at=0)))
-    found.append(timing.report("A million iterations behind the overview", behind, "without a screen"))
-    if as_json:
-        print(json.dumps(found, indent=2))
-    else:
-        timing.print_reports(found[-2:], as_json=False)
+def reports(_folder: Path, *, quick: bool) -> timing.Reports:
+    """Everything, measured."""
+    iterations, rounds = (50_000, 1) if quick else (1_000_000, 3)
+    titled = [("From a key to the painted frame: sample", keys(terminal_models.sample(), 1))] if quick else limited()
+    found: timing.Reports = [{"title": title, "figures": [asdict(one) for one in figures]} for title, figures in titled]
+    run = best_of(rounds, lambda: watched_run(lambda: terminal_models.long_loop(iterations, at=5)))
+    found.append(timing.report(f"{iterations:,} iterations with and without the screen", run, "without a screen"))
+    behind = best_of(rounds, lambda: run_behind_overview(lambda: terminal_models.long_loop(iterations, at=0)))
+    found.append(timing.report(f"{iterations:,} iterations behind the overview", behind, "without a screen"))
+    return found
 
 
 if __name__ == "__main__":
-    main()
+    timing.main(__doc__, reports, show)

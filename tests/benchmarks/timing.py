@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Seconds = dict[str, float]
+
+Report = dict[str, Any]
+"""One measurement: title, base, and by candidate the ratios to the base and the milliseconds; perhaps more."""
+
+Reports = list[Report]
+
+Measure = Callable[..., Reports]
+"""What a benchmark measures: of the folder that its files go into, `quick`, and perhaps `models`."""
 
 
 class Share(NamedTuple):
@@ -47,28 +56,39 @@ def side_by_side(
     return best
 
 
-def report(title: str, seconds: Seconds, base: str) -> dict[str, object]:
+def report(title: str, seconds: Seconds, base: str) -> Report:
     """The measurement as ratios to one candidate."""
     ratios = {name: round(value / seconds[base], 3) for name, value in seconds.items()}
     milliseconds = {name: float(f"{value * 1000:.4g}") for name, value in seconds.items()}
     return {"title": title, "base": base, "ratios": ratios, "milliseconds": milliseconds}
 
 
-def print_reports(reports: list[dict[str, object]], *, as_json: bool) -> None:
-    """All measurements, as tables or as one JSON list."""
-    if as_json:
-        print(json.dumps(reports, indent=2))
-        return
+def print_tables(reports: Reports) -> None:
+    """All measurements, a table for each."""
     for entry in reports:
         print(f"\n{entry['title']} (ratios to: {entry['base']})")
         ratios, milliseconds = entry["ratios"], entry["milliseconds"]
-        assert isinstance(ratios, dict) and isinstance(milliseconds, dict)
         for name, ratio in ratios.items():
             print(f"  {name:<44} {ratio:8.2f}   {milliseconds[name]:12.4g} ms")
 
 
-def json_wanted(description: str | None) -> bool:
-    """Whether the command line of a benchmark asks for JSON, its only option."""
-    parser = argparse.ArgumentParser(description=description)
+def main(
+    description: str | None, measure: Measure, show: Callable[[Reports], None] = print_tables, models: str | None = None
+) -> None:
+    """The command of a benchmark: measure, and print tables or, with `--json`, one JSON list.
+
+    With `--quick` it is only tried: small models, few rounds. `models` is what it calls models that may be named.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    return bool(parser.parse_args().json)
+    parser.add_argument("--quick", action="store_true", help="small models and few rounds: figures for no one")
+    if models is not None:
+        parser.add_argument("models", nargs="*", type=Path, metavar=models)
+    given = vars(parser.parse_args())
+    as_json = given.pop("json")
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(Path(folder), **given)
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        show(found)

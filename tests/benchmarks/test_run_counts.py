@@ -1,0 +1,129 @@
+"""What makes a run quick, as counts: calls, bytes and files, the same on each machine, which times are not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.element_types import Array
+from stepper.ir import Model
+from tests.benchmarks import models, reading
+
+FEW, MANY = 2_500, 5_000
+
+
+def newton(folder: Path, iterations: int) -> tuple[Model, dict[str, Array]]:
+    number = np.array([2], np.float32)
+    return stepper.read_model(models.newton_model(folder, iterations)), {"number": number, "guess": number / 2}
+
+
+def lstm(folder: Path, iterations: int) -> tuple[Model, dict[str, Array]]:
+    weights = models.LstmWeights(64, 32)
+    state = np.zeros((1, weights.hidden), np.float32)
+    x = np.ones((1, iterations, weights.inputs), np.float32)
+    return stepper.read_model(models.lstm_model(folder, weights, iterations)), {"x": x, "h": state, "c": state}
+
+
+LOOPS: Final = {"newton": newton, "lstm": lstm}
+
+
+def calls_of_a_run(model: Model, inputs: dict[str, Array]) -> int:
+    """Calls of functions in Python and of built-in ones, which numpy's own arithmetic is not."""
+    counted: Counter[str] = Counter()
+
+    def count(_frame: FrameType, event: str, _argument: Any) -> None:
+        counted[event] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        stepper.run(model, inputs)
+    finally:
+        sys.setprofile(before)
+    return counted["call"] + counted["c_call"]
+
+
+def most_bytes_of_a_run(model: Model, inputs: dict[str, Array]) -> int:
+    tracemalloc.start()
+    try:
+        stepper.run(model, inputs)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def each(count: Any, loop: str, folder: Path) -> float:
+    """What a run of twice as many iterations counts more, for each of them."""
+    found = []
+    for iterations in (FEW, MANY):
+        model, inputs = LOOPS[loop](folder, iterations)
+        stepper.run(model, inputs)  # the first run compiles
+        found.append(count(model, inputs))
+    return (found[1] - found[0]) / (MANY - FEW)
+
+
+@pytest.mark.parametrize(("loop", "most"), [("newton", 4), ("lstm", 24)])
+def test_an_iteration_makes_few_calls_beside_those_of_numpy(loop: str, most: int, tmp_path: Path) -> None:
+    assert 0 < each(calls_of_a_run, loop, tmp_path) <= most
+
+
+@pytest.mark.parametrize(("loop", "piece"), [("newton", 4), ("lstm", 4 * 32)])
+def test_an_iteration_leaves_its_piece_of_the_scan_output_and_no_more(loop: str, piece: int, tmp_path: Path) -> None:
+    # The buffer is outgrown and copied now and then, and is there twice meanwhile.
+    assert piece <= each(most_bytes_of_a_run, loop, tmp_path) <= 5 * piece
+
+
+_FILES: Final = """
+import sys
+opened = []
+folder = sys.argv[1]
+def noted(event, arguments):
+    if event == "open" and str(arguments[0]).startswith(folder):
+        opened.append(str(arguments[0])[len(folder) + 1:])
+import numpy
+import stepper
+sys.addaudithook(noted)
+model = stepper.read_model(folder + "/model.xml")
+given = {"number": numpy.full(1, 2, "f4"), "guess": numpy.ones(1, "f4")}
+for _ in range(3):
+    stepper.run(model, given)
+print(*sorted(opened))
+"""
+
+
+def test_three_runs_open_each_file_of_a_model_once(tmp_path: Path) -> None:
+    path = models.newton_model(tmp_path, 10)
+    path.rename(tmp_path / "model.xml")
+    path.with_suffix(".bin").rename(tmp_path / "model.bin")
+    command = [sys.executable, "-c", _FILES, str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=60, cwd=Path(__file__).parents[2]
+    )
+    assert done.stdout.split() == ["model.bin", "model.xml"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system does not tell how much a process read")
+def test_opening_a_model_reads_its_xml_and_nothing_of_its_weights(tmp_path: Path) -> None:
+    path = reading.write_model(tmp_path, additions=500, megabytes=64)
+    model = stepper.read_model(path)  # what is imported on the way is read now
+    del model
+
+    def read_so_far() -> int:
+        return int(Path("/proc/self/io").read_text().split()[1])
+
+    before = read_so_far()
+    own = read_so_far() - before
+    before = read_so_far()
+    model = stepper.read_model(path)
+    assert len(model.graph.layers) == 1_002
+    grown, size = read_so_far() - before - own, path.stat().st_size
+    assert size <= grown <= 1.1 * size + 4096
