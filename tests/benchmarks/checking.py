@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import process_time
 from typing import Final
 
 import numpy as np
@@ -117,11 +116,10 @@ def measure(folder: Path, named: list[Path], rounds: int, layers: int = 20_000, 
         with np.load(path.with_name("inputs.npz")) as file:
             models.append((str(path), path, dict(file)))
     reports = [
-        timing.report(title, timing.side_by_side(check(path, inputs), rounds, process_time), PLAIN)
-        for title, path, inputs in models
+        timing.report(title, timing.side_by_side(check(path, inputs), rounds), PLAIN) for title, path, inputs in models
     ]
     for title, path in [] if named else large(folder, layers):
-        reports.append(timing.report(title, timing.side_by_side(rules(path), rounds, process_time), READING))
+        reports.append(timing.report(title, timing.side_by_side(rules(path), rounds), READING))
     return reports
 
 

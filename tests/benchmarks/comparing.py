@@ -6,6 +6,7 @@ and beside OpenVINO, which computes each operation and each body once more (read
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,7 @@ class Compared:
 
     def measure(self, rounds: int) -> timing.Report:
         """The ratios."""
-        return timing.report(self.title, timing.side_by_side(self.candidates(), rounds), PLAIN)
+        return timing.report(self.title, timing.side_by_side(self.candidates(), rounds, time.perf_counter), PLAIN)
 
 
 def checked(found: RunComparison) -> list[Array]:

@@ -7,6 +7,7 @@ Each number is of one call; a compilation is paid once for each layer and signat
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -115,10 +116,14 @@ def measure(title: str, type: str, inputs: Sequence[Array], calls: int = CALLS, 
 
         return run
 
-    found = timing.side_by_side({name: repeated(function) for name, function in functions.items()}, rounds)
+    found = timing.side_by_side(
+        {name: repeated(function) for name, function in functions.items()}, rounds, time.perf_counter
+    )
     seconds = {name: value / calls for name, value in found.items()}
     first = {COMPILATION: compiled_anew, TRIED: compiled_after_trial}
-    seconds |= timing.side_by_side({name: partial(function, type, inputs) for name, function in first.items()}, rounds)
+    seconds |= timing.side_by_side(
+        {name: partial(function, type, inputs) for name, function in first.items()}, rounds, time.perf_counter
+    )
     return timing.report(f"{title}, one call", seconds, KERNEL)
 
 

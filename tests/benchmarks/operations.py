@@ -32,12 +32,13 @@ KERNEL, NUMPY, OPENVINO = "kernel", "numpy", others.OPENVINO
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two ways to the same numbers."""
+    """Two ways to the same numbers, and where they stand in a table of many."""
 
     title: str
     candidates: dict[str, Callable[[], Any]]
     base: str = NUMPY
     repetitions: int = 1
+    cell: tuple[str, str] | None = None
 
     def check(self) -> None:
         """Raise AssertionError where the candidates give different numbers."""
@@ -51,7 +52,9 @@ class Comparison:
         self.check()
         runs = {name: partial(_repeated, run, self.repetitions) for name, run in self.candidates.items()}
         seconds = timing.side_by_side(runs, rounds)
-        return timing.report(self.title, {name: value / self.repetitions for name, value in seconds.items()}, self.base)
+        each = {name: value / self.repetitions for name, value in seconds.items()}
+        found = timing.report(self.title, each, self.base)
+        return found if self.cell is None else found | {"row": self.cell[0], "column": self.cell[1]}
 
 
 def _outputs(result: Any) -> list[Array]:
@@ -74,7 +77,9 @@ def comparison(plain: Plain, shape: Shape) -> Comparison:
     settled = kernel.settle(plain.attributes, inputs[1:]) if len(inputs) > 1 else None
     run = partial(kernel.bind(plain.attributes), *inputs) if settled is None else partial(settled, inputs[0])
     candidates = {KERNEL: run, NUMPY: partial(plain.call, *inputs)}
-    return Comparison(f"{plain.type} {shape[0]}x{shape[1]}", candidates, repetitions=200 if shape == SMALL else 5)
+    size = f"{shape[0]}x{shape[1]}"
+    repetitions = 200 if shape == SMALL else 5
+    return Comparison(f"{plain.type} {size}", candidates, NUMPY, repetitions, (plain.type, size))
 
 
 def convolution(folder: Path) -> Comparison:

@@ -20,7 +20,7 @@ _FIRST = {
     STEPPER: "import stepper, sys; read = stepper.read_model",
     OPENVINO: "import openvino, sys; read = openvino.Core().read_model",
 }
-_TIMED = "import time; begin = time.perf_counter(); model = read(sys.argv[1]); print(time.perf_counter() - begin)"
+_TIMED = "import time; begin = time.process_time(); model = read(sys.argv[1]); print(time.process_time() - begin)"
 
 
 def write_model(folder: Path, additions: int, megabytes: int) -> Path:
