@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -16,14 +16,22 @@ from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.products import matrix_product
+from stepper.ops.products import WORTH_THREADS, matrix_product
 from stepper.ops.registry import attributes_of, kernel
 from stepper.ops.windows import AutoPad, WindowedAxis, last_axes, padded, per_axis, under_windows, windowed_axes
 
 Ints = tuple[int, ...]
 
-_LARGEST_COLUMNS: Final = 64 * 2**20
-"""Bytes that the elements under all windows may take when laid out for one matrix product."""
+_CACHED: Final = 2**20
+"""Bytes that the columns of one product may take: a processor's second cache holds them."""
+_LAID_OUT_WHOLE: Final = 8 * _CACHED
+"""Bytes of columns up to which parting them saves nothing."""
+_FEWEST_COLUMNS: Final = 64
+"""Columns from which a product is efficient."""
+_MANY_OUTPUTS: Final = 64
+"""Outputs from which the sums take far longer than laying out columns, so that threads are worth it."""
+_LARGEST_COLUMNS: Final = 64 * _CACHED
+"""Bytes that the columns of a product on several threads may take."""
 _U1: Final = ELEMENT_TYPES["u1"].dtype
 
 
@@ -55,28 +63,49 @@ def convolution(data: Array, filters: Array, **attributes: Any) -> Array:
 
 
 def correlation(data: Array, filters: Array, axes: Sequence[WindowedAxis]) -> Array:
-    """Return the sum over channels and window elements of grouped filters times padded data [N, I, ...]."""
+    """Return the sum over channels and window elements of grouped filters times padded data [N, I, ...].
+
+    The elements under the windows are laid out as columns of a matrix, of many windows as much at once as fits a cache.
+    """
     groups, outputs, inputs = filters.shape[:3]
-    shape = (len(data), groups * outputs, *(axis.count for axis in axes))
+    counts = [axis.count for axis in axes]
+    shape = (len(data), groups * outputs, *counts)
     ensure_allocatable(shape, data.dtype)
-    terms, counts = inputs * math.prod(axis.kernel for axis in axes), math.prod(shape[2:])
-    if len(data) * groups * terms * counts * data.itemsize > _LARGEST_COLUMNS:
-        return _correlation_by_element(data, filters, axes).reshape(shape)
-    under = under_windows(data, axes).reshape(len(data), groups, terms, counts)
-    result: Array = matrix_product(filters.reshape(groups, outputs, terms), under)
+    terms = inputs * math.prod(axis.kernel for axis in axes)
+    weights = filters.reshape(groups, outputs, terms)
+
+    def product(part: Array) -> Array:
+        places = part.shape[-len(axes) :]
+        columns = part.reshape(len(data), groups, terms, math.prod(places))
+        return matrix_product(weights, columns).reshape(len(data), groups, outputs, *places)
+
+    under = under_windows(data, axes)
+    lies_in_columns = all(axis.kernel == axis.stride == 1 for axis in axes)
+    size = len(data) * groups * terms * data.itemsize
+    most = _columns_at_once(size, outputs, outputs * terms)
+    if lies_in_columns or math.prod(counts) <= most or math.prod(counts) * size <= _LAID_OUT_WHOLE:
+        return product(under).reshape(shape)
+    result = np.empty((len(data), groups, outputs, *counts), data.dtype)
+    for block in _blocks(counts, most):
+        result[block] = product(under[block])
     return result.reshape(shape)
 
 
-def _correlation_by_element(data: Array, filters: Array, axes: Sequence[WindowedAxis]) -> Array:
-    """Return the same, one element of the window after the other: less memory, more products."""
-    groups, outputs, inputs = filters.shape[:3]
-    counts = math.prod(axis.count for axis in axes)
-    result = np.zeros((len(data), groups, outputs, counts), data.dtype)
-    for position in itertools.product(*(range(axis.kernel) for axis in axes)):
-        slices = tuple(axis.under(at) for axis, at in zip(axes, position, strict=True))
-        under = data[last_axes(slices)].reshape(len(data), groups, inputs, counts)
-        result += matrix_product(filters[last_axes(position)], under)
-    return result
+def _columns_at_once(size: int, outputs: int, multiplications: int) -> int:
+    """Return how many columns to lay out at once, of this size in bytes and with so many multiplications each."""
+    most = max(_CACHED // max(size, 1), _FEWEST_COLUMNS)
+    if outputs >= _MANY_OUTPUTS:
+        most = max(most, min(WORTH_THREADS // max(multiplications, 1), _LARGEST_COLUMNS // max(size, 1)))
+    return most
+
+
+def _blocks(counts: Sequence[int], most: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the indices of blocks of at most so many places of the last axes, as long on the later axes as can be."""
+    steps: list[int] = []
+    for count in reversed(counts):
+        steps.insert(0, min(count, max(most // math.prod(steps), 1)))
+    for starts in itertools.product(*(range(0, count, step) for count, step in zip(counts, steps, strict=True))):
+        yield last_axes(slice(start, start + step) for start, step in zip(starts, steps, strict=True))
 
 
 @kernel("GroupConvolutionBackpropData", 1)

@@ -14,7 +14,7 @@ from stepper.element_types import Array
 
 _ON_ONE_THREAD: Final = 8192
 """Multiplications that no BLAS shares among threads."""
-_WORTH_THREADS: Final = 2**26
+WORTH_THREADS: Final = 2**26
 """Multiplications that take a core milliseconds. After fewer, threads that wait for the next product take more time
 of the processor than they saved: a hidden thread of OpenBLAS spins for some 20 ms."""
 _FEW_ROWS: Final = range(2, 49)
@@ -34,7 +34,7 @@ def matrix_product(a: Array, b: Array) -> Array:
     multiplications = a.size * b.shape[-1] if b.ndim > 1 else a.size
     if multiplications <= _ON_ONE_THREAD:
         return np.matmul(a, b)  # type: ignore[no-any-return]
-    if multiplications >= _WORTH_THREADS:
+    if multiplications >= WORTH_THREADS:
         return _ordered(a, b, multiplications)
     thread_count, limit = _threads()
     usual = thread_count()

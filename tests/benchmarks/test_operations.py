@@ -24,5 +24,6 @@ def test_products_of_few_rows_are_those_of_numpy(rows: int) -> None:
 
 
 @pytest.mark.skipif(not others.HAS_OPENVINO, reason="openvino is not installed")
-def test_the_convolution_is_that_of_openvino(tmp_path: Path) -> None:
-    operations.convolution(tmp_path).check()
+@pytest.mark.parametrize(("data", "filters"), operations.CONVOLUTIONS[:3])
+def test_convolutions_are_those_of_openvino(tmp_path: Path, data: tuple[int, ...], filters: tuple[int, ...]) -> None:
+    operations.convolution(tmp_path, data, filters).check()

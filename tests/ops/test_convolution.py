@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from stepper import ops
 from stepper.errors import KernelError, TensorTooLarge
 from stepper.ops import convolution as convolutions
 from stepper.ops.convolution import (
     binary_convolution,
     convolution,
     convolution_backprop_data,
-    group_convolution,
     group_convolution_backprop_data,
 )
 from stepper.ops.deformable import deformable_convolution
+from tests.ops.recording import Case, cases
+from tests.ops.test_recorded import check
 
 RANDOM = np.random.default_rng(0)
 
@@ -75,12 +78,30 @@ def test_bfloat16_is_rounded_once() -> None:
     np.testing.assert_array_equal(convolution(x, filters), exact.astype(ml_dtypes.bfloat16))
 
 
-def test_large_convolutions_go_element_by_element_to_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, filters = f(2, 4, 6, 6), f(2, 3, 2, 3, 3)
-    attributes = {"strides": (2, 1), "dilations": (1, 2), "pads_begin": (1, 1)}
-    expected = group_convolution(x, filters, **attributes)
-    monkeypatch.setattr(convolutions, "_LARGEST_COLUMNS", 0)
-    np.testing.assert_allclose(group_convolution(x, filters, **attributes), expected, rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize("columns", [1, 2, 3, 7])
+@pytest.mark.parametrize("case", cases("convolution"), ids=lambda case: case.name)
+def test_columns_laid_out_in_parts_give_what_the_runtime_computed(
+    case: Case, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(convolutions, "_LAID_OUT_WHOLE", 0)
+    monkeypatch.setattr(convolutions, "_columns_at_once", lambda *_: columns)
+    kernel = ops.find(case.type, case.version)
+    assert kernel is not None
+    check("convolution", case, (kernel.bind(case.attributes)(*case.inputs),))
+
+
+@pytest.mark.parametrize("outputs", [1, 64])
+def test_a_convolution_with_a_long_kernel_lays_out_a_few_megabytes(outputs: int) -> None:
+    signal, filters = f(1, 1, 30_000), f(outputs, 1, 2_000)
+    tracemalloc.start()
+    try:
+        found = convolution(signal, filters)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    expected = np.correlate(signal[0, 0].astype(np.float64), filters[-1, 0].astype(np.float64))
+    np.testing.assert_allclose(found[0, -1], expected, rtol=1e-3, atol=1e-3)
+    assert peak - found.nbytes < 10 * 2**20 < expected.size * filters.shape[-1] * 4 / 20
 
 
 def test_an_empty_batch_gives_an_empty_result() -> None:
