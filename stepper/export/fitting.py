@@ -112,6 +112,8 @@ class _Form(NamedTuple):
 _BETWEEN: Final = " · "
 """Between the texts of a line."""
 _LEAST_OF_GROUP: Final = len("1,000 operations")
+_REASON: Final = 150
+"""Width of a line at a back edge without effect."""
 _MOST_JOINED: Final = 6
 """Names in a box of several Parameters or Results."""
 _USUAL_LETTER: Final = 0.5 * LABEL_SIZE
@@ -509,7 +511,8 @@ def _narrow_frame(frame: Cluster, form: _Form, *, is_alone: bool) -> Cluster:
 
 def _narrow_edge(edge: FigureEdge, form: _Form) -> FigureEdge:
     label = shortened(edge.label, form.label) if edge.kind in BACKWARD else edge.label
-    return replace(edge, label=label, details=_lines(edge.details, form.line))
+    line = max(form.line, _REASON) if edge.kind is EdgeKind.NO_EFFECT else form.line
+    return replace(edge, label=label, details=_lines(edge.details, line))
 
 
 def _lines(texts: Sequence[str], width: float) -> tuple[str, ...]:

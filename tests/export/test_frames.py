@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from stepper.ir.model import Model
 from tests.export.reading_back import geometry
 from tests.export.reading_back.drawing import Drawing
 from tests.export.runs import SAMPLES, picture, sample
-from tests.models import Graph, carried, last, sliced
+from tests.models import Graph, carried, joined, last, sliced
 
 
 def port_words(figure: Figure, frame: str) -> list[str]:
@@ -119,7 +120,34 @@ def test_without_an_iteration_values_go_straight_through_and_all_outputs_are_dra
     assert "start_is_not_one" in figure.by_id[mark.source].label and figure.by_id[mark.target].label.endswith(
         "does not start"
     )
-    assert list(geometry.faults(Drawing(made.text("svg")))) == []
+    drawing = Drawing(made.text("svg"))
+    assert list(geometry.faults(drawing)) == []
+    bars, rim = drawing.boxes["end"].area, drawing.frames[frame.id].area
+    assert rim.x < bars.x and bars.bottom <= rim.y, "the mark stands before the frame, above its rim"
+    assert drawing.root.xpath("//*[@class='frame']/@fill") == ["none"]
+
+
+def test_why_a_back_edge_has_no_effect_stands_in_red_at_its_cross(tmp_path: Path) -> None:
+    net = Graph()
+    x, h0, body = net.parameter("x", dims=(3, 2)), net.parameter("h0", dims=(1, 2)), net.body()
+    row, h = body.parameter("row", dims=(1, 2)), body.parameter("h", dims=(1, 2))
+    out = body.result(body.apply("Add", row, h, name="sum"), "row_next")
+    (found,) = net.tensor_iterator("rows", body, [sliced(x, row), carried(h0, h, out)], [joined(out)])
+    net.result(found, "y")
+    path = net.write(tmp_path)
+    text, edge = path.read_text(encoding="utf-8"), f'<edge from-layer="{out.layer}" to-layer="{row.layer}"'
+    begin = text.index("<back_edges>") + len("<back_edges>")
+    path.write_text(f"{text[:begin]}{edge}/>{text[begin:]}", encoding="utf-8")
+    for options in ({}, {"preset": "paper"}, {"preset": "docs"}):
+        drawing = Drawing(draw(path, view="rolled", **options).text("svg"))
+        assert list(geometry.faults(drawing)) == []
+        (said,) = [one for one in drawing.words if one.style == "mark"]
+        assert said.text == "no effect: row is sliced,"
+        assert "each iteration gets its slice" in [one.text for one in drawing.words]
+        cross, *_ = drawing.root.xpath("//*[@class='cross']/@d")
+        numbers = [float(one) for one in re.findall(r"[\d.]+", cross)]
+        x, y = sum(numbers[::2]) / len(numbers[::2]), sum(numbers[1::2]) / len(numbers[1::2])
+        assert said.area.x - 24 <= x <= said.area.right + 24 and abs(said.y - y) <= 60, options
 
 
 def test_with_inputs_open_sizes_are_those_of_the_run_where_they_are_always_the_same() -> None:

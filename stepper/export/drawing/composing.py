@@ -185,7 +185,9 @@ class _PagePlace:
         return Rectangle("square", x - _PORT, y - _PORT, 2 * _PORT, 2 * _PORT)
 
     def mark(self, mark: EndMark) -> Group:
-        """Return the final bar of music, thin and thick, on the rim of a frame."""
+        """Return the final bar of music, thin and thick, on the rim of a frame; or across a wire before it."""
+        if mark.is_before:
+            return self._mark_before(mark)
         x, y = self.dx + mark.x * CELL, self._y(mark.y)
         inwards = 1 if mark.at_left else -1
         items: list[Shape] = [
@@ -194,6 +196,15 @@ class _PagePlace:
         ]
         anchor, below = "start" if mark.at_left else "end", ROW if mark.says_below else 4
         items.append(TextLine("small", x + 12 * inwards, y + below, mark.node.label, anchor))
+        return Group(tuple(items), classes_of(mark.node), mark.node.id, mark.node.title)
+
+    def _mark_before(self, mark: EndMark) -> Group:
+        x, y = self._x(mark.x), self.dy + mark.y * ROW
+        items: list[Shape] = [
+            Path(style, (((x - 2 * _BAR, y - at), (x + 2 * _BAR, y - at)),))
+            for style, at in (("thin", 7), ("bar", 2.5))
+        ]
+        items.append(TextLine("small", x + 2 * _BAR + 6, y - 3, mark.node.label))
         return Group(tuple(items), classes_of(mark.node), mark.node.id, mark.node.title)
 
     def line(self, line: Polyline, gaps: Gaps) -> Group:

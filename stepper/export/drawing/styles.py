@@ -172,6 +172,7 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("frame", "highlighted", stroke="now-edge", stroke_width="3"),
     _rule("box frame wire", "far", stroke_width="0.6"),  # the overview beside a detail
     _rule("box frame", "idle", fill="body", stroke="body-edge", stroke_dasharray="2 3"),
+    _rule("frame", "idle", fill="none"),
     _rule(_TEXTS, "idle", fill="quiet", font_weight="normal"),
     _rule("wire", "idle", stroke="body-edge", stroke_dasharray="2 3"),
     _rule("tip", "idle", fill="body-edge"),

@@ -225,12 +225,15 @@ class FigureBuilder(Struct):
                 made = self._node(graph, node, ports.get(node.key, ()), inside, cluster)
                 self.nodes.append(replace(made, role=roles.get(node.key, PortRole.NONE)))
         self._add_edges(graph, drawn, open_layers, inside)
-        idle = {(one.result, one.parameter) for one in edges_without_effect(layer)} if layer and layer.is_loop else ()
+        lost = edges_without_effect(layer) if layer is not None and layer.is_loop else ()
+        idle = {(one.result, one.parameter): one.told for one in lost}
         for edge in drawn.back_edges:
             source, target = f"{prefix}n{edge.tail}", f"{prefix}n{edge.head}"
-            no_effect = (edge.result, edge.parameter) in idle
-            kind = EdgeKind.NO_EFFECT if no_effect else EdgeKind.BACK
-            self.edges.append(FigureEdge(source, target, kind, f"{edge.name}: no effect" if no_effect else edge.name))
+            back = FigureEdge(source, target, EdgeKind.BACK, edge.name)
+            told = idle.get((edge.result, edge.parameter))
+            if told is not None:
+                back = replace(back, kind=EdgeKind.NO_EFFECT, label=f"{edge.name}: no effect", details=told)
+            self.edges.append(back)
         return drawn
 
     def _node(

@@ -234,7 +234,8 @@ class FigureNode(Struct, frozen=True):
 class FigureEdge(Struct, frozen=True):
     """From a node to a node (or to a cluster as a whole); `output` tells tensors of one source apart.
 
-    `body` is what an edge to or from an iteration is of; `details` say how a port cuts or joins. `enters` is
+    `body` is what an edge to or from an iteration is of; `details` say how a port cuts or joins, and of a back edge
+    without effect why it has none. `enters` is
     the input of the frame whose rim it goes through to its target, `leaves` the output of the one around its source;
     -1: none.
     """

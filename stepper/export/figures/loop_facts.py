@@ -69,13 +69,27 @@ def condition_effect(model: Model, outer: Graph, layer: Layer) -> str:
     return "false: ends after one" if condition.value is False else "runs on while true"
 
 
+_REASONS: Final = {
+    NoEffect.EARLIER: ("an earlier back edge", "to {} counts"),
+    NoEffect.SLICED: ("{} is sliced,", "each iteration gets its slice"),
+    NoEffect.NUMBER: ("{} is the", "iteration number"),
+    NoEffect.NOT_FED: ("no input is led", "to {}"),
+}
+
+
 class EdgeWithoutEffect(NamedTuple):
-    """A back edge without effect: its name, such as `h_result → x`, and the reason."""
+    """A back edge without effect: its name, such as `h_result → x`, what it is led to, and the reason."""
 
     result: int
     parameter: int
     name: str
+    target: str
     reason: NoEffect
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The reason in short lines, to stand at the edge."""
+        return tuple(line.format(self.target) for line in _REASONS[self.reason])
 
 
 def edges_without_effect(layer: Layer) -> tuple[EdgeWithoutEffect, ...]:
@@ -90,7 +104,8 @@ def edges_without_effect(layer: Layer) -> tuple[EdgeWithoutEffect, ...]:
         reason = without_effect(body, roles, edge)
         if reason is not None and edge.from_layer in names and edge.to_layer in names:
             name = f"{excerpt(names[edge.from_layer])} → {excerpt(names[edge.to_layer])}"
-            found.append(EdgeWithoutEffect(edge.from_layer, edge.to_layer, name, reason))
+            target = excerpt(names[edge.to_layer])
+            found.append(EdgeWithoutEffect(edge.from_layer, edge.to_layer, name, target, reason))
     return tuple(found)
 
 

@@ -147,7 +147,8 @@ def _edges_within(figure: Figure, cluster: str, items: Mapping[str, object]) -> 
         if source == edge.source and target == edge.target:
             found[edge] = None
         elif source != target:
-            kind = EdgeKind.PORT if edge.kind is EdgeKind.ENDS else edge.kind
+            is_before = target in figure.clusters_by_id and figure.clusters_by_id[target].is_passed
+            kind = EdgeKind.PORT if edge.kind is EdgeKind.ENDS and not is_before else edge.kind
             led = FigureEdge(source, target, kind, output=edge.output, enters=edge.enters, leaves=edge.leaves)
             found[led] = None
     return list(found)

@@ -168,7 +168,7 @@ def _forms(outputs: Sequence[ValueLane], *, is_slide: bool, legend: bool) -> Ite
 
 def _rows(book: Textbook) -> int:
     """Return how many lanes go through the boxes."""
-    return len(book.carried) + (bool(book.conditions) or (not book.count and book.starts is not None))
+    return len(book.carried) + (bool(book.conditions) or not book.count)
 
 
 def _height(rows: int, words: int) -> float:
@@ -389,7 +389,6 @@ class _PageLayout:
         top = y
         if not self.book.sliced:
             self.tear_top = top - 2
-        has_condition = bool(self.book.conditions) or (not self.book.count and self.book.starts is not None)
         bottom = top + _height(_rows(self.book), len(self.text.words) + bool(self.book.branch))
         bottom = max(bottom, top + _SMALL_HEIGHT) if self.plan.is_dense else bottom
         if self.book.count:
@@ -398,9 +397,13 @@ class _PageLayout:
             self._idle(top, bottom)
         for index, lane in enumerate(self.book.carried):
             self._carried(lane, top + _PITCH * (index + 1))
-        if has_condition:
-            self._condition(top + _PITCH * (len(self.book.carried) + 1))
-        self._end_mark(top, bottom)
+        last = top + _PITCH * (len(self.book.carried) + 1)
+        if self.book.conditions:
+            self._condition(last)
+        if self.book.count:
+            self._end_mark(top, bottom)
+        else:
+            self._mark_before(last)
         y = self._output_rows(bottom)
         if self.plan.last:
             self._torn(y - 3)
@@ -572,15 +575,20 @@ class _PageLayout:
                 verdict = self.book.starts if k == 0 else self.book.conditions.get(k - 1, True)
                 if verdict is not None:
                     self._words("plain", (begin + end) / 2 - 0.8, y - 2.2, str(bool(verdict)).lower())
-        if not self.book.count:
-            self._line("dots", (0, y), (self.begin - 2, y))
-            self._words("plain", self.begin / 2, y - 2.2, str(bool(self.book.starts)).lower())
         if self.plan.shown:
             k, u = self.plan.shown[-1], self.end
             with self._made_in(k):
                 self._line("dots", (u, y), (u + self.ending - 8.5, y))
                 if k in self.book.conditions:
                     self._words("plain", u + 9, y - 2.2, str(self.book.conditions[k]).lower())
+
+    def _mark_before(self, y: float) -> None:
+        """Draw the mark before the body of a loop that does not start."""
+        self.items.append(TextLine("strong", self.margin, y + 2.4, "starts"))
+        self._line("dots", (0, y), (self.begin - 9, y))
+        self._words("plain", (self.begin - 9) / 2, y - 2.2, "false" if self.book.starts is False else "no")
+        for style, before in (("end-thin", 6.5), ("end-bar", 3.5)):
+            self._line(style, (self.begin - before, y - 6.5), (self.begin - before, y + 6.5))
 
     def _end_mark(self, top: float, bottom: float) -> None:
         for style, u in (("end-thin", self.room - 7), ("end-bar", self.room - 4)):
@@ -819,6 +827,8 @@ class _PageLayout:
     def _legend(self, y: float) -> float:
         """Explain the lines that occur."""
         samples: list[Sample] = []
+        if not self.book.count:
+            samples.append(Sample(22, _condition_sample, "does not start"))
         if self.book.carried:
             told = enumerated(sorted({lane.told_by for lane in self.book.carried if lane.name in self.told}))
             samples.append(Sample(16, _lane_sample, f"carried: what is in {told}" if told else "carried"))

@@ -13,7 +13,12 @@ from stepper.export.figures.builder import kind_of, loop_label
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import SIDES, Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind, PortRole
 from stepper.export.figures.labels import reader_names, references_of, shortened
-from stepper.export.figures.loop_facts import differences_within, edges_without_effect, loop_facts
+from stepper.export.figures.loop_facts import (
+    EdgeWithoutEffect,
+    differences_within,
+    edges_without_effect,
+    loop_facts,
+)
 from stepper.export.figures.loop_paths import LoopPath
 from stepper.export.formulas.equations import equations
 from stepper.export.loops.frame_ports import FramePorts
@@ -89,9 +94,9 @@ def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) ->
     if carried:
         edges.append(FigureEdge("next", "carried", EdgeKind.BACK, counted(len(carried), "carried value")))
     for head in ("carried", "inputs"):
-        count = sum((one.reason is NoEffect.EARLIER) == (head == "carried") for one in lost)
-        if count and any(node.id == head for node in nodes):
-            edges.append(FigureEdge("next", head, EdgeKind.NO_EFFECT, f"{counted(count, 'back edge')}: no effect"))
+        here = [one for one in lost if (one.reason is NoEffect.EARLIER) == (head == "carried")]
+        if here and any(node.id == head for node in nodes):
+            edges.append(_without_effect(head, here))
     outputs = _outputs(loop)
     if outputs:
         nodes.append(FigureNode("outputs", NodeKind.RESULT, "outputs", outputs, cluster=frame))
@@ -105,6 +110,13 @@ def _with_cell(figure: Figure, loop: LoopPath, frame: str, ports: FramePorts) ->
     found = tuple(ports.to_mark(way, "count") for way in ports.ways_to_end)
     clusters = tuple(replace(one, ports=found) for one in figure.clusters)
     return replace(figure, nodes=tuple(nodes), edges=tuple(edges), clusters=clusters)
+
+
+def _without_effect(head: str, lost: Sequence[EdgeWithoutEffect]) -> FigureEdge:
+    """Return the edge for back edges without effect; where there are several, their reasons are told below."""
+    told = lost[0].told if len(lost) == 1 else (f"{len(lost)} back edges,", "as told below")
+    label = f"{counted(len(lost), 'back edge')}: no effect"
+    return FigureEdge("next", head, EdgeKind.NO_EFFECT, label, details=told)
 
 
 def _with_origin(loop: LoopPath, entry: InputMapping, names: Mapping[int, str]) -> str:

@@ -24,6 +24,7 @@ from stepper.export.figures.loop_trace import LoopTrace
 from stepper.wording import excerpt
 
 _AT_ONCE: Final = "after 0 iterations: does not start"
+_BEFORE: Final = "does not start"
 
 
 def not_begun_figure(trace: LoopTrace, facts: tuple[str, ...]) -> Figure:
@@ -36,7 +37,7 @@ def not_begun_figure(trace: LoopTrace, facts: tuple[str, ...]) -> Figure:
         made.frame,
         NodeKind.LOOP,
         loop_label(trace.loop.layer),
-        lines=("0 iterations, body not run",),
+        lines=("0 iterations, body not run", *made.told),
         idle=True,
         is_passed=True,
         ports=(*made.inputs, *made.outputs),
@@ -65,6 +66,7 @@ class _NotBegun:
         self.frame = f"c{self.layer.id}"
         self.nodes: list[FigureNode] = []
         self.edges: list[FigureEdge] = []
+        self.told: tuple[str, ...] = ()
         self.inputs: list[FramePort] = []
         self.outputs: list[FramePort] = []
 
@@ -111,14 +113,16 @@ class _NotBegun:
             self.edges.append(replace(led, kind=kind_of_edge, leaves=entry.output))
 
     def add_mark(self) -> None:
-        """Add the mark before the frame, and what kept the loop from beginning."""
-        for control in self.trace.controls:
-            if control.value is False or control.value == 0:
-                id = f"in{control.input}"
-                if all(node.id != id for node in self.nodes):
-                    self.nodes.append(replace(self._source(control.input), lines=(control.text,)))
-                self.edges.append(FigureEdge(id, "end", EdgeKind.ENDS))
-                break
+        """Add the mark before the frame, at the port of what kept the loop from beginning; else beside the frame."""
         decided = self.trace.decided
         told = (str(EndReason.INITIAL_CONDITION), decided) if decided else (shortened(self.trace.ended, 60),)
-        self.nodes.append(FigureNode("end", NodeKind.END, _AT_ONCE, told))
+        control = next((one for one in self.trace.controls if one.value is False or one.value == 0), None)
+        if control is None or any(port.index == control.input for port in self.inputs):
+            self.nodes.append(FigureNode("end", NodeKind.END, _AT_ONCE, told))
+            return
+        id = f"in{control.input}"
+        self.nodes.append(replace(self._source(control.input), lines=(control.text,)))
+        self.nodes.append(FigureNode("end", NodeKind.END, _BEFORE, title=self.trace.ended, cluster=self.frame))
+        self.inputs.append(FramePort(control.input, (), ("end",)))
+        self.edges.append(FigureEdge(id, "end", EdgeKind.ENDS, enters=control.input))
+        self.told = told[:1]

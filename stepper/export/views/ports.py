@@ -213,13 +213,15 @@ class _LoopPorts(_Ports):
                     self._add_next(parameter, result, EdgeKind.BACK, "back edge")
             for edge in edges_without_effect(self.layer):
                 if edge.result == result.id:
-                    self._add_next(edge.parameter, result, EdgeKind.NO_EFFECT, "back edge: no effect")
+                    self._add_next(edge.parameter, result, EdgeKind.NO_EFFECT, "back edge: no effect", edge.told)
 
-    def _add_next(self, parameter: int, result: Layer, kind: EdgeKind, label: str) -> None:
+    def _add_next(
+        self, parameter: int, result: Layer, kind: EdgeKind, label: str, details: tuple[str, ...] = ()
+    ) -> None:
         layer, id = self.body.graph.by_id[parameter], f"next{parameter}"
         name = excerpt(self.inner[layer.id])
         if all(node.id != id for node in self.nodes):
             role = PortRole.CARRIED if parameter in self.roles.merged_from else PortRole.NONE
             node = FigureNode(id, NodeKind.PARAMETER, name, ("in the next iteration",), title=str(layer), role=role)
             self.nodes.append(node)
-        self.edges.append(FigureEdge(f"n{result.id}", id, kind, label))
+        self.edges.append(FigureEdge(f"n{result.id}", id, kind, label, details=details))

@@ -382,14 +382,21 @@ class RunFigure:
         if box is None:
             yield "there is no end mark"
             return
-        if not box.lines[0].startswith(f"after {self.count:,} iteration") and not box.lines[0].startswith(
+        lines = box.lines
+        if not self.count:  # the mark stands before the frame, which says why
+            if lines != ["does not start"]:
+                yield f"it does not start: {lines}"
+            lines = [one.text for frame in self.drawing.frames.values() for one in frame.words]
+            if not any(line.startswith("0 iterations") for line in lines):
+                yield f"the run made no iteration: {lines}"
+        elif not box.lines[0].startswith(f"after {self.count:,} iteration") and not box.lines[0].startswith(
             f"after {self.count} iteration"
         ):
             yield f"the run made {self.count} iterations: {box.lines}"
         if not self.failed:
             wanted = ended(self)
-            if not any(wanted in line for line in box.lines):
-                yield f"it ended: {wanted}: {box.lines}"
+            if not any(wanted in line for line in lines):
+                yield f"it ended: {wanted}: {lines}"
         for words in sentences(self.model, self.graph, self.layer):
             if not any(says(one.text, words) for one in self.drawing.free):
                 yield f"nothing below says {words!r}"
