@@ -32,6 +32,11 @@ Compare.
     comparer.compare().operations                       # at this stop: how far each is, made here or carried in
     comparer.first_difference()                         # of the whole run
 
+Bring in a failing call of an application; each is written as a folder that every command takes for a model.
+
+    with stepper.capture(when="nan", to="cases"):       # or "inf", "error", a function; around any use of openvino
+        application()
+
 Errors are `StepperError`s with one clear message: `UsageError` (a ValueError) for what cannot be asked, of it
 `ArgumentTypeError` (a TypeError), `MissingInputs` and `OutputError`; `ModelError`, `InputError`, `SessionError`,
 `ExecutionError`, `LimitReached`, `Paused`, `UnsupportedOperation`. They, models, compiled models, stops, snapshots and
@@ -49,6 +54,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 if _TYPE_CHECKING:
     from typing import Any as _Any
 
+    from stepper.cases.capture import capture as capture
     from stepper.compare.run.comparison import compare_models as compare_models
     from stepper.compare.stops.comparer import StopComparer as StopComparer
     from stepper.debug.debugger import Debugger as Debugger
@@ -95,6 +101,7 @@ _HOMES = {
     "compare_models": ("stepper.compare.run.comparison", "compare_models"),
     "StopComparer": ("stepper.compare.stops.comparer", "StopComparer"),
     "draw": ("stepper.export.exporter", "draw"),
+    "capture": ("stepper.cases.capture", "capture"),
     "StepperError": ("stepper.errors", "StepperError"),
     "UsageError": ("stepper.errors", "UsageError"),
     "ArgumentTypeError": ("stepper.errors", "ArgumentTypeError"),

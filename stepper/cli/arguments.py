@@ -9,7 +9,8 @@ from typing import Final
 from stepper.cli.usage import Parser
 
 MODEL: Final = (
-    "the .xml of an OpenVINO IR with its .bin beside it, or what OpenVINO converts: .onnx, .pb, .tflite, .pdmodel"
+    "the .xml of an OpenVINO IR with its .bin beside it, or what OpenVINO converts: .onnx, .pb, .tflite, .pdmodel; "
+    "or a case: a folder with model.xml and what it was run on"
 )
 _SPECS: Final = "FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal such as [1,2,3]"
 

@@ -110,6 +110,7 @@ def _tolerances(options: argparse.Namespace, model: Model, *, exact: bool) -> To
             near = near_text(name, known)
             what = f"there is no element type, type of operation or layer '{name}'"
             raise UsageError(f"--tolerance {name}: {what}{f'; {near}' if near else ''}")
-    if (narrow := EMULATES.get(options.engine)) and options.rtol is options.atol is options.ulp is None:
+    narrow = EMULATES.get(options.engine) or getattr(options, "reference_precision", None)
+    if narrow and options.rtol is options.atol is options.ulp is None:
         by_name = {**dict.fromkeys(("f32", "f64"), OTHER_KERNELS[narrow]), **by_name}
     return Tolerances(exact, options.rtol, options.atol, options.ulp or 0, by_name)

@@ -11,9 +11,10 @@ from typing import Final, cast
 
 from stepper import __version__
 from stepper.cli import arguments
+from stepper.cli.options.cases import put_case
 from stepper.cli.usage import Parser, check_first
 from stepper.errors import EXIT_CODES
-from stepper.files.kinds import is_model_path
+from stepper.files.kinds import is_case, is_model_path
 
 
 def parser() -> Parser:
@@ -49,13 +50,14 @@ def command_parsers() -> Mapping[str, Parser]:
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return the options that these words give. Raise UsageError, in one line, for words that are wrong."""
     words = list(words)
-    if words and is_model_path(words[0]):
+    if words and (is_model_path(words[0]) or is_case(words[0])):
         words.insert(0, "tui")  # a bare model opens the application
     check_first(words, COMMANDS)
     options, rest = command_line(words[0] if words else "")[0].parse_known_args(_with_ranges(words))
     if rest:
         commands = command_parsers()
         commands[options.command].refuse(rest, commands)
+    put_case(options)
     return cast("argparse.Namespace", options)
 
 
@@ -101,6 +103,37 @@ def _add_run(run: Parser) -> None:
     add("--model", dest="model_path", metavar="PATH", help="where the model of --resume is now")
     arguments.add_json(run)
     run.add_flag("-q", "--quiet", help="no notes and no progress on stderr")
+
+
+def _add_capture(command: Parser) -> None:
+    command.description = (
+        "Run an application, and keep the calls of OpenVINO's Python interface in it that go wrong: each as a case, a "
+        "folder with the model, the inputs and the variables of the call, and what came out, which every command takes "
+        "in place of a model. The application computes what it computes without. Its exit code; 1 where it is 0 and "
+        "there are cases."
+    )
+    command.add_repeated(
+        "--when",
+        "WHAT",
+        "keep calls with nan or inf in an output, with an error, any, or the one of a number (nan)",
+    )
+    command.add_argument("--to", metavar="DIR", default="cases", help="the folder for the cases (cases)")
+    command.add_argument(
+        "--most", type=arguments.positive, default=5, metavar="N", help="of each process at most so many cases (5)"
+    )
+    arguments.add_json(command)
+    command.add_argument(
+        "application",
+        metavar="-- COMMAND",
+        nargs=argparse.REMAINDER,
+        help="what is to run, such as python app.py; also programs that start Python themselves",
+    )
+
+
+def _add_cases(command: Parser) -> None:
+    command.description = "List the cases of a folder: folders with a model, as stepper capture and reduce write them."
+    command.add_argument("folder", metavar="DIR", nargs="?", default="cases", help="the folder (cases)")
+    arguments.add_json(command)
 
 
 def _add_passes(passes: Parser) -> None:
@@ -220,9 +253,8 @@ def _add_compare(compare: Parser) -> None:
         "--with",
         dest="reference",
         metavar="REFERENCE",
-        default="openvino",
-        help="another model, a recorded run, values (.npz with keys NAME@ITERATION), openvino (default), or for an "
-        ".onnx: onnx (its reference evaluator), onnxruntime",
+        help="another model, a recorded run, values (.npz with keys NAME@ITERATION), openvino (default; of a case what "
+        "came out), or for an .onnx: onnx (its reference evaluator), onnxruntime",
     )
     arguments.add_inputs(compare)
     arguments.add_states(compare)
@@ -563,6 +595,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "figures": ("write all figures that a file lists, or check that they are current", _add_figures),
     "reduce": ("make a model with a fault small, and write what shows and reports it", _add_reduce),
     "hunt": ("run random loops here and in OpenVINO, and name and make small what differs", _add_hunt),
+    "capture": ("run an application, and keep its calls of OpenVINO that go wrong as cases", _add_capture),
+    "cases": ("list the cases of a folder", _add_cases),
     "passes": ("name the first pass of OpenVINO that changes what a model computes", _add_passes),
     "tui": ("the debugger on the whole terminal; also: stepper MODEL", add_application),
     "completion": ("the script with which bash, zsh or fish completes the command line", _add_completion),

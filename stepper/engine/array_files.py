@@ -92,6 +92,19 @@ def archive_keys(path: Path) -> list[str]:
     return _loaded(path, ".npz", lambda: _members(path, lambda archive: list(archive.files)))
 
 
+def archive_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays of an .npz by key; their numbers are not read. InputError for what is none."""
+
+    def shapes(archive: Any) -> dict[str, tuple[int, ...]]:
+        found = {}
+        for key in archive.files:
+            with archive.zip.open(key if key in archive.zip.namelist() else f"{key}.npy") as file:
+                found[key] = header_of(file)[0]
+        return found
+
+    return _loaded(path, ".npz", lambda: _members(path, shapes))
+
+
 def read_member(path: Path, key: str, reading: ReadProgress | None = None) -> Array:
     """Return one array of an .npz; the others are not read. UsageError for an unknown key, else InputError."""
 

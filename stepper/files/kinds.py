@@ -7,7 +7,7 @@ module with its writer. Loads nothing heavy, so that `--help` answers at once.
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
 from stepper.errors import UsageError
@@ -36,6 +36,23 @@ def is_model_path(word: str) -> bool:
     """Return True if a word of the command line names a model's file rather than a command or an option."""
     suffix = PurePath(word).suffix.lower()
     return not word.startswith("-") and (suffix == IR_SUFFIX or suffix in CONVERTED)
+
+
+CASE_MODEL: Final = f"model{IR_SUFFIX}"
+CASE_INPUTS: Final = "inputs.npz"
+CASE_STATES: Final = "states.npz"
+CASE_OUTPUTS: Final = "outputs.npz"
+CASE_FACTS: Final = "case.json"
+"""Files of a case: a folder with a model and what it was run on."""
+
+
+def is_case(word: str | PurePath) -> bool:
+    """Return True if a word of the command line names a folder that is a case."""
+    try:
+        folder = Path(word)
+        return folder.is_dir() and any((folder / name).is_file() for name in (CASE_MODEL, CASE_FACTS))
+    except (OSError, ValueError):
+        return False
 
 
 class FileKind(NamedTuple):

@@ -9,10 +9,12 @@ from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.compare.report import text as report
 from stepper.errors import FINDING
+from stepper.openvino.partner import OPENVINO
 
 
 def execute(options: argparse.Namespace) -> int:
     """Compare and report; 0 where nothing differs, 1 where something does."""
+    options.reference = options.reference or OPENVINO
     found = compared(options)
     if options.json:
         print_json({**report.as_json(found, per_operation=options.per_op), "model": options.model})

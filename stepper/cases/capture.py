@@ -1,0 +1,219 @@
+"""`with stepper.capture(when="nan", to="cases"):` keeps the calls of OpenVINO in it that go wrong, each as a case."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+import numpy as np
+
+from stepper.cases.case import CaseFacts, Trigger
+from stepper.cases.hooks import CallHooks, ObservedCall
+from stepper.cases.sources import CannotBeKept, ModelFiles, versions
+from stepper.cases.triggers import Triggers, When
+from stepper.element_types import Array
+from stepper.errors import OutputError, UsageError
+from stepper.files.kinds import ARRAYS, CASE_FACTS, CASE_INPUTS, CASE_OUTPUTS, CASE_STATES, FORMATS
+from stepper.files.output import OutputFile, cannot_be_written
+from stepper.openvino.runtime import ensure_installed
+from stepper.plain_values import write_arrays
+
+MOST: Final = 5
+"""Cases that a capture keeps, where nothing else is said."""
+_MOST_TROUBLES: Final = 20
+_UNKNOWN_MODEL: Final = (
+    "the model is not known: it was compiled before the capture began, or imported; name it with model=, or put "
+    "model.xml and model.bin into the folder"
+)
+
+
+class Capture:
+    """Cases of calls of OpenVINO that are made while this is entered, in all threads of the process.
+
+    What the application computes is the same. `cases` are the folders written so far, `calls` counts the calls, `hits`
+    those that a condition held for, `troubles` says what could not be kept, and why.
+    """
+
+    def __init__(
+        self,
+        when: When | Sequence[When] = "nan",
+        to: str | Path = "cases",
+        most: int = MOST,
+        *,
+        outputs: bool = True,
+        model: Any = None,
+    ) -> None:
+        """Prepare; nothing is touched before it is entered.
+
+        `when`: "nan", "inf", "error", "any", the number of a call from 1, a function of the inputs and the outputs of a
+        call by name, or several of these. `to` is the folder for the cases, of which there are `most` at most;
+        `outputs`: with what the application got. `model` is a path or an openvino.Model, for models that were compiled
+        before. Raises UsageError, and OutputError where the folder cannot be made.
+        """
+        self._triggers = Triggers(when)
+        if most < 1:
+            raise UsageError(f"most is {most}; it must be 1 or more")
+        ensure_installed("stepper.capture")
+        self.folder, self.most, self._keeps_outputs = Path(to), most, outputs
+        self.cases: list[Path] = []
+        self.calls = self.hits = 0
+        self.troubles: list[str] = []
+        self._reserved = 0
+        self._lock = threading.RLock()
+        self._hooks = CallHooks(self, model)
+
+    def __enter__(self) -> Self:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_be_written(self.folder, error.strerror or str(error)) from None
+        self._hooks.begin()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._hooks.end()
+
+    # --- what the hooks tell -------------------------------------------------------------------------------------
+
+    @property
+    def wants_calls(self) -> bool:
+        """True as long as there is room for a case."""
+        return self._reserved < self.most
+
+    def counted(self) -> int:
+        """A call begins: return its number, from 1."""
+        with self._lock:
+            self.calls += 1
+            return self.calls
+
+    def ended(self, call: ObservedCall, outputs: Mapping[str, Array] | None, error: str) -> None:
+        """Keep a call, if a condition holds for it."""
+        if outputs is None:
+            trigger = self._triggers.of_error(call.number, error)
+        else:
+            trigger = self._triggers.of_outputs(call.number, call.inputs, outputs)
+        if trigger is None:
+            return
+        with self._lock:
+            self.hits += 1
+            if not self.wants_calls:
+                return
+            self._reserved += 1
+        copies = None if outputs is None else {name: np.array(value) for name, value in outputs.items()}
+        with self._lock:
+            self._write(call, copies, trigger)
+
+    def failed(self, error: Exception) -> None:
+        """Something went wrong in here: say so once, and go on."""
+        text = f"{type(error).__name__}: {error}"
+        with self._lock:
+            if text in self.troubles or len(self.troubles) >= _MOST_TROUBLES:
+                return
+            self.troubles.append(text)
+        with contextlib.suppress(OSError, ValueError):
+            print(f"stepper capture: {text}", file=sys.stderr)
+
+    # --- the folder ----------------------------------------------------------------------------------------------
+
+    def _write(self, call: ObservedCall, outputs: Mapping[str, Array] | None, trigger: Trigger) -> None:
+        """Write the folder of a case: under another name until all is in it. Raises OutputError."""
+        target = self._free_name(f"case-{call.number:06}")
+        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir()
+            files, trouble = self._model_files(call, part)
+            _write_arrays(part / CASE_INPUTS, call.inputs)
+            if call.states:
+                _write_arrays(part / CASE_STATES, call.states)
+            if outputs is not None and self._keeps_outputs:
+                _write_arrays(
+                    part / CASE_OUTPUTS, {f"out_{index}": value for index, value in enumerate(outputs.values())}
+                )
+            facts = _facts(call, outputs, trigger, files, trouble)
+            text = msgspec.json.format(msgspec.json.encode(facts), indent=2)
+            OutputFile(part / CASE_FACTS, FORMATS["json"].kind).write(text + b"\n")
+            part.rename(target)
+        except OSError as error:
+            shutil.rmtree(part, ignore_errors=True)
+            raise cannot_be_written(target, error.strerror or str(error)) from None
+        except OutputError:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        if call.source is not None:
+            call.source.moved(part, target)
+        self.cases.append(target)
+
+    def _free_name(self, name: str) -> Path:
+        found, number = self.folder / name, 1
+        while found.exists():
+            number += 1
+            found = self.folder / f"{name}-{number}"
+        return found
+
+    def _model_files(self, call: ObservedCall, folder: Path) -> tuple[ModelFiles | None, str]:
+        if call.source is None:
+            return None, _UNKNOWN_MODEL
+        import openvino
+
+        try:
+            return call.source.write(folder, openvino.Core(), self._hooks.read_model), ""
+        except CannotBeKept as error:
+            return None, str(error)
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    with OutputFile(path, ARRAYS).writing() as file:
+        write_arrays(file, arrays)
+
+
+def _facts(
+    call: ObservedCall,
+    outputs: Mapping[str, Array] | None,
+    trigger: Trigger,
+    files: ModelFiles | None,
+    trouble: str,
+) -> CaseFacts:
+    source = call.source
+    return CaseFacts(
+        trigger=trigger,
+        call=call.number,
+        request_call=call.request_call,
+        inputs=tuple(call.inputs),
+        outputs=tuple(outputs or ()),
+        states=tuple(call.states),
+        source="" if source is None else source.path,
+        is_as_read=files is not None and files.is_as_read,
+        model_hash="" if files is None else files.hash,
+        device="" if source is None else source.device,
+        properties={} if source is None else source.properties,
+        versions=dict(versions()),
+        process=os.getpid(),
+        command=tuple(getattr(sys, "orig_argv", sys.argv)),
+        trouble=(trouble,) if trouble else (),
+    )
+
+
+def capture(
+    when: When | Sequence[When] = "nan",
+    to: str | Path = "cases",
+    most: int = MOST,
+    *,
+    outputs: bool = True,
+    model: Any = None,
+) -> Capture:
+    """Return what keeps calls of OpenVINO as cases while it is entered: `with stepper.capture() as kept:`.
+
+    The arguments are those of `Capture`. Raises UsageError for a wrong one, and where OpenVINO is missing.
+    """
+    return Capture(when, to, most, outputs=outputs, model=model)

@@ -1,0 +1,125 @@
+"""A case: a folder with a model and what it was run on, which commands take in place of a model.
+
+model.xml, model.bin       the model
+inputs.npz                 its inputs, by name or position
+states.npz                 what its variables began with; a variable that is missing began as the model says
+outputs.npz                what came out, by position: out_0, out_1, ...
+case.json                  where the case comes from (CaseFacts)
+
+Only model.xml must be there: what `reduce` writes is a case, and so is a folder with a model and inputs.npz. Names of
+files are never taken from a file of the case.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from stepper.errors import InputError, UsageError
+from stepper.files.kinds import CASE_FACTS, CASE_INPUTS, CASE_MODEL, CASE_OUTPUTS, CASE_STATES, is_case
+from stepper.wording import reason_of
+
+_LARGEST_FACTS: Final = 2**20
+
+
+class Trigger(Struct, frozen=True, omit_defaults=True):
+    """Why a call was kept: `kind` is nan, inf, error, condition, number or any.
+
+    Of NaN and Inf there is the first output that has some, its name, how many elements are such, and the first of them.
+    `message` is that of an error.
+    """
+
+    kind: str
+    output: int | None = None
+    name: str = ""
+    count: int = 0
+    elements: int = 0
+    first: tuple[int, ...] = ()
+    message: str = ""
+
+
+class CaseFacts(Struct, frozen=True, omit_defaults=True):
+    """Origin of a case: the call of the application, and what computed it.
+
+    `call` counts the calls of its process from 1, `request_call` those of its infer request. `source` is the file from
+    which the application read the model ("": it was made in memory), `is_as_read` says that it was compiled as it is
+    there. `model_hash` is the SHA-256 of model.xml and model.bin, one behind the other. `trouble` says what is missing,
+    and why.
+    """
+
+    trigger: Trigger
+    call: int
+    request_call: int
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    source: str = ""
+    is_as_read: bool = False
+    model_hash: str = ""
+    device: str = ""
+    properties: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    process: int = 0
+    command: tuple[str, ...] = ()
+    trouble: tuple[str, ...] = ()
+
+    @property
+    def precision(self) -> str | None:
+        """Return the element type in which a device computed floats that was asked for speed; None for its own."""
+        found = self.properties.get("INFERENCE_PRECISION_HINT", "")
+        return found if found in ("f16", "bf16") else None
+
+
+class Case(Struct, frozen=True):
+    """A folder that was found to be a case. Files that are not there are None; `facts` are those of case.json."""
+
+    folder: Path
+    model: Path | None
+    inputs: Path | None
+    states: Path | None
+    outputs: Path | None
+    facts: CaseFacts | None
+
+
+def read_case(folder: Path) -> Case:
+    """Return a case; its arrays and its model are not read. UsageError for no case, InputError for a damaged one."""
+    if not is_case(folder):
+        raise UsageError(f"{folder} is no case: it has no {CASE_MODEL}")
+    found = {
+        name: folder / name
+        for name in (CASE_MODEL, CASE_INPUTS, CASE_STATES, CASE_OUTPUTS)
+        if (folder / name).is_file()
+    }
+    return Case(
+        folder,
+        found.get(CASE_MODEL),
+        found.get(CASE_INPUTS),
+        found.get(CASE_STATES),
+        found.get(CASE_OUTPUTS),
+        _read_facts(folder / CASE_FACTS),
+    )
+
+
+def cases_in(folder: Path) -> list[Case]:
+    """Return the cases of a folder in the order of their names, itself first. UsageError where it cannot be read."""
+    try:
+        entries = sorted(one for one in folder.iterdir() if not one.name.startswith("."))
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be read: {reason_of(folder, error)}") from None
+    return [read_case(one) for one in (folder, *entries) if is_case(one)]
+
+
+def _read_facts(path: Path) -> CaseFacts | None:
+    if not path.is_file():
+        return None
+    try:
+        if path.stat().st_size > _LARGEST_FACTS:
+            raise InputError(f"{path}: is larger than {_LARGEST_FACTS:,} bytes")
+        return msgspec.json.decode(path.read_bytes(), type=CaseFacts)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {reason_of(path, error)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: does not say what a case says: {error}") from None

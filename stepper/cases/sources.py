@@ -1,0 +1,174 @@
+"""Models that an application compiles, kept so that a case can be written later: as they were when they were compiled.
+
+A model in memory is cloned, which shares its weights; of a file, its size and time are kept. Nothing is written before
+a case is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from stepper.files.kinds import IR_SUFFIX, WEIGHTS_SUFFIX
+
+if TYPE_CHECKING:
+    import openvino
+
+_PIECE: Final = 2**20
+_UNTOLD: Final = {"SUPPORTED_PROPERTIES", "RUNTIME_REQUIREMENTS", "LOG_LEVEL"}
+
+
+class ModelFiles(Struct, frozen=True):
+    """The two files of a model that was written; `is_as_read`: they are those that the application read."""
+
+    xml: Path
+    bin: Path
+    hash: str
+    is_as_read: bool
+
+
+class CannotBeKept(Exception):
+    """A model cannot be written; the message says why."""
+
+
+class ModelSource:
+    """A model as an application compiled it: one in memory, or a file.
+
+    `path` is the file from which it was read ("": none is known), `device` and `properties` are those of the compiled
+    model.
+    """
+
+    def __init__(self, model: Any, path: str | Path | None, weights: Any = None) -> None:
+        self._model = None if model is None else model.clone()
+        self._weights = weights
+        self.path = "" if path is None else str(path)
+        self._stamp = _stamp(self.path)
+        self._written: ModelFiles | None = None
+        self.device = ""
+        self.properties: dict[str, str] = {}
+
+    def compiled(self, compiled: openvino.CompiledModel, device: str | None) -> None:
+        """Take over what it was compiled with."""
+        self.device = device or "AUTO"
+        for name in sorted({str(one) for one in compiled.get_property("SUPPORTED_PROPERTIES")} - _UNTOLD):
+            try:
+                self.properties[name] = _property_text(compiled.get_property(name))
+            except (RuntimeError, TypeError):  # some have no value that Python has
+                continue
+        self.device = self.properties.get("EXECUTION_DEVICES") or self.device
+
+    def write(self, folder: Path, core: openvino.Core, read: Any) -> ModelFiles:
+        """Write the model into a folder; again only as links to what was written first. Raises CannotBeKept, OSError.
+
+        `read` is `Core.read_model` as OpenVINO has it.
+        """
+        target = folder / "model"
+        xml, weights = target.with_suffix(IR_SUFFIX), target.with_suffix(WEIGHTS_SUFFIX)
+        if self._written is not None and self._written.xml.is_file() and self._written.bin.is_file():
+            for old, new in ((self._written.xml, xml), (self._written.bin, weights)):
+                _link(old, new)
+            return self._written
+        is_as_read = self._write(xml, weights, core, read)
+        self._written = ModelFiles(xml, weights, _hash(xml, weights), is_as_read)
+        return self._written
+
+    def moved(self, old: Path, new: Path) -> None:
+        """A folder in which it was written has another name now."""
+        files = self._written
+        if files is not None and files.xml.parent == old:
+            self._written = ModelFiles(new / files.xml.name, new / files.bin.name, files.hash, files.is_as_read)
+
+    def _write(self, xml: Path, weights: Path, core: openvino.Core, read: Any) -> bool:
+        import openvino
+
+        is_there = self._stamp is not None and _stamp(self.path) == self._stamp
+        is_ir = is_there and self.path.lower().endswith(IR_SUFFIX)
+        if self._model is None and self._weights is None and not is_there:
+            raise CannotBeKept(f"{self.path} has changed since it was compiled")
+        try:
+            model = self._model
+            if self._weights is not None:
+                model = read(core, self.path, self._weights)
+            elif model is not None and is_ir and self._is_unchanged(read(core, self.path)):
+                model = None  # nobody changed what was read: the file itself is kept
+            elif model is None and not is_ir:
+                model = read(core, self.path)
+            if model is not None:
+                openvino.serialize(model, str(xml), str(weights))
+                return False
+        except RuntimeError as error:
+            raise CannotBeKept(f"OpenVINO cannot write the model: {str(error).splitlines()[-1]}") from None
+        shutil.copyfile(self.path, xml)
+        beside = Path(self.path).with_suffix(WEIGHTS_SUFFIX)
+        if beside.is_file():
+            shutil.copyfile(beside, weights)
+        else:
+            weights.touch()
+        return True
+
+    def _is_unchanged(self, fresh: Any) -> bool:
+        """Return True if a model that has just been read is the one that was compiled."""
+        import openvino
+
+        with tempfile.TemporaryDirectory() as name:
+            hashes = []
+            for index, model in enumerate((self._model, fresh)):
+                xml, weights = Path(name) / f"{index}.xml", Path(name) / f"{index}.bin"
+                openvino.serialize(model, str(xml), str(weights))
+                hashes.append(_hash(xml, weights))
+        return hashes[0] == hashes[1]
+
+
+def versions() -> Mapping[str, str]:
+    """Return the versions of what computed."""
+    import platform
+
+    import numpy as np
+    import openvino
+
+    import stepper
+
+    return {
+        "openvino": openvino.get_version(),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "stepper": stepper.__version__,
+    }
+
+
+def _property_text(value: Any) -> str:
+    if hasattr(value, "get_type_name"):
+        return str(value.get_type_name())
+    if isinstance(value, (list, tuple, set)):
+        return ", ".join(map(str, value))
+    return str(getattr(value, "name", value))
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _link(old: Path, new: Path) -> None:
+    try:
+        new.hardlink_to(old)
+    except OSError:
+        shutil.copyfile(old, new)
+
+
+def _hash(*paths: Path) -> str:
+    found = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                found.update(piece)
+    return found.hexdigest()

@@ -1,0 +1,100 @@
+"""Conditions under which a call of an application is kept."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from stepper.cases.case import Trigger
+from stepper.element_types import Array
+from stepper.errors import UsageError
+from stepper.plain_values import storable
+from stepper.wording import near_text
+
+WORDS: Final = ("nan", "inf", "error", "any")
+Condition = Callable[[Mapping[str, Array], Mapping[str, Array]], object]
+When = str | int | Condition
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+
+
+class Triggers:
+    """Conditions of a capture; a call is kept where one of them holds.
+
+    `when` is "nan", "inf" (an output has some), "error" (the call failed), "any", the number of a call, or a function
+    of the inputs and the outputs of a call by name; or several of these.
+    """
+
+    def __init__(self, when: When | Sequence[When]) -> None:
+        given = when if isinstance(when, Sequence) and not isinstance(when, str) else (when,)
+        self.words = {_word(one) for one in given if isinstance(one, str) and not _NUMBER.fullmatch(one)}
+        numbers = [one for one in given if isinstance(one, int) or (isinstance(one, str) and _NUMBER.fullmatch(one))]
+        self.numbers = {_number(one) for one in numbers}
+        self.conditions = [one for one in given if callable(one)]
+        odd = next((one for one in given if not isinstance(one, (str, int)) and not callable(one)), None)
+        if odd is not None or not given:
+            raise UsageError(f"when={odd!r}: a call is kept for {', '.join(WORDS)}, its number, or a function")
+
+    @property
+    def needs_outputs(self) -> bool:
+        """True if outputs are looked at in each call."""
+        return bool(self.conditions or self.words & {"nan", "inf"})
+
+    def of_error(self, number: int, message: str) -> Trigger | None:
+        """Return why a call that failed is kept; None where it is not."""
+        if "error" in self.words:
+            return Trigger("error", message=message)
+        return self._of_number(number)
+
+    def of_outputs(self, number: int, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> Trigger | None:
+        """Return why a call is kept; None where it is not. Raises what a function raises."""
+        found = self._of_number(number)
+        for word, is_in, is_such in (("nan", _has_nan, np.isnan), ("inf", _has_infinity, np.isinf)):
+            for index, (name, value) in enumerate(outputs.items() if word in self.words and found is None else ()):
+                if found is None and is_in(value):
+                    places = np.argwhere(is_such(storable(value)))
+                    first = tuple(int(one) for one in places[0])
+                    found = Trigger(word, index, name, len(places), int(value.size), first)
+        if found is None and any(condition(inputs, outputs) for condition in self.conditions):
+            found = Trigger("condition")
+        return found
+
+    def _of_number(self, number: int) -> Trigger | None:
+        if number in self.numbers:
+            return Trigger("number")
+        return Trigger("any") if "any" in self.words else None
+
+
+def _word(word: str) -> str:
+    if word not in WORDS:
+        near = near_text(word, WORDS)
+        raise UsageError(f"a call is kept for {', '.join(WORDS)} or its number, not for '{word}'{near and f'; {near}'}")
+    return word
+
+
+def _number(text: str | int) -> int:
+    number = int(text)
+    if number < 1:
+        raise UsageError(f"calls are counted from 1; there is no call {number}")
+    return number
+
+
+def _floats(value: Array) -> Array | None:
+    """Return the numbers of a value that can be NaN or Inf; None where none can."""
+    plain = value if value.dtype.kind == "f" else storable(value)
+    return plain if plain.dtype.kind == "f" and plain.size else None
+
+
+def _has_nan(value: Array) -> bool:
+    floats = _floats(value)
+    return floats is not None and math.isnan(floats.min())  # a NaN is what the least of all is, if there is one
+
+
+def _has_infinity(value: Array) -> bool:
+    floats = _floats(value)
+    if floats is None or (math.isfinite(floats.min()) and math.isfinite(floats.max())):
+        return False
+    return bool(np.isinf(floats).any())

@@ -1,0 +1,110 @@
+"""`stepper capture [--when nan] [--to DIR] -- COMMAND`: keep the calls of an application that go wrong, as cases."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from stepper.cases.case import Case, cases_in
+from stepper.cases.process import STARTUP, VARIABLE, CaptureSettings, ProcessReport, taken_reports
+from stepper.cases.triggers import Triggers
+from stepper.cli.commands.cases import case_data, case_lines
+from stepper.cli.printing import say
+from stepper.cli.values import print_json
+from stepper.errors import FINDING, UsageError
+from stepper.files.output import cannot_be_written
+from stepper.wording import counted
+
+_PACKAGES: Final = ("stepper", "msgspec", "numpy")
+_PATIENCE: Final = 30.0
+"""Seconds that an application has after Ctrl+C."""
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run the command, and tell of the cases; its exit code if that is not 0, else FINDING where there are any."""
+    words = options.application[1:] if options.application[:1] == ["--"] else options.application
+    if not words:
+        raise UsageError("name what is to run behind --: stepper capture --when nan -- python app.py")
+    Triggers(options.when or ("nan",))  # says what is wrong with it before the application starts
+    folder = Path(options.to)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_be_written(folder, error.strerror or str(error)) from None
+    before = {case.folder for case in cases_in(folder)}
+    code = _run(words, _environment(options, folder), is_json=options.json)
+    reports = taken_reports(folder)
+    cases = [case for case in cases_in(folder) if case.folder not in before]
+    if options.json:
+        print_json({
+            "folder": options.to,
+            "exit_code": code,
+            "processes": len(reports),
+            "calls": sum(report.calls for report in reports),
+            "hits": sum(report.hits for report in reports),
+            "troubles": [text for report in reports for text in report.troubles],
+            "cases": [case_data(case) for case in cases],
+        })  # fmt: skip
+    else:
+        _tell(options, reports, cases, code)
+    return code or (FINDING if cases else 0)
+
+
+def _environment(options: argparse.Namespace, folder: Path) -> dict[str, str]:
+    specs = [find_spec(name) for name in _PACKAGES]
+    packages = [str(Path(spec.origin).parents[1]) for spec in specs if spec is not None and spec.origin]
+    settings = CaptureSettings(
+        tuple(options.when or ("nan",)), str(folder.absolute()), options.most, tuple(dict.fromkeys(packages))
+    )
+    paths = [str(STARTUP), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, VARIABLE: msgspec.json.encode(settings).decode(), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _run(words: list[str], environment: dict[str, str], *, is_json: bool) -> int:
+    """Return the exit code of the command, 128 + N where signal N ended it."""
+    stdout = sys.stderr.fileno() if is_json else None  # the answer alone goes to stdout
+    try:
+        with subprocess.Popen(words, env=environment, stdout=stdout) as process:
+            try:
+                code = process.wait()
+            except KeyboardInterrupt:  # the application has heard it as well
+                code = _after_interrupt(process)
+    except OSError as error:
+        raise UsageError(f"{words[0]} cannot be started: {error.strerror or error}") from None
+    return code if code >= 0 else 128 - code
+
+
+def _after_interrupt(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(_PATIENCE) or -signal.SIGINT
+    except (KeyboardInterrupt, subprocess.TimeoutExpired):
+        process.kill()
+        return process.wait()
+
+
+def _tell(options: argparse.Namespace, reports: list[ProcessReport], cases: list[Case], code: int) -> None:
+    for text in dict.fromkeys(text for report in reports for text in report.troubles):
+        say(f"stepper: {text}", file=sys.stderr)
+    calls, hits = sum(report.calls for report in reports), sum(report.hits for report in reports)
+    if not reports:
+        say(
+            "stepper: no process of Python in it has used OpenVINO, or it was started with -I, -E or -S, or has killed "
+            "itself; calls from C++ and from GenAI pipelines cannot be seen",
+            file=sys.stderr,
+        )
+    say(f"{counted(calls, 'call')} of OpenVINO, {hits:,} with {' or '.join(options.when or ['nan'])}")
+    if code:
+        say(f"the application ended with exit code {code}")
+    if cases:
+        for line in case_lines(cases):
+            say(f"  {line}")
+        say(f"go to the first: stepper {shlex.quote(str(cases[0].folder))}")

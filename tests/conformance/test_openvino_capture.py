@@ -1,0 +1,213 @@
+"""Cases from running applications: what is kept is what the call saw, and the application computes the same.
+
+The frames of the application, and what it got, are the truth; they come from its own code and from OpenVINO.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.cases.case import read_case
+from stepper.engine.array_files import read_archive
+
+pytest.importorskip("openvino")
+
+from tests.conformance.applications import streams
+
+APPLICATION = Path(streams.__file__)
+ROOT = Path(__file__).parents[2]
+WAYS = ("stateful", "queue", "pool", "plain")
+
+
+def command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command of the program, in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "stepper", *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def seen_without(way: str, folder: Path) -> dict[str, np.ndarray]:
+    folder.mkdir()
+    subprocess.run([sys.executable, str(APPLICATION), way, str(folder)], check=True, timeout=300)
+    return dict(np.load(folder / "seen.npz"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_call_137_of_an_application_is_kept_without_a_line_of_code(way: str, tmp_path: Path) -> None:
+    alone = seen_without(way, tmp_path / "alone")
+    ended = command(
+        "capture", "--to", "kept", "--most", "1", "--json", "--", sys.executable, str(APPLICATION), way, ".",
+        folder=tmp_path,
+    )  # fmt: skip
+    assert ended.returncode == 1, ended.stderr
+    answer = json.loads(ended.stdout)
+    assert (answer["exit_code"], answer["processes"], answer["calls"]) == (0, 1, streams.CALLS)
+    assert not answer["troubles"]
+    with_capture = dict(np.load(tmp_path / "seen.npz"))
+    assert all(np.array_equal(alone[key], with_capture[key], equal_nan=True) for key in alone)
+
+    (one,) = answer["cases"]
+    folder = tmp_path / one["folder"]
+    number = one["facts"]["call"]
+    inputs = read_archive(folder / "inputs.npz")
+    assert np.array_equal(inputs["frame"], streams.frame_of(streams.BAD))
+    assert (number == streams.BAD) or way == "pool"  # two threads begin their calls in any order
+    outputs = list(read_archive(folder / "outputs.npz").values())
+    assert np.array_equal(outputs[0], alone[str(streams.BAD)], equal_nan=True)
+    if way == "stateful":
+        assert np.array_equal(read_archive(folder / "states.npz")["memory"], alone["before"])
+
+    assert command("compare", str(folder), folder=tmp_path).returncode == 0
+    checked = command("check", str(folder), "--with", "none", "--json", folder=tmp_path)
+    (birth,) = (one for one in json.loads(checked.stdout)["findings"] if one["rule"] == "inf-born")
+    assert (birth["layer"]["name"], birth["iterations"]) == ("raised", [2]), "e^200 is more than f32 holds"
+
+
+def test_a_hundred_cases_run_again_to_what_the_application_got(tmp_path: Path) -> None:
+    with stepper.capture("any", tmp_path / "kept", 100) as kept:
+        streams.main("stateful", tmp_path)
+    assert (len(kept.cases), kept.calls, kept.troubles) == (100, streams.CALLS, [])
+    compiled = stepper.compile_model(stepper.read_model(kept.cases[0] / "model.xml"))
+    for folder in kept.cases:
+        case = read_case(folder)
+        states = {} if case.states is None else read_archive(case.states)
+        assert (case.states is None) == (folder == kept.cases[0]), "the first call begins as the model says"
+        assert case.inputs is not None and case.outputs is not None
+        got = stepper.run(compiled, read_archive(case.inputs), states=states)
+        wanted = read_archive(case.outputs)["out_0"]
+        np.testing.assert_allclose(next(iter(got.values())), wanted, rtol=1e-4, atol=1e-5)
+
+
+def small_model(*, is_square: bool = True) -> object:
+    """y = sqrt(x), or x reshaped to two rows."""
+    import openvino as ov
+    from openvino import opset13 as op
+
+    x = op.parameter([-1, 3], np.float32, name="x")
+    shaped = op.sqrt(x) if is_square else op.reshape(x, op.constant(np.array([2, 3], np.int64)), False)
+    model = ov.Model([op.result(shaped)], [x], "small")
+    model.inputs[0].tensor.set_names({"x"})
+    return model
+
+
+def ones(rows: int, value: float = 1.0) -> dict[str, np.ndarray]:
+    return {"x": np.full((rows, 3), value, np.float32)}
+
+
+def test_openvino_is_as_it_was_behind_a_capture(tmp_path: Path) -> None:
+    from openvino import _ov_api as api
+
+    holders = (api, api.Core, api.CompiledModel, api.InferRequest, api.AsyncInferQueue)
+    before = [dict(vars(one)) for one in holders]
+    with stepper.capture(to=tmp_path):
+        assert [dict(vars(one)) for one in holders] != before
+    assert [dict(vars(one)) for one in holders] == before
+
+
+@pytest.mark.parametrize("way", ["infer", "wait", "queue"])
+def test_a_call_that_fails_is_kept_with_its_inputs(way: str, tmp_path: Path) -> None:
+    import openvino as ov
+
+    with stepper.capture("error", tmp_path) as kept:
+        compiled = ov.Core().compile_model(small_model(is_square=False), "CPU")
+        with pytest.raises(RuntimeError):
+            if way == "queue":
+                queue = ov.AsyncInferQueue(compiled, 2)
+                for rows in (2, 3, 2):
+                    queue.start_async(ones(rows))
+                queue.wait_all()
+            else:
+                request = compiled.create_infer_request()
+                for rows in (2, 3):
+                    request.start_async(ones(rows))
+                    request.wait()
+                    request.infer(ones(rows))
+    (folder,) = kept.cases
+    case = read_case(folder)
+    assert case.facts is not None and case.facts.trigger.kind == "error" and case.outputs is None
+    assert read_archive(folder / "inputs.npz")["x"].shape == (3, 3)
+
+
+def test_inputs_that_a_request_was_given_before_are_kept(tmp_path: Path) -> None:
+    import openvino as ov
+
+    with stepper.capture("nan", tmp_path) as kept:
+        compiled = ov.Core().compile_model(small_model(), "CPU")
+        request = compiled.create_infer_request()
+        request.set_tensor("x", ov.Tensor(ones(1, -4)["x"]))
+        request.infer()
+    assert read_archive(kept.cases[0] / "inputs.npz")["x"].tolist() == [[-4, -4, -4]]
+
+
+def test_a_condition_a_number_and_the_most_of_cases(tmp_path: Path) -> None:
+    import openvino as ov
+
+    def is_large(inputs: object, outputs: object) -> bool:
+        assert isinstance(outputs, dict)
+        (output,) = outputs.values()
+        return bool(output.max() > 2)
+
+    compiled = ov.Core().compile_model(small_model(), "CPU")
+    with stepper.capture((is_large, 2), tmp_path, 2, model=small_model()) as kept:
+        for value in (1, 1, 9, 1, 16):
+            compiled(ones(1, value))
+    facts = [read_case(folder).facts for folder in kept.cases]
+    assert [(one.call, one.trigger.kind) for one in facts if one] == [(2, "number"), (3, "condition")]
+    assert (kept.calls, kept.hits) == (5, 2)  # with the last place taken, calls are counted alone
+    assert command("run", str(kept.cases[1]), folder=tmp_path).returncode == 0
+
+
+def test_a_condition_that_raises_does_not_reach_the_application(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import openvino as ov
+
+    with stepper.capture(lambda inputs, outputs: 1 / 0, tmp_path) as kept:
+        compiled = ov.Core().compile_model(small_model(), "CPU")
+        for _ in range(3):
+            assert compiled(ones(1, 4))[0].tolist() == [[2, 2, 2]]
+    assert not kept.cases and kept.troubles == ["ZeroDivisionError: division by zero"]
+    assert capsys.readouterr().err.count("division by zero") == 1
+
+
+def test_a_model_that_was_compiled_before_is_asked_for(tmp_path: Path) -> None:
+    import openvino as ov
+
+    compiled = ov.Core().compile_model(small_model(), "CPU")
+    with stepper.capture("nan", tmp_path) as kept:
+        compiled(ones(1, -1))
+    refused = command("run", str(kept.cases[0]), folder=tmp_path)
+    assert refused.returncode == 3 and "compiled before the capture began" in refused.stderr
+
+
+def test_a_model_that_was_changed_after_it_was_read_is_kept_as_it_was_compiled(tmp_path: Path) -> None:
+    import openvino as ov
+
+    ov.save_model(small_model(), tmp_path / "small.xml")
+    with stepper.capture("any", tmp_path / "kept", 2) as kept:
+        core = ov.Core()
+        model = core.read_model(tmp_path / "small.xml")
+        core.compile_model(model, "CPU")(ones(1))
+        model.reshape([2, 3])
+        core.compile_model(model, "CPU")(ones(2))
+    facts = [read_case(folder).facts for folder in kept.cases]
+    assert [one.is_as_read for one in facts if one] == [True, False]
+    assert (kept.cases[0] / "model.xml").read_bytes() == (tmp_path / "small.xml").read_bytes()
+    assert stepper.run(kept.cases[1] / "model.xml", ones(2)).popitem()[1].shape == (2, 3)
+    with pytest.raises(stepper.InputError):
+        stepper.run(kept.cases[1] / "model.xml", ones(1))
