@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
+from stepper.cases.case import CaseFacts
 from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.causes.any_cause import AnyCause
@@ -528,6 +529,44 @@ class FaultCasesAnswer(AnyAnswer):
     """`stepper hunt --fault`: the cases of known faults, as they were run."""
 
     cases: list[FaultCaseData]
+
+
+# --- cases ----------------------------------------------------------------------------------------------------------
+
+
+class CaseData(TypedDict):
+    """A case: a folder with a model, and the files that it has; `facts` are null where no call of an application was
+    kept.
+    """
+
+    folder: str
+    model: str | None
+    inputs: str | None
+    states: str | None
+    outputs: str | None
+    facts: CaseFacts | None
+
+
+class CasesAnswer(AnyAnswer):
+    """`stepper cases`: the cases of a folder, in the order of their names."""
+
+    folder: str
+    cases: list[CaseData]
+
+
+class CaptureAnswer(AnyAnswer):
+    """`stepper capture`: the calls of all processes, those that a condition held for, and the cases that were kept.
+
+    `exit_code` is that of the application; `troubles` say what could not be kept.
+    """
+
+    folder: str
+    exit_code: int
+    processes: int
+    calls: int
+    hits: int
+    troubles: list[str]
+    cases: list[CaseData]
 
 
 # --- export ---------------------------------------------------------------------------------------------------------
@@ -1477,6 +1516,8 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "passes": (PassesAnswer,),
     "hunt": (HuntAnswer, FaultCasesAnswer),
     "reduce": (ReduceAnswer,),
+    "capture": (CaptureAnswer,),
+    "cases": (CasesAnswer,),
     "export": (ExportAnswer,),
     "figures": (FiguresAnswer, FigureListAnswer),
     "help": (KeysAnswer, HelpTopicAnswer),

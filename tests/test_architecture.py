@@ -25,7 +25,7 @@ LAYERS = (
     ("commands",),
     ("openvino",),
     ("compare",),
-    ("diagnosis", "export"),
+    ("diagnosis", "export", "cases"),
     ("schemas",),
     ("tui",),
     ("cli",),

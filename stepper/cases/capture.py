@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 import msgspec
 import numpy as np
 
-from stepper.cases.case import CaseFacts, Trigger
+from stepper.cases.case import CallTrigger, CaseFacts
 from stepper.cases.hooks import CallHooks, ObservedCall
 from stepper.cases.sources import CannotBeKept, ModelFiles, versions
 from stepper.cases.triggers import Triggers, When
@@ -125,7 +125,7 @@ class Capture:
 
     # --- the folder ----------------------------------------------------------------------------------------------
 
-    def _write(self, call: ObservedCall, outputs: Mapping[str, Array] | None, trigger: Trigger) -> None:
+    def _write(self, call: ObservedCall, outputs: Mapping[str, Array] | None, trigger: CallTrigger) -> None:
         """Write the folder of a case: under another name until all is in it. Raises OutputError."""
         target = self._free_name(f"case-{call.number:06}")
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -180,7 +180,7 @@ def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 def _facts(
     call: ObservedCall,
     outputs: Mapping[str, Array] | None,
-    trigger: Trigger,
+    trigger: CallTrigger,
     files: ModelFiles | None,
     trouble: str,
 ) -> CaseFacts:

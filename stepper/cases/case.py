@@ -25,7 +25,7 @@ from stepper.wording import reason_of
 _LARGEST_FACTS: Final = 2**20
 
 
-class Trigger(Struct, frozen=True, omit_defaults=True):
+class CallTrigger(Struct, frozen=True, omit_defaults=True):
     """Why a call was kept: `kind` is nan, inf, error, condition, number or any.
 
     Of NaN and Inf there is the first output that has some, its name, how many elements are such, and the first of them.
@@ -50,7 +50,7 @@ class CaseFacts(Struct, frozen=True, omit_defaults=True):
     and why.
     """
 
-    trigger: Trigger
+    trigger: CallTrigger
     call: int
     request_call: int
     inputs: tuple[str, ...] = ()

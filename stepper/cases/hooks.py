@@ -61,17 +61,19 @@ class CallObserver(Protocol):
         """Something went wrong in here."""
 
 
-class _Scope(threading.local):
-    """What prepares inputs at the moment, in this thread: a request, or a queue."""
+class _Preparation(threading.local):
+    """The request or queue that prepares inputs at the moment, in this thread."""
 
     owner: Any = None
 
 
 class _Known:
-    """What is known of a compiled model, a request or a queue."""
+    """Facts of a compiled model, a request or a queue."""
 
     def __init__(self, source: ModelSource | None, fresh: Mapping[str, Array] | None) -> None:
         self.source, self.fresh = source, fresh
+        self.inputs: list[str] = []
+        self.outputs: list[str] = []
         self.calls: dict[int, int] = {}
         self.pending: dict[int, ObservedCall] = {}
 
@@ -82,7 +84,7 @@ class CallHooks:
     def __init__(self, observer: CallObserver, model: Any = None) -> None:
         """Prepare; `model` is that of compiled models of which nobody knows from what they were made."""
         self._observer, self._model = observer, model
-        self._scope = _Scope()
+        self._scope = _Preparation()
         self._known: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
         self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
@@ -262,9 +264,13 @@ class CallHooks:
         known.calls[place] = request_call
         if not self._observer.wants_calls:
             return
+        if not known.inputs:
+            known.inputs, known.outputs = _names(request.model_inputs), _names(request.model_outputs)
         states, fresh = _states(request), known.fresh or {}
         changed = {name: value for name, value in states.items() if not _are_same(value, fresh.get(name))}
-        known.pending[place] = ObservedCall(number, request_call, _inputs(request, given), changed, known.source)
+        known.pending[place] = ObservedCall(
+            number, request_call, _inputs(request, given, known.inputs), changed, known.source
+        )
 
     def _waited(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
         try:
@@ -302,9 +308,10 @@ class CallHooks:
         self._close(owner, place, None if error else request, error)
 
     def _close(self, owner: Any, place: int, request: Any, error: str) -> None:
-        call = self._of(owner).pending.pop(place, None)
+        known = self._of(owner)
+        call = known.pending.pop(place, None)
         if call is not None:
-            self._observer.ended(call, None if request is None else _outputs(request), error)
+            self._observer.ended(call, None if request is None else _outputs(request, known.outputs), error)
 
 
 def _source_of(model: Any) -> ModelSource:
@@ -318,12 +325,12 @@ def _names(ports: Any) -> list[str]:
     return [name if names.index(name) == index else str(index) for index, name in enumerate(names)]
 
 
-def _inputs(request: openvino.InferRequest, given: Any) -> dict[str, Array]:
+def _inputs(request: openvino.InferRequest, given: Any, names: list[str]) -> dict[str, Array]:
     """Return copies of the inputs that a call will see: what it is `given`, and what the request has already."""
-    ports, tensors = request.model_inputs, list(request.input_tensors)
+    tensors = list(request.input_tensors)
     for key, tensor in given.items() if isinstance(given, Mapping) else [(0, given)]:
-        tensors[key if isinstance(key, int) else _index_of(ports, key)] = tensor
-    return {name: to_array(tensor) for name, tensor in zip(_names(ports), tensors, strict=True)}
+        tensors[key if isinstance(key, int) else _index_of(request.model_inputs, key)] = tensor
+    return {name: to_array(tensor) for name, tensor in zip(names, tensors, strict=True)}
 
 
 def _index_of(ports: Any, key: Any) -> int:
@@ -331,13 +338,13 @@ def _index_of(ports: Any, key: Any) -> int:
     return next(index for index, port in enumerate(ports) if key in (port, *port.names))
 
 
-def _outputs(request: openvino.InferRequest) -> dict[str, Array]:
+def _outputs(request: openvino.InferRequest, names: list[str]) -> dict[str, Array]:
     """Return the outputs of a request, as they are now: numbers share its memory where they can."""
     values = [
         tensor.data if tensor.element_type.get_type_name() in _PLAIN else to_array(tensor)
         for tensor in request.output_tensors
     ]
-    return dict(zip(_names(request.model_outputs), values, strict=True))
+    return dict(zip(names, values, strict=True))
 
 
 def _states(request: openvino.InferRequest) -> dict[str, Array]:

@@ -27,7 +27,10 @@ _PREFIX: Final = ".process-"
 
 
 class CaptureSettings(Struct, frozen=True):
-    """What is kept, and where. `packages` are folders in which this program and what it needs are found."""
+    """Settings of a capture: what is kept, and where.
+
+    `packages` are folders in which this program and what it needs are found.
+    """
 
     when: tuple[str, ...]
     to: str

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from stepper.cases.case import Trigger
+from stepper.cases.case import CallTrigger
 from stepper.wording import excerpt
 
 _LONGEST_MESSAGE = 160
 _KINDS = {"nan": "NaN", "inf": "Inf"}
 
 
-def trigger_text(trigger: Trigger) -> str:
+def trigger_text(trigger: CallTrigger) -> str:
     """Return why a call was kept."""
     if trigger.kind in _KINDS:
         where = f"output {trigger.output} '{excerpt(trigger.name)}'"

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from stepper.cases.case import Trigger
+from stepper.cases.case import CallTrigger
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.plain_values import storable
@@ -43,13 +43,13 @@ class Triggers:
         """True if outputs are looked at in each call."""
         return bool(self.conditions or self.words & {"nan", "inf"})
 
-    def of_error(self, number: int, message: str) -> Trigger | None:
+    def of_error(self, number: int, message: str) -> CallTrigger | None:
         """Return why a call that failed is kept; None where it is not."""
         if "error" in self.words:
-            return Trigger("error", message=message)
+            return CallTrigger("error", message=message)
         return self._of_number(number)
 
-    def of_outputs(self, number: int, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> Trigger | None:
+    def of_outputs(self, number: int, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> CallTrigger | None:
         """Return why a call is kept; None where it is not. Raises what a function raises."""
         found = self._of_number(number)
         for word, is_in, is_such in (("nan", _has_nan, np.isnan), ("inf", _has_infinity, np.isinf)):
@@ -57,15 +57,15 @@ class Triggers:
                 if found is None and is_in(value):
                     places = np.argwhere(is_such(storable(value)))
                     first = tuple(int(one) for one in places[0])
-                    found = Trigger(word, index, name, len(places), int(value.size), first)
+                    found = CallTrigger(word, index, name, len(places), int(value.size), first)
         if found is None and any(condition(inputs, outputs) for condition in self.conditions):
-            found = Trigger("condition")
+            found = CallTrigger("condition")
         return found
 
-    def _of_number(self, number: int) -> Trigger | None:
+    def _of_number(self, number: int) -> CallTrigger | None:
         if number in self.numbers:
-            return Trigger("number")
-        return Trigger("any") if "any" in self.words else None
+            return CallTrigger("number")
+        return CallTrigger("any") if "any" in self.words else None
 
 
 def _word(word: str) -> str:

@@ -32,6 +32,7 @@ NAMES: Final = (
     "overview",
     "comparing",
     "checking",
+    "capturing",
     "operations",
     "fallback",
     "reading",

@@ -188,7 +188,7 @@ CASES = [
         "inputs.npz:1: is not a model, it is an archive, such as .npz: values for inputs are given with ",
     ),
     ("run model.bin", 3, "model.bin: is a .bin file; name the .xml beside it"),
-    ("run .", 3, ".: cannot be read: Is a directory"),
+    ("run /", 3, "/: cannot be read: Is a directory"),
     ("print runs.sqlite h", 3, "runs.sqlite: there is no such file"),
     (
         "find model.xml nan",

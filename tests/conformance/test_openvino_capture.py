@@ -24,7 +24,6 @@ from tests.conformance.applications import streams
 
 APPLICATION = Path(streams.__file__)
 ROOT = Path(__file__).parents[2]
-WAYS = ("stateful", "queue", "pool", "plain")
 
 
 def command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -47,7 +46,7 @@ def seen_without(way: str, folder: Path) -> dict[str, np.ndarray]:
     return dict(np.load(folder / "seen.npz"))
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", streams.WAYS)
 def test_call_137_of_an_application_is_kept_without_a_line_of_code(way: str, tmp_path: Path) -> None:
     alone = seen_without(way, tmp_path / "alone")
     ended = command(

@@ -25,6 +25,7 @@ from stepper.files.output import cannot_be_written
 from stepper.wording import counted
 
 _PACKAGES: Final = ("stepper", "msgspec", "numpy")
+_STDERR: Final = 2
 _PATIENCE: Final = 30.0
 """Seconds that an application has after Ctrl+C."""
 
@@ -71,7 +72,7 @@ def _environment(options: argparse.Namespace, folder: Path) -> dict[str, str]:
 
 def _run(words: list[str], environment: dict[str, str], *, is_json: bool) -> int:
     """Return the exit code of the command, 128 + N where signal N ended it."""
-    stdout = sys.stderr.fileno() if is_json else None  # the answer alone goes to stdout
+    stdout = _STDERR if is_json else None  # the answer alone goes to stdout
     try:
         with subprocess.Popen(words, env=environment, stdout=stdout) as process:
             try:
@@ -92,19 +93,19 @@ def _after_interrupt(process: subprocess.Popen[bytes]) -> int:
 
 
 def _tell(options: argparse.Namespace, reports: list[ProcessReport], cases: list[Case], code: int) -> None:
-    for text in dict.fromkeys(text for report in reports for text in report.troubles):
-        say(f"stepper: {text}", file=sys.stderr)
-    calls, hits = sum(report.calls for report in reports), sum(report.hits for report in reports)
+    """Tell it on stderr: stdout is that of the application."""
+    lines = [f"stepper: {text}" for text in dict.fromkeys(text for report in reports for text in report.troubles)]
     if not reports:
-        say(
-            "stepper: no process of Python in it has used OpenVINO, or it was started with -I, -E or -S, or has killed "
-            "itself; calls from C++ and from GenAI pipelines cannot be seen",
-            file=sys.stderr,
+        lines.append(
+            "stepper: no process of Python in it used OpenVINO, or it was started with -I, -E or -S; calls from C++ "
+            "and from GenAI pipelines cannot be seen"
         )
-    say(f"{counted(calls, 'call')} of OpenVINO, {hits:,} with {' or '.join(options.when or ['nan'])}")
+    calls, hits = sum(report.calls for report in reports), sum(report.hits for report in reports)
+    lines.append(f"{counted(calls, 'call')} of OpenVINO, {hits:,} with {' or '.join(options.when or ['nan'])}")
     if code:
-        say(f"the application ended with exit code {code}")
+        lines.append(f"the application ended with exit code {code}")
     if cases:
-        for line in case_lines(cases):
-            say(f"  {line}")
-        say(f"go to the first: stepper {shlex.quote(str(cases[0].folder))}")
+        lines += [f"  {line}" for line in case_lines(cases)]
+        lines.append(f"go to the first: stepper {shlex.quote(str(cases[0].folder))}")
+    for line in lines:
+        say(line, file=sys.stderr)

@@ -57,47 +57,64 @@ def frame_of(call):
     return frame
 
 
+BEGIN = np.full((1, 1, WIDTH), 0.25, np.float32)
+
+
+def with_variables(compiled, got):
+    """Frame after frame; return the state before the bad one."""
+    request, buffer, before = compiled.create_infer_request(), np.empty((1, STEPS, WIDTH), np.float32), None
+    for call in range(1, CALLS + 1):
+        if call == BAD:
+            before = request.query_state()[0].state.data.copy()
+        buffer[...] = frame_of(call)
+        got[call] = request.infer({"frame": buffer})["shares"]
+    return before
+
+
+def with_queue(compiled, got):
+    queue, buffer = ov.AsyncInferQueue(compiled, 3), np.empty((1, STEPS, WIDTH), np.float32)
+    queue.set_callback(lambda request, call: got.__setitem__(call, request.get_output_tensor(0).data.copy()))
+    for call in range(1, CALLS + 1):
+        buffer[...] = frame_of(call)
+        queue.start_async({0: buffer, 1: BEGIN}, call)
+    queue.wait_all()
+
+
+def with_pool(compiled, got):
+    requests = [compiled.create_infer_request() for _ in range(2)]
+
+    def work(at):
+        own = np.empty((1, STEPS, WIDTH), np.float32)
+        for call in range(1 + at, CALLS + 1, 2):
+            own[...] = frame_of(call)
+            requests[at].start_async([own, BEGIN], share_inputs=True)
+            requests[at].wait()
+            got[call] = requests[at].get_output_tensor(0).data.copy()
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, range(2)))
+
+
+def with_calls(compiled, got):
+    buffer = np.empty((1, STEPS, WIDTH), np.float32)
+    for call in range(1, CALLS + 1):
+        buffer[...] = frame_of(call)
+        got[call] = compiled([buffer, BEGIN])[0]
+
+
+WAYS = {"stateful": with_variables, "queue": with_queue, "pool": with_pool, "plain": with_calls}
+
+
 def main(way, folder):
     core = ov.Core()
     model = detector(is_stateful=way == "stateful")
     if way == "plain":  # from a file, as most do
         ov.save_model(model, folder / "detector.xml", compress_to_fp16=False)
         model = core.read_model(folder / "detector.xml")
-    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    begin, buffer = np.full((1, 1, WIDTH), 0.25, np.float32), np.empty((1, STEPS, WIDTH), np.float32)
-    got, before = {}, np.zeros(0, np.float32)
-    if way == "stateful":
-        request = compiled.create_infer_request()
-        for call in range(1, CALLS + 1):
-            if call == BAD:
-                before = request.query_state()[0].state.data.copy()
-            buffer[...] = frame_of(call)
-            got[call] = request.infer({"frame": buffer})["shares"]
-    elif way == "queue":
-        queue = ov.AsyncInferQueue(compiled, 3)
-        queue.set_callback(lambda request, call: got.__setitem__(call, request.get_output_tensor(0).data.copy()))
-        for call in range(1, CALLS + 1):
-            buffer[...] = frame_of(call)
-            queue.start_async({0: buffer, 1: begin}, call)
-        queue.wait_all()
-    elif way == "pool":
-        requests = [compiled.create_infer_request() for _ in range(2)]
-
-        def work(at):
-            own = np.empty_like(buffer)
-            for call in range(1 + at, CALLS + 1, 2):
-                own[...] = frame_of(call)
-                requests[at].start_async([own, begin], share_inputs=True)
-                requests[at].wait()
-                got[call] = requests[at].get_output_tensor(0).data.copy()
-
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(work, range(2)))
-    else:
-        for call in range(1, CALLS + 1):
-            buffer[...] = frame_of(call)
-            got[call] = compiled([buffer, begin])[0]
-    np.savez(folder / "seen.npz", before=before, **{str(call): got[call] for call in sorted(got)})
+    got = {}
+    before = WAYS[way](core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}), got)
+    state = {} if before is None else {"before": before}
+    np.savez(folder / "seen.npz", **state, **{str(call): got[call] for call in sorted(got)})
 
 
 if __name__ == "__main__":

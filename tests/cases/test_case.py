@@ -1,0 +1,84 @@
+"""Folders as cases: what they have, and what damaged ones say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepper.cases.case import CallTrigger, CaseFacts, cases_in, read_case
+from stepper.cases.texts import trigger_text
+from stepper.errors import InputError, UsageError
+from stepper.files.kinds import is_case
+
+
+def folder_with(folder: Path, **files: str) -> Path:
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_a_folder_with_a_model_is_a_case_and_has_what_is_there(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "one", model_xml="", states_npz="")
+    case = read_case(folder)
+    assert (case.model, case.inputs, case.states) == (folder / "model.xml", None, folder / "states.npz")
+    assert (case.outputs, case.facts) == (None, None)
+
+
+@pytest.mark.parametrize("word", ["", "nowhere", "model.xml", "a\0b", "x" * 5000])
+def test_other_words_name_no_case(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder_with(tmp_path / "one", model_xml=""))
+    (tmp_path / "one" / "model.xml").rename(tmp_path / "one" / "other.xml")
+    assert not is_case(word)
+    with pytest.raises(UsageError, match="is no case"):
+        read_case(tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", "{}", '{"trigger": {"kind": 1}, "call": 1, "request_call": 1}', "[" * 100_000,
+        '{"trigger": {"kind": "nan"}, "call": "../../etc", "request_call": 1}', '{"a": "' + "x" * 2**20 + '"}',
+    ],
+    ids=["empty", "begun", "list", "bare", "type", "deep", "text", "large"],
+)  # fmt: skip
+def test_damaged_facts_are_one_sentence_with_the_file(text: str, tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "one", model_xml="", case_json=text)
+    with pytest.raises(InputError) as caught:
+        read_case(folder)
+    assert str(caught.value).startswith(f"{folder / 'case.json'}: ") and len(str(caught.value)) < 400
+
+
+def test_the_cases_of_a_folder_are_in_order_and_hidden_ones_are_left_out(tmp_path: Path) -> None:
+    for name in ("b", "a", ".case-000001.77.part"):
+        folder_with(tmp_path / name, model_xml="")
+    folder_with(tmp_path / "none")
+    assert [case.folder.name for case in cases_in(tmp_path)] == ["a", "b"]
+    assert [case.folder for case in cases_in(tmp_path / "a")] == [tmp_path / "a"]
+    with pytest.raises(UsageError, match="cannot be read"):
+        cases_in(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "text"),
+    [
+        (CallTrigger("nan", 1, "y", 2, 1200, (0, 3)), "NaN in 2 of 1,200 elements of output 1 'y', first at [0,3]"),
+        (CallTrigger("inf", 0, "y", 1, 1), "Inf in 1 of 1 elements of output 0 'y'"),
+        (
+            CallTrigger("error", message="Exception from a.cpp:1:\n\n shapes do not fit\n"),
+            "it failed: shapes do not fit",
+        ),
+        (CallTrigger("error"), "it failed: without a message"),
+        (CallTrigger("condition"), "the condition held"),
+        (CallTrigger("number"), "its number was asked for"),
+    ],
+)
+def test_a_trigger_is_a_sentence(trigger: CallTrigger, text: str) -> None:
+    assert trigger_text(trigger) == text
+
+
+@pytest.mark.parametrize(("hint", "precision"), [("bf16", "bf16"), ("f16", "f16"), ("f32", None), ("", None)])
+def test_a_device_that_computes_in_fewer_bits_is_known(hint: str, precision: str | None) -> None:
+    facts = CaseFacts(CallTrigger("any"), 1, 1, properties={"INFERENCE_PRECISION_HINT": hint})
+    assert facts.precision == precision

@@ -1,0 +1,134 @@
+"""Cases in place of models, `stepper cases`, and `stepper capture` around programs without OpenVINO."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import ROOT, Call, program
+from tests.json_answers import checked
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+SAMPLE = SAMPLES / "for_loop"
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Path:
+    """A case: compound interest, whose outputs come from its formula."""
+    folder = tmp_path / "case-000007"
+    folder.mkdir()
+    for name, to in {"model.xml": "", "model.bin": "", "inputs.npz": "", "expected.npz": "outputs.npz"}.items():
+        shutil.copyfile(SAMPLE / name, folder / (to or name))
+    facts = {"trigger": {"kind": "number"}, "call": 7, "request_call": 7}
+    (folder / "case.json").write_text(json.dumps(facts), encoding="utf-8")
+    return folder
+
+
+def test_commands_take_a_case_with_its_inputs_in_place_of_a_model(call: Call, case: Path) -> None:
+    model = ("--inputs", case / "inputs.npz")
+    assert call("run", case).out == call("run", case / "model.xml", *model).out
+    assert call("why", case, "final_balance[1]").out == call("why", case / "model.xml", "final_balance[1]", *model).out
+    assert call("export", case, "--view", "unrolled").out == call(
+        "export", case / "model.xml", "--view", "unrolled", *model
+    ).out  # fmt: skip
+    assert call("inspect", case).out == call("inspect", case / "model.xml").out
+    assert call("lint", case).code == 0
+    assert call("check", case, "--with", "none").code == 0
+
+
+def test_what_is_given_goes_before_what_the_case_has(call: Call, case: Path) -> None:
+    out = call("run", case, "--input", "rate=[0,0,0]", "--json").out
+    final = next(one for one in json.loads(out)["outputs"] if one["name"] == "final_balance")
+    assert final["values"] == [1000, 1000, 250]
+
+
+def test_a_case_is_compared_with_what_came_out(call: Call, case: Path) -> None:
+    assert "no difference from outputs.npz" in call("compare", case).out
+    values = dict(np.load(case / "outputs.npz"))
+    values["final_balance"] = values["final_balance"] + 1
+    np.savez(case / "outputs.npz", **values)  # type: ignore[arg-type]
+    found = call("compare", case)
+    assert found.code == 1 and "final_balance" in found.out
+    facts = json.loads((case / "case.json").read_text())
+    (case / "case.json").write_text(json.dumps({**facts, "properties": {"INFERENCE_PRECISION_HINT": "bf16"}}))
+    assert call("compare", case).code == 0, "one in a thousand is what bf16 has"
+    assert call("compare", case, "--rtol", "1e-4").code == 1
+
+
+def test_the_files_of_a_case_are_not_written_over(call: Call, case: Path) -> None:
+    for name in ("model.xml", "inputs.npz"):
+        found = call("run", case, "-o", case / name)
+        assert found.code == 2 and "choose another" in found.err
+
+
+def test_a_case_without_a_model_says_why(call: Call, case: Path) -> None:
+    facts = json.loads((case / "case.json").read_text())
+    (case / "case.json").write_text(json.dumps({**facts, "trouble": ["it was compiled before"]}))
+    (case / "model.xml").unlink()
+    found = call("run", case)
+    assert (found.code, found.err) == (3, f"stepper: {case} has no model.xml: it was compiled before\n")
+
+
+def test_the_cases_of_a_folder_are_listed(call: Call, case: Path) -> None:
+    (case.parent / "nothing").mkdir()
+    lines = call("cases", case.parent).out.splitlines()
+    assert lines[0] == f"{case}  call 7: its number was asked for"
+    assert lines[1].split(";")[0].strip() == "inputs principal[3], rate[3]"
+    answer = checked("cases", call("cases", case.parent, "--json").out)
+    assert [one["folder"] for one in answer["cases"]] == [str(case)]
+    assert answer["cases"][0]["facts"]["call"] == 7 and answer["cases"][0]["states"] is None
+    refused = call("cases", case.parent / "nothing")
+    assert refused.code == 2 and "has no cases" in refused.err
+
+
+def captured(call: Call, folder: Path, *words: object) -> tuple[int, str, str]:
+    return call("capture", "--to", folder / "kept", *words)
+
+
+def test_the_exit_code_of_the_application_is_that_of_the_command(call: Call, tmp_path: Path) -> None:
+    code, out, err = captured(call, tmp_path, "--", sys.executable, "-c", "raise SystemExit(7)")
+    assert (code, out) == (7, "") and "the application ended with exit code 7" in err
+    assert "no process of Python in it used OpenVINO" in err
+
+
+def test_an_application_that_ends_well_without_cases_is_0(call: Call, tmp_path: Path) -> None:
+    code, out, _err = captured(call, tmp_path, "--json", "--", sys.executable, "-c", "print('noise')")
+    answer = checked("capture", out)
+    assert (code, answer["exit_code"], answer["processes"], answer["cases"]) == (0, 0, 0, [])
+
+
+def test_another_sitecustomize_is_carried_out_as_well(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import builtins; builtins.seen_here = 5")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    code = captured(call, tmp_path, "--", sys.executable, "-c", "raise SystemExit(seen_here)")[0]
+    assert code == 5
+
+
+def test_a_python_without_what_the_capture_needs_says_so_and_goes_on(tmp_path: Path) -> None:
+    package = tmp_path / "application" / "openvino"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    application = (sys.executable, "-c", "import openvino; raise SystemExit(3)")
+    environment = {"PYTHONPATH": os.pathsep.join([str(package.parent), str(ROOT)])}
+    process = program("capture", "--to", tmp_path / "kept", "--", *application, env=environment)
+    _out, err = process.communicate(timeout=60)
+    assert process.returncode == 3 and b"no calls are kept of process" in err and b"Traceback" not in err
+
+
+def test_the_usage_is_checked_before_the_application_starts(call: Call, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    start = (sys.executable, "-c", f"open({str(made)!r}, 'w')")
+    assert captured(call, tmp_path, "--when", "nann", "--", *start)[0] == 2
+    assert captured(call, tmp_path, "--most", "0", "--", *start)[0] == 2
+    assert not made.exists()
+    assert captured(call, tmp_path, "--", "no-such-program")[0] == 2
+    nothing = captured(call, tmp_path)
+    assert nothing[0] == 2 and "name what is to run behind --" in nothing[2]
