@@ -125,12 +125,13 @@ def test_a_loop_without_end_is_left_after_a_while_and_can_be_gone_on_with(
         assert pane.overview is not None and pane.overview.state is RunState.OUT_OF_TIME
         ran, shown = pane.overview.iterations, driven.text("overview")
         assert "can never end: " in shown and f"paused at {ran:,} after " in shown and "c goes on" in shown
-        monkeypatch.setattr(background_run, "ENDLESS_SECONDS", 60.0)
-        await driven.press("c")
+        monkeypatch.setattr(background_run, "ENDLESS_SECONDS", 0.0)
+        await driven.press("c")  # what somebody asked for has no limit of time
         for _ in range(300):
             await driven.pilot.pause(0.01)
             if pane.overview.iterations > ran + 2000:
                 break
+        assert pane.overview.iterations > ran + 2000 and pane.overview.state is RunState.RUNNING
         shown = driven.text("overview")
         assert " running " in shown and "unchanged, bit for bit" in shown and "follows the run" in shown
         await driven.press("left")
@@ -148,6 +149,31 @@ def test_a_loop_without_end_is_left_after_a_while_and_can_be_gone_on_with(
         assert view(driven) == "main" and driven.state.iteration == 0
 
     drive(never_ending(tmp_path), script, runs=True, size=(120, 40))
+
+
+def test_of_a_condition_that_is_always_true_it_is_asked_why_the_loop_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_run, "ENDLESS_SECONDS", 0.05)
+
+    async def script(driven: Driven) -> None:
+        await until_run(driven)
+        await driven.press("home", "up", "up", "up", "o")
+        assert view(driven) == "story" and "it can never end" in driven.text("story")
+
+    drive(never_ending(tmp_path), script, runs=True, size=(120, 40))
+
+
+def test_where_a_slice_comes_from_is_asked_on_its_row() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        assert "the same as later_return, joined on axis 1 from the last place back to the first" in driven.text(
+            "overview"
+        )
+        await driven.press("down", "down", "down", "home", "right", "o")
+        assert view(driven) == "story" and "rewards[0,6,0]" in driven.text("story")
+
+    drive("reverse", script, runs=True, size=(120, 40))
 
 
 def test_a_key_goes_before_the_run_which_then_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +226,19 @@ def test_a_loop_that_did_not_begin_and_a_model_without_loops(tmp_path: Path) -> 
         await driven.press("q")
         await driven.type("view grid")
         assert "ran no iteration: condition was false at the start" in driven.text("grid")
+        assert not driven.app.front.query_one("#more").display, "no iteration has a history"
+        await driven.press("q")
+        await driven.type("view table")
+        await driven.filled()
+        assert "ran no iteration: condition was false at the start" in driven.text("table")
+        assert not driven.text("line") and "0 of 0" not in driven.text("table")
+        await driven.press("q")
+        await driven.type("view value")
+        shown = driven.text("tensor")
+        assert "not computed yet" in shown and "t runs on to where it is computed" in shown
+        assert not driven.app.front.query_one("#parts").display
+        await driven.press("t")
+        assert "not computed" not in driven.text("tensor") and driven.app.front.query_one("#parts").display
 
     drive(Debugger(model, {"start": np.array(1, np.int64)}), zero, runs=True, size=(120, 40))
     net = Graph()

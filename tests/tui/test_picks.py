@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from stepper.debug.debugger import Debugger
 from tests.debug.debugged import opened
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, drive
+from tui.screens.picks import PickList
 
 
 def three_loops(folder: Path) -> Debugger:
@@ -75,6 +78,27 @@ def test_tab_lists_names_with_shape_and_value_and_the_line_is_what_is_seen() -> 
         assert driven.pane("operations").has_focus
 
     drive("date_normaliser", script, size=(120, 40), lines=(f"goto {DECODER}@3",))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)], ids=str)
+def test_no_line_of_the_list_is_just_below_another_one(size: tuple[int, int]) -> None:
+    """Lists of each length, on the main screen and on that of a value."""
+
+    async def script(driven: Driven) -> None:
+        lengths = set()
+        for view in ("main", "value"):
+            await driven.type(f"view {view}")
+            for text in ("run-to tok", "run-to TopK", "goto c", "goto co", "goto m", "goto mul", "view t", "view "):
+                await driven.press("colon", *text, "tab")
+                lines = [strip.text for strip in driven.app.screen._compositor.render_strips()]
+                rules = [y for y, line in enumerate(lines) if set(line) == {"─"}]
+                assert not [y for y in rules if y + 1 in rules], (view, text, lines)
+                lengths.add(len(driven.app.front.query_one("#picks", PickList).entries()))
+                await driven.press("escape", "escape", "escape")
+                await driven.type(f"view {view}")
+        assert len(lengths) > 4, lengths
+
+    drive("date_normaliser", script, size=size, lines=(f"goto {DECODER}@3",))
 
 
 def test_the_name_that_the_screen_writes_for_a_loop_leads_into_it_and_names_of_inner_levels_are_known() -> None:

@@ -99,6 +99,7 @@ class DebugScreen(Guarded, Screen[None]):
     DebugScreen.-low #answer { display: none; }
     DebugScreen.-low #picks { margin-bottom: 2; }
     DebugScreen.-ascii #picks { border-top: ascii $primary; }
+    DebugScreen.-ascii #picks.below-a-rule { border-top: blank; }
     """
     ALLOW_IN_MAXIMIZED_VIEW: ClassVar[str] = "#bottom"
     """Beside a pane that is alone on the screen: prompt and keys."""

@@ -26,6 +26,7 @@ class PickList(ListPane["Completion"]):
         background: $surface; border-top: solid $primary;
     }
     PickList.open { display: block; }
+    PickList.below-a-rule { border-top: blank; }
     """
     kind: ClassVar[str] = "picks"
     follows_selection: ClassVar[bool] = False
@@ -43,7 +44,18 @@ class PickList(ListPane["Completion"]):
         self._word = min(max((cell_len(one.word) for one in picks), default=0) + 2, _MOST_WORD)
         self.note = f"{len(picks)} " if picks else ""
         self.set_class(bool(picks), "open")
+        self.set_class(bool(picks) and self._lies_below_a_rule(), "below-a-rule")
         self.changed()
+
+    def _lies_below_a_rule(self) -> bool:
+        """True if the line above another part of the screen is left to be seen just above the line of the list."""
+        room, most = self.screen.size, self.styles.max_height
+        height = len(self._picks) + 2 if most is None else min(len(self._picks) + 2, int(most.value))
+        y = room.height - self.styles.margin.bottom - height - 1
+        parts = (part for part in self.screen.query("*") if part.display and part is not self)
+        return any(
+            (part.region.y, part.region.width) == (y, room.width) and part.styles.border_top[0] for part in parts
+        )
 
     @property
     def is_open(self) -> bool:

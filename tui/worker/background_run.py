@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -41,6 +42,7 @@ class BackgroundRun:
         self._looks = False
         self._left = 0.0
         self._endless_left = 0.0
+        self._memory = MEMORY
 
     def show(self, *, wanted: bool, runs: bool) -> None:
         """The facts are shown, or no longer; where it `runs` each run that is shown is made by itself."""
@@ -49,11 +51,16 @@ class BackgroundRun:
         if not wanted:
             self._is_wanted = False
 
-    def go_on(self) -> None:
-        """Run on from where it was left, with as much time as at first."""
+    def go_on(self, *, asked: bool = True) -> None:
+        """Run on from where it was left: by itself for a while; where somebody `asked` to the end, until it is held.
+
+        At the limit of memory one that is asked for may keep as much again.
+        """
+        if asked and self._debugger.overview().state is RunState.OUT_OF_MEMORY:
+            self._memory += MEMORY
         self._is_automatic = self._is_wanted = True
         self._looks = False
-        self._left, self._endless_left = SECONDS, ENDLESS_SECONDS
+        self._left, self._endless_left = (math.inf, math.inf) if asked else (SECONDS, ENDLESS_SECONDS)
 
     def hold(self) -> bool:
         """Leave the run where it has come, until it is asked for again; True if it was under way."""
@@ -88,7 +95,7 @@ class BackgroundRun:
             return None
         known = self._debugger.overview()
         if known.state is RunState.NOT_RUN and self._is_automatic and not self._is_wanted:
-            self.go_on()
+            self.go_on(asked=False)
         return self._as_shown(known)
 
     def _as_shown(self, known: Overview) -> Overview:
@@ -111,7 +118,7 @@ class BackgroundRun:
                 self._ended()
 
         known = self._debugger.run_overview(
-            seconds=self._left, endless_seconds=self._endless_left, memory=MEMORY, progress=progress
+            seconds=self._left, endless_seconds=self._endless_left, memory=self._memory, progress=progress
         )
         spent = perf_counter() - begun
         self._left, self._endless_left = max(self._left - spent, 0.0), max(self._endless_left - spent, 0.0)

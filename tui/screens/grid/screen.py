@@ -79,7 +79,7 @@ class GridScreen(DebugScreen):
         """Beside the grid where all iterations fit there, too; else below it where there are few rows."""
         width, height = self.app.size
         room = height - _AROUND - (5 if self._detail.has_legend else 3) - self._grid.count(width) - 2
-        is_inside = self._grid.frame is not None
+        is_inside = self._grid.listing() is not None
         least = 0 if height < _TALL_ENOUGH or not is_inside else min(max((height - 16) // 5, 4), 8)
         wanted = self._picture.lines_wanted()
         least = min(least, wanted)

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, linked
-from tui.paint.names import layer_name, running_name
-from tui.paint.rows import Row, clip, spread
+from tui.paint.names import operation_names, running_name
+from tui.paint.rows import Row, clip, printable, spread
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stepper.debug.inspection.frame_views import FrameView
     from stepper.debug.inspection.views import LevelView, LoopView
 
 COUNTED: Final = 10**6
@@ -70,9 +73,14 @@ def limit_text(level: LevelView) -> str:
     return f" of {most}" if level.total is not None else f" of max {most}"
 
 
-def loop_title(loop: LoopView, room: int) -> str:
-    """Return a loop's name, kind and id, for a heading's note; with little room its name alone."""
-    name = layer_name(loop.layer)
-    kind = f"{loop.layer.type} {loop.layer.id}"
-    whole = kind if name.startswith(loop.layer.type) else f"{name} · {kind}"
-    return whole if len(whole) <= room else clip(name, room)
+def loop_title(loop: LoopView, frames: Sequence[FrameView], room: int) -> str:
+    """Return a loop's name, kind and id, for a heading's note: the whole name, with less room the part that tells."""
+    layer, whole = loop.layer, printable(loop.layer.name)
+    kind = f"{layer.type} {layer.id}"
+    around = (frame.program for frame in frames)
+    known = (zip(program.operations, operation_names(program), strict=True) for program in around)
+    name = next((name for one in known for operation, name in one if operation.layer is layer), whole)
+    forms = [f"{whole} · {kind}", f"{name} · {kind}", kind if name.startswith(layer.type) else name]
+    if name == layer.type:
+        del forms[1]
+    return next((text for text in forms if len(text) <= room), clip(name, room))

@@ -80,7 +80,7 @@ class LoopCard(LinkPane):
         if loop is None:
             self.note = ""
             return self._outside(width)
-        self.note = loop_title(loop, width - 8)
+        self.note = loop_title(loop, self.state.frames, width - 8)
         rows = [*self._from_afar(width), *self._iteration_rows(loop, width), []]
         rows += self._end_rows(loop, width)
         rows += self._condition_rows(loop, width)
@@ -89,7 +89,7 @@ class LoopCard(LinkPane):
     def heading(self, width: int) -> list[Row]:
         """Return the loop's name at the right."""
         loop = self.state.loop
-        self.note = "" if loop is None else loop_title(loop, width - 8)
+        self.note = "" if loop is None else loop_title(loop, self.state.frames, width - 8)
         return super().heading(width)
 
     def _from_afar(self, width: int) -> list[Row]:

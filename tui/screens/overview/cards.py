@@ -57,8 +57,8 @@ RowKey = tuple[int, int, int]
 class Line(NamedTuple):
     """A row of a card. `row` is its index among those of the loop, of an If that among the branches of the overview.
 
-    `labels` are the words for its numbers, `places` those for its elements. `words` stand instead of a picture, `came`
-    is what entered, in few letters; `note` follows the shape.
+    `labels` are the words for its numbers, `places` those for its elements. `words` stand instead of a picture
+    (`brief`: in little room), `came` is what entered, in few letters; `note` follows the shape.
     """
 
     row: int
@@ -70,6 +70,7 @@ class Line(NamedTuple):
     part: LinePart = LinePart.VALUE
     rank: Rank = Rank.VALUE
     words: str = ""
+    brief: str = ""
     came: str = ""
     labels: tuple[str, ...] = ()
     places: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from stepper.plain_values import json_number
 from stepper.query import short_names
 from stepper.tensors.pictures import Form, form_of
 from tui.paint.names import layer_name, row_name
-from tui.paint.rows import printable, shape_of
+from tui.paint.rows import clip, printable, shape_of
 from tui.screens.overview.cards import Card, Line, LinePart, Rank
 from tui.theme import GLYPHS
 
@@ -92,6 +92,10 @@ def input_letters(overview: Overview, compiled: CompiledModel, labels: Labels) -
     return found
 
 
+_BRIEF_NAME: Final = 12
+"""Cells of a name where there is little room."""
+
+
 class _Lines:
     """The rows of one card."""
 
@@ -146,7 +150,9 @@ class _Lines:
         elif not history.count:
             yield line._replace(words="entered, and is what leaves the loop", came=_came(history))
         elif self._chosen[place] != place:
-            yield line._replace(words=self._same_as(row, kind, rows[self._chosen[place]]))
+            other = rows[self._chosen[place]]
+            name, how = row_name(other), self._how_joined(row, kind, other)
+            yield line._replace(words=f"the same as {name}{how}", brief=f"= {clip(name, _BRIEF_NAME)}{how}")
         else:
             yield from self._drawn(line, row, history)
 
@@ -167,9 +173,10 @@ class _Lines:
         axis, pieces = row.axis, run.iterations
         return tuple(size * pieces if at == axis else size for at, size in enumerate(history.shape))
 
-    def _same_as(self, row: Row, kind: RowKind, other: Row) -> str:
+    def _how_joined(self, row: Row, kind: RowKind, other: Row) -> str:
+        """Return how an output is made of what another row shows, if it is not that itself."""
         other_kind = RowKind.CONCATENATED if other.appends else other.kind
-        words = f"the same as {row_name(other)}"
+        words = ""
         if kind is RowKind.CONCATENATED and other_kind is not RowKind.CONCATENATED:
             words += ", joined" + (f" on axis {row.axis}" if row.axis else "")
         if kind is RowKind.CONCATENATED and row.slicing is not None and row.slicing.stride < 0:

@@ -220,8 +220,11 @@ class Page:
         return shown.place == self._at.card
 
     def _told(self, shown: Shown) -> PageLine:
-        told = " · ".join(f"{shown.card.lines[k].name} {shown.card.lines[k].words}" for k in shown.told)
-        row: Row = [("   " + _pad(shown), ""), (clip_end(told, self._width - 5), "dim")]
+        pad, room = "   " + _pad(shown), self._width - 5 - len(_pad(shown))
+        lines, letters = [shown.card.lines[k] for k in shown.told], self._share.label - 5
+        told = " · ".join(f"{line.name} {line.words}" for line in lines)
+        brief = " · ".join(f"{clip(line.name, letters)} {line.brief or line.words}" for line in lines)
+        row: Row = [(pad, ""), (told if len(told) <= room else clip_end(brief, room), "dim")]
         return PageLine(row, shown.place, shown.told[0])
 
     def _heading(self, shown: Shown) -> PageLine:
@@ -292,9 +295,11 @@ class Page:
 
     def _marked(self, shown: Shown, strips: Sequence[Strip], *, on: bool, are_words: bool = False) -> Row:
         """Return strips as cells with the mark of the cursor, which never crosses words."""
-        if are_words:
-            strips = [(start, clip_end(text, max(self._area - start, 1)), token) for start, text, token in strips]
-        cells = laid(strips, self._area)
+        area = self._area
+        if are_words:  # nothing stands at the right of them
+            area = max(area, self._width - self._share.label - 1)
+            strips = [(start, clip_end(text, max(area - start, 1)), token) for start, text, token in strips]
+        cells = laid(strips, area)
         end = max((start + len(text) for start, text, _ in strips), default=0) if are_words else 0
         for one in self._sight.a:
             of_a = axis_at([shown], one)

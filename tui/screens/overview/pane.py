@@ -372,11 +372,13 @@ class OverviewPane(Pane):
             facts = cards[at.card].facts
             return StoryQuestion(facts.layer.name, ends=True, tick=self._last_tick) if ends and facts.runs else None
         card, line = cards[at.card], line_at(cards, at)
-        if ends or self._is_last_verdict(line):
+        birth = None if self._is_chosen and self._is_bad_here else self._first_birth()
+        own = "" if line is None else value_address(card, line, at.run, at.iteration, compiled)
+        place = birth or own or address(card, line, at.run, at.iteration, compiled)
+        is_constant = line is not None and line.kind is RowKind.CONDITION and card.made_by(line) is None
+        if ends or self._is_last_verdict(line) or (is_constant and not birth):
             run = address(card, None, at.run, 0, compiled).rpartition("@")[0]
             return StoryQuestion(run or card.facts.layer.name, ends=True, tick=self._last_tick)
-        birth = None if self._is_chosen and self._is_bad_here else self._first_birth()
-        place = birth or address(card, line, at.run, at.iteration, compiled)
         return StoryQuestion(place, tick=self._last_tick)
 
     def _is_last_verdict(self, line: Line | None) -> bool:

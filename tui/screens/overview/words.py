@@ -117,7 +117,10 @@ def ended(
         return [("ended each time, ", ""), *_limit_words(facts, ending, activation)]
     row: Row = []
     if ending.iteration < 0:
-        return [("did not begin: ", "edit"), *_not_begun(facts, ending)]
+        told = [("did not begin: ", "edit"), *_not_begun(facts, ending)]
+        when = " before the first iteration"
+        is_tested = ending.reason is EndReason.INITIAL_CONDITION
+        return [*told, (when, "")] if is_tested and width_of(told) + len(when) <= room else told
     row.append((f"ended at {ending.iteration:,}: ", ""))
     if ending.reason is not EndReason.CONDITION:
         count = activation.iterations
@@ -203,8 +206,8 @@ def _not_begun(facts: LoopFacts, ending: Ending) -> Row:
     origin = facts.control.condition
     who = "the condition" if origin is None else printable(str(origin.layer))
     if ending.verdict is not None and ending.verdict.root.operands:
-        return [*_verdict(facts, ending, {}), (" before the first iteration", "")]
-    return [(who, "strong"), (" is false before the first iteration", "")]
+        return _verdict(facts, ending, {})
+    return [(who, "strong"), (" is false", "")]
 
 
 def _not_ended(facts: LoopFacts, overview: Overview) -> Row:

@@ -43,6 +43,8 @@ class ColumnPane(Pane, can_focus=False):
         """Return the parts."""
         view, column, at = self.topic.view, self.topic.level.column, self.topic.iteration
         detail = None if view is None else view.detail
+        if self.topic.is_none:
+            return []
         if view is None or column < 0:
             return [[("@", "title")], [], [("the iterations, in the order of the run", "dim")]] if view else []
         name = clip(printable(view.columns[column].name), width - 30)

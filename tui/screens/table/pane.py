@@ -16,6 +16,7 @@ from tui.paint.rows import Row, cell_len, clip, clip_head, padded, printable, wi
 from tui.screens.lists.topic import example_rows
 from tui.screens.table.cells import Shades, count_bars, difference_text, time_bars
 from tui.screens.table.topic import TableTopic
+from tui.screens.timeline.bar import none_ran, outside_text
 from tui.state import State
 from tui.theme import GLYPHS
 
@@ -139,6 +140,11 @@ class TablePane(Pane):
                 return super().heading(width)
             why: list[Row] = [[(f"  {line}", "")] for line in wrapped(printable(problem), width - 4)]
             return [*super().heading(width), [], *why, [], *example_rows("what a table shows", _TABLES, width)]
+        if self.topic.is_none:
+            loop, self.title, self.note = self.state.inside.loop, "table", ""
+            known = loop is not None and none_ran(loop)
+            told = outside_text(self.state.inside) if known else "no iteration has run yet"
+            return [*super().heading(width), [], *([(f"  {line}", "")] for line in wrapped(told, width - 4))]
         self._shades.take(view, self.state.labels)
         tight = self.app.size.height < 30
         rows = [self._title(view, width)]
@@ -334,7 +340,7 @@ class TableLine(Pane, can_focus=False):
     def rows(self, width: int) -> list[Row]:
         """Return the line."""
         view, level = self.topic.view, self.topic.level
-        if view is None:
+        if view is None or self.topic.is_none:
             return [[]]
         if view.problem:
             return [[(f" {clip(printable(view.problem), width - 2)}", "bad")]]

@@ -83,7 +83,7 @@ class TableScreen(DebugScreen):
         is_small = height >= _LEAST_ROWS and len(self.topic.shown) > 0 and self._table.whole_width + _COLUMN <= width
         is_beside, view = width >= _BESIDE or is_small, self.topic.view
         free = 0 if view is None or height >= _TALL else height - _AROUND - view.passed
-        is_under = not is_beside and width >= LEAST_WIDE and free >= LEAST_UNDER
+        is_under = not is_beside and width >= LEAST_WIDE and free >= LEAST_UNDER and not self.topic.is_none
         self.set_class(is_beside, "-beside")
         self.set_class(is_under, "-under")
         self._column.styles.height = min(free, _MOST_UNDER) if is_under else "1fr"

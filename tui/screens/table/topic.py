@@ -177,6 +177,11 @@ class TableTopic:
     # --- columns ---------------------------------------------------------------------------------------------------
 
     @property
+    def is_none(self) -> bool:
+        """True if the run of the loop had no iteration, so that there is nothing in the table."""
+        return self.view is not None and self.view.complete and not self.view.total
+
+    @property
     def shown(self) -> list[int]:
         """Return the numbers of the columns that are not hidden."""
         view, level = self.view, self.level

@@ -58,6 +58,7 @@ class ValueScreen(DebugScreen):
     ValueScreen.-short #summary, ValueScreen.-tiny #summary { display: block; }
     ValueScreen.-short.-content #parts, ValueScreen.-tiny.-content #parts { display: block; min-height: 0; }
     ValueScreen.-short #facts, ValueScreen.-tiny #facts { display: none; }
+    ValueScreen.-nothing #parts, ValueScreen.-nothing #summary { display: none; }
     """
     view_name = "value"
 
@@ -116,6 +117,7 @@ class ValueScreen(DebugScreen):
         seen = self.inspected
         is_few = seen.is_few and seen.is_numeric() and seen.shown.iteration is not None
         self.set_class(is_few, "-few")
+        self.set_class(seen.shown.array is None, "-nothing")
         room = self.query_one("#content").size.height
         is_short = self.has_class("-short") or self.has_class("-tiny")
         most = room - _BELOW if is_short else room // 2

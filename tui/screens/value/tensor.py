@@ -9,6 +9,7 @@ from textual import events
 
 from stepper.ops.operands import form_text
 from stepper.tensors.planes import readable
+from tui.paint.links import key_words
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, number, padded_row, printable, spread, width_of
 from tui.screens.value.heat import HeatGrid
@@ -185,7 +186,7 @@ class TensorPane(Pane):
         seen = self.inspected
         array = seen.shown.array
         if array is None:
-            return []
+            return self._without_value()
         if not array.size:
             return [[], [("  it has no elements", "dim")]]
         if seen.against and seen.view != "bits" and seen.before().problem:
@@ -205,6 +206,15 @@ class TensorPane(Pane):
             columns = self.heat.columns(height - len(lines) - 1)
             lines += [[], *columns] if columns else []
         return lines
+
+    def _without_value(self) -> list[Row]:
+        """Return the key that leads to where the value is computed, if the run is still to come there."""
+        seen = self.inspected
+        frame, subject = seen.state.frame, seen.subject
+        if frame is None or subject is None or frame.program is not subject.program or frame.is_done(subject.operation):
+            return []
+        words = key_words((("run-to {op}", "runs on to where it is computed"),), "value", self.host.keymap)
+        return [[], *([("  ", ""), *row] for row in words)]
 
     def _three(self, width: int, height: int) -> list[Row]:
         """Return A, now and the difference below one another, with one cursor."""
