@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stepper.debug.table.columns import SheetColumn
 from tests.debug.debugged import SAMPLES, sample
-from tests.tui.driven import Driven, drive
+from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.test_links import click
 from tui.screens.table.pane import column_label
 from tui.screens.table.screen import TableScreen
@@ -183,6 +183,22 @@ def test_the_table_of_a_back_edge_a_watch_and_a_value_opens() -> None:
         assert isinstance(driven.app.front, TableScreen)
 
     drive(sample("for_loop"), script, size=(160, 48), lines=("goto balance_next@3",))
+
+
+@pytest.mark.parametrize("size", [(120, 40), (160, 48), (200, 60)])
+def test_the_column_of_the_cursor_has_the_room_below_a_table_of_few_rows(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        await driven.type("view table")
+        await driven.filled()
+        table, column = driven.pane("table"), driven.pane("column")
+        assert column.region.y > table.region.y and column.size.width > 100
+        shown = driven.text("column")
+        blank = [line for line in (driven.text("table") + "\n" + shown).splitlines() if not line.strip()]
+        assert "over the iterations" in shown and len(blank) < 8
+        assert ("how often" in shown) == (size[1] > 50)
+
+    drive("date_normaliser", script, size=size, lines=(f"run-to {DECODER}@10",))
 
 
 def test_a_column_is_called_by_its_element_where_the_name_of_the_value_has_no_room() -> None:

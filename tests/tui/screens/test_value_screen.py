@@ -219,6 +219,17 @@ def test_a_column_of_numbers_is_read_as_a_row_below_the_graph_and_beside_a() -> 
     drive(growing_by(np.zeros((4, 1), np.float32), step), script, size=(120, 40), lines=("run-to adding::sum@2",))
 
 
+def test_a_small_value_has_its_histogram_where_there_are_rows_for_it() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        assert "how often" in driven.text("spread") and "█" in driven.text("spread")
+        await driven.pilot.resize_terminal(160, 48)
+        await driven.filled()
+        assert not driven.pane("spread").display
+
+    drive(growing_by(np.zeros(6), np.arange(6.0)), script, size=(200, 60), lines=AT_SUM)
+
+
 def test_the_indices_of_small_values_are_whole_beside_their_picture() -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()

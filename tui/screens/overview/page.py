@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from stepper.debug.overview.facts import BranchFacts, Overview, RunState
 from stepper.tensors.pictures import Form
 from tui.paint.links import Destination, LinkText
-from tui.paint.rows import Row, clip, clip_end, overlaid, shortened, spread, width_of
+from tui.paint.rows import Row, clip, clip_end, overlaid, printable, shortened, spread, width_of
 from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
 from tui.screens.overview import around, words
 from tui.screens.overview.addresses import address_of_site
@@ -233,7 +233,8 @@ class Page:
         if not shown.has_ending:
             count = [*count, ("  ", ""), *words.ended_in_short(card)]
         head: Row = [(GLYPHS["focus"] if is_on else " ", "accent"), (_pad(shown), "")]
-        head.append((clip(card.name, max(width // 3, 12)), "title-on" if is_on else "title"))
+        room, whole = max(width // 3, 12), printable(card.facts.layer.name)
+        head.append((whole if len(whole) <= room else clip(card.name, room), "title-on" if is_on else "title"))
         head += self._found(card)
         rest = width - width_of(head) - width_of(count) - 4
         head.append((words.about(card.facts, rest - 2), "dim"))

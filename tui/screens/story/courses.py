@@ -54,12 +54,12 @@ def other_courses(story: Story, link: StoryLink, width: int, height: int) -> lis
         return []
     across = min(width // _NARROWEST, len(found))
     down = -(-len(found) // across)
-    wide, tall = width // across, min(height // down, _HIGHEST)
+    wide, tall = (width - 1) // across, min(height // down, _HIGHEST)
     rows: list[Row] = []
     for begin in range(0, len(found), across):
         drawn = [_course(story, link, row, wide - 2, tall - 1) for row in found[begin : begin + across]]
         for line in range(max(map(len, drawn))):
-            cells: Row = []
+            cells: Row = [(" ", "")]
             for one in drawn:
                 cells += padded_row(one[line] if line < len(one) else [], wide)
             rows.append(cells)

@@ -23,8 +23,9 @@ LEAST_UNDER: Final = 11
 """Columns from which on the numbers stand beside the course, and the rows that this takes."""
 _LEFT: Final = 50
 _LEAST_HISTOGRAM: Final = 30
-"""Lines from which on there is room for the histogram, too."""
-_WIDEST: Final = 5
+_LEAST_BESIDE: Final = 20
+"""Lines from which on there is room for the histogram, too, and the same where the course stands beside the numbers."""
+_WIDEST: Final = 10
 """Cells of an iteration, of which one is blank."""
 _SHOWN, _OUT, _ZERO = "■", "○", "╌"
 
@@ -53,13 +54,16 @@ class ColumnPane(Pane, can_focus=False):
         if detail is None or detail.column != column:
             return [*head, [("its numbers are read when it is sorted by (> <)", "dim")]]
         value = self._value(column)
-        if width >= LEAST_WIDE:
-            return self._in_width([*head, *_numbers(detail, value, view.passed)], detail, width)
+        is_wide = width >= LEAST_WIDE
         rows = [*head, *_numbers(detail, value, view.passed), []]
-        bars = view.heads.get(column) if self.size.height >= _LEAST_HISTOGRAM else None
+        least = _LEAST_BESIDE if is_wide else _LEAST_HISTOGRAM
+        bars = view.heads.get(column) if self.size.height >= least else None
         if bars is not None and len(bars.counts):
             note = f"   shown | filtered out{'   log' * bars.log}"
-            rows += [[("how often", "title"), (note, "note")], *_histogram(bars, value, width), []]
+            room = _LEFT - 2 if is_wide else width
+            rows += [[("how often", "title"), (note, "note")], *_histogram(bars, value, room), []]
+        if is_wide:
+            return self._in_width(rows, detail, width)
         return rows + self._course(detail, width, max(_LOWEST, min(self.size.height - _ABOVE, _HIGHEST)))
 
     def _in_width(self, left: list[Row], detail: ColumnDetail, width: int) -> list[Row]:

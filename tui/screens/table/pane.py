@@ -144,7 +144,8 @@ class TablePane(Pane):
             loop, self.title, self.note = self.state.inside.loop, "table", ""
             known = loop is not None and none_ran(loop)
             told = outside_text(self.state.inside) if known else "no iteration has run yet"
-            return [*super().heading(width), [], *([(f"  {line}", "")] for line in wrapped(told, width - 4))]
+            reasons: list[Row] = [[(f"  {line}", "")] for line in wrapped(told, width - 4)]
+            return [*super().heading(width), [], *reasons]
         self._shades.take(view, self.state.labels)
         tight = self.app.size.height < 30
         rows = [self._title(view, width)]

@@ -24,8 +24,9 @@ _LEAST_ROWS: Final = 24
 
 _TALL: Final = 42
 """Rows from which on there is room for the timeline."""
+_TIMELINE: Final = 7
 _AROUND: Final = 15
-_MOST_UNDER: Final = 20
+_MOST_UNDER: Final = 36
 """Rows of the terminal around those of a table, and the most for the column below it."""
 
 
@@ -79,11 +80,13 @@ class TableScreen(DebugScreen):
         self.topic.open()
 
     def fit(self, width: int, height: int) -> None:
-        """The column of the cursor where it has room: beside the table, else below one of few rows."""
+        """The column of the cursor where it has room: below a table of few rows, else beside it."""
         is_small = height >= _LEAST_ROWS and len(self.topic.shown) > 0 and self._table.whole_width + _COLUMN <= width
-        is_beside, view = width >= _BESIDE or is_small, self.topic.view
-        free = 0 if view is None or height >= _TALL else height - _AROUND - view.passed
-        is_under = not is_beside and width >= LEAST_WIDE and free >= LEAST_UNDER and not self.topic.is_none
+        view = self.topic.view
+        around = _AROUND + (_TIMELINE if height >= _TALL else 0)
+        free = 0 if view is None or not view.complete else height - around - view.total
+        is_under = width >= LEAST_WIDE and free >= LEAST_UNDER and not self.topic.is_none
+        is_beside = not is_under and (width >= _BESIDE or is_small)
         self.set_class(is_beside, "-beside")
         self.set_class(is_under, "-under")
         self._column.styles.height = min(free, _MOST_UNDER) if is_under else "1fr"

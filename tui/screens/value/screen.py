@@ -22,6 +22,9 @@ _BELOW: Final = 7
 _COLUMN: Final = 20
 """Lines in which the statistics and the element stand below one another."""
 
+_TALL: Final = 48
+"""Rows from which on the histogram has room below the element."""
+
 
 class ValueScreen(DebugScreen):
     """A value at the moment, however the run moves."""
@@ -32,6 +35,8 @@ class ValueScreen(DebugScreen):
     ValueScreen #times { width: 46; }
     ValueScreen #facts { width: 48; }
     ValueScreen #element { margin-top: 1; }
+    ValueScreen #spread { margin-top: 1; max-height: 16; display: none; }
+    ValueScreen.-few.-tall #spread { display: block; }
     ValueScreen #summary { border-top: solid $foreground 14%; height: 4; display: none; }
     ValueScreen.-content #summary { height: 3; }
     ValueScreen.-ascii #parts, ValueScreen.-ascii #summary { border-top: ascii $foreground 14%; }
@@ -91,6 +96,7 @@ class ValueScreen(DebugScreen):
             with Vertical(id="facts", classes="rule"):
                 yield InNumbers(self.host, inspected, id="numbers")
                 yield ElementCard(self.host, inspected, id="element")
+                yield HowOften(self.host, inspected, id="spread")
         yield SummaryLines(self.host, inspected, id="summary")
 
     def fit(self, width: int, height: int) -> None:
@@ -119,6 +125,8 @@ class ValueScreen(DebugScreen):
         self.set_class(is_few, "-few")
         self.set_class(seen.shown.array is None, "-nothing")
         room = self.query_one("#content").size.height
+        is_tall = room >= _TALL and not self.has_class("-medium")
+        self.set_class(is_tall and seen.array is not None and seen.array.size > 1, "-tall")
         is_short = self.has_class("-short") or self.has_class("-tiny")
         most = room - _BELOW if is_short else room // 2
         wanted = self.query_one("#tensor", TensorPane).wanted(most)
