@@ -101,7 +101,7 @@ def real_models(path: Path = REAL_MODELS) -> Lines:
     rows = json.loads(path.read_text(encoding="utf-8"))
     run = [row for row in rows if row["ours"] is not None]
     head = ("network", "from", "layers", "loops", "opens in", "run", "beside OpenVINO")
-    head += ("largest difference", "`compare` beside the first run", "drawn", "stepped there and back")
+    head += ("largest difference", "`compare` (beside reading and the first run)", "drawn", "stepped there and back")
     yield from table(head, map(_network, run))
     for row in rows:
         if row["trouble"]:
@@ -111,7 +111,7 @@ def real_models(path: Path = REAL_MODELS) -> Lines:
 
 def _network(row: Report) -> tuple[str, ...]:
     """Return a network as a row of the table."""
-    compared = "" if row["compared"] is None else _ratio(row["compared"])
+    compared = "" if row["compared"] is None else f"{row['comparing']:.1f} s ({_ratio(row['compared'])})"
     return (
         row["name"],
         cell(row["source"]),

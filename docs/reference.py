@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 import stepper
-from docs.measured import benchmarks
+from docs.measured import benchmarks, real_models
 from docs.tables import Lines, cell, code, table
 from stepper.cli.commands.help import COMMAND_LINE_TOPICS
 from stepper.cli.parser import parser
@@ -449,6 +449,7 @@ PARTS: MappingProxyType[str, Callable[[], Lines]] = MappingProxyType({
     "operations": operations,
     "python": python_names,
     "benchmarks": benchmarks,
+    "real-models": real_models,
 })  # fmt: skip
 """By name: what makes a part."""
 

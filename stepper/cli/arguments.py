@@ -36,7 +36,10 @@ def add_inputs(command: Parser) -> None:
         "--inputs", metavar="FILE.npz", help="values for inputs; a key is a name, tensor name or position"
     )
     command.add_repeated(
-        "--shape", "NAME=1,5,4", "the shape that zeros, ones and rand take for an input whose shape is open"
+        "--shape",
+        "NAME=1,5,4",
+        "the shape that zeros, ones and rand take for an input whose shape is open; a model that cannot be "
+        "converted with open shapes is converted with these",
     )
 
 

@@ -12,21 +12,26 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from types import NoneType
+from typing import Any, Final, TypeVar
 
 from lxml import etree
 
 from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE
 from stepper.openvino import runtime
+from stepper.openvino.onnx_files import NodeFacts, Replacements
 from stepper.openvino.runtime import Runtime, ensure_installed
-from stepper.openvino.worker import Convert, shared_worker
+from stepper.openvino.worker import Convert, FindNode, OpenVINOAct, Rewrite, shared_worker
 from stepper.processes.endings import ConversionEnded
 from stepper.processes.messages import CONVERTING
 from stepper.wording import excerpt, reason_of
+
+T = TypeVar("T")
 
 FOLDER: Final = ".stepper"
 _TFLITE: Final = b"TFL3"
@@ -35,13 +40,22 @@ _REVISION: Final = b"2"
 """Of what is done to a conversion after the converter; one that was kept by an earlier revision is made anew."""
 
 
-def converted(path: Path, told: Callable[[str], None] | None = None, timeout: float | None = None) -> Path:
-    """Return the .xml into which OpenVINO converts a model: the one that is kept, or a new one."""
+def converted(
+    path: Path,
+    told: Callable[[str], None] | None = None,
+    timeout: float | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Path:
+    """Return the .xml into which OpenVINO converts a model: the one that is kept, or a new one.
+
+    Only where the model is refused as it is, its inputs have the shapes that are given; that is another conversion.
+    """
     name = f"{path.stem[:80]}-{_content_hash(path)}"
+    given = {key: tuple(shape) for key, shape in sorted((shapes or {}).items())}
+    fixed = f"{name}-{hashlib.blake2b(repr(given).encode(), digest_size=4).hexdigest()}" if given else name
     places = [path.parent / FOLDER, _user_cache()]
-    for place in places:
-        if (kept := place / f"{name}.xml").is_file() and kept.with_suffix(".bin").is_file():
-            return kept
+    if (kept := _kept(places, (name, fixed))) is not None:
+        return kept
     ensure_installed(f"{path}: opening a model of {CONVERTED[path.suffix.lower()]}")
     for place in places:
         try:
@@ -50,19 +64,35 @@ def converted(path: Path, told: Callable[[str], None] | None = None, timeout: fl
         except OSError:
             continue
         with temporary as folder:
-            _convert(path, Path(folder).resolve() / "model.xml", timeout)
+            target = Path(folder).resolve() / "model.xml"
+            try:
+                replaced = _convert(path, target, timeout, {})
+            except ModelError:
+                if not given:
+                    raise
+                replaced, name = _convert(path, target, timeout, given), fixed
             if path.suffix.lower() == ".onnx":
                 truncate_divisions(Path(folder) / "model.xml")
             for suffix in (".bin", ".xml"):  # the .xml last: where it stands, all is there
                 (Path(folder) / f"model{suffix}").replace(place / f"{name}{suffix}")
         if told is not None:
-            told(f"converted {path} with OpenVINO, kept as {place / name}.xml")
+            also = f"; {', '.join(replaced)} as a convolution" if replaced else ""
+            told(f"converted {path} with OpenVINO, kept as {place / name}.xml{also}")
         return place / f"{name}.xml"
     raise UsageError(f"{path}: its conversion can be written neither to {places[0]} nor to {places[1]}")
 
 
-def _convert(path: Path, target: Path, timeout: float | None) -> None:
-    """Let OpenVINO write the model as an IR, in a process of its own. ModelError where it cannot or crashes."""
+def _kept(places: Sequence[Path], names: Sequence[str]) -> Path | None:
+    """Return the first conversion that is there whole, by these names in turn."""
+    candidates = (place / f"{name}.xml" for name in names for place in places)
+    return next((path for path in candidates if path.is_file() and path.with_suffix(".bin").is_file()), None)
+
+
+def _convert(path: Path, target: Path, timeout: float | None, shapes: dict[str, tuple[int, ...]]) -> tuple[str, ...]:
+    """Let OpenVINO write the model as an IR, in a process of its own; return the nodes that were replaced before.
+
+    ModelError where it cannot or crashes.
+    """
     if path.suffix.lower() == ".tflite":
         with path.open("rb") as file:
             if (
@@ -73,14 +103,34 @@ def _convert(path: Path, target: Path, timeout: float | None) -> None:
                 )
     # The parts of a saved model of TensorFlow are found by their folder.
     source = (path.parent if path.name == "saved_model.pb" else path).resolve()
-    act = Convert(str(source), str(target), str(target.parent))
+    folder, limits = str(target.parent), Runtime(timeout=timeout).limits
+
+    def ask_for(facts: type[T], act: OpenVINOAct) -> T:
+        return shared_worker().ask_for(facts, act, subject=f"{path}", limits=limits)[0]
+
+    is_onnx = path.suffix.lower() == ".onnx"
     try:
-        shared_worker().ask(act, subject=f"{path}", limits=Runtime(timeout=timeout).limits)
+        try:
+            ask_for(NoneType, Convert(str(source), str(target), folder, shapes))
+            return ()
+        except RuntimeError:
+            other = target.with_name("rewritten.onnx")
+            replaced = ask_for(Replacements, Rewrite(str(source), str(other), folder)).nodes if is_onnx else ()
+            if not replaced:
+                raise
+            ask_for(NoneType, Convert(str(other), str(target), folder, shapes))
+            return replaced
     except RuntimeError as error:
-        raise ModelError(f"{path}: {conversion_complaint(error)}") from None
+        find = partial(_node, ask_for, str(source)) if is_onnx else None
+        raise ModelError(f"{path}: {conversion_complaint(error, find, are_fixed=bool(shapes))}") from None
     except ConversionEnded as error:
         advice = "convert it where it was made (openvino.convert_model, openvino.save_model), and open the .xml"
         raise ConversionEnded(f"{error}; {advice}") from None
+
+
+def _node(ask_for: Callable[..., Any], path: str, output: str) -> NodeFacts | None:
+    found: NodeFacts | None = ask_for(NodeFacts | None, FindNode(path, output))
+    return found
 
 
 def _content_hash(path: Path) -> str:
@@ -112,26 +162,54 @@ def _user_cache() -> Path:
 
 _UNKNOWN: Final = re.compile(r"No conversion rule found for operations: (.+)")
 _FAILED: Final = re.compile(r"Conversion is failed for: (.+)")
-_NODE: Final = re.compile(r"<Node\([^)]*\): ([^>]*)>")
+_NODE: Final = re.compile(r"<Node\(([^)]*)\): ([^>]*)>")
+_MESSAGE: Final = re.compile(r"(?m)^-- \S+ with a message:$")
+_FOLLOWS: Final = "Unsupported input type dynamic"
+_OF_SHAPE: Final = re.compile(r"\b(rank|shape|static)\b", re.IGNORECASE)
+_CORRECT: Final = "correct that operation in the model, or convert it where it was made and open the .xml"
 _DETAILS: Final = re.compile(r"(?s)\n(?:\s*\n)?Summary:.*")
 _FRAME: Final = ("Exception", "Check '", "FrontEnd API", "Model wasn't", "While validating", "-- ")
 _LONGEST_NAMES: Final = 120
 _LONGEST_REASON: Final = 160
 
 
-def convert(source: str, target: str) -> None:
-    """Read the model and write it as an IR, nothing compressed. RuntimeError with OpenVINO's words."""
+def convert(source: str, target: str, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Read the model and write it as an IR, nothing compressed. RuntimeError with OpenVINO's words.
+
+    Inputs have the shapes that are given before anything is converted, since operations may need to know them.
+    """
     import openvino
 
     core = openvino.Core()
     runtime.announce(CONVERTING)
     # The same front ends as openvino.convert_model has, which would tell its makers of each use.
-    model = core.read_model(source)
+    model = _of_shapes(source, shapes) if shapes else core.read_model(source)
     openvino.save_model(model, target, compress_to_fp16=False)
 
 
-def conversion_complaint(error: BaseException) -> str:
-    """Return why a model is not converted, and what can be done, from an exception of OpenVINO's converter."""
+def _of_shapes(source: str, shapes: Mapping[str, Sequence[int]]) -> Any:
+    import openvino
+
+    front = openvino.frontend.FrontEndManager().load_by_model(source)
+    loaded = front.load(source)
+    places = {name: place for place in loaded.get_inputs() for name in place.get_names()}
+    if unknown := [name for name in shapes if name not in places]:
+        raise RuntimeError(f"it has no input '{unknown[0]}', for which a shape is given; there are {', '.join(places)}")
+    for name, shape in shapes.items():
+        loaded.set_partial_shape(places[name], openvino.PartialShape(list(shape)))
+    try:
+        return front.convert(loaded)
+    except Exception as error:  # of classes of its own
+        raise RuntimeError(str(error)) from None
+
+
+def conversion_complaint(
+    error: BaseException, find: Callable[[str], NodeFacts | None] | None = None, *, are_fixed: bool = False
+) -> str:
+    """Return why a model is not converted, and what can be done, from an exception of OpenVINO's converter.
+
+    `find` finds a node of an ONNX file by the name that OpenVINO gives it; `are_fixed`: shapes of inputs were given.
+    """
     text = str(error)
     if "Unable to read the model" in text:
         return "is not a model that OpenVINO can read: the file is damaged, or of another format than its suffix says"
@@ -145,14 +223,40 @@ def conversion_complaint(error: BaseException) -> str:
             "convert it with an extension that has them (openvino.convert_model) and open the .xml"
         )
     assert failed is not None
-    name, node = excerpt(failed[1].strip(), _LONGEST_NAMES), _NODE.search(text)
-    which = f"{name} '{excerpt(node[1])}'" if node is not None else name
-    said = [line for line in _DETAILS.sub("", text).splitlines() if line.strip() and not line.startswith(_FRAME)]
-    why = excerpt(said[-1].strip(), _LONGEST_REASON) if said else "it gives no reason"
+    message = _first_message(text)
+    node, why = _NODE.search(message), _reason(message)
+    if node is None:
+        return f"OpenVINO cannot convert {excerpt(failed[1].strip(), _LONGEST_NAMES)}: {why}; {_CORRECT}"
+    facts = None if find is None else find(node[2])
+    if facts is None:
+        hint = (
+            "" if find is None or find_spec("onnx") else "; with `pip install onnx` it is said in which branch that is"
+        )
+        return f"OpenVINO cannot convert {node[1]} '{excerpt(node[2])}': {why}; {_CORRECT}{hint}"
+    where = "".join(f" in {one.attribute} of {one.type} '{excerpt(one.name)}'" for one in reversed(facts.scopes))
+    which = f"{facts.type} '{excerpt(facts.name)}'{where}"
+    if are_fixed or _OF_SHAPE.search(why) is None or not facts.open_inputs:
+        return f"OpenVINO cannot convert {which}: {why}; {_CORRECT}"
+    decided = "" if facts.decided_by is None else f" (it comes from If '{excerpt(facts.decided_by)}')"
+    sizes = " ".join(f"--shape '{excerpt(name)}=...'" for name in facts.open_inputs)
     return (
-        f"OpenVINO cannot convert {which}: {why}; correct that operation in the model, or convert it where it was made "
-        "and open the .xml"
+        f"OpenVINO cannot convert {which}: {why}{decided}; give the inputs the sizes that the file leaves open, as "
+        f"`stepper run` takes them ({sizes}; in Python: open_model with shapes)"
     )
+
+
+def _first_message(text: str) -> str:
+    """Return what is said of the first node that fails by itself: others lack a type since one before them failed."""
+    begins = [match.end() for match in _MESSAGE.finditer(text)]
+    messages = [text[begin:end] for begin, end in zip(begins, [*begins[1:], len(text)], strict=True)] or [text]
+    return next((message for message in messages if _FOLLOWS not in message), messages[0])
+
+
+def _reason(message: str) -> str:
+    """Return the last words of what is said of a node."""
+    lines = (line.strip() for line in _DETAILS.sub("", message).splitlines())
+    said = [line for line in lines if line and not line.startswith(_FRAME)]
+    return excerpt(said[-1].rstrip("."), _LONGEST_REASON) if said else "it gives no reason"
 
 
 def truncate_divisions(path: Path) -> None:

@@ -5,7 +5,7 @@ What only the last two need is imported for them: most models are IRs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,17 @@ from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource
 
 
-def open_model(source: ModelSource, told: Callable[[str], None] | None = None, timeout: float | None = None) -> Model:
+def open_model(
+    source: ModelSource,
+    told: Callable[[str], None] | None = None,
+    timeout: float | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Model:
     """Return the model of an IR's .xml, of a file that OpenVINO converts, or of a live `openvino.Model`.
 
     `told` hears of a conversion, which may take its time: `timeout` seconds at most, where that is given. A converted
-    model has the name of the file that it came from. Raises ModelError where the file cannot be read or converted,
+    model has the name of the file that it came from. Where it cannot be converted with the sizes that it leaves open,
+    its inputs have those of `shapes`, by name. Raises ModelError where the file cannot be read or converted,
     LimitReached where the limit of time is met, UsageError where OpenVINO is needed and not installed.
     """
     if isinstance(source, Model):
@@ -31,7 +37,7 @@ def open_model(source: ModelSource, told: Callable[[str], None] | None = None, t
             return read(path)
         from stepper.openvino.conversion import converted
 
-        return read(converted(path, told, timeout), path.name)
+        return read(converted(path, told, timeout, shapes), path.name)
     return _live(source)
 
 

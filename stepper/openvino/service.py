@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from stepper.element_types import Array
-from stepper.openvino import runtime
+from stepper.openvino import onnx_files, runtime
 from stepper.openvino.compiled import CompiledText
 from stepper.openvino.conversion import convert
 from stepper.openvino.layers import LayerInOpenVINO
@@ -21,7 +21,9 @@ from stepper.openvino.worker import (
     Convert,
     DefineLayer,
     DefineModel,
+    FindNode,
     OpenVINOAct,
+    Rewrite,
     RuntimeFacts,
     layer_of,
 )
@@ -43,13 +45,17 @@ class OpenVINOService:
         """Drop what was defined under a key."""
         self._functions.pop(key, None)
 
-    def perform(self, act: OpenVINOAct, arrays: list[Array]) -> tuple[None, Sequence[Any]]:
-        """Return the outputs of a call; nothing for other acts."""
+    def perform(self, act: OpenVINOAct, arrays: list[Array]) -> tuple[Any, Sequence[Any]]:
+        """Return what an act finds out, and the outputs of a call."""
         match act:
             case CheckDevice():
                 self._runtime(act.runtime).check_here()
             case Convert():
-                convert(act.source, act.target)
+                convert(act.source, act.target, act.shapes)
+            case FindNode():
+                return onnx_files.find_node(act.path, act.output), ()
+            case Rewrite():
+                return onnx_files.rewritten(act.source, act.target), ()
             case CompileFile():
                 os.chdir(act.folder)
                 self._runtime(act.runtime).compile_file(act.path)

@@ -60,7 +60,23 @@ class CheckDevice(Struct, frozen=True, tag=True):
 
 
 class Convert(Struct, frozen=True, tag=True):
-    """Read a model of any format and write it as an IR."""
+    """Read a model of any format and write it as an IR; its inputs have these shapes, where any are given."""
+
+    source: str
+    target: str
+    folder: str
+    shapes: dict[str, tuple[int, ...]]
+
+
+class FindNode(Struct, frozen=True, tag=True):
+    """Find a node of an ONNX file by its name or an output of it; the facts are `onnx_files.NodeFacts` or nothing."""
+
+    path: str
+    output: str
+
+
+class Rewrite(Struct, frozen=True, tag=True):
+    """Write an ONNX file with others in the place of operations that OpenVINO lacks; the facts are `Replacements`."""
 
     source: str
     target: str
@@ -98,7 +114,7 @@ class DefineLayer(Struct, frozen=True, tag=True):
     is_last_resort: bool
 
 
-OpenVINOAct = CheckDevice | Convert | CompileFile | DefineModel | DefineLayer | CallFunction
+OpenVINOAct = CheckDevice | Convert | FindNode | Rewrite | CompileFile | DefineModel | DefineLayer | CallFunction
 
 
 @functools.cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepper.openvino.conversion import conversion_complaint
+from stepper.openvino.onnx_files import NodeFacts, NodeScope
 
 BEGIN = "Exception from src/inference/src/cpp/core.cpp:84:\nCheck 'false' failed at src/frontends/report.cpp:151:\n"
 REPORT = BEGIN + "FrontEnd API failed with OpConversionFailure:\nModel wasn't fully converted."
@@ -31,7 +32,7 @@ Summary:
         ),
         (
             REPORT + RESHAPE,
-            "OpenVINO cannot convert Reshape-17 'y': Requested output shape [3,5] is incompatible with input shape; "
+            "OpenVINO cannot convert Reshape 'y': Requested output shape [3,5] is incompatible with input shape; "
             "correct that operation in the model, or convert it where it was made and open the .xml",
         ),
         (
@@ -44,3 +45,41 @@ Summary:
 )
 def test_the_operation_and_the_way_out_are_named(said: str, sentence: str) -> None:
     assert conversion_complaint(RuntimeError(said)) == sentence
+
+
+BRANCH = """ Failed operations detailed log:
+-- ReduceMean-16 with a message:
+While validating ONNX node '<Node(ReduceMean): mean>':
+Unsupported input type dynamic
+
+-- Conv-16 with a message:
+While validating ONNX node '<Node(Conv): filtered>': Check 'rank().is_static()' failed at src/op/conv.cpp:38:
+FrontEnd API failed with GeneralFailure:
+The input data tensor's rank has to be known (static)
+
+Summary:
+-- Conversion is failed for: Conv-16, ReduceMean-16
+"""
+
+
+def test_the_node_that_fails_first_is_told_with_its_branch_and_what_decides_its_shape() -> None:
+    scopes = (NodeScope("If", "rate", "then_branch"), NodeScope("Loop", "frames", "body"))
+    facts = {"filtered": NodeFacts("Conv", "/decoder/conv", scopes, "/squeeze", ("input", "state"))}
+    assert conversion_complaint(RuntimeError(REPORT + BRANCH), facts.get) == (
+        "OpenVINO cannot convert Conv '/decoder/conv' in body of Loop 'frames' in then_branch of If 'rate': "
+        "The input data tensor's rank has to be known (static) (it comes from If '/squeeze'); give the inputs the "
+        "sizes that the file leaves open, as `stepper run` takes them (--shape 'input=...' --shape 'state=...'; in "
+        "Python: open_model with shapes)"
+    )
+    assert conversion_complaint(RuntimeError(REPORT + BRANCH), facts.get, are_fixed=True).endswith(
+        "(static); correct that operation in the model, or convert it where it was made and open the .xml"
+    )
+
+
+def test_without_the_package_for_onnx_files_it_is_said_what_would_tell_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stepper.openvino.conversion.find_spec", lambda _name: None)
+    assert conversion_complaint(RuntimeError(REPORT + BRANCH), lambda _name: None) == (
+        "OpenVINO cannot convert Conv 'filtered': The input data tensor's rank has to be known (static); correct that "
+        "operation in the model, or convert it where it was made and open the .xml; with `pip install onnx` it is said "
+        "in which branch that is"
+    )

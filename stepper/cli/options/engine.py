@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from stepper.cli.options.specs import given_shapes
 from stepper.cli.printing import say
 from stepper.errors import UsageError
 from stepper.openvino.opening import open_model
@@ -20,7 +21,8 @@ def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
     """Return the model that is named (or another one); converted where it is not an IR, with a message on stderr."""
     quiet = getattr(options, "quiet", False)
     notify = None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr)
-    return open_model(options.model if path is None else path, notify, getattr(options, "timeout", None))
+    shapes = given_shapes(getattr(options, "shape", [])) if path is None else {}
+    return open_model(options.model if path is None else path, notify, getattr(options, "timeout", None), shapes)
 
 
 def choices_of(options: argparse.Namespace) -> dict[str, str]:

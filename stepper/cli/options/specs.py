@@ -47,6 +47,11 @@ def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: li
     return found
 
 
+def given_shapes(texts: list[str]) -> dict[str, Shape]:
+    """Return the sizes of each `--shape` by the name that is given. UsageError for what is not NAME=1,5,4."""
+    return {name: _shape(text) for name, text in pairs(texts, "--shape").items()}
+
+
 def _check_shapes(parameters: tuple[Layer, ...], fixed: Mapping[int, Shape], found: Mapping[str | int, Any]) -> None:
     """Raise UsageError for a --shape of an input that is given with another shape."""
     for position, shape in fixed.items():

@@ -1,0 +1,1 @@
+"""Networks that nobody here wrote, from packages and from scripts; see `recipes`."""
