@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stepper.element_types import Array
-from stepper.openvino.native_text import NativeText
 from stepper.openvino.runtime import Runtime
 from stepper.openvino.tensors import to_tensor
+from stepper.openvino.texts.native_text import NativeText
 
 if TYPE_CHECKING:
     import openvino
@@ -17,28 +17,43 @@ if TYPE_CHECKING:
 class CompiledText:
     """A model as a function from its inputs to its outputs, in this process.
 
-    It is compiled for the shapes that its Parameters declare, and anew for inputs that these exclude. What has open
-    dimensions is thus one compiled model for all sizes, as the body of a loop is in the runtime: what a kernel keeps
-    from a smaller size shows. Each call begins with the variables in `states`, all others as the model has them.
-    RuntimeError with OpenVINO's words where it refuses, KernelError for inputs of other
-    types.
+    It is compiled for the shapes that its Parameters declare, and anew for inputs that these exclude; dimensions that
+    change from one call to another are open from then on. What has open dimensions is thus one compiled model for all
+    sizes, as the body of a loop is in the runtime: what a kernel keeps from a smaller size shows. Each call begins with
+    the variables in `states`, all others as the model has them. RuntimeError with OpenVINO's words where it refuses,
+    KernelError for inputs of other types.
     """
 
     def __init__(self, runtime: Runtime, text: NativeText, states: Mapping[str, Array] | None = None) -> None:
         self._runtime, self._text, self._states = runtime, text, dict(states or {})
         self._request: openvino.InferRequest | None = None
         self._shapes: list[openvino.PartialShape] = []
+        self._taken: list[tuple[int, ...]] = []
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
         """Return the outputs, in the order of the model's Results."""
-        if self._request is None or not self._takes(inputs):
+        shapes = [array.shape for array in inputs]
+        if self._request is None or (shapes != self._taken and not self._takes(shapes)):
             self._request = None  # one at a time: a model may be large
-            model = self._runtime.read(*self._text, is_kept=True)
-            _fit(model, inputs)
-            self._shapes = [port.get_partial_shape() for port in model.inputs]
-            self._request = self._runtime.request(model)
+            self._request = self._compiled(shapes)
+        self._taken = shapes
         self._set_variables(self._request)
         return tuple(self._runtime.infer(self._request, inputs))
+
+    def _compiled(self, shapes: Sequence[tuple[int, ...]]) -> openvino.InferRequest:
+        """Return a request for these shapes; for those before, too, unless OpenVINO refuses that."""
+        if self._shapes:
+            try:
+                return self._compiled_for(_opened(self._shapes, shapes))
+            except RuntimeError:
+                pass
+        return self._compiled_for(shapes)
+
+    def _compiled_for(self, shapes: Sequence[Sequence[int]]) -> openvino.InferRequest:
+        model = self._runtime.read(*self._text, is_kept=True)
+        _fit(model, shapes)
+        self._shapes = [port.get_partial_shape() for port in model.inputs]
+        return self._runtime.request(model)
 
     def _set_variables(self, request: openvino.InferRequest) -> None:
         """Have variables not go on from the call before."""
@@ -49,20 +64,31 @@ class CompiledText:
             if variable.name in self._states:
                 variable.state = to_tensor(self._states[variable.name])
 
-    def _takes(self, inputs: Sequence[Any]) -> bool:
+    def _takes(self, shapes: Sequence[tuple[int, ...]]) -> bool:
         import openvino
 
-        pairs = zip(self._shapes, inputs, strict=True)
-        return all(shape.compatible(openvino.PartialShape(list(array.shape))) for shape, array in pairs)
+        pairs = zip(self._shapes, shapes, strict=True)
+        return all(taken.compatible(openvino.PartialShape(list(shape))) for taken, shape in pairs)
 
 
-def _fit(model: openvino.Model, inputs: Sequence[Any]) -> None:
-    """Let the Parameters have the shapes that come, where the declared ones exclude them (a body's are not binding)."""
+def _opened(earlier: Sequence[openvino.PartialShape], shapes: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    """Return shapes with -1 for each dimension that is open already, or was another one."""
+    found = []
+    for before, shape in zip(earlier, shapes, strict=True):
+        same = before.rank.is_static and len(before) == len(shape)
+        dims = zip(before, shape, strict=True) if same else ()
+        found.append([size if dim == size else -1 for dim, size in dims] if same else list(shape))
+    return found
+
+
+def _fit(model: openvino.Model, shapes: Sequence[Sequence[int]]) -> None:
+    """Let the Parameters have these shapes, where the declared ones exclude them (a body's are not binding)."""
     import openvino
 
-    shapes = {}
-    for port, array in zip(model.inputs, inputs, strict=True):
-        if not port.get_partial_shape().compatible(openvino.PartialShape(list(array.shape))):
-            shapes[port] = openvino.PartialShape(list(array.shape))
-    if shapes:
-        model.reshape(shapes)
+    found = {}
+    for port, dims in zip(model.inputs, shapes, strict=True):
+        shape = openvino.PartialShape(list(dims))
+        if not port.get_partial_shape().compatible(shape) or -1 in dims:
+            found[port] = shape
+    if found:
+        model.reshape(found)

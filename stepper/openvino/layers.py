@@ -272,35 +272,53 @@ def _wide_dtype(native: openvino.Type) -> np.dtype[Any] | None:
 
 def layer_text(layer: Layer, inputs: Sequence[LayerInput]) -> str:
     """Return the IR of a model of one layer with Parameters, or Constants, for its inputs."""
-    layers, edges = [], []
-    count, ports = len(inputs), ""
-    for index, entry in enumerate(inputs):
-        data = f'element_type="{entry.type}" shape="{",".join(entry.dims)}"'
-        if entry.offset is not None:
-            data += f' offset="{entry.offset}" size="{entry.size}"'
-        kind = "Parameter" if entry.offset is None else "Const"
-        parts = f'<data {data}/><output><port id="0" precision="{entry.type}"/></output>'
-        layers.append(f'<layer id="{index}" name="in{index}" type="{kind}" version="opset1">{parts}</layer>')
-        ports += f'<port id="{index}" precision="{entry.type}"/>'
-        edges.append(_edge(index, 0, count, index))
+    layers = [input_text(index, entry) for index, entry in enumerate(inputs)]
+    edges = [edge_text(index, 0, len(inputs), index) for index in range(len(inputs))]
+    layers.append(operation_text(len(inputs), layer, [entry.type for entry in inputs]))
+    for index in range(len(layer.outputs)):
+        layers.append(result_text(len(inputs) + 1 + index))
+        edges.append(edge_text(len(inputs), len(inputs) + index, len(inputs) + 1 + index, 0))
+    return net_text(layers, edges)
+
+
+def input_text(identity: int, entry: LayerInput) -> str:
+    """Return a Parameter, or a Constant where the bytes of the input are known."""
+    data = f'element_type="{entry.type}" shape="{",".join(entry.dims)}"'
+    if entry.offset is not None:
+        data += f' offset="{entry.offset}" size="{entry.size}"'
+    kind = "Parameter" if entry.offset is None else "Const"
+    parts = f'<data {data}/><output><port id="0" precision="{entry.type}"/></output>'
+    return f'<layer id="{identity}" name="in{identity}" type="{kind}" version="opset1">{parts}</layer>'
+
+
+def operation_text(identity: int, layer: Layer, types: Sequence[str]) -> str:
+    """Return a layer with its own attributes and inputs of these types; its outputs are numbered after its inputs."""
+    ports = "".join(f'<port id="{index}" precision="{type}"/>' for index, type in enumerate(types))
     outputs = ""
     for index, output in enumerate(layer.outputs):
         precision = "dynamic" if output.element_type is None else output.element_type.name
         dims = "".join(f"<dim>{dim}</dim>" for dim in output.dims)
-        outputs += f'<port id="{count + index}" precision="{precision}">{dims}</port>'
+        outputs += f'<port id="{len(types) + index}" precision="{precision}">{dims}</port>'
     attributes = " ".join(f"{name}={quoteattr(text)}" for name, text in layer.attributes.items())
     head = f"type={quoteattr(layer.type)} version={quoteattr(layer.version)}"
     parts = f"<data {attributes}/>" if attributes else ""
     parts += f"<input>{ports}</input>" if ports else ""
-    layers.append(f'<layer id="{count}" name="layer" {head}>{parts}<output>{outputs}</output></layer>')
-    for index in range(len(layer.outputs)):
-        result = f'<layer id="{count + 1 + index}" name="out{index}" type="Result" version="opset1">'
-        layers.append(f'{result}<input><port id="0"/></input></layer>')
-        edges.append(_edge(count, count + index, count + 1 + index, 0))
+    return f'<layer id="{identity}" name="layer{identity}" {head}>{parts}<output>{outputs}</output></layer>'
+
+
+def result_text(identity: int) -> str:
+    """Return a Result."""
+    head = f'<layer id="{identity}" name="out{identity}" type="Result" version="opset1">'
+    return f'{head}<input><port id="0"/></input></layer>'
+
+
+def net_text(layers: Sequence[str], edges: Sequence[str]) -> str:
+    """Return the IR of a model."""
     return f'<net name="layer" version="11"><layers>{"".join(layers)}</layers><edges>{"".join(edges)}</edges></net>'
 
 
-def _edge(from_layer: int, from_port: int, to_layer: int, to_port: int) -> str:
+def edge_text(from_layer: int, from_port: int, to_layer: int, to_port: int) -> str:
+    """Return an edge."""
     return f'<edge from-layer="{from_layer}" from-port="{from_port}" to-layer="{to_layer}" to-port="{to_port}"/>'
 
 

@@ -23,12 +23,13 @@ from msgspec.structs import replace
 from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.constants import constant_value
-from stepper.ir.model import Graph, Layer, LoopKey, Model
-from stepper.openvino import native_text
+from stepper.ir.model import Graph, Layer, LoopKey, Model, Source
 from stepper.openvino.compiled import CompiledText
 from stepper.openvino.layers import LayerInOpenVINO, remote_layer
-from stepper.openvino.native_text import NativeText
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
+from stepper.openvino.texts import native_text
+from stepper.openvino.texts.native_text import NativeText
+from stepper.openvino.together import JointOperations, OperationRefused, SeparateText
 from stepper.openvino.worker import DefineModel, shared_worker
 from stepper.processes.endings import ENDED, WorkerLimit
 from stepper.processes.worker import RemoteFunction
@@ -122,6 +123,24 @@ class OpenVINOPeer:
             self._bodies[id(graph)] = self._text(text, f"the body{place} alone", "the body", None, states={})
         return self._bodies[id(graph)]
 
+    def together(self, graph: Graph, layers: Sequence[Layer], values: Mapping[Source, Any]) -> JointOperations:
+        """Return operations of a graph, each alone on its inputs, as one function; those that can be computed so.
+
+        `values` are those of their inputs, by which types and shapes are chosen. The function raises OperationRefused
+        where OpenVINO refuses one of them, and ends as others do; of that, nothing is noted.
+        """
+        text = SeparateText(self.model, graph, layers, values)
+        title = f"{len(text.layers)} operations of the model {excerpt(self.model.path.name)}"
+        function = self._function(text.native, title, None, self.runtime, {})
+
+        def compute(*inputs: Any) -> Sequence[Array]:
+            try:
+                return function(*inputs)
+            except (RuntimeError, KernelError) as error:
+                raise OperationRefused(f"OpenVINO refuses {title}", text.named_in(str(error))) from None
+
+        return JointOperations(tuple(text.layers), tuple(text.sources), compute)
+
     def _layer(self, layer: Layer, constants: Sequence[Array | None]) -> Function:
         if not self.runtime.is_remote:
             return LayerInOpenVINO(self.runtime, layer, constants, is_last_resort=False)
@@ -144,14 +163,8 @@ class OpenVINOPeer:
         states: Mapping[str, Array] | None = None,
     ) -> Function:
         """Return a text as a function in the other process. `subject` is for what ends that, `what` for a refusal."""
-        function: Function
-        runtime = runtime or self.runtime
         states = self.states if states is None else states
-        if runtime.is_remote:
-            limits = replace(runtime.limits, running=seconds)
-            function = RemoteFunction(shared_worker(), partial(_definition, runtime, text, states), subject, limits)
-        else:
-            function = CompiledText(runtime, text, states)
+        function = self._function(text, subject, seconds, runtime or self.runtime, states)
 
         def compute(*inputs: Any) -> tuple[Array, ...]:
             try:
@@ -161,6 +174,15 @@ class OpenVINOPeer:
                 raise ExecutionError(f"OpenVINO refuses {what}: {complaint(error)}") from None
 
         return compute
+
+    def _function(
+        self, text: NativeText, subject: str, seconds: float | None, runtime: Runtime, states: Mapping[str, Array]
+    ) -> Function:
+        """Return a text as a function, which raises what OpenVINO raises."""
+        if not runtime.is_remote:
+            return CompiledText(runtime, text, states)
+        limits = replace(runtime.limits, running=seconds)
+        return RemoteFunction(shared_worker(), partial(_definition, runtime, text, states), subject, limits)
 
     @contextmanager
     def _noted(self) -> Iterator[None]:

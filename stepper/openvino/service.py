@@ -13,8 +13,8 @@ from stepper.openvino import onnx_files, runtime
 from stepper.openvino.compiled import CompiledText
 from stepper.openvino.conversion import convert
 from stepper.openvino.layers import LayerInOpenVINO
-from stepper.openvino.native_text import NativeText, mapped
 from stepper.openvino.runtime import Runtime
+from stepper.openvino.texts.native_text import NativeText, mapped
 from stepper.openvino.worker import (
     CheckDevice,
     CompileFile,

@@ -17,6 +17,7 @@ from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.model import Layer, LoopKey, Model
+from stepper.openvino.together import JointOperations
 from tests.engine.nested_models import loops_in_branches
 
 
@@ -38,6 +39,9 @@ class Counting:
 
     def again(self, *_given: Any) -> Any:
         raise ExecutionError("it runs one way alone")
+
+    def together(self, _graph: Any, _layers: Any, _values: Any) -> JointOperations:
+        return JointOperations((), (), _refuse)
 
     def operation(self, _graph: Any, _layer: Any) -> Any:
         return _refuse

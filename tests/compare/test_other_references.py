@@ -21,7 +21,8 @@ from stepper.element_types import Array
 from stepper.engine.run import Outputs
 from stepper.errors import ExecutionError, InputError, KernelError, SessionError
 from stepper.ir.model import Graph as IRGraph
-from stepper.ir.model import Layer, Model
+from stepper.ir.model import Layer, Model, Source
+from stepper.openvino.together import JointOperations, OperationRefused
 from stepper.recording import RecordingOptions, record
 from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, X, nested, recurrence
 from tests.models import Graph as ModelGraph
@@ -197,8 +198,19 @@ class Peer:
     """A runtime that computes as numpy does, but for one operation, or for a body as a whole."""
 
     def __init__(
-        self, model: Model, wrong: str = "", *, wrong_body: bool = False, refuses: str = "", refuses_all: bool = False
+        self,
+        model: Model,
+        wrong: str = "",
+        *,
+        wrong_body: bool = False,
+        refuses: str = "",
+        refuses_all: bool = False,
+        wrong_with_others: str = "",
+        names_what_it_refuses: bool = True,
     ) -> None:
+        self.wrong_with_others, self.names_what_it_refuses = wrong_with_others, names_what_it_refuses
+        self.asked_together = 0
+        self.asked_alone: set[str] = set()
         self._programs = {id(program.graph): program for program in stepper.compile_model(model).programs}
         self._model, self._wrong, self._wrong_body, self._refuses = model, wrong, wrong_body, refuses
         self._refuses_all = refuses_all
@@ -219,18 +231,37 @@ class Peer:
         (loop,) = (layer for layer in self._model.graph.layers if layer.is_loop)
         return {(loop.id,): _runs_of(loop, stepper.run(self._model, dict(enumerate(inputs))))}
 
-    def operation(self, graph: IRGraph, layer: Layer) -> Callable[..., Sequence[Array]]:
-        operation = next(one for one in self._programs[id(graph)].operations if one.layer is layer)
+    def together(self, graph: IRGraph, layers: Sequence[Layer], _values: Mapping[Source, Array]) -> JointOperations:
+        self.asked_together += 1
+        sources = list(dict.fromkeys(source for layer in layers for source in graph.sources[layer.id] if source))
 
+        def compute(*inputs: Any) -> Sequence[Array]:
+            values, found = dict(zip(sources, inputs, strict=True)), list[Array]()
+            for layer in layers:
+                if layer.name == self._refuses:
+                    raise OperationRefused("not here", layer if self.names_what_it_refuses else None)
+                given = [values[source] for source in graph.sources[layer.id] if source]
+                results = self._computed(graph, layer, given)
+                found += [value + 0.5 if layer.name == self.wrong_with_others else value for value in results]
+            return found
+
+        return JointOperations(tuple(layers), tuple(sources), compute)
+
+    def operation(self, graph: IRGraph, layer: Layer) -> Callable[..., Sequence[Array]]:
         def compute(*inputs: Any) -> Sequence[Array]:
             if layer.name == self._refuses:
                 raise KernelError("not here")
-            assert operation.function is not None
-            found = operation.function(*inputs)
-            results = found if operation.several_outputs else (found,)
-            return [np.asarray(value) + (0.5 if layer.name == self._wrong else 0) for value in results]
+            self.asked_alone.add(layer.name)
+            return self._computed(graph, layer, inputs)
 
         return compute
+
+    def _computed(self, graph: IRGraph, layer: Layer, inputs: Sequence[Any]) -> Sequence[Array]:
+        operation = next(one for one in self._programs[id(graph)].operations if one.layer is layer)
+        assert operation.function is not None
+        found = operation.function(*inputs)
+        results = found if operation.several_outputs else (found,)
+        return [np.asarray(value) + (0.5 if layer.name == self._wrong else 0) for value in results]
 
     def body(self, graph: IRGraph) -> Callable[..., Sequence[Array]]:
         program = self._programs[id(graph)]
@@ -251,9 +282,14 @@ class Peer:
         return compute
 
 
-def with_peer(folder: Path, **options: Any) -> RunComparison:
+def with_peer(folder: Path, peers: list[Peer] | None = None, **options: Any) -> RunComparison:
+    """The comparison; `peers` gets the peer."""
+
     def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
-        return OpenVINOReference(Peer(compiled.model, **options), inputs, "the peer")
+        peer = Peer(compiled.model, **options)
+        if peers is not None:
+            peers.append(peer)
+        return OpenVINOReference(peer, inputs, "the peer")
 
     return against(folder, reference, recurrence(), X)
 
@@ -279,6 +315,28 @@ def test_a_body_that_only_as_a_whole_is_wrong_shows_at_its_results(tmp_path: Pat
 
 def test_what_the_runtime_refuses_is_passed_over(tmp_path: Path) -> None:
     assert not with_peer(tmp_path, refuses="scaled").differs
+
+
+def test_operations_that_agree_are_never_asked_for_one_by_one(tmp_path: Path) -> None:
+    peers: list[Peer] = []
+    with_peer(tmp_path, peers)
+    assert peers[0].asked_together == 1 and not peers[0].asked_alone
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_others_of_a_group_in_which_one_is_refused_are_computed_together(named: bool, tmp_path: Path) -> None:
+    peers: list[Peer] = []
+    found = with_peer(tmp_path, peers, refuses="scaled", names_what_it_refuses=named)
+    compared = {record.layer.name for record in found.observations.records.values()}
+    assert compared >= {"xW", "summed", "h_next"} and "scaled" not in compared
+    assert peers[0].asked_alone <= ({"row_t"} if named else set()), "another Multiply may be tried alone"
+    assert peers[0].asked_together <= (2 if named else 9)
+
+
+def test_what_is_computed_otherwise_with_others_alone_is_no_difference(tmp_path: Path) -> None:
+    peers: list[Peer] = []
+    found = with_peer(tmp_path, peers, wrong_with_others="scaled")
+    assert not found.differs and peers[0].asked_alone == {"scaled"}
 
 
 @pytest.mark.parametrize("wrong", ["", "scaled"])

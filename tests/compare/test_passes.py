@@ -17,8 +17,9 @@ from stepper.compare.passes.plugin_operations import PluginOperations, make_read
 from stepper.errors import ExecutionError, LimitReached
 from stepper.ir import read
 from stepper.ir.model import Layer, Port
-from stepper.openvino import native_text, pass_trace
+from stepper.openvino import pass_trace
 from stepper.openvino.pass_trace import traced_passes
+from stepper.openvino.texts import native_text
 from stepper.processes.worker import WorkerProgram
 from stepper.tensors.tolerances import OTHER_KERNELS
 from tests.engine.nested_models import alternating, multiplication_table

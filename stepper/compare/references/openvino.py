@@ -22,6 +22,7 @@ from stepper.compare.references.protocol import (
     SyncPoint,
     loop_key,
 )
+from stepper.compare.references.together import JointGroups, JointPeer, JointValues
 from stepper.debug.reference_values import loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
@@ -29,19 +30,18 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, OpKind
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey
+from stepper.openvino.together import RANDOM
 
 if TYPE_CHECKING:
-    from stepper.openvino.native_text import NativeText
+    from stepper.openvino.texts.native_text import NativeText
 
 Function = Callable[..., Sequence[Array]]
 
 _LEAST_SECONDS: Final = 10.0
 _TIMES_OURS: Final = 5.0
 
-_RANDOM: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign"})
 
-
-class RuntimePeer(Protocol):
+class RuntimePeer(JointPeer, Protocol):
     """A model in another runtime. Every function may raise a StepperError or KernelError for what it refuses."""
 
     @property
@@ -67,10 +67,12 @@ class RuntimePeer(Protocol):
 
 
 class PeerFrame:
-    """Values that the peer makes of what our frame holds."""
+    """Values that the peer makes of what our frame holds; `joint` are those that it computes together."""
 
-    def __init__(self, peer: RuntimePeer, point: SyncPoint, outcome: LoopOutcome | None) -> None:
-        self._peer, self._frame = peer, point.frame
+    def __init__(
+        self, peer: RuntimePeer, point: SyncPoint, outcome: LoopOutcome | None, joint: JointValues | None = None
+    ) -> None:
+        self._peer, self._frame, self._joint = peer, point.frame, joint
         self._is_iteration = point.kind is SyncKind.ITERATION
         self._results: Mapping[int, Array] | None = None
         self.outcome = outcome
@@ -89,8 +91,10 @@ class PeerFrame:
         if index is None:
             return None
         found = program.operations[index]
-        if found.kind is not OpKind.KERNEL or layer.type in _RANDOM:
+        if found.kind is not OpKind.KERNEL or layer.type in RANDOM:
             return None
+        if self._joint is not None and (value := self._joint.value(index, output)) is not None:
+            return value
         inputs = [np.asarray(self._frame.values[slot]) for slot in found.inputs if slot >= 0]
         try:
             return self._peer.operation(program.graph, layer)(*inputs)[output]
@@ -153,6 +157,7 @@ class OpenVINOReference(ReferenceRun):
     ) -> None:
         self.title = title
         self._peer, self._inputs, self._stopped = peer, inputs, stopped
+        self._groups = JointGroups(peer)
         self._refusal, self._is_told = "", False
         self._outputs: Sequence[Array] | None = None
         if stopped is not None and seconds is None:
@@ -172,7 +177,13 @@ class OpenVINOReference(ReferenceRun):
 
     def at(self, point: SyncPoint) -> PeerFrame:
         """Return a frame whose values are computed when they are asked for."""
-        return PeerFrame(self._peer, point, self._outcome(point))
+        return PeerFrame(self._peer, point, self._outcome(point), self._groups.of(point.frame))
+
+    def alone(self, frame: Frame, layer: Layer, output: int) -> Array | None:
+        """Return what an operation gives that is compiled for itself, from now on; None where it was."""
+        if not self._groups.leave_alone(frame.program, frame.program.indices.get(layer.id, -1)):
+            return None
+        return PeerFrame(self._peer, SyncPoint(SyncKind.ENTERED, (), frame), None).value(layer, output)
 
     @cached_property
     def _iterations(self) -> Mapping[LoopKey, int]:

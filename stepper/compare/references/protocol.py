@@ -20,7 +20,7 @@ from stepper.engine.program import Operation
 from stepper.ir.model import Layer, LoopKey
 
 if TYPE_CHECKING:
-    from stepper.openvino.native_text import NativeText
+    from stepper.openvino.texts.native_text import NativeText
 
 
 def loop_key(path: GraphPath, layer: Layer) -> LoopKey:
@@ -108,6 +108,13 @@ class ReferenceRun(ABC):
 
         Raises ReferenceFailed where the reference's own run stops with an error.
         """
+
+    def alone(self, _frame: Frame, _layer: Layer, _output: int) -> Array | None:
+        """Return another value for one that its frames had from computing several at once: the one that counts.
+
+        None where it was computed by itself, as from then on.
+        """
+        return None
 
     def totals(self) -> Mapping[LoopKey, int]:
         """Return iterations in all runs together, of loops whose single runs are not known. After FINISHED."""

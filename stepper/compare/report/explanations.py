@@ -20,7 +20,7 @@ from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Graph, Layer, Model, Source
 
 if TYPE_CHECKING:
-    from stepper.openvino.native_text import NativeText
+    from stepper.openvino.texts.native_text import NativeText
 
 OPENVINO_VERSION: Final = "2026.4.1"
 """The release with which each fault was seen."""
@@ -111,7 +111,7 @@ _Trial = tuple[ExplanationKind, tuple[Layer, ...], tuple[Layer, ...], "NativeTex
 
 
 def _trials(model: Model) -> Iterator[_Trial]:
-    from stepper.openvino import trials
+    from stepper.openvino.texts import trials
 
     for path, graph in graph_paths(model):
         if any(step.layer.opened_from is not None for step in path):

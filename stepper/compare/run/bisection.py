@@ -103,7 +103,7 @@ class _Trial:
 
     def distance(self, count: int) -> float | None:
         """Return the outputs' distance after so many iterations; None within the tolerance (then `last` has it)."""
-        from stepper.openvino import native_text, trials
+        from stepper.openvino.texts import native_text, trials
 
         self.runs += 1
         model = trials.shortened(self._compiled.model, self._loop, count, self._folder)

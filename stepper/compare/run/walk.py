@@ -294,6 +294,8 @@ class LockstepWalk:
                 record.propose(ratio, path, ours, theirs)
             return
         distance = self._measured(frame, found, place, ours, theirs, tolerance)
+        if distance is not None and distance.differs and record.first is None:
+            theirs, distance = self._made_sure(frame, found, place, theirs, distance)
         if distance is None:
             return
         if record.trace is None and self.reference.is_exact:
@@ -302,6 +304,17 @@ class LockstepWalk:
             record.propose(distance.ratio, path, ours, theirs, distance)
             if record.first is None:
                 self._differs_first(path, frame, found, place, record, distance)
+
+    def _made_sure(
+        self, frame: Frame, found: ReferenceFrame, place: Place, theirs: Any, distance: Distance
+    ) -> tuple[Any, Distance | None]:
+        """Return the reference's value that counts for a place that differs, and its distance."""
+        layer, output, slot = place
+        alone = self.reference.alone(frame, layer, output)
+        if alone is None:
+            return theirs, distance
+        ours, tolerance = frame.values[slot], self.tolerances.of(layer, np.asarray(alone).dtype)
+        return alone, self._measured(frame, found, place, ours, alone, tolerance)
 
     def _measured(
         self, frame: Frame, found: ReferenceFrame, place: Place, ours: Any, theirs: Any, tolerance: Tolerance

@@ -17,7 +17,7 @@ from stepper.errors import ModelError
 from stepper.ir import read, xml
 from stepper.ir.model import Layer, Model
 from stepper.ir.xml import Element
-from stepper.openvino.edits import (
+from stepper.openvino.texts.edits import (
     Step,
     graph_at,
     holder,
@@ -27,7 +27,7 @@ from stepper.openvino.edits import (
     new_result,
     part,
 )
-from stepper.openvino.native_text import NativeText, changed
+from stepper.openvino.texts.native_text import NativeText, changed
 
 TRIPS = "stepper_trips"
 """The Parameter of a shortened Loop whose size is the trip count; its values are not read."""

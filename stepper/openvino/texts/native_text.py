@@ -17,7 +17,7 @@ from stepper.errors import UsageError
 from stepper.ir import xml
 from stepper.ir.model import Graph, Layer, LoopKey, Model
 from stepper.ir.xml import Element
-from stepper.openvino.edits import (
+from stepper.openvino.texts.edits import (
     Step,
     Way,
     body_of,
@@ -81,7 +81,7 @@ def counted(model: Model) -> tuple[NativeText, list[LoopKey]]:
 
 def changed(model: Model, net: Element) -> NativeText:
     """Return the text of a model's changed graph, with the model's .bin."""
-    return NativeText(_text(net), _weights(model))
+    return NativeText(_text(net), weights_of(model))
 
 
 def _text(net: Element) -> str:
@@ -89,7 +89,8 @@ def _text(net: Element) -> str:
     return etree.tostring(net, encoding="unicode")
 
 
-def _weights(model: Model) -> np.memmap[Any, Any] | None:
+def weights_of(model: Model) -> np.memmap[Any, Any] | None:
+    """Return the bytes of a model's .bin; None where it has none."""
     if model.weights is None or model.weights.size == 0:
         return None
     return mapped(model.weights.path)

@@ -1,0 +1,222 @@
+"""Operations of a run in another runtime, as many as may be at once: one call for a graph, not one for each operation.
+
+Each is computed alone all the same, from our values of its inputs. Operations that the runtime cannot compute so are
+found by halving, and left to be computed one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from stepper.element_types import Array
+from stepper.engine.frames import Frame
+from stepper.engine.program import OpKind, Program
+from stepper.errors import KernelError, StepperError
+from stepper.ir.model import Graph, Layer, Source
+from stepper.openvino.together import RANDOM, JointOperations, OperationRefused
+
+_MOST_BYTES: Final = 2**26
+"""Of values that go to the runtime and come back at once."""
+
+
+_MOST_TIMES: Final = 3
+"""Compilations of a group: of what begins empty and grows the first two are of no use."""
+
+
+class JointPeer(Protocol):
+    """A runtime that computes several operations with one call."""
+
+    def together(self, graph: Graph, layers: Sequence[Layer], values: Mapping[Source, Any]) -> JointOperations:
+        """Return operations of a graph as one function, each alone on its inputs; those that can be computed so."""
+
+
+class _JointGroup:
+    """Operations of a program that are computed with one call, by their indices.
+
+    `without` are those that had no elements to compute from when it was compiled, `compiled` is how often it was.
+    """
+
+    def __init__(self, indices: Sequence[int]) -> None:
+        self.indices = list(indices)
+        self.joint: JointOperations | None = None
+        self.without: list[int] = []
+        self.compiled = 0
+        self.is_divided = False
+        self.shapes: dict[Source, tuple[int, ...]] = {}
+        self.changing: set[Source] = set()
+
+    def note(self, source: Source, value: Any) -> None:
+        """Note the shape of an input, and whether it was another one before."""
+        if self.shapes.setdefault(source, value.shape) != value.shape:
+            self.changing.add(source)
+
+
+class JointValues:
+    """Values that the runtime makes of a frame's, group by group as they are asked for; kept for that frame."""
+
+    def __init__(self, groups: JointGroups, frame: Frame) -> None:
+        self._groups, self._frame = groups, frame
+        self._computed: dict[int, Mapping[int, Sequence[Array]]] = {}
+
+    def value(self, index: int, output: int) -> Array | None:
+        """Return an output of the operation at an index; None for one that is to be computed by itself."""
+        group = self._groups.group_of(self._frame, index)
+        while group is not None:
+            if id(group) not in self._computed:
+                self._computed[id(group)] = self._groups.computed(group, self._frame)
+            found = self._computed[id(group)].get(index)
+            if found is not None:
+                return found[output] if output < len(found) else None
+            again = self._groups.group_of(self._frame, index)
+            group = again if again is not group else None
+        return None
+
+
+class JointGroups:
+    """The groups of all programs of a run."""
+
+    def __init__(self, peer: JointPeer) -> None:
+        self._peer = peer
+        self._groups: dict[int, dict[int, _JointGroup]] = {}
+        self._sources: dict[int, Mapping[Source, int]] = {}
+
+    def of(self, frame: Frame) -> JointValues:
+        """Return the values that the runtime makes of a frame's."""
+        return JointValues(self, frame)
+
+    def group_of(self, frame: Frame, index: int) -> _JointGroup | None:
+        """Return the group of an operation; None where it is computed by itself."""
+        program = frame.program
+        if id(program) not in self._groups:
+            self._groups[id(program)] = {}
+            for indices in _stretches(program):
+                self._put(program, indices)
+        found = self._groups[id(program)].get(index)
+        if found is not None and not found.is_divided:
+            self._divide(found, frame)
+            found = self._groups[id(program)].get(index)
+        return found
+
+    def leave_alone(self, program: Program, index: int) -> bool:
+        """Have an operation computed by itself from now on; False where it is, or where that would tell less.
+
+        It would where sizes have changed: what a kernel keeps from a smaller size shows only in one that had it.
+        """
+        group = self._groups.get(id(program), {}).get(index)
+        if group is None or group.changing.intersection(_sources_of(program, index)):
+            return False
+        del self._groups[id(program)][index]
+        return True
+
+    def computed(self, group: _JointGroup, frame: Frame) -> Mapping[int, Sequence[Array]]:
+        """Return the outputs of a group's operations, by index; none where the runtime refuses, which divides it."""
+        program = frame.program
+        values = _values(frame, group.indices)
+        without = [index for index in group.indices if _is_empty(program, index, values)]
+        if group.joint is None or (without != group.without and group.compiled < _MOST_TIMES):
+            layers = [program.operations[index].layer for index in group.indices if index not in without]
+            group.joint = self._peer.together(program.graph, layers, values)
+            group.without, group.compiled = without, group.compiled + 1
+        joint = group.joint
+        given = [values[source] for source in joint.sources]
+        if not joint.layers or any(value is None or not value.size for value in given):
+            return {}
+        for source, value in zip(joint.sources, given, strict=True):
+            group.note(source, value)
+        try:
+            found = joint.compute(*given)
+        except OperationRefused as error:
+            self._split(group, program, error.layer)
+            return {}
+        except (StepperError, KernelError):  # it crashed, or met a limit
+            self._put(program, group.indices, alone=True)
+            return {}
+        return dict(_dealt(program, joint.layers, found))
+
+    def _put(self, program: Program, indices: Sequence[int], *, alone: bool = False) -> _JointGroup:
+        groups = self._groups[id(program)]
+        group = _JointGroup(indices)
+        for index in indices:
+            if alone:
+                groups.pop(index, None)
+            else:
+                groups[index] = group
+        return group
+
+    def _split(self, group: _JointGroup, program: Program, refused: Layer | None) -> None:
+        """Leave the operations of the type that the runtime refuses alone, and keep the others together.
+
+        Where it does not say which one it refuses, halves are put in the place of the group.
+        """
+        assert group.joint is not None, "it was refused"
+        joined = {layer.id for layer in group.joint.layers}
+        operations = program.operations
+        indices = [index for index in group.indices if operations[index].layer.id in joined]
+        self._put(program, group.indices, alone=True)
+        if refused is not None:
+            self._put(program, [index for index in indices if operations[index].layer.type != refused.type])
+        elif len(indices) > 1:
+            half = len(indices) // 2
+            self._put(program, indices[:half])
+            self._put(program, indices[half:])
+
+    def _divide(self, group: _JointGroup, frame: Frame) -> None:
+        """Put several groups in the place of one whose values are too large to go at once."""
+        group.is_divided = True
+        size, part, parts = 0, [], []
+        for index in group.indices:
+            operation = frame.program.operations[index]
+            slots = {slot for slot in (*operation.inputs, *operation.outputs) if frame.program.template[slot] is None}
+            size += sum(value.nbytes for slot in slots if (value := frame.values[slot]) is not None)
+            part.append(index)
+            if size > _MOST_BYTES:
+                parts.append(part)
+                size, part = 0, []
+        for indices in (*parts, part) if parts else ():
+            self._put(frame.program, indices).is_divided = True
+
+
+def _stretches(program: Program) -> Iterator[list[int]]:
+    """Yield the indices of operations between the loops and Ifs of a program: those that have run at the same point."""
+    found: list[int] = []
+    for index, operation in enumerate(program.operations):
+        if operation.plans:
+            yield found
+            found = []
+        elif operation.kind is OpKind.KERNEL and operation.layer.type not in RANDOM:
+            found.append(index)
+    yield found
+
+
+def _sources_of(program: Program, index: int) -> list[Source]:
+    return [source for source in program.graph.sources[program.operations[index].layer.id] if source is not None]
+
+
+def _values(frame: Frame, indices: Sequence[int]) -> dict[Source, Any]:
+    """Return our values of the inputs of operations."""
+    slots, values = frame.program.slots, frame.values
+    found: dict[Source, Any] = {}
+    for index in indices:
+        for source in _sources_of(frame.program, index):
+            if source not in found:
+                value = values[slots[source.layer, source.output]]
+                found[source] = None if value is None else np.asarray(value)
+    return found
+
+
+def _is_empty(program: Program, index: int, values: Mapping[Source, Any]) -> bool:
+    """Return True if an operation has an input without elements."""
+    return any((value := values[source]) is not None and not value.size for source in _sources_of(program, index))
+
+
+def _dealt(
+    program: Program, layers: Sequence[Layer], outputs: Sequence[Array]
+) -> Iterator[tuple[int, Sequence[Array]]]:
+    """Yield the index of each operation with its outputs."""
+    place = 0
+    for layer in layers:
+        yield program.indices[layer.id], outputs[place : place + len(layer.outputs)]
+        place += len(layer.outputs)

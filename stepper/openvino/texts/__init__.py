@@ -1,0 +1,1 @@
+"""Texts of models for OpenVINO: as the file has them, and changed."""

@@ -1,0 +1,188 @@
+"""Operations that OpenVINO computes together, each alone: how often it compiles, and that a fault keeps its address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("openvino")
+
+import stepper
+from stepper.compare.references.openvino import OpenVINOReference
+from stepper.compare.run.comparison import RunComparison, compare_with
+from stepper.element_types import Array
+from stepper.engine.machine import Machine
+from stepper.ir.model import Layer, Model
+from stepper.openvino.peer import OpenVINOPeer
+from stepper.openvino.runtime import Runtime
+from tests.compare.twins import UNITS, X, nested, recurrence
+from tests.models import Graph, Side, carried, invariant, last
+
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+TABLE = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 2.5, 0.1]], np.float32)
+
+
+class Counted(Runtime):
+    """OpenVINO in this process, which counts what it compiles."""
+
+    is_remote = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.compiled = 0
+
+    def request(self, model: Any) -> Any:
+        self.compiled += 1
+        return super().request(model)
+
+
+class Faulty:
+    """Computes one layer by our kernel, and from its nth call on adds 1 to what it gives."""
+
+    description = ""
+
+    def __init__(self, name: str, first: int = 0) -> None:
+        self._name, self._left = name, first
+
+    def computes(self, layer: Layer, *, has_kernel: bool) -> bool:
+        assert has_kernel
+        return layer.name == self._name
+
+    def bind(self, layer: Layer, _constants: Sequence[Any]) -> tuple[Callable[..., tuple[Any, ...]], str]:
+        kernel = stepper.ops.find(layer.type, layer.definition or 0)
+        assert kernel is not None
+        function = kernel.bind(layer.attributes)
+
+        def compute(*inputs: Any) -> tuple[Any, ...]:
+            self._left -= 1
+            return (np.asarray(function(*inputs)) + np.float32(self._left < 0),)
+
+        return compute, "a faulty kernel"
+
+    def check(self, model: Model) -> None:
+        pass
+
+
+def compared(model: Model, values: Mapping[str | int, Any], **options: Any) -> tuple[RunComparison, int]:
+    runtime, compiled = Counted(), stepper.compile_model(model, **options)
+    inputs: Sequence[Array] = stepper.bind_inputs(model, values)
+    found = compare_with(Machine(compiled, inputs), OpenVINOReference(OpenVINOPeer(model, runtime), inputs, "OpenVINO"))
+    return found, runtime.compiled
+
+
+def growing() -> Graph:
+    """A state that becomes longer by one row in each iteration, declared with the one row that it begins with."""
+    graph, row = Graph(), (1, 2)
+    start = graph.parameter("start", "f32", row)
+    body = graph.body()
+    rows, new = body.parameter("rows", "f32", row), body.parameter("new", "f32", row)
+    kept = body.result(body.apply("Concat", rows, new, name="longer", axis=0), "kept")
+    graph.result(
+        graph.loop("collect", body, 5, True, [carried(start, rows, kept), invariant(start, new)], [last(kept)])[0]
+    )
+    return graph
+
+
+def swish() -> Graph:
+    """A product with a bias and a swish, which OpenVINO computes as one operation where it may."""
+    graph, row = Graph(), (1, UNITS)
+    weights = np.random.default_rng(0).uniform(-1, 1, (UNITS, UNITS)).astype(np.float32)
+    product = graph.apply("MatMul", graph.parameter("x", "f32", row), graph.constant(weights), name="product")
+    biased = graph.apply("Add", product, graph.constant(np.full(row, 0.25, np.float32)), name="biased")
+    gate = graph.apply("Sigmoid", biased, name="gate")
+    graph.result(graph.apply("Multiply", biased, gate, name="swished"))
+    return graph
+
+
+def test_a_model_is_compiled_four_times_however_many_operations_its_body_has() -> None:
+    model, inputs = stepper.read_model(SAMPLES / "for_loop" / "model.xml"), SAMPLES / "for_loop" / "inputs.npz"
+    with np.load(inputs) as values:
+        found, compiled = compared(model, dict(values))
+    assert not found.differs and found.observations.compared == 80
+    assert compiled == 4, "as it is, with iterations counted, the body, and all of the body's operations"
+
+
+def test_a_growing_state_is_compiled_as_often_for_many_iterations_as_for_few() -> None:
+    counts = []
+    for iterations in (5, 30):
+        model = stepper.read_model(SAMPLES / "growing_tensor" / "model.xml")
+        found, compiled = compared(model, {"start": np.array([0, 1]), "count": np.array(iterations)})
+        assert not found.differs and found.observations.compared == 10 * iterations
+        counts.append(compiled)
+    assert counts == [4, 4]
+
+
+def test_a_size_that_changes_is_open_from_the_second_one_on(tmp_path: Path) -> None:
+    model, runtime = growing().read(tmp_path), Counted()
+    body = model.graph.layers[-2].bodies[0].graph
+    function, new = OpenVINOPeer(model, runtime).body(body), np.array([[1, 2]], np.float32)
+    for size in range(1, 20):
+        rows = np.arange(2 * size, dtype=np.float32).reshape(size, 2)
+        found = function(rows, new)
+        assert any(np.array_equal(value, np.concatenate([rows, new])) for value in found)
+    assert runtime.compiled == 2
+
+
+@pytest.mark.parametrize(
+    ("graph", "value", "layer", "first", "iterations"),
+    [
+        (recurrence, X, "scaled", 3, [3]),
+        (recurrence, X, "hU", 5, [5]),
+        (nested, TABLE, "added", 6, [1, 2]),
+        (nested, TABLE, "halved", 0, [1, 2]),
+        (swish, X[:1], "gate", 0, []),
+        (swish, X[:1], "biased", 0, []),
+    ],
+)
+def test_a_fault_is_named_at_its_layer_and_iteration(
+    graph: Callable[[], Graph], value: Array, layer: str, first: int, iterations: list[int], tmp_path: Path
+) -> None:
+    found, _compiled = compared(graph().read(tmp_path), {0: value}, partner=Faulty(layer, first))
+    assert found.verdict is not None and found.verdict.layer is not None
+    assert found.verdict.layer.name == layer
+    assert [step.iteration for step in found.verdict.path if step.iteration is not None] == iterations
+    records = found.observations.records.values()
+    wrong = {record.layer.name for record in records if record.differing and record.layer.type != "Result"}
+    assert wrong == {layer}, "nothing is carried from one operation to another"
+
+
+def test_what_openvino_refuses_is_computed_alone_and_the_others_together(tmp_path: Path) -> None:
+    graph = Graph()
+    x = graph.parameter("x", "f32", (1, 3))
+    numbers = graph.parameter("axes", "i64", (1,))
+    for index in range(6):
+        x = graph.apply("Tanh", x, name=f"bent_{index}")
+    graph.result(graph.apply("ReduceMax", x, numbers, keep_dims="false", dims=(-1,), name="largest"))
+    found, compiled = compared(graph.read(tmp_path), {0: X[:1], 1: np.array([1])})
+    names = {record.layer.name for record in found.observations.records.values() if record.compared}
+    assert {f"bent_{index}" for index in range(6)} <= names
+    assert compiled <= 6, "one try for each division, and one for each operation that is refused"
+
+
+@pytest.mark.parametrize("first", [None, 2])
+def test_an_operation_in_a_branch_is_computed_with_those_around_it(first: int | None, tmp_path: Path) -> None:
+    graph = Graph()
+    x = graph.parameter("x", "f32", (1, 3))
+    chosen = graph.apply(
+        "Greater",
+        graph.apply("ReduceSum", x, graph.constant([0, 1], np.int64), keep_dims="false", dims=(), name="sum"),
+        graph.constant(np.float32(-100)),
+        type="boolean",
+        name="chosen",
+    )
+    sides = []
+    for name in ("Tanh", "Abs"):
+        side = graph.body()
+        inner = side.parameter("inner", "f32", (1, 3))
+        sides.append(Side(side, [(x, inner)], [side.result(side.apply(name, inner, name=name.lower()), "out")]))
+    graph.result(graph.branch("choice", chosen, *sides)[0])
+    options = {} if first is None else {"partner": Faulty("tanh")}
+    found, compiled = compared(graph.read(tmp_path), {0: X[:1]}, **options)
+    assert compiled == (3 if first is None else 4)
+    assert found.differs is (first is not None)
+    if found.verdict is not None:
+        assert found.verdict.layer is not None and found.verdict.layer.name == "tanh"
