@@ -433,7 +433,9 @@ def narrowed(figure: Figure, form: _Form) -> Figure:
         tuple(" ".join(shortened(word, 3 * form.label) for word in text.split()) for text in texts)
         for texts in (figure.facts if form.facts else (), figure.notes)
     )
-    made = replace(figure, nodes=nodes, clusters=clusters, edges=edges, arrangement=kind, facts=facts, notes=notes)
+    equations = figure.equations if form.facts else ()
+    made = replace(figure, nodes=nodes, clusters=clusters, edges=edges, arrangement=kind)
+    made = replace(made, equations=equations, facts=facts, notes=notes)
     return replace(made, legend=legend_of(made) if figure.legend and form.legend else ())
 
 

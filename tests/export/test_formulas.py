@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stepper
-from stepper.export.drawing.shapes import TextLine
+from stepper.export.drawing.shapes import Group
 from stepper.export.exporter import draw
 from stepper.export.figures.content import FigureContent
 from stepper.export.figures.figure import EdgeKind, NodeKind
@@ -115,7 +115,7 @@ def test_a_narrow_page_has_the_formula_below_the_iterations_and_below_the_cell()
     given, _ = run("while_loop")
     page = draw(sample("while_loop"), {**given}, view="unrolled", direction="right", preset="paper").page
     assert page is not None
-    shown = " ".join(item.text for item in page.items if isinstance(item, TextLine))
+    shown = " ".join(item.title for item in page.items if isinstance(item, Group))
     assert all(line in shown for line in formula("while_loop"))
 
 
@@ -137,7 +137,7 @@ def test_the_cell_has_a_mark_for_each_end_and_back_edges_without_effect(tmp_path
     (mark,) = (node for node in made.nodes if node.kind is NodeKind.END)
     (port,) = made.clusters[0].ports
     assert mark.label == "last slice: ends" and port.ends == (mark.id,)
-    assert "state_t = row_t + state_{t−1}" in made.facts
+    assert "state_t = row_t + state_{t−1}" in made.equations
     narrow = narrowed(made, FORMS[-3])
     assert narrow.clusters[0].label == made.clusters[0].label, "the title is not cut"
 

@@ -78,6 +78,11 @@ def test_nothing_of_a_sample_is_drawn_outside_of_the_page(name: str) -> None:
     assert leaving(re.sub(r'viewBox="0 0 [\d.]+', 'viewBox="0 0 300', svg)), "a narrower page is noticed"
 
 
+def formulas(drawing: PageDrawing) -> list[str]:
+    """The whole lines of formulas, whose letters and indices stand in pieces."""
+    return [item.title for item in drawing.items if isinstance(item, Group) and item.title]
+
+
 def texts(drawing: PageDrawing, *styles: str) -> list[str]:
     return [item.text for item in drawing.items if isinstance(item, TextLine) and (not styles or item.style in styles)]
 
@@ -386,12 +391,31 @@ def test_a_slide_keeps_its_height_with_a_long_title_and_more_outputs_than_have_r
 def in_boxes(page: PageDrawing) -> list[list[str]]:
     """The lines in each box of a body, from left to right."""
     found = [one for one in page.items if isinstance(one, Rectangle) and one.style == "cell"]
-    words = [one for one in page.items if isinstance(one, TextLine) and one.anchor == "middle"]
+    words = [(one.x, one.y, one.text) for one in page.items if isinstance(one, TextLine) and one.anchor == "middle"]
+    groups = [one for one in page.items if isinstance(one, Group) and one.title]
+    words += [(line.x, line.y, one.title) for one in groups if isinstance(line := one.items[0], TextLine)]
     lines = []
     for box in sorted(found, key=lambda one: one.x):
         area = Area(box.x, box.y, box.width, box.height)
-        lines.append([one.text for one in sorted(words, key=lambda one: one.y) if area.holds(one.x, one.y)])
+        lines.append([text for x, y, text in sorted(words, key=lambda one: one[1]) if area.holds(x, y)])
     return lines
+
+
+def test_indices_stand_below_the_line_as_large_as_the_smallest_letters() -> None:
+    shown = page("while_loop", 84)
+    (line,) = [
+        one for one in shown.items if isinstance(one, Group) and one.title == "peak_t = max(peak_{t−1}, number_t)"
+    ]
+    pieces = [one for one in line.items if isinstance(one, TextLine)]
+    base = pieces[0].y
+    assert [one.text for one in pieces] == ["peak", "t", "= max(peak", "t−1", ", number", "t", ")"]
+    assert [one.y > base for one in pieces] == [False, True, False, True, False, True, False]
+    ends = [one.x + advance(one.text, 7 if one.y > base else 8) for one in pieces]
+    assert all(0 <= after.x - end < 3 for end, after in zip(ends, pieces[1:], strict=False)), "no piece lies on another"
+    for text in ("svg", "tikz"):
+        made = draw(sample("while_loop"), dict(np.load(SAMPLES / "while_loop" / "inputs.npz")), view="unrolled",
+                    direction="right", width=318).text(text)  # fmt: skip
+        assert "number_{t" not in re.sub(r"<(title|desc)>.*?</\1>|%.*", "", made, flags=re.DOTALL)
 
 
 def test_the_box_of_a_recurrent_cell_names_it_with_its_units() -> None:
@@ -436,10 +460,10 @@ def test_a_short_formula_stands_in_the_boxes_and_a_long_one_below(tmp_path: Path
     assert len(in_boxes(made)) == 4
     for lines in in_boxes(made):
         assert " ".join(lines) == "h_t = tanh(h_{t−1} + x_part_t) 2 ops"
-    assert texts(made, "plain").count("h_t = tanh(h_{t−1} + x_part_t)") == 0
+    assert "h_t = tanh(h_{t−1} + x_part_t)" not in formulas(made)
     long = page("while_loop")
     assert all(lines[:2] == ["body", "6 ops"] for lines in in_boxes(long))
-    assert "goes on while number_t ≠ 1" in texts(long, "plain")
+    assert "goes on while number_t ≠ 1" in formulas(long)
 
 
 def test_a_body_without_a_formula_tells_its_main_operations_in_the_box_or_below() -> None:

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from stepper.export.drawing.crossings import Gaps, gaps_of, parted
+from stepper.export.drawing.formulas import FormulaForm, formula_line, formula_width
 from stepper.export.drawing.legend import legend_drawn, legend_width, samples_of, torn_edge
 from stepper.export.drawing.shapes import Disc, Group, PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import ROUNDED, classes_of
 from stepper.export.figures.figure import Figure, FigureNode, NodeKind, Thumbnail
 from stepper.export.figures.labels import shortened
-from stepper.export.fonts import HEADING_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
+from stepper.export.fonts import HEADING_SIZE, LABEL_SIZE, SLIDE_SIZE, SMALL_SIZE, advance, wrapped
 from stepper.export.layout.arrangement import arranged
 from stepper.export.layout.figure_layout import (
     CELL,
@@ -29,6 +30,7 @@ from stepper.export.picture import Picture
 
 ROW: Final = 16
 MARGIN: Final = 14
+EQUATION: Final = FormulaForm("equation", "equation-index", LABEL_SIZE, SMALL_SIZE, 3.0, 16)
 _INSET: Final = 2
 _HEADING: Final = 30
 _PORT: Final = 4.5
@@ -64,11 +66,16 @@ def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None)
     drawn_width = layout.width * CELL
     room = None if most is None else max(drawn_width, min(int(most) - 2 * MARGIN, _TEXTS))
     titles = [heading] if room is None and heading else wrapped(heading, room or 0, size, bold=True)
-    lines = figure.below if slide is None else (*figure.notes, *figure.legends)
-    under = [] if slide is None else wrapped(" · ".join(figure.facts), (most or slide[0]) - 2 * MARGIN, SMALL_SIZE)
+    facts, equations = figure.facts, figure.equations if slide is None else ()
+    others = (*(facts if slide is None else ()), *figure.notes, *figure.legends)
+    told = " · ".join((*figure.equations, *facts))
+    under = [] if slide is None else wrapped(told, (most or slide[0]) - 2 * MARGIN, SMALL_SIZE)
     if room is not None:
-        lines = tuple(part for line in lines for part in wrapped(line, room, SMALL_SIZE))
-    texts = (*(advance(line, size, bold=True) for line in titles), *(advance(line, SMALL_SIZE) for line in lines))
+        equations = tuple(part for line in equations for part in wrapped(line, room, EQUATION.size))
+        others = tuple(part for line in others for part in wrapped(line, room, SMALL_SIZE))
+    lines = (*equations, *others)
+    widths = (*(formula_width(line, EQUATION) for line in equations), *(advance(line, SMALL_SIZE) for line in others))
+    texts = (*(advance(line, size, bold=True) for line in titles), *widths)
     legend_room = min(legend_width(samples), _LEGEND if room is None else room)
     inner = round(max(drawn_width, *texts, legend_room))
     above = MARGIN + (_HEADING * len(titles) if titles else 0) + _BELOW * len(under)
@@ -85,14 +92,15 @@ def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None)
     high = (bottom if legend else end) + MARGIN
     height = high if slide is None else max(slide[1], high)
     style = "heading" if slide is None else "slide-heading"
-    widest = max((advance(line, SMALL_SIZE) for line in lines), default=0)
+    widest = max(widths, default=0)
     left = max(MARGIN, min(dx, wide - MARGIN - widest))
     items: tuple[Shape, ...] = (
         Rectangle("page", 0, 0, wide, height),
         *(TextLine(style, MARGIN, MARGIN + 10 + _HEADING * at, line) for at, line in enumerate(titles)),
         *(TextLine("small", MARGIN, above - 8 - _BELOW * at, line) for at, line in enumerate(reversed(under))),
         *shapes_of(layout, dx, above + dy),
-        *(TextLine("small", left, below + _BELOW * index, line) for index, line in enumerate(lines)),
+        *(formula_line(left, below + _BELOW * at, line, EQUATION) for at, line in enumerate(equations)),
+        *(TextLine("small", left, below + _BELOW * at, line) for at, line in enumerate(others, len(equations))),
         *legend,
     )
     return PageDrawing(wide, height, figure.title, figure.description, items)

@@ -122,6 +122,8 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("small mark back halo", font_size=f"{SMALL_SIZE}px"),
     _rule("faint bad-small", font_size=f"{SMALL_SIZE}px"),
     _rule("small faint", fill="quiet"),
+    _rule("equation equation-index", fill="ink", font_size=f"{LABEL_SIZE}px"),
+    _rule("equation-index", font_size=f"{SMALL_SIZE}px"),
     _rule("mark bad-small bad-title bad-chip", fill="mark"),
     _rule("born-text", fill="page"),
     _rule("chip", fill="edge"),
@@ -179,6 +181,8 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     # the textbook's figure, in points
     _rule("number plain aside strong broken of-input of-output of-carried slide", fill="ink", font_size="7px"),
     _rule("number", font_size="8px"),
+    _rule("formula index", fill="ink", font_size="8px"),
+    _rule("index", font_size="7px"),
     _rule("slide", font_size="12px"),
     _rule("number strong broken of-input of-output of-carried slide", font_weight="bold"),
     _rule("aside", fill="quiet"),
@@ -213,7 +217,7 @@ _RULES: Final = (  # of two rules for one property the later one counts; colours
     _rule("input-strip output-strip", "coming", fill="page"),
     _rule("lane wire dots input-wire output-wire hair", "coming", stroke="wire"),
     _rule("tip lane-tip input-wire-tip output-wire-tip", "coming", fill="wire"),
-    _rule(f"{_TEXTS} number plain aside strong broken", "coming", fill="quiet"),
+    _rule(f"{_TEXTS} number plain aside strong broken formula index", "coming", fill="quiet"),
 )
 
 

@@ -291,7 +291,7 @@ class Cluster(Struct, frozen=True):
 class Figure(Struct, frozen=True, dict=True):
     """Everything that is drawn; `description` says in sentences what a reader sees.
 
-    `notes` say what was left out, `facts` are lines to stand below, `legend` explains lines and boxes.
+    `notes` say what was left out, `equations` and `facts` are lines to stand below, `legend` explains lines and boxes.
     """
 
     title: str
@@ -302,6 +302,7 @@ class Figure(Struct, frozen=True, dict=True):
     arrangement: Arrangement = Arrangement.LAYERED
     notes: tuple[str, ...] = ()
     facts: tuple[str, ...] = field(default=())
+    equations: tuple[str, ...] = ()
     legend: tuple[LegendEntry, ...] = ()
 
     @cached_property
@@ -312,7 +313,7 @@ class Figure(Struct, frozen=True, dict=True):
     @property
     def below(self) -> tuple[str, ...]:
         """All lines that stand below."""
-        return (*self.facts, *self.notes, *self.legends)
+        return (*self.equations, *self.facts, *self.notes, *self.legends)
 
     @property
     def below_in_text(self) -> tuple[str, ...]:

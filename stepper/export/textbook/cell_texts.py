@@ -26,7 +26,7 @@ class CellText(NamedTuple):
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
         """All lines, each with its style."""
-        above = (("plain", line) for line in self.formula) if self.formula else (("number", self.title),)
+        above = (("formula", line) for line in self.formula) if self.formula else (("number", self.title),)
         return (*above, *(("aside", line) for line in self.lines))
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from stepper.errors import UsageError
 from stepper.export.drawing.composing import shortened_heading
+from stepper.export.drawing.formulas import FormulaForm, formula_line, formula_width
 from stepper.export.drawing.legend import LegendForm, Sample, legend_drawn
 from stepper.export.drawing.shapes import PageDrawing, Path, Point, Rectangle, Shape, TextLine
 from stepper.export.drawing.timing import DrawnStep, MadeShapes, StepTimes
@@ -61,6 +62,7 @@ _SMALL_GAP: Final = 8.5
 _SMALL_HEIGHT: Final = 40.0
 _WIRE_BESIDE: Final = 4.6
 """Points that a small box is wider for each wire beside the one in its middle."""
+FORMULA: Final = FormulaForm("formula", "index", LARGE, SMALL, 2.0, 10.5)
 _LEGEND_FORM: Final = LegendForm("aside", SMALL, 11, 4, 12)
 MOST_SHOWN: Final = 12
 """Iterations that are drawn at most."""
@@ -314,9 +316,11 @@ class _PageLayout:
     def _usual_cell(self) -> float:
         """Return the width of a box with its words."""
         text = self.text
-        body = max(
-            advance(text.title, LARGE, bold=True), *(advance(word, SMALL) for word in (*text.formula, *text.lines))
+        lines = (
+            *(formula_width(line, FORMULA) for line in text.formula),
+            *(advance(word, SMALL) for word in text.lines),
         )
+        body = max(advance(text.title, LARGE, bold=True), *lines)
         return max(body + (6 if text.formula else 2.4), 42.0 if self.is_wide else 22.0)
 
     def _small_cell(self) -> float:
@@ -514,8 +518,7 @@ class _PageLayout:
                 first = (top + bottom - _LINE * (len(words) - 1 + bool(side))) / 2 + 2.4
             with self._made_in(k, known=True):
                 self._box("cell", u, u + self.cell, top, bottom - top, 3)
-                for index, (style, word) in enumerate(words):
-                    self._words(style, u + self.cell / 2, first + _LINE * index, word)
+                self._lines(words, u + self.cell / 2, first)
                 if self._bus is not None:
                     x = u + self.cell - self._bus_beside
                     self.items.append(Path("input-wire", (((self._x(x), self._bus), (self._x(x), top - 4)),)))
@@ -531,6 +534,15 @@ class _PageLayout:
             self._words("number", sum(self.torn) / 2, middle, f"{count:,}")
             for index, word in enumerate(["not drawn"] if self.is_wide else ["not", "drawn"]):
                 self._words("aside", sum(self.torn) / 2, middle + 8.5 + 8 * index, word)
+
+    def _lines(self, words: Sequence[tuple[str, str]], u: float, first: float) -> None:
+        """Write lines, each with its style, around a place of time."""
+        for index, (style, word) in enumerate(words):
+            base = first + _LINE * index
+            if style == FORMULA.style:
+                self.items.append(formula_line(self._x(u), base, word, FORMULA, is_centred=True))
+            else:
+                self._words(style, u, base, word)
 
     @property
     def _bus_beside(self) -> float:
@@ -795,7 +807,18 @@ class _PageLayout:
             y = self._below("plain", (f"body: {work.cell.type} of {units}",), y, lowest)
         if not told and not self.text.has_types and self.book.count:
             return self._below("plain", (f"body: {work.types_told}",), y, lowest, behind=",")
-        return self._below("plain", told, y, lowest)
+        return self._equations(told, y, lowest)
+
+    def _equations(self, texts: Sequence[str], y: float, lowest: float) -> float:
+        """Write equations that end above `lowest` with a legend, or none; return where the next row begins."""
+        room = self.width - 2 * self.margin
+        lines = [line for text in texts for line in wrapped(text, room, FORMULA.size)]
+        if not lines or y + FORMULA.line * len(lines) + 2 * _LEGEND_FORM.row > lowest:
+            return y
+        for line in lines:
+            y += FORMULA.line
+            self.items.append(formula_line(self.margin, y, line, FORMULA))
+        return y + 4
 
     def _below(self, style: str, texts: Sequence[str], y: float, lowest: float, *, behind: str = "") -> float:
         """Write lines that end above `lowest` with a legend below them, or none; return where the next row begins.

@@ -42,7 +42,7 @@ def cell_figure(model: Model, loop: LoopPath, content: FigureContent) -> Figure:
     id = f"c{layer.id}"
     frame = _titled(Cluster(id, kind_of(layer), layer.type), layer)
     formula = equations(model, layer) if layer.is_loop and content.formula else ()
-    made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), facts=(*formula, *facts, *inner))
+    made = Figure(f"{loop.title}, rolled", "", (), (), (frame,), equations=formula, facts=(*facts, *inner))
     made = (
         _with_cell(made, loop, id, FramePorts(content, layer, loop.outer))
         if layer.is_loop

@@ -109,7 +109,7 @@ def _page(picture: Picture, figure: Figure, content: str, script: str) -> str:
     """Return the page around its content; `figure` has its title and its facts."""
     request = picture.request
     title = escape(figure.title if request.title is None else request.title)
-    facts = (*figure.facts, *figure.legends)
+    facts = (*figure.equations, *figure.facts, *figure.legends)
     return f"""<!DOCTYPE html>
 <html lang="en"{' class="embed"' if request.embedded else ""}>
 <head>
