@@ -159,22 +159,23 @@ class Scan:
             else:
                 yield len(part), part.shape[1:] or (1,)
 
-    def parts(self, begin: int) -> Iterator[Any]:
-        """Yield the pieces from that of iteration `begin` on, several at a time: lists, or stacks on a leading axis."""
-        first = 0
-        for part in self._parts():
-            if first + len(part) > begin:
-                yield part[max(begin - first, 0) :]
+    def parts(self, begin: int, end: int | None = None) -> Iterator[Any]:
+        """Yield the pieces of the iterations [begin, end), several at a time: lists, or stacks on a leading axis."""
+        end = self.length if end is None else min(end, self.length)
+        index = bisect.bisect_right(self._ends, begin, hi=self._block_count)
+        first = self._ends[index - 1] if index else 0
+        while max(begin, first) < end:
+            part = self._blocks[index] if index < self._block_count else self._waiting
+            yield part[max(begin - first, 0) : end - first]
             first += len(part)
+            index += 1
 
     def stacks(self, begin: int, end: int) -> Iterator[Array]:
         """Yield the pieces of the iterations [begin, end), a new axis first: as many together as are alike."""
-        parts, left = [], end - begin
-        for part in self.parts(begin):
-            some = part[: max(left, 0)]
-            left -= len(some)
-            whole = _stack(some) if type(some) is list and some else some
-            parts += [piece[np.newaxis] for piece in some] if whole is None else [whole] if len(whole) else []
+        parts: list[Array] = []
+        for part in self.parts(begin, end):
+            whole = _stack(part) if type(part) is list else part
+            parts += [piece[np.newaxis] for piece in part] if whole is None else [whole]
         for _, alike in groupby(parts, key=lambda one: (one.shape[1:], one.dtype)):
             together = list(alike)
             yield together[0] if len(together) == 1 else np.concatenate(together)

@@ -151,6 +151,21 @@ def test_stacks_hold_each_piece_of_a_range_once_as_many_together_as_are_alike(be
     assert len(stacks) == (begin < min(end, 700)) + (end > max(begin, 700))
 
 
+def test_a_range_looks_at_its_own_blocks_alone() -> None:
+    class Counted(list[object]):
+        looked = 0
+
+        def __getitem__(self, key):  # type: ignore[no-untyped-def, override]
+            self.looked += len(range(*key.indices(len(self)))) if isinstance(key, slice) else 1
+            return super().__getitem__(key)
+
+    scan = scan_of(*range(20_000))
+    scan._blocks = blocks = Counted(scan._blocks)
+    assert len(blocks) > 50
+    assert np.concatenate(list(scan.stacks(19_000, 19_010))).tolist() == list(range(19_000, 19_010))
+    assert 1 <= blocks.looked <= 2
+
+
 def test_a_piece_that_is_a_view_does_not_keep_its_whole_tensor() -> None:
     whole = np.zeros((1000, 1), np.float32)
     scan = Scan(0)
