@@ -14,6 +14,7 @@ every replay. The state between two moves is the stack alone: `snapshot` copies 
 from __future__ import annotations
 
 import contextvars
+import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ from stepper.engine.program import (
     Program,
     Value,
     execute,
+    execute_freeing,
 )
 from stepper.engine.rules import Notes, Rules
 from stepper.engine.straight import ensure_enough
@@ -282,7 +284,7 @@ class Machine:
     def _operate(self, frame: Frame, every: Every) -> EventKind | None:
         """Return one operation, or all up to the next that opens a frame."""
         program = frame.program
-        one = every is Every.OPERATION or (not self.keep_values and frame.activation is None)
+        one = every is Every.OPERATION
         if not one:
             if self._execute_straight(frame, self.watcher):
                 return EventKind.STOPPED
@@ -315,7 +317,10 @@ class Machine:
         section = code[first : min(end, stop + 1)]
         steps = iter(section)
         try:
-            execute(steps, frame.values)
+            if self.keep_values or frame.activation is not None:
+                execute(steps, frame.values)
+            else:
+                execute_freeing(steps, frame.values, itertools.islice(frame.program.dead_after, first, None))
         except Exception as error:
             taken = len(section) - operator.length_hint(steps) - 1
             frame.pc += taken

@@ -327,6 +327,21 @@ def execute(steps: Iterator[Step], values: list[Value]) -> None:
             return
 
 
+def execute_freeing(steps: Iterator[Step], values: list[Value], dead: Iterator[Sequence[int]]) -> None:
+    """Run steps as `execute` does; after each the values of those slots go that `dead` gives for it."""
+    for (function, a, b, out), gone in zip(steps, dead, strict=False):
+        if b is not None:
+            values[out] = function(values[a], values[b])  # type: ignore[misc, index]  # see Step
+        elif out is not None:
+            values[out] = function(values[a])  # type: ignore[misc]
+        elif function is not None:
+            execute_any(function, a, values)
+        else:
+            return
+        for slot in gone:
+            values[slot] = None
+
+
 def execute_any(function: Callable[..., Any], slots: tuple[tuple[int, ...], Any], values: list[Value]) -> None:
     """Run a step that has neither one nor two inputs, or several outputs; `slots` is its `a`."""
     inputs, outputs = slots

@@ -162,10 +162,11 @@ def collect(machine: Machine, log: LoopLog) -> Outputs:
     outputs.loops = log.summaries
     outputs.notes = tuple(machine.notes)
     outputs.states = states_of(machine.compiled, machine.states)
-    outputs.computed_by = computed_elsewhere(machine.compiled)
+    compiled = machine.compiled
+    outputs.computed_by = computed_elsewhere(compiled) if compiled.engine else {}
     outputs.elsewhere = tuple(
-        ComputedElsewhere(program.name, layer_site(op.layer, str(machine.compiled.model.path)), op.computed_by)
-        for program, op in operations_elsewhere(machine.compiled)
+        ComputedElsewhere(program.name, layer_site(op.layer, str(compiled.model.path)), op.computed_by)
+        for program, op in (operations_elsewhere(compiled) if compiled.engine else ())
     )
     return outputs
 

@@ -145,6 +145,8 @@ def states_of(compiled: CompiledModel, states: Mapping[str, Any]) -> dict[str, A
 
     The streams of random operations are there, too, as ints.
     """
+    if not states:
+        return {}  # most models: their layers need not be looked at in each run
     types = {one.name: one.element_type for one in variables_of(compiled.model) if one.element_type is not None}
     return {name: _left(value, types.get(name), compiled.rules) for name, value in states.items() if value is not None}
 

@@ -127,3 +127,15 @@ def test_opening_a_model_reads_its_xml_and_nothing_of_its_weights(tmp_path: Path
     assert len(model.graph.layers) == 1_002
     grown, size = read_so_far() - before - own, path.stat().st_size
     assert size <= grown <= 1.1 * size + 4096
+
+
+def test_an_operation_outside_of_loops_makes_no_calls_beside_its_kernel(tmp_path: Path) -> None:
+    found = []
+    for additions in (100, 200):
+        folder = tmp_path / str(additions)
+        folder.mkdir()
+        model = stepper.read_model(reading.write_model(folder, additions, megabytes=1))
+        inputs = {"x": np.ones((1, model.graph.parameters[0].outputs[0].dims[1]), np.float32)}
+        stepper.run(model, inputs)
+        found.append(calls_of_a_run(model, inputs))
+    assert (found[1] - found[0]) / 100 <= 1  # Add is numpy's own
