@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -198,6 +198,11 @@ class Graph(Immutable, Struct, frozen=True, dict=True):
         return f"<Graph of {counted(len(self.layers), 'layer')}, line {self.line}>"
 
     @cached_property
+    def derived(self) -> dict[Callable[[Graph], Any], Any]:
+        """The results of the functions that are `kept_with_graph`."""
+        return {}
+
+    @cached_property
     def by_id(self) -> Mapping[int, Layer]:
         """Layers by id; ids of a body live in their own name space."""
         return MappingProxyType({layer.id: layer for layer in self.layers})
@@ -239,6 +244,23 @@ class Graph(Immutable, Struct, frozen=True, dict=True):
                 if source is not None:
                     found.setdefault(source.layer, []).append((layer, index))
         return MappingProxyType({layer: tuple(uses) for layer, uses in found.items()})
+
+
+_Derived = TypeVar("_Derived")
+
+
+def kept_with_graph(derive: Callable[[Graph], _Derived]) -> Callable[[Graph], _Derived]:
+    """Return the function so that it computes once what it gives for a graph, which never changes."""
+
+    @wraps(derive)
+    def found(graph: Graph) -> _Derived:
+        known = graph.derived
+        if derive not in known:
+            known[derive] = derive(graph)
+        result: _Derived = known[derive]
+        return result
+
+    return found
 
 
 def _graph(

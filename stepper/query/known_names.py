@@ -58,7 +58,6 @@ class KnownNames:
         self.compiled = compiled
         self._atlas = Atlas(compiled)
         self._seen: dict[int, tuple[NamedValue, ...]] = {}
-        self._short: dict[int, dict[int, str]] = {}
         self._full: dict[int, tuple[str, Counter[str]]] = {}
 
     def seen_from(self, where: Program) -> tuple[NamedValue, ...]:
@@ -95,16 +94,11 @@ class KnownNames:
         taken: Counter[str] = Counter()
         for distance, ring in enumerate(self._atlas.rings(where)):
             found = [(program, layer) for program in ring for layer in _with_values(program)]
-            shorts = [self._short_names(program)[layer.id] for program, layer in found]
+            shorts = [short_names_of(program.graph)[layer.id] for program, layer in found]
             here = Counter(shorts)
             for (program, layer), short in zip(found, shorts, strict=True):
                 yield NamedValue(short, program, layer, distance, here[short] == 1 and not taken[short])
             taken += here
-
-    def _short_names(self, program: Program) -> dict[int, str]:
-        if id(program) not in self._short:
-            self._short[id(program)] = short_names_of(program.graph)
-        return self._short[id(program)]
 
 
 class Hit(Struct, frozen=True):

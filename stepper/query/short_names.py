@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from stepper.ir.model import kept_with_graph
 from stepper.operation_types import DEFINITIONS, NO_OPERATIONS
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ def called(graph: Graph, name: str) -> Iterator[Layer]:
             yield layer
 
 
-def short_names_of(graph: Graph) -> dict[int, str]:
+@kept_with_graph
+def short_names_of(graph: Graph) -> Mapping[int, str]:
     """Return the short name of each layer of a graph, by id.
 
     Those of operations are unique wherever their names are; those of Parameters, Results and Constants have no number.
@@ -43,7 +46,7 @@ def short_names_of(graph: Graph) -> dict[int, str]:
     for layers, others in ((operations, values), (values, operations)):
         names = short_names([layer.name for layer in layers], {*(layer.name for layer in others), *tensors})
         found.update(zip((layer.id for layer in layers), names, strict=True))
-    return found | {layer.id: without_number(found[layer.id]) for layer in values}
+    return MappingProxyType(found | {layer.id: without_number(found[layer.id]) for layer in values})
 
 
 def short_names(names: Sequence[str], others: Collection[str] = ()) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,14 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stepper
+from stepper.export.exporter import draw
 from stepper.export.figures.drawn_graph import EVERYTHING_DRAWN, WHOLE_EXPRESSIONS, FoldingOptions, drawn_graph
 from stepper.export.figures.figure import NodeKind
 from stepper.export.figures.labels import labels_of, shortened, shortened_names
 from stepper.export.layout.layered import lay_out
 from stepper.ir.model import Body, Graph
+from stepper.query import short_names
 from stepper.query.short_names import short_names_of
 from tests.export.drawings import faults
-from tests.export.runs import NAMES, sample
+from tests.export.runs import NAMES, SAMPLES, sample
 from tests.models import Graph as Builder
 from tests.models import Value, carried, last
 
@@ -179,3 +182,19 @@ def test_an_expression_is_in_as_few_boxes_as_a_bound_allows(parents: list[int], 
     drawn = drawn_graph(graph, None, FoldingOptions(expressions=most))
     found = [len(node.layers) for node in drawn.nodes if node.kind in (NodeKind.GROUP, NodeKind.OPERATION)]
     assert max(found) <= most and sum(found) == len(parents) + 1 and len(found) == least
+
+
+def test_figures_of_a_model_derive_the_short_names_of_each_graph_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    derived: list[Sequence[str]] = []
+    derive = short_names.short_names
+
+    def counted(names: Sequence[str], others: Collection[str] = ()) -> list[str]:
+        derived.append(names)
+        return derive(names, others)
+
+    monkeypatch.setattr(short_names, "short_names", counted)
+    model = stepper.read_model(SAMPLES / "while_loop" / "model.xml")
+    for view in ("model", "rolled", "rolled"):
+        draw(model, None, view=view)
+    graphs = sum(1 for _ in model.graphs())
+    assert 0 < len(derived) <= 2 * graphs, derived  # of its operations, and of its other layers

@@ -99,7 +99,6 @@ class _Builder:
         self._compiled = timeline.machine.compiled
         self._file = file_of(self._compiled)
         self._present = path_of(timeline.machine.stack)
-        self._names: dict[int, dict[int, str]] = {}
         self._entered = 0
 
     def story(self) -> Story:
@@ -437,10 +436,7 @@ class _Builder:
 
     def _name(self, program: Program, layer: Layer) -> str:
         """Return the name of a layer as lists have it, that of what is carried without its number."""
-        known = self._names.get(id(program))
-        if known is None:
-            known = self._names[id(program)] = short_names.short_names_of(program.graph)
-        return known[layer.id]
+        return short_names.short_names_of(program.graph)[layer.id]
 
     def _readers(self, link: CausalLink) -> tuple[str, ...]:
         graph, source = link.program.graph, Source(link.layer.id, link.output)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -14,7 +14,8 @@ from stepper.export.blocks.names import block_name, shared_name
 from stepper.export.figures.builder import DrawnLevel, FigureBuilder
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, FramePort, NodeKind
 from stepper.export.figures.labels import named_with_type, shortened
-from stepper.ir.model import Graph, Model
+from stepper.ir.model import Model
+from stepper.query.short_names import short_names_of
 from stepper.wording import excerpt
 
 LARGE: Final = 100
@@ -26,7 +27,7 @@ _FIXED: Final = (NodeKind.PARAMETER, NodeKind.RESULT, NodeKind.ACCUMULATOR)
 
 def drawn_once(figure: Figure, parts: FigureBuilder, model: Model) -> Figure:
     """Return the figure with each block that repeats drawn once; the same figure where none does."""
-    made, looks = _Once(figure, parts.short_names), StructuralLooks(model)
+    made, looks = _Once(figure), StructuralLooks(model)
     for level in parts.levels:
         kinds = {node.key: node.kind for node in level.drawn.nodes}
         fixed = frozenset(key for key, kind in kinds.items() if level.prefix and kind in _FIXED)
@@ -47,8 +48,8 @@ class _Copies(Struct, frozen=True):
 class _Once:
     """A figure in which copies become their first one."""
 
-    def __init__(self, figure: Figure, short_names: Callable[[Graph], Mapping[int, str]]) -> None:
-        self._whole, self._short_names = figure, short_names
+    def __init__(self, figure: Figure) -> None:
+        self._whole = figure
         self._stands_for: dict[str, str] = {}
         self._frames: list[Cluster] = []
         self._frame_of: dict[str, str] = {}
@@ -122,7 +123,7 @@ class _Once:
         whole = shared_name([graph.by_id[key].name for key in keys])
         if block and whole.startswith(block):
             return whole.removeprefix(block).lstrip("./_")
-        short = self._short_names(graph)
+        short = short_names_of(graph)
         return shared_name([short[key] for key in keys])
 
     # --- what comes in ---------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ class _Once:
                     self._entry_of[units[at], self._unit(level, other)] = entries[source, output]
 
     def _entry(self, copies: _Copies, sources: Sequence[int], place: Mapping[int, tuple[int, int]]) -> FigureNode:
-        names = self._short_names(copies.level.graph)
+        names = short_names_of(copies.level.graph)
         before = place.get(sources[1])
         if before is not None and before[0] == 0:
             first = copies.repeats.copies[0]

@@ -82,13 +82,6 @@ class FigureBuilder(Struct):
     is_sized: bool = False
     _boxes: dict[tuple[InnerBody, ...], Mapping[int, int]] = field(default_factory=dict)
     _frames: dict[str, tuple[FramePort, ...]] = field(default_factory=dict)
-    _names: dict[int, Mapping[int, str]] = field(default_factory=dict)
-
-    def short_names(self, graph: Graph) -> Mapping[int, str]:
-        """Return the short names of a graph's layers, computed once."""
-        if id(graph) not in self._names:
-            self._names[id(graph)] = short_names_of(graph)
-        return self._names[id(graph)]
 
     def add_graph(self, graph: Graph, body: Body | None, layer: Layer | None, cluster: str) -> DrawnGraph:
         """Return all of a graph; `layer` is the loop or If whose `body` it is."""
@@ -296,9 +289,9 @@ class FigureBuilder(Struct):
             operands = operands_text(model, graph, layer) if folded else ""
             if operands:
                 brief = excerpt(layer.type)
-                return f"{brief}{operands}", shortened(excerpt(self.short_names(graph)[layer.id])), brief
+                return f"{brief}{operands}", shortened(excerpt(short_names_of(graph)[layer.id])), brief
         if node.kind is NodeKind.OPERATION and len(node.layers) == 1:
-            name = self.short_names(graph)[layer.id]
+            name = short_names_of(graph)[layer.id]
             if not is_automatic(layer) or not says_type(layer, name):
                 return *type_and_name(layer, name), ""
         return excerpt(node.label), "", ""

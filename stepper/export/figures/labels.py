@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from stepper.ir.model import Graph, Layer, Source
+from stepper.ir.model import Graph, Layer, Source, kept_with_graph
 from stepper.operation_types import NO_OPERATIONS
 from stepper.query.short_names import is_automatic, short_names_of
 from stepper.wording import excerpt
@@ -17,6 +17,7 @@ _BETWEEN_WORDS: Final = re.compile(r"[._:…-]+")
 _LETTER: Final = re.compile(r"[^\W\d_]")
 
 
+@kept_with_graph
 def labels_of(graph: Graph) -> Mapping[int, str]:
     """Return a label for every layer, no two alike.
 
@@ -35,6 +36,7 @@ def labels_of(graph: Graph) -> Mapping[int, str]:
     return told_apart(labels)
 
 
+@kept_with_graph
 def references_of(graph: Graph) -> Mapping[int, str]:
     """Return for every layer what a text calls it: its short name, of an operation without the type.
 

@@ -160,7 +160,7 @@ class BatchWriter:
             numbers = _numbers(tensor)
             if stack.repeated:
                 numbers = numbers.repeat(stack.count)
-            self._connection.executemany(_insertion("numbers", 4 + RUN_LENGTH), _runs(port.id, form, begin, numbers))
+            insert_many(self._connection, "numbers", 4 + RUN_LENGTH, _runs(port.id, form, begin, numbers))
         else:
             column = columns.column(tensor)
             statistics = column.rows * (stack.count if stack.repeated else 1)
@@ -234,13 +234,12 @@ def _numbers(stack: Array) -> Array:
 
 
 def _runs(port: int, form: int, first: int, numbers: Array) -> Iterator[list[Any]]:
-    whole = len(numbers) - len(numbers) % RUN_LENGTH
-    rows = [*numbers[:whole].reshape(-1, RUN_LENGTH), numbers[whole:]]
-    for begin, row in zip(range(first, first + len(numbers), RUN_LENGTH), rows, strict=False):
-        found = row.tolist()
-        if numbers.dtype == np.uint64:
-            found = [as_sql(number) for number in found]
-        yield [port, form, begin, len(found), *found, *[None] * (RUN_LENGTH - len(found))]
+    found = numbers.tolist()
+    if numbers.dtype == np.uint64:
+        found = list(map(as_sql, found))
+    for begin in range(0, len(found), RUN_LENGTH):
+        row = found[begin : begin + RUN_LENGTH]
+        yield [port, form, first + begin, len(row), *row, *[None] * (RUN_LENGTH - len(row))]
 
 
 def insert_many(connection: sqlite3.Connection, table: str, width: int, rows: Iterable[Sequence[Any]]) -> None:
