@@ -448,10 +448,15 @@ class PassData(TypedDict):
 
 
 class PassesAnswer(AnyAnswer):
-    """`stepper passes`: `first_change` is the first pass that changes the results; `runtime` what its kernels do."""
+    """`stepper passes`: `first_change` is the first pass that changes the results, `large_change` the one with which
+    most of the difference comes, where that is another one; `runtime` what its kernels do. Of `total` passes `passes`
+    are those after which the model was run, with `--all` all.
+    """
 
     model: str
+    total: int
     first_change: PassData | None
+    large_change: PassData | None
     passes: list[PassData]
     runtime: list[str]
 

@@ -138,8 +138,8 @@ def _add_cases(command: Parser) -> None:
 
 def _add_passes(passes: Parser) -> None:
     passes.description = (
-        "Compile the model in OpenVINO, run it with numpy after each transformation that it makes, and name the first "
-        "after which outputs, shapes or a loop's values or iterations differ (exit code 1)."
+        "Compile the model in OpenVINO, run it with numpy after a few of its transformations, and name the first after "
+        "which outputs, shapes or a loop's values or iterations differ (exit code 1)."
     )
     arguments.add_model(passes)
     arguments.add_inputs(passes)
@@ -147,7 +147,7 @@ def _add_passes(passes: Parser) -> None:
     arguments.add_rules(passes)
     arguments.add_device(passes)
     arguments.add_tolerances(passes, "1e-4", "1e-5")
-    passes.add_flag("--all", help="a line for each pass")
+    passes.add_flag("--all", help="run the model after each pass that changes it; a line for each")
     arguments.add_json(passes)
     passes.add_flag("-q", "--quiet", help="no progress on stderr")
 

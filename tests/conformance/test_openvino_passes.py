@@ -62,9 +62,14 @@ def test_the_command_names_the_pass_and_ends_with_its_code(
     assert report["schema"] == 1
     assert (report["first_change"] or {"name": "::"})["name"].split("::")[-1] == (first or "")
     assert bool(report["runtime"]) is bool(code)
+    assert len(report["passes"]) <= 11 < report["total"], "the others are not run"
     assert main(["passes", path, "--input", f"x=[{x}]", "--all"]) == code
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) > len(report["passes"])
+    assert len(lines) > report["total"]
+    assert main(["passes", path, "--input", f"x=[{x}]", "--all", "--json"]) == code
+    every = checked("passes", capsys.readouterr().out)
+    assert len(every["passes"]) == every["total"] == report["total"] > 100
+    assert every["first_change"] == report["first_change"] and every["large_change"] is report["large_change"] is None
     assert any(line.startswith("the first pass after which it differs is") for line in lines) is bool(code)
 
 

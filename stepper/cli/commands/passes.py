@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from stepper.cli.options.engine import opened_model, runtime_of
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import say, show_progress
 from stepper.cli.values import print_json
-from stepper.compare.passes.passes import PassEffect, PassReport, counts, pass_reports, runtime_difference
+from stepper.compare.passes.passes import (
+    PassEffect,
+    PassJudge,
+    PassReport,
+    counts,
+    pass_reports,
+    runtime_difference,
+)
+from stepper.compare.passes.search import PassSearch, growth, search
 from stepper.engine.compiler import compile_model
 from stepper.engine.rules import Rules
 from stepper.engine.variables import bind_states, variables_alone
 from stepper.errors import FINDING
+from stepper.openvino.pass_trace import traced_passes
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import ensure_installed
 from stepper.tensors.tolerances import Tolerance
@@ -30,43 +39,56 @@ def execute(options: argparse.Namespace) -> int:
     runtime, rules, most = runtime_of(options), Rules(options.rules), options.max_iterations
     runtime.check()
     states = bind_states(compile_model(model, rules), given_states(model, options.state, options.states))
-    found = pass_reports(
-        model, inputs, runtime.device, runtime.precision, rules, tolerance, most, runtime.timeout, states
-    )
-    reports = list(_shown(found, wanted=not options.quiet))
-    first = next((report for report in reports if report.verdict is PassEffect.DIFFERENT), None)
+    show = _progress(wanted=not options.quiet)
+    if options.all:
+        every = pass_reports(
+            model, inputs, runtime.device, runtime.precision, rules, tolerance, most, runtime.timeout, states
+        )
+        found = _of_all(every, show)
+    else:
+        judge = PassJudge(model, inputs, rules, tolerance, most, states)
+        passes = traced_passes(model.path, runtime.device, runtime.precision, runtime.timeout)
+        found = search(passes, judge, lambda traced: show(f"{traced.number} {traced.name}"))
+    show("")
     outputs = OpenVINOPeer(model, runtime, variables_alone(model, states)).run(inputs)
     apart = runtime_difference(model, inputs, outputs, rules, tolerance, most, states)
     if options.json:
-        print_json({**_json(options, reports, first), "runtime": list(apart)})
+        print_json({**_json(options, found), "runtime": list(apart)})
     else:
-        for line in _lines(reports, first, everything=options.all):
+        for line in _lines(found, everything=options.all):
             say(line)
-        if apart and first is None:
+        if apart and found.first is None:
             say("the runtime itself gives something else, so it is in its kernels and not in its transformations")
-        for line in apart if first is None else ():
+        for line in apart if found.first is None else ():
             say(f"  {line}")
-    return 0 if first is None else FINDING
+    return 0 if found.first is None else FINDING
 
 
-def _shown(reports: Iterator[PassReport], *, wanted: bool) -> Iterator[PassReport]:
-    """Yield the reports, each on the terminal for a moment."""
-    shown = wanted and sys.stderr.isatty()
-    try:
-        for report in reports:
-            if shown:
-                show_progress(f"{report.number} {report.name}")
-            yield report
-    finally:
-        if shown:
-            show_progress("")
+def _progress(*, wanted: bool) -> Callable[[str], None]:
+    """Return what shows the pass that came last on the terminal for a moment."""
+    return show_progress if wanted and sys.stderr.isatty() else lambda _text: None
 
 
-def _json(options: argparse.Namespace, reports: list[PassReport], first: PassReport | None) -> dict[str, Any]:
+def _of_all(every: Iterable[PassReport], show: Callable[[str], None]) -> PassSearch:
+    """Return what the reports of all passes say."""
+    reports = []
+    for report in every:
+        show(f"{report.number} {report.name}")
+        reports.append(report)
+    first, refused = (
+        next((report for report in reports if report.verdict is verdict), None)
+        for verdict in (PassEffect.DIFFERENT, PassEffect.NOT_RUN)
+    )
+    return PassSearch(len(reports), reports, first, growth(reports), refused)
+
+
+def _json(options: argparse.Namespace, found: PassSearch) -> dict[str, Any]:
     return {
         "model": options.model,
-        "first_change": None if first is None else _row(first),
-        "passes": [_row(report) for report in reports],
+        "total": found.total,
+        "first_change": None if found.first is None else _row(found.first),
+        "large_change": None if found.large is None else _row(found.large),
+        "passes": [_row(report) for report in found.reports],
     }
 
 
@@ -80,20 +102,25 @@ def _row(report: PassReport) -> dict[str, Any]:
     }
 
 
-def _lines(reports: list[PassReport], first: PassReport | None, *, everything: bool) -> Iterator[str]:
+def _lines(found: PassSearch, *, everything: bool) -> Iterator[str]:
+    reports, first, large, refused = found.reports, found.first, found.large, found.refused
     if everything:
         width = max((len(report.name) for report in reports), default=0)
         for report in reports:
             why = f"  {report.details[0]}" if report.details else ""
             distance = f"  {report.distance:.3g}" if report.verdict is PassEffect.EQUAL and report.distance else ""
             yield f"{report.number:4}  {report.name:{width}}  {report.verdict}{distance}{why}"
-    number = ", ".join(f"{count} {verdict}" for verdict, count in counts(reports).items() if count)
-    yield f"{len(reports)} passes: {number}"
+        number = ", ".join(f"{count} {verdict}" for verdict, count in counts(reports).items() if count)
+        yield f"{found.total} passes: {number}"
+    else:
+        yield f"{found.total} passes, the model run after {len(reports)} of them (after each: --all)"
     if first is None:
         yield "no pass after which the model can be run changes what it computes"
     else:
         yield f"the first pass after which it differs is {first.number} {first.name}"
         yield from (f"  {detail}" for detail in first.details)
-    refused = next((report for report in reports if report.verdict is PassEffect.NOT_RUN), None)
+    if first is not None and large is not None:
+        sizes = f"{large.distance:.3g} is the largest difference of an output, {first.distance:.3g} after the first"
+        yield f"most of it comes with {large.number} {large.name}: {sizes}"
     if refused is not None and not everything:
         yield f"the first after which it cannot be run is {refused.number} {refused.name}: {refused.details[0]}"

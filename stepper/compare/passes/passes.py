@@ -33,7 +33,7 @@ from stepper.engine.variables import bind_states, variables_alone, variables_of
 from stepper.errors import LimitReached, StepperError
 from stepper.ir import read
 from stepper.ir.model import Model, parameter_type
-from stepper.openvino.pass_trace import traced_passes
+from stepper.openvino.pass_trace import TracedPass, traced_passes
 from stepper.ops.operands import shape_text
 from stepper.tensors.tolerances import EXACT, OTHER_KERNELS, Tolerance
 
@@ -87,10 +87,7 @@ def pass_reports(
     the model itself raises, ExecutionError where OpenVINO refuses the model or crashes, LimitReached where no pass
     comes within `timeout` seconds.
     """
-    tolerance = tolerance or OTHER_KERNELS["f32"]
-    baseline = _run(model, inputs, _Limits(rules, max_iterations), states)
-    limits = _Limits(rules, _enough(baseline) if max_iterations is None else max_iterations)
-    interface = _interface(model)
+    judge = PassJudge(model, inputs, rules, tolerance, max_iterations, states)
     content, report = b"", PassReport(0, "", PassEffect.EQUAL)
     for traced in traced_passes(model.path, device, precision, timeout):
         seen = _hash(traced.path)
@@ -99,11 +96,51 @@ def pass_reports(
             report = PassReport(traced.number, traced.name, same, report.details, report.distance)
             yield report
             continue
-        judged = _judged(traced.path, interface, inputs, limits, baseline, tolerance, states)
+        judged = judge.report(traced)
         if judged is None:
             continue  # a pass over a body, or over a piece of the model
-        content, report = seen, PassReport(traced.number, traced.name, *judged)
+        content, report = seen, judged
         yield report
+
+
+class PassJudge:
+    """Runs the model as it is after a pass, and says what the pass has done to its results.
+
+    Raises what running the model before any pass raises.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        inputs: Sequence[Array],
+        rules: Rules = Rules.SPEC,
+        tolerance: Tolerance | None = None,
+        max_iterations: int | None = None,
+        states: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._inputs, self._states, self._interface = inputs, states, _interface(model)
+        self._tolerance = tolerance or OTHER_KERNELS["f32"]
+        self._baseline = _run(model, inputs, _Limits(rules, max_iterations), states)
+        self._limits = _Limits(rules, _enough(self._baseline) if max_iterations is None else max_iterations)
+
+    def report(self, traced: TracedPass) -> PassReport | None:
+        """Return the effect of a pass; None where it is over another model."""
+        judged = self._judged(traced.path)
+        return None if judged is None else PassReport(traced.number, traced.name, *judged)
+
+    def _judged(self, path: Path) -> Judged | None:
+        try:
+            make_readable(path)
+            model = read(path)
+            if _interface(model) != self._interface:
+                return None
+            found = _run(model, _retyped(model, self._inputs), self._limits, _retyped_states(model, self._states))
+        except LimitReached as error:
+            return PassEffect.DIFFERENT, (f"it goes on where the model had ended: {error}",), 0.0
+        except StepperError as error:
+            return PassEffect.NOT_RUN, (str(error).removeprefix(f"{path}:"),), 0.0
+        details, distance = differences(self._baseline, found, self._tolerance)
+        return (PassEffect.DIFFERENT if details else PassEffect.EQUAL), tuple(details), distance
 
 
 def runtime_difference(
@@ -133,30 +170,6 @@ def _enough(baseline: PassRun) -> int:
 
 Interface = tuple[list[str], int]
 Judged = tuple[PassEffect, tuple[str, ...], float]
-
-
-def _judged(
-    path: Path,
-    interface: Interface,
-    inputs: Sequence[Array],
-    limits: _Limits,
-    baseline: PassRun,
-    tolerance: Tolerance,
-    states: Mapping[str, Any] | None,
-) -> Judged | None:
-    """Return the effect of a pass after which the model is in this file; None where it is another model."""
-    try:
-        make_readable(path)
-        model = read(path)
-        if _interface(model) != interface:
-            return None
-        found = _run(model, _retyped(model, inputs), limits, _retyped_states(model, states))
-    except LimitReached as error:
-        return PassEffect.DIFFERENT, (f"it goes on where the model had ended: {error}",), 0.0
-    except StepperError as error:
-        return PassEffect.NOT_RUN, (str(error).removeprefix(f"{path}:"),), 0.0
-    details, distance = differences(baseline, found, tolerance)
-    return (PassEffect.DIFFERENT if details else PassEffect.EQUAL), tuple(details), distance
 
 
 def _interface(model: Model) -> Interface:
