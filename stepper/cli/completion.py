@@ -18,7 +18,7 @@ from argcomplete.lexers import split_line
 from stepper.cli.parser import add_application, command_line
 from stepper.cli.usage import Parser
 from stepper.errors import StepperError
-from stepper.files.kinds import CONVERTED, IR_SUFFIX, is_model_path
+from stepper.files.kinds import CASE_MODEL, CONVERTED, IR_SUFFIX, is_case, is_model_path
 from stepper.ir import read
 from stepper.ir.model import Model
 
@@ -35,12 +35,16 @@ def answer() -> None:
     top, commands = command_line()
     _, prefix, _, words, _ = split_line(os.environ["COMP_LINE"], int(os.environ["COMP_POINT"]))
     # A bare model opens the application.
-    for name in _files(*_MODEL_SUFFIXES)(prefix) if len(words) == 1 else filter(is_model_path, words[1:2]):
-        what = "a model to open" if is_model_path(name) else "a folder"
+    for name in _files(*_MODEL_SUFFIXES)(prefix) if len(words) == 1 else filter(_is_opened, words[1:2]):
+        what = "a model to open" if _is_opened(name) else "a folder"
         add_application(commands.add_parser(name, help=what), has_model=False)
     for one in commands.choices.values():
         _add_completers(one)
     argcomplete.autocomplete(top, always_complete_options="long", default_completer=SuppressCompleter())
+
+
+def _is_opened(word: str) -> bool:
+    return is_model_path(word) or is_case(word)
 
 
 def _add_completers(parser: Parser) -> None:
@@ -90,7 +94,8 @@ def _values(names: Callable[[Model], Iterable[str]]) -> Completer:
 
 def _in_model(parsed_args: Any, names: Callable[[Model], Iterable[str]]) -> list[str]:
     """Return names in the model that the words before name; none where it cannot be read, or is large."""
-    path = Path(getattr(parsed_args, "model", None) or parsed_args.command)
+    word = getattr(parsed_args, "model", None) or parsed_args.command
+    path = Path(word) / CASE_MODEL if is_case(word) else Path(word)
     try:
         if path.suffix.lower() != IR_SUFFIX or path.stat().st_size > _LARGEST:
             return []
@@ -107,6 +112,12 @@ def _variables(model: Model) -> Iterable[str]:
     from stepper.engine.variables import variables_of  # with numpy
 
     return (variable.name for variable in variables_of(model))
+
+
+def _triggers(**_asked: Any) -> Iterable[str]:
+    from stepper.cases.triggers import WORDS  # with numpy
+
+    return WORDS
 
 
 def _loops(model: Model) -> Iterator[str]:
@@ -149,6 +160,8 @@ def _topics(**_asked: Any) -> Iterable[str]:
 _MODEL_SUFFIXES: Final = (IR_SUFFIX, *CONVERTED)
 _COMPLETERS: Final[Mapping[str, Completer]] = MappingProxyType({
     "model": _files(*_MODEL_SUFFIXES),
+    **dict.fromkeys(("folder", "to"), _files("/")),
+    "when": _triggers,
     "model_path": _files(IR_SUFFIX),
     "reference": _files(words=("openvino", "onnx", "onnxruntime")),
     "keys": _files(".toml", words=("default", "vscode", "vim", "emacs")),

@@ -37,6 +37,10 @@ COMPLETED = {
     f"stepper export {MODEL} --loop y": f"stepper export {MODEL} --loop years",
     "stepper print run.sqlite balance_r": "stepper print run.sqlite balance_row",
     "stepper help expr": "stepper help expressions",
+    "stepper run sample_models/for_loop --input princ": "stepper run sample_models/for_loop --input principal=",
+    "stepper sample_models/for_loop --asc": "stepper sample_models/for_loop --ascii",
+    "stepper capture --when err": "stepper capture --when error",
+    "stepper cases sample_mod": "stepper cases sample_models/",
 }
 """A line as it is typed, and as it is after a Tab."""
 
