@@ -5,6 +5,7 @@ Source: the operation sets' pages of the category Matrix multiplication.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,7 +17,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable, integers, shape_text
 from stepper.ops.precision import narrowed, widened
-from stepper.ops.products import matrix_product
+from stepper.ops.products import give_threads_back, hold_threads, matrix_product
 from stepper.ops.registry import kernel
 
 
@@ -62,18 +63,24 @@ def product(a: Array, b: Array) -> Array:
 def einsum(*inputs: Array, equation: str) -> Array:
     """Return the sum of products that `equation` names by labels."""
     subscripts = equation.replace(" ", "")
-    ensure_allocatable(_result_shape(subscripts, inputs), inputs[0].dtype)
+    shape, multiplications = _result_shape(subscripts, inputs)
+    ensure_allocatable(shape, inputs[0].dtype)
     dtype = inputs[0].dtype
+    usual = hold_threads(multiplications)
     try:
         result = np.einsum(subscripts, *map(widened, inputs), optimize=len(inputs) > 1)
     except ValueError as error:
         shapes = " and ".join(shape_text(x.shape) for x in inputs)
         raise KernelError(f"the equation '{equation}' does not fit inputs of shapes {shapes} ({error})") from None
+    finally:
+        give_threads_back(usual)
     return narrowed(result, dtype)
 
 
-def _result_shape(equation: str, inputs: tuple[Array, ...]) -> list[int]:
-    """Return the sizes of the result's labels (an ellipsis counted as the product of what it covers, at most)."""
+def _result_shape(equation: str, inputs: tuple[Array, ...]) -> tuple[list[int], int]:
+    """Return the sizes of the result's labels (an ellipsis counted as the product of what it covers, at most), and the
+    number of terms of all its sums.
+    """
     subscripts, arrow, output = equation.partition("->")
     terms = [re.findall(r"\.\.\.|[A-Za-z]", term) for term in subscripts.split(",")]
     well_formed = re.fullmatch(r"[A-Za-z.,]*", subscripts) and re.fullmatch(r"[A-Za-z.]*", output)
@@ -92,7 +99,7 @@ def _result_shape(equation: str, inputs: tuple[Array, ...]) -> list[int]:
         sizes["..."] *= int(np.prod(x.shape[position : position + covered], dtype=np.int64)) or 1
     all_labels = [label for term in terms for label in term]
     kept = re.findall(r"\.\.\.|[A-Za-z]", output) if arrow else [x for x in sizes if all_labels.count(x) == 1]
-    return [sizes.get(label, 1) for label in kept]
+    return [sizes.get(label, 1) for label in kept], math.prod(sizes.values())
 
 
 @kernel("GroupedMatMul", 17)

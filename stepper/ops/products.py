@@ -34,17 +34,28 @@ def matrix_product(a: Array, b: Array) -> Array:
     multiplications = a.size * b.shape[-1] if b.ndim > 1 else a.size
     if multiplications <= _ON_ONE_THREAD:
         return np.matmul(a, b)  # type: ignore[no-any-return]
-    if multiplications >= WORTH_THREADS:
-        return _ordered(a, b, multiplications)
-    thread_count, limit = _threads()
-    usual = thread_count()
-    if usual == 1:
-        return _ordered(a, b, multiplications)
-    limit(1)
+    usual = hold_threads(multiplications)
     try:
         return _ordered(a, b, multiplications)
     finally:
-        limit(usual)
+        give_threads_back(usual)
+
+
+def hold_threads(multiplications: int) -> int:
+    """Hold BLAS to one thread for what is not worth more. Return what to give back: its number of threads, or 1."""
+    if not _ON_ONE_THREAD < multiplications < WORTH_THREADS:
+        return 1
+    thread_count, limit = _threads()
+    usual = thread_count()
+    if usual > 1:
+        limit(1)
+    return usual
+
+
+def give_threads_back(usual: int) -> None:
+    """Let BLAS have the number of threads again that `hold_threads` gave."""
+    if usual > 1:
+        _threads()[1](usual)
 
 
 def _ordered(a: Array, b: Array, multiplications: int) -> Array:

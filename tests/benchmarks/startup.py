@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.benchmarks import models, timing
 
 NOTHING, NUMPY = "python -c pass", 'python -c "import numpy"'
+NUMPY_AND_LXML = 'python -c "import numpy, lxml.etree"'
 
 _RUN = """
 import sys, numpy, stepper
@@ -25,10 +26,12 @@ def commands(folder: Path) -> dict[str, list[str]]:
     return {
         NOTHING: ["-c", "pass"],
         NUMPY: ["-c", "import numpy"],
+        NUMPY_AND_LXML: ["-c", "import numpy, lxml.etree"],
         'python -c "import stepper"': ["-c", "import stepper"],
         "stepper --help": ["-m", "stepper", "--help"],
         "stepper --version": ["-m", "stepper", "--version"],
         "read and run a model of one small loop": ["-c", _RUN, str(path)],
+        "stepper run of a model of one small loop": ["-m", "stepper", "run", str(path), "--input", "*=ones"],
     }
 
 
@@ -39,13 +42,16 @@ def start(arguments: list[str]) -> str:
 
 
 def measure(folder: Path, rounds: int) -> timing.Reports:
-    """The ratios to both bases."""
+    """The ratios to each base."""
     candidates: dict[str, Callable[[], object]] = {
         name: lambda arguments=arguments: start(arguments) for name, arguments in commands(folder).items()
     }
     seconds = timing.side_by_side(candidates, rounds)
     title = "A new process"
-    return [timing.report(title, seconds, NOTHING), timing.report(title, seconds, NUMPY)]
+    return [
+        timing.report(title, seconds, NOTHING),
+        *(timing.report(title, seconds, base) for base in (NUMPY, NUMPY_AND_LXML)),
+    ]
 
 
 def reports(folder: Path, *, quick: bool) -> timing.Reports:

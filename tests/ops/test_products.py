@@ -10,6 +10,7 @@ import pytest
 
 from stepper.element_types import Array
 from stepper.ops import products
+from stepper.ops.matmul import einsum
 from stepper.ops.products import matrix_product
 
 ROWS = (1, 2, 8, 48, 49)
@@ -67,6 +68,18 @@ def test_a_product_that_fails_gives_the_threads_back(monkeypatch: pytest.MonkeyP
     with pytest.raises(ValueError, match="matmul"):
         matrix_product(reals(8, 300), reals(256, 1024))
     assert told == [1, 4]
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(2, []), (8, [1, 4]), (2**15, [])])
+def test_einsum_is_held_to_one_thread_as_the_product_is_that_it_names(
+    rows: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(products, "_threads", lambda: (lambda: 4, told.append))
+    a, b = reals(rows, 16, 16), reals(8, 16, 16)
+    found = einsum(a, b, equation="rij,nij->rn")
+    np.testing.assert_allclose(found, np.tensordot(a, b, ((1, 2), (1, 2))), rtol=1e-3, atol=1e-3)
+    assert told == expected
 
 
 def test_the_threads_of_numpys_own_blas_are_found_and_given_back() -> None:
