@@ -457,6 +457,8 @@ def _range_text(low: float | None, high: float, room: int, *, is_log: bool) -> s
 
     Where the ends do not differ in the digits that have room, the low one and how far the high one is from it.
     """
+    if low == high:
+        return next(text for count in (3, 2, 1) if len(text := few_digits(high, count)) <= room or count == 1)
     text = ""
     for tail in (" log", "") if is_log else ("",):
         for count in (3, 2, 1):

@@ -19,7 +19,7 @@ from stepper.tensors.statistics import Statistics, statistics
 from stepper.tensors.surveys import largest_of
 from tui.paint.names import operation_names, partner_mark, statistic_word
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, number, padded, printable, spark, width_of
+from tui.paint.rows import Row, number, padded, printable, short_exponent, spark, width_of
 from tui.screens.value.profile import LEAST, profile
 from tui.state import State
 from tui.theme import GLYPHS
@@ -272,8 +272,8 @@ def _in_cell(value: float, room: int) -> str:
             text = str(int(value))
         if len(text) <= room:
             return text
-    text = f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")
-    return text if len(text) <= room else "…"
+    texts = (short_exponent(f"{value:.{decimals}e}") for decimals in (2, 1, 0))
+    return next((text for text in texts if len(text) <= room), "…")
 
 
 def _axis(size: int, cells: int) -> Row:

@@ -17,6 +17,7 @@ from tui.screens.overview.words import failed_at
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
+    from stepper.debug.moments.views import MomentView
     from stepper.session.input_choices import InputChoices
 
 Letters = Mapping[int, tuple[str, ...]]
@@ -193,6 +194,17 @@ def status(overview: Overview, *, short: bool) -> Row:
     tone = "edit" if going else "bad" if overview.state is RunState.FAILED else "dim"
     row.append((words[overview.state] + (", c goes on" if going else ""), tone))
     return [*row, (" " if short and going else f"   {ticks}", "dim")]
+
+
+def against(a: MomentView | None) -> list[Row]:
+    """Return what became of the outputs of the model beside A, where A is another run."""
+    spread = None if a is None else a.spread
+    if spread is None or not spread.is_of_runs:
+        return []
+    from stepper.debug.moments.texts import spread_sentence  # the first picture has no A
+
+    told = spread_sentence(spread)
+    return [[(" beside A", "a"), (f" {printable(told)}", "")]] if told else []
 
 
 def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tui.screens.overview.arrangement import Shown, Wishes
     from tui.screens.overview.cards import Card, Line
     from tui.screens.overview.cursor import Place
+    from tui.state import State
 
 
 class AExtent(IntEnum):
@@ -37,10 +38,10 @@ class AExtent(IntEnum):
 
 
 class BesideA:
-    """A beside the runs of loops in which the debugger stands, `now`."""
+    """A beside the runs of loops in which the debugger stands, or into which it looks: `now`, of this `state`."""
 
-    def __init__(self, pane: Pane, now: Sequence[Place]) -> None:
-        self._pane, self._state = pane, pane.state
+    def __init__(self, pane: Pane, state: State, now: Sequence[Place]) -> None:
+        self._pane, self._state = pane, state
         self._cells = spread_cells(self._state)
         self._runs = {(one.card, one.run) for one in now}
         history = self._state.loop_history

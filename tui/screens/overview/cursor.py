@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -105,17 +105,22 @@ def first_picture(card: Card) -> int:
     return 0
 
 
-def moments(cards: Sequence[Card], state: State) -> Iterator[Place]:
+def moments(cards: Sequence[Card], state: State) -> Iterable[Place]:
     """Return where the debugger stands in the loops, by card and run; the row is the first picture."""
+    return () if state.iteration is None else places_of_run(cards, state, state.iteration)
+
+
+def places_of_run(cards: Sequence[Card], state: State, iteration: int) -> Iterator[Place]:
+    """Return an iteration of the run of the loop that is shown, by card and run; the row is the first picture."""
     here = state.loop_run
-    if here is None or state.iteration is None:
+    if here is None:
         return
     outer = tuple(one for _, one in here.around if one is not None)
     for place, card in enumerate(cards):
         if card.program is not None and card.program is state.loop_program:
             for run, activation in enumerate(card.runs):
                 if activation.outer == outer:
-                    yield Place(place, first_picture(card), run, state.iteration)
+                    yield Place(place, first_picture(card), run, iteration)
 
 
 def place_of(cards: Sequence[Card], moment: Moment) -> Place | None:

@@ -41,6 +41,7 @@ from tui.screens.overview.cursor import (
     on_row,
     passed,
     place_of,
+    places_of_run,
     run_near,
 )
 from tui.screens.overview.detail import detail, failure_detail
@@ -524,7 +525,8 @@ class OverviewPane(Pane):
         is_low = size[1] < LOW
         top = self._above(overview, width, is_low=is_low)
         rule: list[Row] = [] if is_low else [[("─" * width, "ghost")]]
-        found = [shortened(row, width - 1) for row in around.found(overview, self._cards, short=is_low)]
+        told = [*around.against(self.state.a), *around.found(overview, self._cards, short=is_low)]
+        found = [shortened(row, width - 1) for row in told]
         outputs = [] if is_low else [around.after(overview, self._cards, width)]
         beside_a = self._beside_a()
         more = 0 if is_low or beside_a is None or not beside_a.is_beside(self._at) else 2  # strip, and value of A
@@ -612,7 +614,11 @@ class OverviewPane(Pane):
             return None
         from tui.screens.overview.beside_a import BesideA  # the first picture has no A
 
-        return BesideA(self, self._now or self._runs_of_a())
+        state, now = self.state, self._now or self._runs_of_a()
+        if not now:  # outside of loops it is the run of the loop that is looked at from there
+            state = state.inside
+            now = list(places_of_run(self._cards, state, 0))
+        return BesideA(self, state, now)
 
     def _place_of_a(self) -> list[Place]:
         """Return the iteration that A is, where it is one of a loop that is shown; else nothing."""

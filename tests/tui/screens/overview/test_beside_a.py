@@ -43,6 +43,25 @@ def test_the_selected_row_is_held_against_the_original_run(is_low: bool) -> None
     with_a_edit(is_low=is_low)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48), (200, 60)], ids=str)
+def test_at_the_end_of_an_edited_run_the_original_stands_beside_it(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("set key[0,3]@7 = 80")
+        await driven.filled()
+        await driven.press("c")
+        await driven.ran()
+        await driven.filled()
+        shown = driven.text("overview")
+        assert "beside A outputs mixed and wkv changed in 5 of 12 rows, first in iteration 7" in shown
+        if size[1] >= 40:
+            strips = [line.split("from A")[1].split() for line in shown.splitlines() if "from A" in line]
+            assert ["·"] * 7 + ["✓"] * 5 in strips, "the same bits up to iteration 6, finite from 7 on"
+            assert ["·"] * 7 + ["✓"] * 4 in strips, "what the edit made larger or smaller in 7 is a shade"
+
+    drive("rwkv_overflow", script, size=size, runs=True)
+
+
 def test_on_a_large_terminal_every_row_has_its_values_in_a_and_where_they_differ() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("asterisk", "8", "0", "enter")

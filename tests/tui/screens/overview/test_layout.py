@@ -164,6 +164,11 @@ def test_a_scale_far_from_zero_tells_how_far_its_ends_are_from_each_other(low: f
     assert ends[0] != ends[1] and max(map(len, ends)) <= 7
 
 
+def test_the_scale_of_one_number_is_that_number() -> None:
+    assert bar_scale_text(BarScale(1.998, 1.998, log=True), 15) == "1.998"
+    assert bar_scale_text(BarScale(1234567.0, 1234567.0, log=False), 5) == "1.2e6"
+
+
 def test_a_scale_says_that_it_is_logarithmic_before_it_has_all_its_digits() -> None:
     signed = Scale(full=4.954e6, kind=ScaleKind.LOG, low=1.0, signed=True)
     assert scale_text(signed, 11) == "±4.95e6 log" and scale_text(signed, 10) == "±5e6 log"
