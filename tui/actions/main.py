@@ -332,10 +332,10 @@ def _zoom_pane(app: Application, _text: str) -> None:
         screen.maximize(pane, container=isinstance(pane.parent, Container))
 
 
-@action("theme", syntax="[NAME]", help="the other theme, or one by name")
+@action("theme", syntax="[NAME]", help="the other theme, or one by name: dark, light")
 def _theme(app: Application, text: str) -> None:
     other = "stepper-light" if app.current_theme.dark else "stepper-dark"
-    wanted = text or other
+    wanted = f"stepper-{text}" if text in ("dark", "light") else text or other
     if wanted not in app.available_themes:
         raise UsageError(f"there is no theme '{wanted}'; there are {', '.join(sorted(app.available_themes))}")
     app.theme = wanted

@@ -22,7 +22,7 @@ from textual.color import Color
 
 from tui.paint.links import Destination, link_in
 from tui.paint.painter import FaultReporter, PaintedWidget
-from tui.paint.rows import Cell, Row, figure, spread
+from tui.paint.rows import Cell, Row, cell_len, clip_end, figure, spread
 from tui.pictures.palette import Palette
 from tui.state import State
 from tui.theme import GLYPHS, Look
@@ -141,7 +141,8 @@ class Pane(PaintedWidget, can_focus=True):
             return []
         mark: Cell = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
         title: Cell = (self.title, "title-on" if self.has_focus else "title")
-        return [spread([mark, title], [(self.note, "note")] if self.note else [], width)]
+        note = clip_end(self.note, max(width - cell_len(self.title) - 2, 0))
+        return [spread([mark, title], [(note, "note")] if note else [], width)]
 
     def update(self, state: State) -> None:
         """The moment, the selection or anything else has changed. A subclass may look at the old `self.state` first."""

@@ -532,6 +532,10 @@ def _mark_word(cells: Cells, slot: Slot, mark: str) -> None:
             cells[k] = letter, mark
 
 
+def _style(token: Token) -> Style | None:
+    return token if isinstance(token, Style) else None
+
+
 def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool, is_a: bool = False) -> None:
     """Mark the slot of the cursor, or of A, in the cells of a line: rails at both sides, or a tint if it is narrow.
 
@@ -551,6 +555,11 @@ def put_rails(cells: Cells, slot: Slot, palette: Palette, *, is_selected: bool, 
         letter, token = cells[place]
         if letter not in _COVERED:
             _mark_word(cells, slot, "a-on" if is_a else "now" if is_selected else "on")
+            if isinstance(token, Style) and place == slot.start > 0 and cells[place - 1][0] in _COVERED:
+                # a number as wide as the slot: the rail touches it from outside
+                before, under = cells[place - 1][0], _style(cells[place - 1][1])
+                mark = palette.rail(under, is_half=before == "▀", is_selected=is_selected, is_a=is_a)
+                cells[place - 1] = "▐", mark
             continue
-        under = token if isinstance(token, Style) else None
+        under = _style(token)
         cells[place] = glyph, palette.rail(under, is_half=letter == "▀", is_selected=is_selected, is_a=is_a)

@@ -22,7 +22,7 @@ from stepper.engine.program import Program
 from tui.paint.links import LinkedValue
 from tui.paint.names import nothing_inside
 from tui.paint.pane import Host, Pane
-from tui.paint.rows import Row, spread
+from tui.paint.rows import Row, cell_len, clip_end, spread
 from tui.screens.graph.cells import Indices, Painter, Rows, Scene
 from tui.screens.graph.choice import DrawingChoice
 from tui.screens.graph.drawing import BoxPlace, Drawing, bodies_of
@@ -353,7 +353,8 @@ class BodyGraph(Pane):
             note = self.choice.note(program, drawing, self.state.cursor, width - len(self.title) - 3)
         mark = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
         title = (self.title, "title-on" if self.has_focus else "title")
-        return [spread([mark, title], [(f"{note} ", "note")], width)]
+        told = clip_end(f"{note} ", max(width - cell_len(self.title) - 2, 0))
+        return [spread([mark, title], [(told, "note")], width)]
 
     def count(self, width: int) -> int:
         """Return as many as are seen."""

@@ -204,7 +204,7 @@ def against(a: MomentView | None) -> list[Row]:
     from stepper.debug.moments.texts import spread_sentence  # the first picture has no A
 
     told = spread_sentence(spread)
-    return [[(" beside A", "a"), (f" {printable(told)}", "")]] if told else []
+    return [[(" differs " if spread.is_reference else " edit    ", "a"), (printable(told), "")]] if told else []
 
 
 def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row]:

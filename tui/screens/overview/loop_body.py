@@ -11,7 +11,7 @@ from textual.geometry import Size
 from stepper.engine.program import Program
 from tui.paint.links import LinkedValue
 from tui.paint.pane import Host
-from tui.paint.rows import Row
+from tui.paint.rows import Row, printable
 from tui.screens.graph.pane import BodyGraph
 from tui.state import State
 
@@ -44,7 +44,8 @@ class LoopBody(BodyGraph, can_focus=False):
         """Another body."""
         program = self._chosen()
         self._updated_for = program, self.size
-        self.title = "the model's graph" if program is None or not program.path else f"body of {program.path[-1].name}"
+        loop = None if program is None or not program.path else program.path[-1]
+        self.title = "the model's graph" if loop is None else f"body of {printable(loop.name)}"
         super().update(state)
 
     def visible_lines(self, width: int, height: int) -> list[Row]:

@@ -286,8 +286,11 @@ class Page:
             row += row_of(laid(drawn.lines[0], self._area))
         ending: Row = [("  ", ""), *words.count_of(card.facts, is_running=self._sight.is_running), ("  ", "")]
         born, found = words.found_in(card), self._found(card)
-        ending += [*born, *(found if born else found[1:])] or words.ended_in_short(card)
+        told = [*born, *(found if born else found[1:])]
+        ending += told or words.ended_in_short(card)
         room = self._width - width_of(row)
+        if not told and width_of(ending) > max(room, self._width // 2 if room < 20 else 0):
+            ending = ending[: -1 - len(words.ended_in_short(card))]  # rather the count alone than half a word
         if room < 20:  # without a column for it, words stand over the end of the picture
             ending = shortened(ending, self._width // 2)
             row = shortened(row, self._width - width_of(ending) - 1)

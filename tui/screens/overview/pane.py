@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from msgspec.structs import replace
 from textual import events
+from textual.widget import Widget
 
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.overview.facts import Overview, RowKind, RunState
@@ -532,7 +533,8 @@ class OverviewPane(Pane):
         more = 0 if is_low or beside_a is None or not beside_a.is_beside(self._at) else 2  # strip, and value of A
         lower = len(found) + len(rule) + (1 if is_low else 2) + more
         # Rows are as tall as they were without the body below, which gets what they leave.
-        whole = height if self.screen.maximized is not None else max(height, self.container_size.height)
+        content = self.parent if isinstance(self.parent, Widget) and self.screen.maximized is None else self
+        whole = max(height, content.size.height)
         room = whole - len(top) - lower - len(outputs) - sum(one.parent is None for one in overview.branches)
         self._shown, extent = self._arranged(overview, size, room, beside_a)
         now = [place._replace(iteration=at) for place in self._now for at in self.state.iterations_of_a]

@@ -53,7 +53,7 @@ def test_at_the_end_of_an_edited_run_the_original_stands_beside_it(size: tuple[i
         await driven.ran()
         await driven.filled()
         shown = driven.text("overview")
-        assert "beside A outputs mixed and wkv changed in 5 of 12 rows, first in iteration 7" in shown
+        assert "edit    outputs mixed and wkv changed in 5 of 12 rows, first in iteration 7" in shown
         if size[1] >= 40:
             strips = [line.split("from A")[1].split() for line in shown.splitlines() if "from A" in line]
             assert ["·"] * 7 + ["✓"] * 5 in strips, "the same bits up to iteration 6, finite from 7 on"

@@ -7,22 +7,28 @@ import math
 
 import numpy as np
 import pytest
+from rich.style import Style
+from textual.color import Color
 
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import BarScale, Form, Scale, ScaleKind
 from tui.pictures.axis import ENTERED, Axis, Slot, nested, plain, ruler
 from tui.pictures.drawing import (
+    Cells,
     RowPicture,
     Strip,
     bar_scale_ends,
     bar_scale_text,
     fitting_number,
     laid,
+    put_rails,
     reduced,
     scale_text,
     texts,
 )
 from tui.pictures.heights import Want, fill_up, heights
+from tui.pictures.palette import Palette
+from tui.theme import Look
 
 ROOMS = (40, 60, 101, 140)
 
@@ -162,6 +168,15 @@ def test_a_scale_far_from_zero_tells_how_far_its_ends_are_from_each_other(low: f
     assert math.isclose(far, span, rel_tol=0.11) and math.isclose(float(begin), low, rel_tol=0.1)
     ends = bar_scale_ends(scale)
     assert ends[0] != ends[1] and max(map(len, ends)) <= 7
+
+
+def test_a_number_as_wide_as_its_slot_leaves_the_mark_of_the_cursor_at_both_sides() -> None:
+    shade, palette = Style(color="white", bgcolor="blue"), Palette(lambda _: Color(90, 120, 200), Look())
+    cells: Cells = [(" ", ""), *((letter, shade) for letter in "-0.12 -0.34 ")]
+    put_rails(cells, Slot(7, 6, 1, 2), palette, is_selected=True)
+    assert "".join(letter for letter, _ in cells) == " -0.12▐-0.34▐"
+    put_rails(cells, Slot(1, 6, 0, 1), palette, is_selected=False)
+    assert "".join(letter for letter, _ in cells) == "▐-0.12▐-0.34▐"
 
 
 def test_the_scale_of_one_number_is_that_number() -> None:
