@@ -68,6 +68,8 @@ MOST_BELOW: Final = 100
 """Iterations below each other in steps at most: every frame has all of them."""
 MOST_VALUES: Final = 200_000
 """Values of all iterations of a body in steps at most: larger bodies have fewer iterations."""
+_LARGEST_STORY: Final = 3.2
+"""Pixels a unit of a story on a slide at most: a short one fills it, too."""
 MANY: Final = 200
 """Iterations above which a drawing is warned about."""
 
@@ -352,6 +354,10 @@ def picture_of_story(story: Story, model: Model, request: FigureRequest) -> Pict
         unit = room.most if room.height is None else room.least
         height = math.inf if room.height is None else room.height / unit
         page, left_out = drawn(width=int(room.width / unit), height=height, highest=room.highest / unit)
+        if room.height is not None:
+            room = room._replace(most=_LARGEST_STORY)
+            free = on_page(page, room).height - page.height
+            page, left_out = drawn(width=int(room.width / unit), height=height, free=free)
         page = on_page(page, room)
     if left_out:
         request.warn(f"not drawn: {left_out}; a greater --width draws more")

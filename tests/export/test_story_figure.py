@@ -96,6 +96,16 @@ def test_a_slide_is_filled_with_bands_of_columns() -> None:
     assert {"number 16", "number 2"} <= set(texts)  # what goes on in the next band
 
 
+@pytest.mark.parametrize("name", ["date_normaliser", "rwkv_overflow"])
+def test_a_short_story_fills_a_slide(name: str) -> None:
+    folder = SAMPLE.parent / name
+    made = draw(folder / "model.xml", dict(np.load(folder / "inputs.npz")), why="end", preset="slide")
+    drawn = Drawing(made.text("svg"))
+    area = max(words.area.right for words in drawn.words), max(words.area.bottom for words in drawn.words)
+    assert area[1] > 0.82 * drawn.page.bottom and area[0] > 0.6 * drawn.page.right
+    assert not [fault for fault in geometry.faults(drawn) if "overlap" in fault or "leave" in fault]
+
+
 def test_a_column_of_a_paper_has_the_birth_and_what_was_asked_in_two_bands() -> None:
     made = draw(SAMPLE / "model.xml", dict(np.load(SAMPLE / "inputs.npz")), why=ASKED, preset="paper")
     drawn = Drawing(made.text("svg"))

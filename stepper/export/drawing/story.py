@@ -77,6 +77,7 @@ def story_drawing(
     legend: bool = True,
     height: float = math.inf,
     highest: float = math.inf,
+    free: float = 0,
     notes: Sequence[str] = (),
 ) -> tuple[PageDrawing, str]:
     """Return the strip of a story with its question, or another heading, above, its answer and a legend below.
@@ -84,7 +85,7 @@ def story_drawing(
     `width` and `height` are those of the page in pixels (None: usual ones), `highest` is what a page has at most that
     is as high as its story. Columns beside the path and the reasons go
     first where it is narrow, then iterations in the middle of the path, which are told as well ("": none). `notes`
-    stand below the answer.
+    stand below the answer. `free` is a height that is spread above and below the strip.
     """
     forms = story_forms(
         story,
@@ -97,6 +98,8 @@ def story_drawing(
         made = _drawn(story, bands, model, width, heading, legend=legend, notes=notes)
         if made.width <= (_WIDEST if width is None else width) and made.height <= min(height, highest):
             break
+    if free > 0:
+        made = _drawn(story, bands, model, width, heading, legend=legend, notes=notes, free=free)
     count = sum(band.short.left_out for band in bands)
     farther = sum(band.short.farther for band in bands)
     parts = (
@@ -118,6 +121,7 @@ def _drawn(
     *,
     legend: bool,
     notes: Sequence[str],
+    free: float = 0,
 ) -> PageDrawing:
     told, more = verdict(story)
     heading = f"why {title(story)}" if heading is None else heading
@@ -136,14 +140,15 @@ def _drawn(
         *(advance(line, SMALL_SIZE) for line in noted),
     )
     inner = round(max(strip, *texts))
-    top = MARGIN + 12 + _BELOW * (len(above) + len(note))
+    top = MARGIN + 12 + _BELOW * (len(above) + len(note)) + free / 3
     tops = [top + sum(band.placement.height * ROW + BETWEEN for band in bands[:number]) for number in range(len(bands))]
-    under = tops[-1] + bands[-1].placement.height * ROW + 12
+    under = tops[-1] + bands[-1].placement.height * ROW + 12 + free / 3
     samples = list(_samples(bands)) if legend else []
     behind = under + _BELOW * len(lines)
     explained, bottom = legend_drawn(samples, MARGIN, behind + _BELOW * len(noted) + 8, inner)
+    high = bottom + MARGIN + free / 3
     items: list[Shape] = [
-        Rectangle("page", 0, 0, inner + 2 * MARGIN, bottom + MARGIN),
+        Rectangle("page", 0, 0, inner + 2 * MARGIN, high),
         *(TextLine("heading", MARGIN, MARGIN + 12 + _BELOW * at, line) for at, line in enumerate(above)),
         *(TextLine("small", MARGIN, MARGIN + 12 + _BELOW * (len(above) + at), line) for at, line in enumerate(note)),
         *(shape for band, down in zip(bands, tops, strict=True) for shape in _Strip(band, MARGIN, down).shapes()),
@@ -151,7 +156,7 @@ def _drawn(
         *(TextLine("small", MARGIN, behind + _BELOW * (at + 1), line) for at, line in enumerate(noted)),
         *explained,
     ]
-    return PageDrawing(inner + 2 * MARGIN, bottom + MARGIN, heading, f"{told}{more}. {extent(story)}.", tuple(items))
+    return PageDrawing(inner + 2 * MARGIN, high, heading, f"{told}{more}. {extent(story)}.", tuple(items))
 
 
 def _told(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:

@@ -79,4 +79,13 @@ def case(name: str) -> Case:
     return Case(folder / f"{seed}.xml", dict(enumerate(found[0])), found[1])
 
 
+def _recorded() -> list[int]:
+    """The numbers of all random loops that are recorded."""
+    with zipfile.ZipFile(RECORDED) as archive:
+        return sorted(int(name.removesuffix(".xml")) for name in archive.namelist() if name.endswith(".xml"))
+
+
 ALL = (*NAMES, *MAKERS, *(f"seed {seed}" for seed in SEEDS))
+
+MANY = (*ALL, *(f"seed {seed}" for seed in _recorded()[3::8] if seed not in SEEDS))
+"""A hundred cases, for figures of which a few show little."""

@@ -10,7 +10,7 @@ import pytest
 import stepper
 from stepper.export.exporter import draw
 from tests.export.reading_back import geometry, textbook_facts, truth
-from tests.export.reading_back.cases import ALL, Case, activation_name, case
+from tests.export.reading_back.cases import ALL, MANY, Case, activation_name, case
 from tests.export.reading_back.drawing import Drawing
 from tests.export.reading_back.run_facts import RunFigure
 
@@ -39,7 +39,7 @@ def test_iterations_are_those_of_the_run(name: str) -> None:
     assert not {case: faults for case, faults in found.items() if faults}
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", MANY)
 def test_the_textbooks_figure_is_that_of_the_run(name: str) -> None:
     one = case(name)
     model, file = stepper.read_model(one.path), one.file

@@ -33,6 +33,8 @@ class _Textbook:
         self.places = {int(one.text): one.x for one in row if one.text.isdigit()}
         ordered = [self.places[number] for number in sorted(self.places)]
         self.backward = len(ordered) > 1 and ordered[0] > ordered[1]
+        if len(ordered) == 1:
+            self.backward = any(one.text == "read" for one in self.words)
 
     def _row(self, y: float, *styles: str) -> list[Words]:
         """The words on a base line, in the order of time."""
@@ -54,7 +56,9 @@ class _Textbook:
             if words.style == "of-carried":
                 yield from self._carried(words)
             elif words.text == "read" and words.style == "of-input":
-                yield from () if self.backward else ("slices are said to be read from the last one on",)
+                cuts = [entry.cut for entry in self.run.body.inputs if entry.cut is not None]
+                if not self.backward or not all(cut.stride < 0 for cut in cuts):
+                    yield "slices are said to be read from the last one on"
             elif words.style in ("of-input", "of-output") and not words.text.startswith("the same in"):
                 yield from self._strip(words)
         yield from self._condition()
