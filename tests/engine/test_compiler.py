@@ -213,12 +213,17 @@ def test_values_of_the_main_graph_go_after_their_last_use_where_nobody_keeps_the
         value = net.apply("Negative", value)
     net.result(value)
     model = net.read(tmp_path)
-    for keep, alive in ((True, 6), (False, 1)):
+    for keep, alive, every in (
+        (True, 6, stepper.Every.OPERATION),
+        (False, 1, stepper.Every.OPERATION),
+        (True, 6, stepper.Every.END),
+        (False, 1, stepper.Every.END),
+    ):
         machine = stepper.Machine(
             compile_model(model), stepper.bind_inputs(model, {"x": np.float32(1)}), keep_values=keep
         )
         frame = machine.stack[0]
-        for event in machine.run(stepper.Every.OPERATION):
+        for event in machine.run(every):
             assert event.frame is frame
         assert sum(value is not None for value in frame.values) == alive
         assert machine.outputs is not None and machine.outputs[0] == -1
