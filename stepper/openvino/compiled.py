@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from stepper import element_types
 from stepper.element_types import Array
+from stepper.errors import KernelError
+from stepper.openvino.layers import PreparedRequest
 from stepper.openvino.runtime import Runtime
 from stepper.openvino.tensors import to_tensor
 from stepper.openvino.texts.native_text import NativeText
@@ -26,21 +31,34 @@ class CompiledText:
 
     def __init__(self, runtime: Runtime, text: NativeText, states: Mapping[str, Array] | None = None) -> None:
         self._runtime, self._text, self._states = runtime, text, dict(states or {})
-        self._request: openvino.InferRequest | None = None
+        self._request: PreparedRequest | None = None
         self._shapes: list[openvino.PartialShape] = []
-        self._taken: list[tuple[int, ...]] = []
+        self._types: list[str] = []
+        self._has_variables = False
+        self._taken: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
         """Return the outputs, in the order of the model's Results."""
-        shapes = [array.shape for array in inputs]
-        if self._request is None or (shapes != self._taken and not self._takes(shapes)):
-            self._request = None  # one at a time: a model may be large
-            self._request = self._compiled(shapes)
-        self._taken = shapes
-        self._set_variables(self._request)
-        return tuple(self._runtime.infer(self._request, inputs))
+        given = [(array.shape, array.dtype) for array in inputs]
+        request = self._request
+        if request is None or given != self._taken:
+            shapes = [array.shape for array in inputs]
+            if request is None or not self._takes(shapes):
+                self._request = None  # one at a time: a model may be large
+                self._request = request = self._compiled(shapes)
+                self._has_variables = bool(request.variables())
+            self._check_types(inputs)
+            self._taken = given
+        if self._has_variables:
+            self._set_variables(request)
+        return request.infer(inputs)
 
-    def _compiled(self, shapes: Sequence[tuple[int, ...]]) -> openvino.InferRequest:
+    def _check_types(self, inputs: Sequence[Any]) -> None:
+        for wanted, array in zip(self._types, inputs, strict=True):
+            if element_types.of(array).name != wanted:
+                raise KernelError(f"OpenVINO expects {wanted}, not {element_types.of(array)}")
+
+    def _compiled(self, shapes: Sequence[tuple[int, ...]]) -> PreparedRequest:
         """Return a request for these shapes; for those before, too, unless OpenVINO refuses that."""
         if self._shapes:
             try:
@@ -49,18 +67,17 @@ class CompiledText:
                 pass
         return self._compiled_for(shapes)
 
-    def _compiled_for(self, shapes: Sequence[Sequence[int]]) -> openvino.InferRequest:
+    def _compiled_for(self, shapes: Sequence[Sequence[int]]) -> PreparedRequest:
         model = self._runtime.read(*self._text, is_kept=True)
         _fit(model, shapes)
         self._shapes = [port.get_partial_shape() for port in model.inputs]
-        return self._runtime.request(model)
+        self._types = [port.get_element_type().get_type_name() for port in model.inputs]
+        return PreparedRequest(self._runtime, model)
 
-    def _set_variables(self, request: openvino.InferRequest) -> None:
+    def _set_variables(self, request: PreparedRequest) -> None:
         """Have variables not go on from the call before."""
-        variables = request.query_state()
-        if variables:
-            request.reset_state()
-        for variable in variables:
+        request.forget()
+        for variable in request.variables():
             if variable.name in self._states:
                 variable.state = to_tensor(self._states[variable.name])
 

@@ -66,8 +66,8 @@ class LayerInOpenVINO:
         changing = [port for port, constant in zip(layer.inputs, constants, strict=True) if constant is None]
         self._declared = [port.dims for port in changing] if any(-1 in port.dims for port in changing) else None
         self._tensors: dict[int, openvino.Tensor] = {}
-        self._requests: dict[Signature, _Request] = {}
-        self._open: dict[Signature, _Request | None] = {}
+        self._requests: dict[Signature, PreparedRequest] = {}
+        self._open: dict[Signature, PreparedRequest | None] = {}
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
         """Return the layer's outputs for these inputs (the constant ones among them, which are not looked at)."""
@@ -83,7 +83,7 @@ class LayerInOpenVINO:
         except RuntimeError as error:
             raise KernelError(f"OpenVINO fails at it: {complaint(error)}") from None
 
-    def _request(self, signature: Signature, given: list[Any], *, must_be_open: bool) -> _Request:
+    def _request(self, signature: Signature, given: list[Any], *, must_be_open: bool) -> PreparedRequest:
         """Return a request for a signature that has none yet."""
         settled = self._demanded(given)
         if any(number is not None for number in settled):
@@ -126,13 +126,13 @@ class LayerInOpenVINO:
             array if must_be_constant(self._layer, index) else None for index, array in zip(indices, given, strict=True)
         ]
 
-    def _keep(self, key: Signature, request: _Request) -> _Request:
+    def _keep(self, key: Signature, request: PreparedRequest) -> PreparedRequest:
         if len(self._requests) >= _MOST_REQUESTS:
             self._requests.pop(next(iter(self._requests)))
         self._requests[key] = request
         return request
 
-    def _with_open_shapes(self, given: list[Any]) -> _Request | None:
+    def _with_open_shapes(self, given: list[Any]) -> PreparedRequest | None:
         ranks = tuple((array.dtype, array.ndim) for array in given)
         if ranks not in self._open:
             try:
@@ -141,7 +141,7 @@ class LayerInOpenVINO:
                 self._open[ranks] = None
         return self._open[ranks]
 
-    def _with_numbers_settled(self, given: list[Any], settled: list[Any]) -> _Request:
+    def _with_numbers_settled(self, given: list[Any], settled: list[Any]) -> PreparedRequest:
         """Return a request made for just these numbers, which are Constants in it. KernelError if it is refused."""
         key = tuple(
             (array.dtype, array.shape, None if number is None else np.asarray(number).tobytes())
@@ -156,14 +156,14 @@ class LayerInOpenVINO:
 
     def _compiled(
         self, given: list[Any], shapes: Sequence[tuple[int, ...]], settled: Sequence[Array | None] | None = None
-    ) -> _Request:
+    ) -> PreparedRequest:
         if self._trial is not None:
             try:
                 self._trial(*given)
             except WorkerEnded as error:
                 raise self._refused(str(error), says="") from None
         model = self._model(given, shapes, settled)
-        return _Request(self._runtime, model, [number is not None for number in settled or ()])
+        return PreparedRequest(self._runtime, model, [number is not None for number in settled or ()])
 
     def _refused(self, reason: str, says: str = "OpenVINO refuses it: ") -> Exception:
         if self._is_last_resort:
@@ -225,8 +225,11 @@ class LayerInput(NamedTuple):
     size: int = 0
 
 
-class _Request:
-    """A compiled layer with its inputs' tensors, which are written anew for each call."""
+class PreparedRequest:
+    """A compiled model with its inputs' tensors, which are written anew for each call.
+
+    Inputs are of the types of its Parameters; `skipped` are inputs that it has as Constants.
+    """
 
     def __init__(self, runtime: Runtime, model: openvino.Model, skipped: Sequence[bool] = ()) -> None:
         self._request = runtime.request(model)
@@ -245,7 +248,17 @@ class _Request:
             return None
         return [tensor.data.view(dtype) for tensor, dtype in zip(tensors, known, strict=True)]
 
+    def variables(self) -> Sequence[openvino.VariableState]:
+        """Return the variables of the model."""
+        found: Sequence[openvino.VariableState] = self._request.query_state()
+        return found
+
+    def forget(self) -> None:
+        """Let all variables begin anew."""
+        self._request.reset_state()
+
     def infer(self, inputs: Sequence[Any]) -> tuple[Array, ...]:
+        """Return the outputs. RuntimeError with OpenVINO's words."""
         if self._skipped:
             inputs = [array for array, skipped in zip(inputs, self._skipped, strict=True) if not skipped]
         request = self._request

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
-from stepper.openvino.tensors import feed, to_array
 from stepper.processes.messages import COMPILING, READING, RUNNING
 from stepper.wording import excerpt
 
@@ -182,15 +181,6 @@ class Runtime:
         model = core.read_model(path)
         announce(COMPILING)
         core.compile_model(model, self.device, {"INFERENCE_PRECISION_HINT": self.precision, **self.properties})
-
-    def infer(self, request: openvino.InferRequest, inputs: Sequence[Any]) -> list[Array]:
-        """Return the outputs of a request, in the order of the model's Results. RuntimeError with OpenVINO's words."""
-        kept = feed(request, inputs)
-        request.start_async()
-        request.wait()
-        outputs = [to_array(tensor) for tensor in request.output_tensors]
-        del kept  # not before
-        return outputs
 
 
 @functools.cache

@@ -1,14 +1,20 @@
 """What a comparison costs, beside a plain run: `python -m tests.benchmarks.comparing [--json]`.
 
 The two loops of tests.benchmarks.loops beside themselves, in lock step, with every value of every operation compared;
-and beside OpenVINO, which computes each operation and each body once more (reading and compiling included).
+and beside OpenVINO, which computes each operation and each body once more (reading and compiling included). The samples
+as one compares them: the whole process of `stepper compare --with openvino`, and its worker's, beside that of `stepper
+run`, in processor time; it says nothing of systems other than Unix.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import stepper
@@ -27,6 +33,9 @@ PLAIN, TWO_RUNS, TWO_MODELS, WITH_OPENVINO = (
     "two models in lock step",
     "beside OpenVINO",
 )
+STEPPER_RUN, STEPPER_COMPARE = "stepper run", "stepper compare --with openvino"
+SAMPLES = Path(__file__).parents[2] / "sample_models"
+COMPARED = ("for_loop", "nested_loop", "growing_tensor", "while_loop", "rwkv_overflow", "date_normaliser")
 SIZES = {"newton_iterations": 2_000, "lstm_iterations": 200}
 
 
@@ -61,6 +70,36 @@ class Compared:
         return timing.report(self.title, timing.side_by_side(self.candidates(), rounds, time.perf_counter), PLAIN)
 
 
+@dataclass(frozen=True)
+class ComparedProcess:
+    """A sample, which the command line runs and compares."""
+
+    name: str
+
+    def candidates(self) -> dict[str, Callable[[], object]]:
+        """Both commands."""
+        folder = SAMPLES / self.name
+        given = [str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz"), "--quiet"]
+        words = {STEPPER_RUN: ["run", *given], STEPPER_COMPARE: ["compare", *given, "--with", "openvino"]}
+        return {title: partial(_process, command) for title, command in words.items()}
+
+    def measure(self, rounds: int) -> dict[str, object]:
+        """The ratio."""
+        seconds = timing.side_by_side(self.candidates(), rounds, _time_of_processes)
+        return timing.report(f"the sample {self.name}, whole processes", seconds, STEPPER_RUN)
+
+
+def _process(words: list[str]) -> None:
+    command = [sys.executable, "-m", "stepper", *words]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=SAMPLES.parent)
+
+
+def _time_of_processes() -> float:
+    """Processor time of all processes that ended, and of theirs."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def checked(found: RunComparison) -> list[Array]:
     """Nothing, where nothing differs and all was compared."""
     iterations = sum(record.iterations for record in found.observations.loops.values())
@@ -77,7 +116,9 @@ def comparisons(folder: Path, **sizes: int) -> Iterator[Compared]:
 def reports(folder: Path, *, quick: bool) -> timing.Reports:
     """Everything, measured."""
     sizes = {"newton_iterations": 200, "lstm_iterations": 20} if quick else SIZES
-    return [one.measure(rounds=1 if quick else 5) for one in comparisons(folder, **sizes)]
+    found = [one.measure(rounds=1 if quick else 5) for one in comparisons(folder, **sizes)]
+    samples = (COMPARED[:1] if quick else COMPARED) if others.HAS_OPENVINO else ()
+    return found + [ComparedProcess(name).measure(rounds=1 if quick else 3) for name in samples]
 
 
 if __name__ == "__main__":

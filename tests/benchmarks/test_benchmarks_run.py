@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,13 @@ def test_a_compared_run_compares_everything_and_finds_nothing(tmp_path: Path) ->
     for compared in comparing.comparisons(tmp_path, newton_iterations=20, lstm_iterations=3):
         report = compared.measure(rounds=1)
         assert isinstance(report["ratios"], dict) and {comparing.PLAIN, comparing.TWO_MODELS} <= set(report["ratios"])
+
+
+@pytest.mark.skipif(not others.HAS_OPENVINO or sys.platform == "win32", reason="it is compared there with OpenVINO")
+def test_whole_processes_are_compared_beside_those_that_run() -> None:
+    report = comparing.ComparedProcess("for_loop").measure(rounds=1)
+    assert isinstance(report["ratios"], dict)
+    assert set(report["ratios"]) == {comparing.STEPPER_RUN, comparing.STEPPER_COMPARE}
 
 
 def test_a_long_run_is_visited_within_its_budget(tmp_path: Path) -> None:

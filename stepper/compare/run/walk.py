@@ -288,8 +288,9 @@ class LockstepWalk:
         if agree_exactly(ours, theirs):
             return
         tolerance = self.tolerances.of(layer, np.asarray(theirs).dtype)
-        ratio = None if record.first is None else rough_ratio(ours, theirs, tolerance)
-        if ratio is not None and (ratio <= 1 or not rounds(layer)):
+        is_first = record.first is None
+        ratio = None if is_first and self.reference.is_exact else rough_ratio(ours, theirs, tolerance)
+        if ratio is not None and (ratio <= 1 or not (is_first or rounds(layer))):
             if ratio > 1:
                 record.propose(ratio, path, ours, theirs)
             return
