@@ -350,7 +350,10 @@ class StepperApp(App[int]):
         if not self._has_front:
             return
         if message.error:
-            self.say(message.error, "bad")
+            if message.refused is None:
+                self.say(message.error, "bad")
+            else:
+                self._refuse(message.line, message.refused)
             self._held.clear()  # what they were meant for is not there
             return
         try:

@@ -61,10 +61,22 @@ class OverviewGrew(Message):
 
 
 class Answered(Message):
-    """The answer to a question that was asked of the debugger; an error is a text."""
+    """The answer to a question that was asked of the debugger; an error is a text.
 
-    def __init__(self, question: str, then: Callable[[Any], None], answer: Any, error: str = "") -> None:
+    `refused` is an error that has candidates to choose from, in what the `line` asked about.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        then: Callable[[Any], None],
+        answer: Any,
+        error: str = "",
+        refused: StepperError | None = None,
+        line: str = "",
+    ) -> None:
         super().__init__()
+        self.refused, self.line = refused, line
         self.question = question
         self.then = then
         self.answer = answer

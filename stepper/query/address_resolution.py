@@ -79,6 +79,11 @@ Rule = Callable[[Program], Iterator[tuple[Layer, int | None]]]
 """One way to read a name: the layers of a graph that it fits, and, where it is one output's own, which output."""
 
 
+def as_asked(place: Address, asked: Address) -> Address:
+    """Return a place that an address may mean with the iterations and the element that it names."""
+    return replace(place, iterations=asked.iterations, index=asked.index)
+
+
 def resolve(
     address: Address, compiled: CompiledModel, where: Program | None = None, why_absent: WhyAbsent | None = None
 ) -> Target:
@@ -91,7 +96,9 @@ def resolve(
     targets = resolve_all(address, compiled, where, why_absent)
     if len(targets) == 1:
         return targets[0]
-    candidates = [AddressCandidate(str(address_of(target, compiled)), target.named.type) for target in targets]
+    candidates = [
+        AddressCandidate(str(as_asked(address_of(one, compiled), address)), one.named.type) for one in targets
+    ]
     raise AmbiguousAddress(str(address), candidates, f"'{excerpt(str(address))}' is ambiguous")
 
 

@@ -53,6 +53,26 @@ def test_an_ambiguous_name_is_a_list_of_which_a_key_or_a_click_takes_one(tmp_pat
     drive(three_loops(tmp_path), script, size=(120, 40))
 
 
+def test_why_of_an_ambiguous_name_is_a_list_to_pick_from(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("why sine@2")
+        rows = driven.text("picks").splitlines()
+        assert [name in row for name, row in zip(("one", "two", "three"), rows[1:], strict=True)] == [True] * 3
+        await driven.press("down", "enter")
+        await driven.filled()
+        assert "why sine@2[0]" in driven.text("story") and "sin(" in driven.text("story")
+        for line in ("goto sine@2", "print sine@2[0]"):
+            await driven.type(line)
+            lines = [one.line for one in driven.app.front.query_one("#picks", PickList).entries()]
+            assert lines == [line.replace("sine", f"{name}::sine") for name in ("one", "two", "three")], (
+                "all that was asked"
+            )
+            await driven.press("escape")
+
+    drive(three_loops(tmp_path), script, size=(120, 40), runs=True)
+
+
 def test_tab_lists_names_with_shape_and_value_and_the_line_is_what_is_seen() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("colon", *"goto t", "tab")

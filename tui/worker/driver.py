@@ -136,15 +136,17 @@ class Driver:
         then: Callable[[T], None],
         *,
         title: str = "",
+        line: str = "",
         gives_way: bool = False,
     ) -> None:
         """Find something out: `question` is answered in the worker, `then` is called with that in the application.
 
         One that moves the run has a `title`: it is shown while it goes on, and Esc pauses it.
         One that gives way is for what takes long: a replay in it is paused as soon as anything else is asked for, and
-        it should itself leave off when `is_pressed`.
+        it should itself leave off when `is_pressed`. Of names that are ambiguous in the `line` that asks there is one
+        to be picked.
         """
-        self._put(Asked(question, then, title, gives_way))
+        self._put(Asked(question, then, title, gives_way, line))
 
     def leave_off(self) -> None:
         """Pause the replay of a question that gives way, for nobody wants it any more."""
@@ -342,7 +344,8 @@ class Driver:
         try:
             return Answered(name_of(asked), asked.then, asked.question.answer(self._debugger))
         except StepperError as error:
-            return Answered(name_of(asked), asked.then, None, str(error))
+            refused = error if error.candidates and asked.line else None
+            return Answered(name_of(asked), asked.then, None, str(error), refused, asked.line)
         finally:
             with self._lock:
                 self._command = ""

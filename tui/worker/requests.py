@@ -34,13 +34,14 @@ class Question(Protocol[Answer_co]):
 class Asked(Struct, frozen=True):
     """A question, and who gets the answer, in the application. One with a `title` is shown like a movement.
 
-    `gives_way`: whatever else comes goes first.
+    `gives_way`: whatever else comes goes first. `line` is what was typed, if its names may be ambiguous.
     """
 
     question: Question[Any]
     then: Callable[[Any], None]
     title: str = ""
     gives_way: bool = False
+    line: str = ""
 
 
 # --- other pictures from now on: carried out by Snapshots.adjust ------------------------------------------------------

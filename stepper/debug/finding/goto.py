@@ -19,8 +19,15 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.errors import AddressCandidate, Paused, UsageError
 from stepper.ir.lowering import without_loops
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import AmbiguousAddress, address_of, layer_address, levels_of, unique_name
-from stepper.query.address_syntax import Address, IterationRange
+from stepper.query.address_resolution import (
+    AmbiguousAddress,
+    address_of,
+    as_asked,
+    layer_address,
+    levels_of,
+    unique_name,
+)
+from stepper.query.address_syntax import Address, IterationRange, parse_address
 from stepper.query.atlas import Atlas
 
 Wanted = dict[int, int | IterationRange]
@@ -35,7 +42,8 @@ def tick_of_address(timeline: Timeline, text: str) -> int:
     machine = timeline.machine
     found = destinations(text, machine.compiled, machine.program)
     if len(found) > 1:
-        candidates = tuple(_candidate(place, machine.compiled) for place in found)
+        asked = parse_address(text)
+        candidates = tuple(_candidate(place, asked, machine.compiled) for place in found)
         raise AmbiguousAddress(text, candidates, f"'{text}' names {len(found)} places")
     (place,) = found
     tick = _tick_of(timeline, place, _wanted(machine.stack, place))
@@ -73,13 +81,12 @@ def _only_loop(compiled: CompiledModel, where: Program, iteration: int) -> tuple
     raise AmbiguousAddress(str(iteration), candidates, f"iteration {iteration:,} of which loop?")
 
 
-def _candidate(place: BreakpointPlace, compiled: CompiledModel) -> AddressCandidate:
+def _candidate(place: BreakpointPlace, asked: Address, compiled: CompiledModel) -> AddressCandidate:
     target = place.target
     if target is not None:
-        return AddressCandidate(str(address_of(target, compiled)), target.named.type)
-    return AddressCandidate(
-        str(layer_address(place.layer, Atlas(compiled).holding(place.layer), compiled)), place.layer.type
-    )
+        return AddressCandidate(str(as_asked(address_of(target, compiled), asked)), target.named.type)
+    address = layer_address(place.layer, Atlas(compiled).holding(place.layer), compiled)
+    return AddressCandidate(str(as_asked(address, asked)), place.layer.type)
 
 
 def _wanted(stack: Sequence[Frame], place: BreakpointPlace) -> Wanted:

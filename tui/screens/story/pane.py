@@ -76,7 +76,8 @@ class StoryPane(Pane):
     def ask(self, question: StoryQuestion) -> None:
         """Find out the answer, which is shown when it is there."""
         self.question, self._refused = question, ""
-        self.host.driver.ask(AskStory(question), self._told, title=f"why {question.address or 'end'}")
+        line = f"why {question.address or 'end'}"
+        self.host.driver.ask(AskStory(question), self._told, title=line, line=line)
 
     @property
     def is_expected(self) -> bool:
