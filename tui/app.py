@@ -416,7 +416,12 @@ class StepperApp(App[int]):
         stop = self.state.stop
         if stop is not None and stop.reason is Reason.END and self.front.view_name == "overview":
             keys = [(key_for(command, "overview", self.keymap), words) for command, words in _FROM_THE_END]
-            return "the run has ended; " + ", ".join(f"{key.shown} {words}" for key, words in keys if key is not None)
+            told = "the run has ended; "
+            for key, words in keys:
+                part = "" if key is None else f"{key.shown} {words}"
+                if len(told) + len(part) + 4 <= self.size.width:  # rather fewer ways on than half of one
+                    told += f"{part}, "
+            return told.rstrip(", ;")
         if stop is not None and stop.searched is not None:
             from stepper.commands.stop_answers import searched_text
 

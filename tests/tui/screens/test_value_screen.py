@@ -230,6 +230,19 @@ def test_a_small_value_has_its_histogram_where_there_are_rows_for_it() -> None:
     drive(growing_by(np.zeros(6), np.arange(6.0)), script, size=(200, 60), lines=AT_SUM)
 
 
+def test_the_cursor_on_a_nan_is_one_mark_and_the_end_of_a_run_is_told_in_whole_words() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        assert driven.text("tensor").count("<") == 1 and "N<" in driven.text("tensor")
+        await driven.type("view main")
+        await driven.press("c")
+        await driven.filled()
+        told = driven.text("answer").strip()
+        assert told == "the run has ended; Enter goes to the moment of the cursor, S a step back"
+
+    drive("rwkv_overflow", script, size=(80, 24), runs=True, lines=("goto mixed@8", "view value"))
+
+
 def test_the_indices_of_small_values_are_whole_beside_their_picture() -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()

@@ -277,7 +277,7 @@ class HeatGrid:
             if not math.isfinite(value):
                 letter = "N" if math.isnan(value) else "I"
                 if cursor is not None:
-                    return letter.ljust(scale.wide, "<"), "now"
+                    return f"{letter}<".ljust(scale.wide)[: scale.wide], "now"
                 return letter.ljust(scale.wide), "badbg" if (row, column) == drawn.first else self._quiet_bad()
         if scale.halves == 1:
             return self._tile(values[top][column], levels[top][column], scale.wide, here=cursor is not None)
