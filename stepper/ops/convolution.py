@@ -82,7 +82,7 @@ def correlation(data: Array, filters: Array, axes: Sequence[WindowedAxis]) -> Ar
     under = under_windows(data, axes)
     lies_in_columns = all(axis.kernel == axis.stride == 1 for axis in axes)
     size = len(data) * groups * terms * data.itemsize
-    most = _columns_at_once(size, outputs, outputs * terms)
+    most = _columns_at_once(size, outputs, outputs * terms, math.prod(counts))
     if lies_in_columns or math.prod(counts) <= most or math.prod(counts) * size <= _LAID_OUT_WHOLE:
         return product(under).reshape(shape)
     result = np.empty((len(data), groups, outputs, *counts), data.dtype)
@@ -91,11 +91,11 @@ def correlation(data: Array, filters: Array, axes: Sequence[WindowedAxis]) -> Ar
     return result.reshape(shape)
 
 
-def _columns_at_once(size: int, outputs: int, multiplications: int) -> int:
-    """Return how many columns to lay out at once, of this size in bytes and with so many multiplications each."""
+def _columns_at_once(size: int, outputs: int, multiplications: int, count: int) -> int:
+    """Return how many of `count` columns to lay out at once, of this size in bytes and so many multiplications each."""
     most = max(_CACHED // max(size, 1), _FEWEST_COLUMNS)
-    if outputs >= _MANY_OUTPUTS:
-        most = max(most, min(WORTH_THREADS // max(multiplications, 1), _LARGEST_COLUMNS // max(size, 1)))
+    if outputs >= _MANY_OUTPUTS and count * multiplications >= WORTH_THREADS:
+        most = max(most, _LARGEST_COLUMNS // max(size, 1))
     return most
 
 

@@ -12,14 +12,13 @@ import numpy as np
 
 from stepper.element_types import Array
 
-_ON_ONE_THREAD: Final = 8192
-"""Multiplications that no BLAS shares among threads."""
-WORTH_THREADS: Final = 2**26
-"""Multiplications that take a core milliseconds. After fewer, threads that wait for the next product take more time
-of the processor than they saved: a hidden thread of OpenBLAS spins for some 20 ms."""
+_SMALL: Final = 2**18
+"""Multiplications that OpenBLAS does on one thread by itself; for so few it has code of its own for a transposed matrix
+on the right.
+"""
+WORTH_THREADS: Final = 2**30
+"""Multiplications that take a core longer than the threads of OpenBLAS spin for the next product, some 20 ms each."""
 _FEW_ROWS: Final = range(2, 49)
-_MANY_TERMS: Final = 2**18
-"""Multiplications up to which OpenBLAS has code of its own for a transposed matrix on the right."""
 _THREAD_COUNTS: Final = (
     ("scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_"),
     ("openblas_get_num_threads64_", "openblas_set_num_threads64_"),
@@ -32,18 +31,21 @@ _THREAD_COUNTS: Final = (
 def matrix_product(a: Array, b: Array) -> Array:
     """Return numpy's matrix product of arrays of one type. Raises ValueError for shapes that do not fit."""
     multiplications = a.size * b.shape[-1] if b.ndim > 1 else a.size
-    if multiplications <= _ON_ONE_THREAD:
+    if multiplications <= _SMALL:
         return np.matmul(a, b)  # type: ignore[no-any-return]
     usual = hold_threads(multiplications)
     try:
-        return _ordered(a, b, multiplications)
+        if a.ndim == b.ndim == 2 and len(a) in _FEW_ROWS and b.flags.f_contiguous:
+            return np.ascontiguousarray(np.matmul(b.T, a.T).T)  # the same sums in about half the time
+        return np.matmul(a, b)  # type: ignore[no-any-return]
     finally:
-        give_threads_back(usual)
+        if usual > 1:
+            give_threads_back(usual)
 
 
 def hold_threads(multiplications: int) -> int:
     """Hold BLAS to one thread for what is not worth more. Return what to give back: its number of threads, or 1."""
-    if not _ON_ONE_THREAD < multiplications < WORTH_THREADS:
+    if not _SMALL < multiplications < WORTH_THREADS:
         return 1
     thread_count, limit = _threads()
     usual = thread_count()
@@ -53,16 +55,9 @@ def hold_threads(multiplications: int) -> int:
 
 
 def give_threads_back(usual: int) -> None:
-    """Let BLAS have the number of threads again that `hold_threads` gave."""
+    """Let BLAS have the number of threads again that `hold_threads` returned."""
     if usual > 1:
         _threads()[1](usual)
-
-
-def _ordered(a: Array, b: Array, multiplications: int) -> Array:
-    """Return a · b; of few rows and a transposed matrix (b.T · a.T).T, the same sums in about half the time."""
-    if multiplications > _MANY_TERMS and a.ndim == b.ndim == 2 and len(a) in _FEW_ROWS and b.flags.f_contiguous:
-        return np.ascontiguousarray(np.matmul(b.T, a.T).T)
-    return np.matmul(a, b)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=1)

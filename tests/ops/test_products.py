@@ -47,9 +47,9 @@ def test_a_product_with_a_transposed_matrix_copies_nothing_of_it(rows: int) -> N
     ("a", "b", "expected"),
     [
         (reals(1, 64), reals(64, 128), []),
-        (reals(1, 256), reals(256, 1024), [1, 4]),
+        (reals(1, 512), reals(512, 1024), [1, 4]),
         (reals(8, 256), reals(1024, 256).T, [1, 4]),
-        (reals(100, 200), reals(200), [1, 4]),
+        (reals(1000, 400), reals(400), [1, 4]),
         (reals(256, 512), reals(512, 512), []),
     ],
 )
@@ -58,6 +58,7 @@ def test_products_between_the_smallest_and_the_largest_are_held_to_one_thread(
 ) -> None:
     told: list[int] = []
     monkeypatch.setattr(products, "_threads", lambda: (lambda: 4, told.append))
+    monkeypatch.setattr(products, "WORTH_THREADS", 2**24)
     np.testing.assert_allclose(matrix_product(a, b), np.matmul(a, b), rtol=1e-3, atol=1e-4)
     assert told == expected
 
@@ -70,12 +71,13 @@ def test_a_product_that_fails_gives_the_threads_back(monkeypatch: pytest.MonkeyP
     assert told == [1, 4]
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(2, []), (8, [1, 4]), (2**15, [])])
+@pytest.mark.parametrize(("rows", "expected"), [(2, []), (256, [1, 4]), (512, [])])
 def test_einsum_is_held_to_one_thread_as_the_product_is_that_it_names(
     rows: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[int] = []
     monkeypatch.setattr(products, "_threads", lambda: (lambda: 4, told.append))
+    monkeypatch.setattr(products, "WORTH_THREADS", 2**20)
     a, b = reals(rows, 16, 16), reals(8, 16, 16)
     found = einsum(a, b, equation="rij,nij->rn")
     np.testing.assert_allclose(found, np.tensordot(a, b, ((1, 2), (1, 2))), rtol=1e-3, atol=1e-3)
@@ -90,7 +92,7 @@ def test_the_threads_of_numpys_own_blas_are_found_and_given_back() -> None:
     try:
         limit(3)
         assert ask() == 3
-        matrix_product(reals(1, 256), reals(256, 1024))
+        matrix_product(reals(1, 512), reals(512, 1024))
         assert ask() == 3
     finally:
         limit(before)
