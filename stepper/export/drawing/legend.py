@@ -103,7 +103,8 @@ def _drawer(sign: LegendSign) -> Callable[[float, float], Sequence[Shape]]:
             return [Group(tuple(pile), sign)]
         if sign in _BOXES:
             classes, corner = _BOXES[sign]
-            return [Group((Rectangle("box", x + 1, base - 9, _WIDE - 2, 10, corner),), classes)]
+            style = "frame" if sign is LegendSign.IDLE else "box"
+            return [Group((Rectangle(style, x + 1, base - 9, _WIDE - 2, 10, corner),), classes)]
         if sign is LegendSign.ENDS:
             line = Path("wire", (((x, middle), (x + _WIDE - 9, middle)),))
             edges = [("thin", _WIDE - 6), ("bar", _WIDE - 2)]
