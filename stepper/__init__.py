@@ -54,7 +54,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 if _TYPE_CHECKING:
     from typing import Any as _Any
 
-    from stepper.cases.capture import capture as capture
+    from stepper.cases.capture import Capture as capture  # noqa: F401, N813  # entered as if it were a function
     from stepper.compare.run.comparison import compare_models as compare_models
     from stepper.compare.stops.comparer import StopComparer as StopComparer
     from stepper.debug.debugger import Debugger as Debugger
@@ -101,7 +101,7 @@ _HOMES = {
     "compare_models": ("stepper.compare.run.comparison", "compare_models"),
     "StopComparer": ("stepper.compare.stops.comparer", "StopComparer"),
     "draw": ("stepper.export.exporter", "draw"),
-    "capture": ("stepper.cases.capture", "capture"),
+    "capture": ("stepper.cases.capture", "Capture"),
     "StepperError": ("stepper.errors", "StepperError"),
     "UsageError": ("stepper.errors", "UsageError"),
     "ArgumentTypeError": ("stepper.errors", "ArgumentTypeError"),

@@ -202,18 +202,3 @@ def _facts(
         command=tuple(getattr(sys, "orig_argv", sys.argv)),
         trouble=(trouble,) if trouble else (),
     )
-
-
-def capture(
-    when: When | Sequence[When] = "nan",
-    to: str | Path = "cases",
-    most: int = MOST,
-    *,
-    outputs: bool = True,
-    model: Any = None,
-) -> Capture:
-    """Return what keeps calls of OpenVINO as cases while it is entered: `with stepper.capture() as kept:`.
-
-    The arguments are those of `Capture`. Raises UsageError for a wrong one, and where OpenVINO is missing.
-    """
-    return Capture(when, to, most, outputs=outputs, model=model)

@@ -15,6 +15,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from stepper.cases.sources import ModelSource
@@ -86,7 +87,7 @@ class CallHooks:
         self._observer, self._model = observer, model
         self._scope = _Preparation()
         self._known: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
-        self._paths: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._origins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
         self._replaced: list[tuple[Any, str, Any, bool]] = []
         self.read_model: Callable[..., Any] | None = None
@@ -158,10 +159,9 @@ class CallHooks:
 
     def _read(self, old: Callable[..., Any], core: Any, model: Any, *rest: Any, **options: Any) -> Any:
         found = old(core, model, *rest, **options)
-        with self._quietly():
-            if isinstance(model, str) or hasattr(model, "__fspath__"):
-                with self._lock:
-                    self._paths[found] = str(model)
+        with self._quietly(), self._lock:
+            if isinstance(model, str | PathLike):
+                self._origins[found] = model
         return found
 
     def _compiled(self, old: Callable[..., Any], core: Any, model: Any, *rest: Any, **options: Any) -> Any:
@@ -170,7 +170,7 @@ class CallHooks:
         source = None
         with self._quietly():
             if isinstance(model, Model):
-                source = ModelSource(model, self._paths.get(model))
+                source = ModelSource(model, self._origins.get(model))
             elif hasattr(model, "clone"):  # what `openvino.compile_model` hands on
                 source = ModelSource(Model(model), None)
             else:
@@ -237,7 +237,7 @@ class CallHooks:
         outer, self._scope.owner = self._scope.owner, owner
         try:
             yield
-        except RuntimeError as error:
+        except Exception as error:
             with self._quietly():
                 if not isinstance(owner, self._queue):
                     self._close(owner, 0, None, str(error))
@@ -275,7 +275,7 @@ class CallHooks:
     def _waited(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
         try:
             is_done = old(request, *arguments, **options)
-        except RuntimeError as error:
+        except Exception as error:
             with self._quietly():
                 self._close(request, 0, None, str(error))
             raise

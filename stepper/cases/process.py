@@ -50,8 +50,8 @@ def begin(settings: str) -> None:
     """Begin the capture of this process; it ends with it. `settings` are CaptureSettings as JSON."""
     found = msgspec.json.decode(settings, type=CaptureSettings)
     capture = Capture(found.when, found.to, found.most)
+    _report(capture)  # first: what cannot be written there is known before anything is touched
     capture.__enter__()
-    _report(capture)
 
     def end() -> None:
         with contextlib.suppress(StepperError):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from msgspec import Struct
 
 from stepper.files.kinds import IR_SUFFIX, WEIGHTS_SUFFIX
@@ -41,14 +42,14 @@ class ModelSource:
     """A model as an application compiled it: one in memory, or a file.
 
     `path` is the file from which it was read ("": none is known), `device` and `properties` are those of the compiled
-    model.
+    model. With `weights`, `origin` is what OpenVINO takes as the text of a model.
     """
 
-    def __init__(self, model: Any, path: str | Path | None, weights: Any = None) -> None:
+    def __init__(self, model: Any, origin: Any, weights: Any = None) -> None:
         self._model = None if model is None else model.clone()
-        self._weights = weights
-        self.path = "" if path is None else str(path)
-        self._stamp = _stamp(self.path)
+        self._origin, self._weights = origin, weights
+        self._stamp = None if origin is None or weights is not None else _stamp(str(origin))
+        self.path = "" if self._stamp is None else str(origin)
         self._written: ModelFiles | None = None
         self.device = ""
         self.properties: dict[str, str] = {}
@@ -90,11 +91,12 @@ class ModelSource:
         is_there = self._stamp is not None and _stamp(self.path) == self._stamp
         is_ir = is_there and self.path.lower().endswith(IR_SUFFIX)
         if self._model is None and self._weights is None and not is_there:
-            raise CannotBeKept(f"{self.path} has changed since it was compiled")
+            raise CannotBeKept(f"{self.path or 'its file'} has changed since it was compiled")
         try:
             model = self._model
             if self._weights is not None:
-                model = read(core, self.path, self._weights)
+                text = self._origin.encode() if isinstance(self._origin, str) else self._origin
+                model = read(core, text, openvino.Tensor(np.frombuffer(self._weights, np.uint8)))
             elif model is not None and is_ir and self._is_unchanged(read(core, self.path)):
                 model = None  # nobody changed what was read: the file itself is kept
             elif model is None and not is_ir:
@@ -129,7 +131,6 @@ def versions() -> Mapping[str, str]:
     """Return the versions of what computed."""
     import platform
 
-    import numpy as np
     import openvino
 
     import stepper

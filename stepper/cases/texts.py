@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepper.cases.case import CallTrigger
 from stepper.wording import excerpt
 
-_LONGEST_MESSAGE = 160
-_KINDS = {"nan": "NaN", "inf": "Inf"}
+_LONGEST_MESSAGE: Final = 160
+_KINDS: Final = {"nan": "NaN", "inf": "Inf"}
 
 
 def trigger_text(trigger: CallTrigger) -> str:

@@ -38,11 +38,6 @@ class Triggers:
         if odd is not None or not given:
             raise UsageError(f"when={odd!r}: a call is kept for {', '.join(WORDS)}, its number, or a function")
 
-    @property
-    def needs_outputs(self) -> bool:
-        """True if outputs are looked at in each call."""
-        return bool(self.conditions or self.words & {"nan", "inf"})
-
     def of_error(self, number: int, message: str) -> CallTrigger | None:
         """Return why a call that failed is kept; None where it is not."""
         if "error" in self.words:

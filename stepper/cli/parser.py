@@ -50,7 +50,7 @@ def command_parsers() -> Mapping[str, Parser]:
 def parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return the options that these words give. Raise UsageError, in one line, for words that are wrong."""
     words = list(words)
-    if words and (is_model_path(words[0]) or is_case(words[0])):
+    if words and words[0] not in COMMANDS and (is_model_path(words[0]) or is_case(words[0])):
         words.insert(0, "tui")  # a bare model opens the application
     check_first(words, COMMANDS)
     options, rest = command_line(words[0] if words else "")[0].parse_known_args(_with_ranges(words))

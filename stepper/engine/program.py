@@ -328,7 +328,10 @@ def execute(steps: Iterator[Step], values: list[Value]) -> None:
 
 
 def execute_freeing(steps: Iterator[Step], values: list[Value], dead: Iterator[Sequence[int]]) -> None:
-    """Run steps as `execute` does; after each the values of those slots go that `dead` gives for it."""
+    """Run steps as `execute` does; after each the values of those slots go that `dead` gives for it.
+
+    A loop of its own, because bodies run the other, and would ask in each step whether anything goes.
+    """
     for (function, a, b, out), gone in zip(steps, dead, strict=False):
         if b is not None:
             values[out] = function(values[a], values[b])  # type: ignore[misc, index]  # see Step

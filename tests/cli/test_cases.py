@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from stepper.cases.process import STARTUP
 from tests.cli.conftest import ROOT, Call, program
 from tests.json_answers import checked
 
@@ -132,3 +134,23 @@ def test_the_usage_is_checked_before_the_application_starts(call: Call, tmp_path
     assert captured(call, tmp_path, "--", "no-such-program")[0] == 2
     nothing = captured(call, tmp_path)
     assert nothing[0] == 2 and "name what is to run behind --" in nothing[2]
+
+
+def test_a_command_goes_before_a_folder_of_its_name(call: Call, case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.rename(case.with_name("run"))
+    monkeypatch.chdir(case.parent)
+    assert "Loop 'years': 10 iterations" in call("run", "run").out
+
+
+def test_another_version_that_the_application_uses_stays(tmp_path: Path) -> None:
+    for name in ("openvino", "stepper"):
+        package = tmp_path / "application" / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("kind = 'theirs'")
+    script = "import stepper, openvino, sys; raise SystemExit(4 if sys.modules['stepper'] is stepper else 5)"
+    begin = {"when": ["nan"], "to": str(tmp_path), "packages": [str(ROOT)]}
+    paths = os.pathsep.join([str(STARTUP), str(package.parent)])
+    environment = {**os.environ, "STEPPER_CAPTURE": json.dumps(begin), "PYTHONPATH": paths}
+    words = [sys.executable, "-c", script]
+    ended = subprocess.run(words, env=environment, capture_output=True, check=False, timeout=60)
+    assert ended.returncode == 4 and b"no calls are kept of process" in ended.stderr

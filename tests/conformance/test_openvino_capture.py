@@ -210,3 +210,31 @@ def test_a_model_that_was_changed_after_it_was_read_is_kept_as_it_was_compiled(t
     assert stepper.run(kept.cases[1] / "model.xml", ones(2)).popitem()[1].shape == (2, 3)
     with pytest.raises(stepper.InputError):
         stepper.run(kept.cases[1] / "model.xml", ones(1))
+
+
+def test_a_model_that_was_made_of_text_and_weights_is_kept(tmp_path: Path) -> None:
+    import openvino as ov
+
+    ov.save_model(small_model(is_square=False), tmp_path / "small.xml")
+    text, weights = (tmp_path / "small.xml").read_text(), (tmp_path / "small.bin").read_bytes()
+    with stepper.capture("any", tmp_path / "kept", 2) as kept:
+        core = ov.Core()
+        core.compile_model(text, "CPU", {}, weights=weights)(ones(2))
+        tensor = ov.Tensor(np.frombuffer(weights, np.uint8).copy())
+        core.compile_model(core.read_model(text.encode(), tensor), "CPU")(ones(2))
+    facts = [read_case(folder).facts for folder in kept.cases]
+    assert [one.source for one in facts if one] == ["", ""] and not kept.troubles
+    for folder in kept.cases:
+        assert stepper.run(folder / "model.xml", ones(2)).popitem()[1].shape == (2, 3)
+
+
+def test_a_call_with_inputs_that_are_none_leaves_nothing_behind(tmp_path: Path) -> None:
+    import openvino as ov
+
+    with stepper.capture(("nan", "error"), tmp_path) as kept:
+        request = ov.Core().compile_model(small_model(), "CPU").create_infer_request()
+        request.infer(ones(1, 4))
+        with pytest.raises(Exception, match="Incompatible"):
+            request.infer({"x": object()})
+        request.infer(ones(1, -4))
+    assert [read_case(folder).facts.trigger.kind for folder in kept.cases] == ["nan"]  # type: ignore[union-attr]

@@ -52,7 +52,7 @@ def _begin(settings: str) -> None:
     """Begin the capture with this program as the application has it, else as it is where the command runs."""
     import json
 
-    before, packages = list(sys.path), json.loads(settings)["packages"]
+    before, loaded, packages = list(sys.path), set(sys.modules), json.loads(settings)["packages"]
     error: Exception | None = None
     for paths in ([*before, *packages], [*packages, *before]):
         sys.path[:] = paths
@@ -62,7 +62,9 @@ def _begin(settings: str) -> None:
             begin(settings)
         except Exception as failure:
             error = failure
-            for name in [one for one in sys.modules if one.partition(".")[0] == "stepper"]:  # of another version
+            if "stepper" in loaded:  # the application uses another version, which stays
+                break
+            for name in [one for one in sys.modules if one.partition(".")[0] == "stepper"]:
                 del sys.modules[name]
         else:
             error = None
