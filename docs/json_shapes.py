@@ -30,6 +30,8 @@ from stepper.engine.run import ComputedElsewhere
 from stepper.ir.model import LayerSite, Slicing
 from stepper.ops.departures import Departure
 from stepper.recording.reading.non_finite import NonFiniteValue
+from stepper.sweep.rows import SweepOutcome
+from stepper.sweep.summary import LoopSpread, PlaceCount
 
 Real = float | Literal["NaN", "Infinity", "-Infinity"]
 """A number; what JSON lacks stands as text."""
@@ -549,6 +551,7 @@ class CaseData(TypedDict):
     inputs: str | None
     states: str | None
     outputs: str | None
+    calls: str | None
     facts: CaseFacts | None
 
 
@@ -572,6 +575,47 @@ class CaptureAnswer(AnyAnswer):
     hits: int
     troubles: list[str]
     cases: list[CaseData]
+
+
+# --- sweeps ---------------------------------------------------------------------------------------------------------
+
+
+class SweepRowData(TypedDict):
+    """An input with which something shows: its number, from 1, and its name: a file, or a SPEC.
+
+    `what` is the kind of what shows: a word of break, the name of a rule, values, the kind of an error. `operation` and
+    `type` are those of the layer, `path` the loops around it, the outermost first, and `iterations` theirs. `address`
+    is what to look at in the debugger, or empty.
+    """
+
+    number: int
+    name: str
+    outcome: SweepOutcome
+    what: str
+    operation: str
+    type: str
+    path: list[str]
+    iterations: list[int]
+    address: str
+    text: str
+
+
+class SweepAnswer(AnyAnswer):
+    """`stepper sweep`: what shows with how many inputs, and the inputs with which anything does.
+
+    `places` are the most frequent first, with a histogram of iterations; `loops` say how many iterations each loop ran
+    with how many inputs; `unusual` are numbers of inputs that show nothing, but whose loops ran otherwise than most.
+    """
+
+    model: str
+    file: str
+    inputs: int
+    done: int
+    outcomes: dict[str, int]
+    places: list[PlaceCount]
+    loops: list[LoopSpread]
+    unusual: list[int]
+    rows: list[SweepRowData]
 
 
 # --- export ---------------------------------------------------------------------------------------------------------
@@ -1523,6 +1567,7 @@ ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     "reduce": (ReduceAnswer,),
     "capture": (CaptureAnswer,),
     "cases": (CasesAnswer,),
+    "sweep": (SweepAnswer,),
     "export": (ExportAnswer,),
     "figures": (FiguresAnswer, FigureListAnswer),
     "help": (KeysAnswer, HelpTopicAnswer),

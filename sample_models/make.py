@@ -11,11 +11,12 @@ import faulty
 import loops
 import shapes
 import specification
+import streams
 from sample import Sample
 
 FOLDER = Path(__file__).parent
 
-SAMPLES: dict[str, Callable[[], Sample]] = {
+SAMPLES: dict[str, Callable[[], Sample | streams.Streams]] = {
     "specification_lstm": specification.lstm,
     "reverse": loops.reverse,
     "for_loop": loops.for_loop,
@@ -26,6 +27,7 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "growing_tensor": shapes.growing_tensor,
     "rwkv_overflow": faulty.rwkv_overflow,
     "onnx_moving_average": converted.onnx_moving_average,
+    "calls": streams.streams,
     "torch_power_iteration": converted.torch_power_iteration,
 }
 KEPT = {"date_normaliser": "trained elsewhere and kept as it is"}

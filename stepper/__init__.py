@@ -4,6 +4,7 @@ Read. Wherever a model is expected, its path will do.
 
     model = stepper.read_model("model.xml")             # open_model: also .onnx, .pb, .tflite, .pdmodel, openvino.Model
     model = stepper.open_sequences(model)               # LSTMSequence, GRUSequence, RNNSequence as loops
+    model, inputs = stepper.over_calls(model, {"x": frames}, carry={"hn": "h"})    # many calls as the outermost loop
 
 Run.
 
@@ -59,6 +60,7 @@ if _TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparer as StopComparer
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.debug.debugger import open_debugger as open_debugger
+    from stepper.engine.calls import over_calls as over_calls
     from stepper.engine.compiler import compile_model as compile_model
     from stepper.engine.events import Every as Every
     from stepper.engine.inputs import bind_inputs as bind_inputs
@@ -90,6 +92,7 @@ _HOMES = {
     "run": ("stepper.engine.run", "run"),
     "compile_model": ("stepper.engine.compiler", "compile_model"),
     "open_sequences": ("stepper.ir.opening", "open_sequences"),
+    "over_calls": ("stepper.engine.calls", "over_calls"),
     "bind_inputs": ("stepper.engine.inputs", "bind_inputs"),
     "Machine": ("stepper.engine.machine", "Machine"),
     "Every": ("stepper.engine.events", "Every"),
@@ -121,6 +124,7 @@ _OPENING = {
     "run",
     "compile_model",
     "open_sequences",
+    "over_calls",
     "Debugger",
     "open_debugger",
     "compare_models",
@@ -155,6 +159,7 @@ __all__ = [
     "open_debugger",
     "open_model",
     "open_sequences",
+    "over_calls",
     "read_model",
     "run",
 ]

@@ -26,8 +26,9 @@ LAYERS = (
     ("openvino",),
     ("compare",),
     ("diagnosis", "export", "cases"),
+    ("sweep",),
     ("schemas",),
-    ("tui",),
+    ("tui", "integrations"),
     ("cli",),
 )
 """The parts from the ground up; "stepper" are the modules at the top, which all share. Each may import those below."""

@@ -159,7 +159,7 @@ class StepperApp(App[int]):
         self.asked_pane: Pane | None = None
         self.typed: list[str] = []
         self.sought = ""
-        self.found = ""
+        self.found = self.found_from = ""
         self._command_line = CommandLine(self)
         self.session = ApplicationSession(self, autosave, reopen, starts_up=starts_up)
         self.chooser = InputChooser(self, self.session, opening, choosing)
@@ -240,7 +240,7 @@ class StepperApp(App[int]):
 
     def put_layout(self, layout: Mapping[str, Any], *, is_within: bool) -> None:
         """Arrange the screen as it was kept. A run that is not stood within is seen on the first screen."""
-        if is_within and self._home != "main":
+        if is_within and self._home not in ("main", layout.get("view")):
             self.open_view("main")
         put_layout(self, layout, keeps_view=is_within or self._home == "main")
 
@@ -433,7 +433,7 @@ class StepperApp(App[int]):
     def perform(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line: an action of the screen, or else a command of the debugger."""
         self._tells_fault = False
-        if line != "back":
+        if line not in ("back", "quit"):
             self.session.has_asked = False
         try:
             self._command_line.perform(line, echo=echo)
@@ -444,6 +444,11 @@ class StepperApp(App[int]):
         else:
             if self.answered is self._refused and not line.startswith("prompt"):  # who types it anew still reads it
                 self.say("")
+
+    @property
+    def chosen_address(self) -> str:
+        """The address under the cursor of the focused pane; empty where that has none, or stood there at a search."""
+        return self._command_line.chosen_address
 
     def filled(self, line: str) -> str:
         """Return the line with the selected operation and the chosen row in it. UsageError where there is none."""

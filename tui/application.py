@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 class Application(ScreenHost, SessionHost, Protocol):
     """Typed lines, choices and searches, the screens, and how they are changed.
 
-    `sought` is the text that was searched last, `found` the address that a search found where it cannot be selected.
+    `sought` is the text that was searched last, `found` the address that a search found where it cannot be selected,
+    `found_from` the one under the cursor of the pane then: until that moves on, the found one is meant.
     """
 
     sought: str
     found: str
+    found_from: str
     session: ApplicationSession
     chooser: InputChooser
 
@@ -40,6 +42,11 @@ class Application(ScreenHost, SessionHost, Protocol):
     @property
     def front(self) -> DebugScreen:
         """The screen in front, without what lies over it."""
+        ...
+
+    @property
+    def chosen_address(self) -> str:
+        """The address under the cursor of the focused pane; empty where that has none, or stood there at a search."""
         ...
 
     def filled(self, line: str) -> str:

@@ -76,10 +76,16 @@ class CommandLine:
             line = line.replace("{value}", _in_all_iterations(self._selected()))
         return line.replace("{op}", self._selected()) if "{op}" in line else line
 
-    def _selected(self) -> str:
-        """Return the address of what is selected. UsageError where nothing is."""
+    @property
+    def chosen_address(self) -> str:
+        """The address under the cursor of the focused pane; empty where that has none, or stood there at a search."""
         pane = self._app.focused_pane
         address = "" if pane is None else pane.chosen_address
+        return "" if self._app.found and address == self._app.found_from else address
+
+    def _selected(self) -> str:
+        """Return the address of what is selected. UsageError where nothing is."""
+        address = self.chosen_address
         if address:
             return address
         if self._app.found:
@@ -108,14 +114,13 @@ def _in_all_iterations(address: str) -> str:
 
 
 def _action_beginning(word: str) -> Action | None:
-    """Return the only action that begins so, if no command of the debugger does."""
+    """Return the only action that begins so; of the debugger's command that does, the action in its place."""
     from stepper.commands.registry import command_called
 
     if not word:
         return None
     try:
-        command_called(word)
+        return actions().get(command_called(word).name)
     except StepperError:
         fitting = [name for name in actions() if name.startswith(word)]
         return actions()[fitting[0]] if len(fitting) == 1 else None
-    return None

@@ -117,9 +117,8 @@ class State(Struct, frozen=True, eq=False):
     run. `output_names` are those of the model's
     outputs; `watch_runs` has watches, by number, over the iterations of other loops than the one that is shown;
     `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
-    no loop, and says so. `is_edited` is of this branch, `has_edits` of any.
-    no loop, and says so. `far` is a run of a loop that is looked at from elsewhere; `is_far`: this is what `inside`
-    returned of one.
+    no loop, and says so. `is_edited` is of this branch, `has_edits` of any, `has_unkept_edits` of what is in no
+    session. `far` is a run of a loop that is looked at from elsewhere; `is_far`: this is what `inside` returned of one.
     """
 
     model: str = ""
@@ -143,6 +142,7 @@ class State(Struct, frozen=True, eq=False):
     branch: str = ""
     is_edited: bool = False
     has_edits: bool = False
+    has_unkept_edits: bool = False
     furthest: int = 0
     statistic: str = FITTING
     failure: str = ""
@@ -223,6 +223,11 @@ class State(Struct, frozen=True, eq=False):
             if self.loop_depth < len(iterations):
                 return iterations[self.loop_depth]
         return None if self.loop is None else self.loop.level.iteration
+
+    @property
+    def beside(self) -> MomentView | None:
+        """A, where that can be held against now: another run, or an iteration of a loop in which the run stands."""
+        return None if self.a is None or self.a.is_elsewhere else self.a
 
     @property
     def iterations_of_a(self) -> tuple[int, ...]:

@@ -17,11 +17,22 @@ import numpy as np
 
 from stepper.cases.case import CallTrigger, CaseFacts
 from stepper.cases.hooks import CallHooks, ObservedCall
+from stepper.cases.ring import CallRing, carried_names, outputs_of_all
 from stepper.cases.sources import CannotBeKept, ModelFiles, versions
 from stepper.cases.triggers import Triggers, When
 from stepper.element_types import Array
 from stepper.errors import OutputError, UsageError
-from stepper.files.kinds import ARRAYS, CASE_FACTS, CASE_INPUTS, CASE_OUTPUTS, CASE_STATES, FORMATS
+from stepper.files.kinds import (
+    ARRAYS,
+    CASE_CALLS,
+    CASE_CALLS_OUTPUTS,
+    CASE_CALLS_STATES,
+    CASE_FACTS,
+    CASE_INPUTS,
+    CASE_OUTPUTS,
+    CASE_STATES,
+    FORMATS,
+)
 from stepper.files.output import OutputFile, cannot_be_written
 from stepper.openvino.runtime import ensure_installed
 from stepper.plain_values import write_arrays
@@ -50,17 +61,21 @@ class Capture:
         *,
         outputs: bool = True,
         model: Any = None,
+        calls: int = 1,
     ) -> None:
         """Prepare; nothing is touched before it is entered.
 
         `when`: "nan", "inf", "error", "any", the number of a call from 1, a function of the inputs and the outputs of a
         call by name, or several of these. `to` is the folder for the cases, of which there are `most` at most;
         `outputs`: with what the application got. `model` is a path or an openvino.Model, for models that were compiled
-        before. Raises UsageError, and OutputError where the folder cannot be made.
+        before. `calls`: a case also has so many calls of the same request, up to the one that is kept, and opens as a
+        loop over them. Raises UsageError, and OutputError where the folder cannot be made.
         """
         self._triggers = Triggers(when)
         if most < 1:
             raise UsageError(f"most is {most}; it must be 1 or more")
+        if calls < 1:
+            raise UsageError(f"calls is {calls}; it must be 1 or more")
         ensure_installed("stepper.capture")
         self.folder, self.most, self._keeps_outputs = Path(to), most, outputs
         self.cases: list[Path] = []
@@ -68,6 +83,7 @@ class Capture:
         self.troubles: list[str] = []
         self._reserved = 0
         self._lock = threading.RLock()
+        self._ring = CallRing(calls) if calls > 1 else None
         self._hooks = CallHooks(self, model)
 
     def __enter__(self) -> Self:
@@ -96,8 +112,17 @@ class Capture:
             self.calls += 1
             return self.calls
 
+    def begun(self, call: ObservedCall) -> None:
+        """Keep a call for those that follow it."""
+        if self._ring is not None:
+            with self._lock:
+                self._ring.begun(call)
+
     def ended(self, call: ObservedCall, outputs: Mapping[str, Array] | None, error: str) -> None:
         """Keep a call, if a condition holds for it."""
+        if self._ring is not None and outputs is not None:
+            with self._lock:
+                self._ring.ended(call, outputs)
         if outputs is None:
             trigger = self._triggers.of_error(call.number, error)
         else:
@@ -140,7 +165,8 @@ class Capture:
                 _write_arrays(
                     part / CASE_OUTPUTS, {f"out_{index}": value for index, value in enumerate(outputs.values())}
                 )
-            facts = _facts(call, outputs, trigger, files, trouble)
+            carried = self._write_calls(part, call) if self._ring is not None else ()
+            facts = msgspec.structs.replace(_facts(call, outputs, trigger, files, trouble), carried=carried)
             text = msgspec.json.format(msgspec.json.encode(facts), indent=2)
             OutputFile(part / CASE_FACTS, FORMATS["json"].kind).write(text + b"\n")
             part.rename(target)
@@ -153,6 +179,22 @@ class Capture:
         if call.source is not None:
             call.source.moved(part, target)
         self.cases.append(target)
+
+    def _write_calls(self, folder: Path, call: ObservedCall) -> tuple[tuple[str, str], ...]:
+        """Write the calls up to this one; return what the application carried from call to call."""
+        assert self._ring is not None
+        calls = self._ring.up_to(call)
+        (folder / CASE_CALLS).mkdir()
+        for one in calls:
+            _write_arrays(folder / CASE_CALLS / f"{one.call.number:06}.npz", one.call.inputs)
+        if calls[0].call.states:
+            _write_arrays(folder / CASE_CALLS_STATES, calls[0].call.states)
+        carried = carried_names(calls)
+        outputs = outputs_of_all(calls, carried) if self._keeps_outputs else []
+        if outputs:
+            named = {f"out_{index}": value for index, value in enumerate(outputs)}
+            _write_arrays(folder / CASE_CALLS_OUTPUTS, named)
+        return carried
 
     def _free_name(self, name: str) -> Path:
         found, number = self.folder / name, 1

@@ -4,6 +4,9 @@ model.xml, model.bin       the model
 inputs.npz                 its inputs, by name or position
 states.npz                 what its variables began with; a variable that is missing began as the model says
 outputs.npz                what came out, by position: out_0, out_1, ...
+calls/                     the inputs of the last calls, which ends with this one: an .npz each
+calls_states.npz           what variables began with before the first of them
+calls_outputs.npz          what came out of all of them
 case.json                  where the case comes from (CaseFacts)
 
 Only model.xml must be there: what `reduce` writes is a case, and so is a folder with a model and inputs.npz. Names of
@@ -19,7 +22,17 @@ import msgspec
 from msgspec import Struct
 
 from stepper.errors import InputError, UsageError
-from stepper.files.kinds import CASE_FACTS, CASE_INPUTS, CASE_MODEL, CASE_OUTPUTS, CASE_STATES, is_case
+from stepper.files.kinds import (
+    CASE_CALLS,
+    CASE_CALLS_OUTPUTS,
+    CASE_CALLS_STATES,
+    CASE_FACTS,
+    CASE_INPUTS,
+    CASE_MODEL,
+    CASE_OUTPUTS,
+    CASE_STATES,
+    is_case,
+)
 from stepper.wording import reason_of
 
 _LARGEST_FACTS: Final = 2**20
@@ -46,7 +59,8 @@ class CaseFacts(Struct, frozen=True, omit_defaults=True):
 
     `call` counts the calls of its process from 1, `request_call` those of its infer request. `source` is the file from
     which the application read the model ("": it was made in memory), `is_as_read` says that it was compiled as it is
-    there. `model_hash` is the SHA-256 of model.xml and model.bin, one behind the other. `trouble` says what is missing,
+    there. `carried` are outputs that the application gave back as inputs of the next call, with these inputs.
+    `model_hash` is the SHA-256 of model.xml and model.bin, one behind the other. `trouble` says what is missing,
     and why.
     """
 
@@ -65,6 +79,7 @@ class CaseFacts(Struct, frozen=True, omit_defaults=True):
     process: int = 0
     command: tuple[str, ...] = ()
     trouble: tuple[str, ...] = ()
+    carried: tuple[tuple[str, str], ...] = ()
 
     @property
     def precision(self) -> str | None:
@@ -82,6 +97,9 @@ class Case(Struct, frozen=True):
     states: Path | None
     outputs: Path | None
     facts: CaseFacts | None
+    calls: Path | None = None
+    calls_states: Path | None = None
+    calls_outputs: Path | None = None
 
 
 def read_case(folder: Path) -> Case:
@@ -90,7 +108,7 @@ def read_case(folder: Path) -> Case:
         raise UsageError(f"{folder} is no case: it has no {CASE_MODEL}")
     found = {
         name: folder / name
-        for name in (CASE_MODEL, CASE_INPUTS, CASE_STATES, CASE_OUTPUTS)
+        for name in (CASE_MODEL, CASE_INPUTS, CASE_STATES, CASE_OUTPUTS, CASE_CALLS_STATES, CASE_CALLS_OUTPUTS)
         if (folder / name).is_file()
     }
     return Case(
@@ -100,6 +118,9 @@ def read_case(folder: Path) -> Case:
         found.get(CASE_STATES),
         found.get(CASE_OUTPUTS),
         _read_facts(folder / CASE_FACTS),
+        folder / CASE_CALLS if (folder / CASE_CALLS).is_dir() else None,
+        found.get(CASE_CALLS_STATES),
+        found.get(CASE_CALLS_OUTPUTS),
     )
 
 

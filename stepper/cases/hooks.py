@@ -11,6 +11,7 @@ callback is put in the place of another one.
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +36,7 @@ class ObservedCall(NamedTuple):
     """A call that has begun: copies of its inputs, and of the variables with which it began, by name.
 
     A variable is left out where the request has what a new one has: then the model says with what it begins. `number`
-    counts the calls of the process from 1, `request_call` those of the request.
+    counts the calls of the process from 1, `request_call` those of the request. Of a `stream` they follow each other.
     """
 
     number: int
@@ -43,6 +44,7 @@ class ObservedCall(NamedTuple):
     inputs: Mapping[str, Array]
     states: Mapping[str, Array]
     source: ModelSource | None
+    stream: int = 0
 
 
 class CallObserver(Protocol):
@@ -54,6 +56,9 @@ class CallObserver(Protocol):
 
     def counted(self) -> int:
         """A call begins: return its number, from 1."""
+
+    def begun(self, call: ObservedCall) -> None:
+        """A call has its inputs, and is about to run."""
 
     def ended(self, call: ObservedCall, outputs: Mapping[str, Array] | None, error: str) -> None:
         """A call has come to its end, with outputs by name, which are valid until this returns, or with an error."""
@@ -77,6 +82,7 @@ class _Known:
         self.outputs: list[str] = []
         self.calls: dict[int, int] = {}
         self.pending: dict[int, ObservedCall] = {}
+        self.streams: dict[int, int] = {}
 
 
 class CallHooks:
@@ -90,6 +96,7 @@ class CallHooks:
         self._origins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
         self._replaced: list[tuple[Any, str, Any, bool]] = []
+        self._streams = itertools.count()
         self.read_model: Callable[..., Any] | None = None
 
     # --- in place of what ----------------------------------------------------------------------------------------
@@ -268,9 +275,13 @@ class CallHooks:
             known.inputs, known.outputs = _names(request.model_inputs), _names(request.model_outputs)
         states, fresh = _states(request), known.fresh or {}
         changed = {name: value for name, value in states.items() if not _are_same(value, fresh.get(name))}
-        known.pending[place] = ObservedCall(
-            number, request_call, _inputs(request, given, known.inputs), changed, known.source
-        )
+        way = place if states else 0  # variables are of one request; without any a queue is one stream
+        if way not in known.streams:
+            known.streams[way] = next(self._streams)
+        inputs = _inputs(request, given, known.inputs)
+        call = ObservedCall(number, request_call, inputs, changed, known.source, known.streams[way])
+        known.pending[place] = call
+        self._observer.begun(call)
 
     def _waited(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
         try:
@@ -327,10 +338,14 @@ def _names(ports: Any) -> list[str]:
 
 def _inputs(request: openvino.InferRequest, given: Any, names: list[str]) -> dict[str, Array]:
     """Return copies of the inputs that a call will see: what it is `given`, and what the request has already."""
-    tensors = list(request.input_tensors)
-    for key, tensor in given.items() if isinstance(given, Mapping) else [(0, given)]:
-        tensors[key if isinstance(key, int) else _index_of(request.model_inputs, key)] = tensor
-    return {name: to_array(tensor) for name, tensor in zip(names, tensors, strict=True)}
+    tensors = {
+        key if isinstance(key, int) else _index_of(request.model_inputs, key): tensor
+        for key, tensor in (given.items() if isinstance(given, Mapping) else [(0, given)])
+    }
+    return {
+        name: to_array(tensors[index] if index in tensors else request.get_input_tensor(index))
+        for index, name in enumerate(names)
+    }
 
 
 def _index_of(ports: Any, key: Any) -> int:
@@ -340,11 +355,11 @@ def _index_of(ports: Any, key: Any) -> int:
 
 def _outputs(request: openvino.InferRequest, names: list[str]) -> dict[str, Array]:
     """Return the outputs of a request, as they are now: numbers share its memory where they can."""
-    values = [
-        tensor.data if tensor.element_type.get_type_name() in _PLAIN else to_array(tensor)
-        for tensor in request.output_tensors
-    ]
-    return dict(zip(names, values, strict=True))
+    tensors = {name: request.get_output_tensor(index) for index, name in enumerate(names)}
+    return {
+        name: tensor.data if tensor.element_type.get_type_name() in _PLAIN else to_array(tensor)
+        for name, tensor in tensors.items()
+    }
 
 
 def _states(request: openvino.InferRequest) -> dict[str, Array]:

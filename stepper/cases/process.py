@@ -36,6 +36,7 @@ class CaptureSettings(Struct, frozen=True):
     to: str
     most: int = MOST
     packages: tuple[str, ...] = ()
+    calls: int = 1
 
 
 class ProcessReport(Struct, frozen=True):
@@ -49,7 +50,7 @@ class ProcessReport(Struct, frozen=True):
 def begin(settings: str) -> None:
     """Begin the capture of this process; it ends with it. `settings` are CaptureSettings as JSON."""
     found = msgspec.json.decode(settings, type=CaptureSettings)
-    capture = Capture(found.when, found.to, found.most)
+    capture = Capture(found.when, found.to, found.most, calls=found.calls)
     _report(capture)  # first: what cannot be written there is known before anything is touched
     capture.__enter__()
 

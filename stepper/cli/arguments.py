@@ -43,6 +43,23 @@ def add_inputs(command: Parser) -> None:
     )
 
 
+def add_logs(command: Parser) -> None:
+    """Add files for findings, in the forms that code hosts and servers of CI read."""
+    command.add_argument("--sarif", metavar="FILE", help="write the findings there as SARIF 2.1.0, too")
+    command.add_argument("--junit", metavar="FILE.xml", help="write the findings there as JUnit XML, too")
+
+
+def add_calls(command: Parser) -> None:
+    """Add many calls of the model, which become the outermost loop."""
+    command.add_repeated(
+        "--calls",
+        "SPEC",
+        "call the model many times, as the outermost loop, an iteration a call; what calls get: FILE.npz (a leading "
+        "axis of calls), a folder or pattern of .npz (a file each), INPUT=SPEC[:axisN[:LENGTH]], or how many there are",
+    )
+    command.add_repeated("--carry", "OUTPUT=INPUT", "what an output was is this input in the next call")
+
+
 def add_states(command: Parser) -> None:
     """Add values for the model's variables (ReadValue, Assign), as an earlier run left them."""
     command.add_repeated(
@@ -167,6 +184,20 @@ def positive(text: str) -> int:
     """Return a number from 1."""
     if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
         raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
+    return int(text)
+
+
+def seed(text: str) -> int:
+    """Return a number from 0."""
+    if not re.fullmatch(r"[0-9]{1,15}", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a seed; write a number from 0")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """Return the number of a port."""
+    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port; write a number from 0 to 65535")
     return int(text)
 
 

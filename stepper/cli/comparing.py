@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from stepper.cli.options.calls import check_carried
 from stepper.cli.options.engine import ensure_no_device, fallback_of, opened_model, runtime_of
-from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
+from stepper.cli.options.specs import bound_inputs, given_inputs, given_states, inputs_of_other, without
 from stepper.cli.printing import Progress, say
 from stepper.compare.alignment.layer_pairs import read_pairs
 from stepper.compare.references.archive import ArchiveReference
@@ -39,23 +40,32 @@ def compared(options: argparse.Namespace, *, only_outputs: bool = False) -> RunC
     model = opened_model(options)
     if options.open_sequences:
         model = open_sequences(model)
-    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
     if is_model_path(options.reference):
-        return _with_model(model, inputs, options)
+        return _with_model(model, options)
+    inputs = bound_inputs(model, given_inputs(model, options))
     if options.align is not None:
         raise UsageError("--align is for two models; there is only one here")
     return _with_another(model, inputs, options, only_outputs=only_outputs)
 
 
-def _with_model(model: Model, inputs: list[Array], options: argparse.Namespace) -> RunComparison:
+def _with_model(model: Model, options: argparse.Namespace) -> RunComparison:
+    of_calls, everything, shapes = getattr(options, "call_inputs", {}), options.input, options.shape
     other = opened_model(options, options.reference)
+    check_carried((model, other), options)
+    # What the reference alone takes is given by the same options.
+    own = inputs_of_other(other, model, options)
+    options.call_inputs = of_calls
+    options.input, options.shape = without(other, model, everything), without(other, model, shapes)
+    inputs = bound_inputs(model, given_inputs(model, options))
+    options.input, options.shape = everything, shapes
     return compare_models(
         model,
         open_sequences(other) if options.open_sequences else other,
         inputs,
+        reference_inputs=own,
         title=model_title(Path(options.model), Path(options.reference)),
         rules=Rules(options.rules),
-        tolerances=_tolerances(options, model, exact=True),
+        tolerances=tolerances_of(options, model, exact=True),
         given=_given(options, model, other),
         max_iterations=options.max_iterations,
         states=given_states(model, options.state, options.states),
@@ -85,7 +95,7 @@ def _with_another(
         keys = ", ".join(reference.unknown[:5])
         say(f"{len(reference.unknown)} keys of {reference.title} name nothing in the model: {keys}", file=sys.stderr)
     with Progress(machine, wanted=not options.quiet):
-        tolerances = _tolerances(options, compiled.model, exact=reference.is_exact)
+        tolerances = tolerances_of(options, compiled.model, exact=reference.is_exact)
         return compare_with(machine, reference, tolerances, only_outputs=only_outputs)
 
 
@@ -100,7 +110,7 @@ def _given(options: argparse.Namespace, ours: Model, theirs: Model) -> Mapping[s
     return pairs
 
 
-def _tolerances(options: argparse.Namespace, model: Model, *, exact: bool) -> Tolerances:
+def tolerances_of(options: argparse.Namespace, model: Model, *, exact: bool) -> Tolerances:
     """Return those of the options. UsageError for a name that is neither an element type nor one of the model."""
     by_name = dict(parse_tolerance(text) for text in options.tolerance)
     layers = [layer for _path, graph in model.graphs() for layer in graph.layers]

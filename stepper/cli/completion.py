@@ -108,6 +108,12 @@ def _inputs(model: Model) -> Iterator[str]:
     return (parameter.name for parameter in model.graph.parameters)
 
 
+def _outputs(model: Model) -> Iterable[str]:
+    from stepper.engine.run import output_names  # with numpy
+
+    return output_names(model)
+
+
 def _variables(model: Model) -> Iterable[str]:
     from stepper.engine.variables import variables_of  # with numpy
 
@@ -158,6 +164,24 @@ def _topics(**_asked: Any) -> Iterable[str]:
 
 
 _MODEL_SUFFIXES: Final = (IR_SUFFIX, *CONVERTED)
+
+
+def _calls(prefix: str, parsed_args: Any, **_asked: Any) -> Iterator[str]:
+    """Complete files with the values of all calls, and INPUT=SPEC."""
+    if "=" not in prefix:
+        yield from _files(".npz")(prefix)
+    yield from (found for found in _values(_inputs)(prefix, parsed_args) if found != "*=")
+
+
+def _carried(prefix: str, parsed_args: Any, **_asked: Any) -> Iterator[str]:
+    """Complete OUTPUT=INPUT."""
+    output, equals, _input = prefix.rpartition("=")
+    if equals:
+        yield from (f"{output}={name}" for name in _in_model(parsed_args, _inputs))
+    else:
+        yield from (f"{name}=" for name in _in_model(parsed_args, _outputs))
+
+
 _COMPLETERS: Final[Mapping[str, Completer]] = MappingProxyType({
     "model": _files(*_MODEL_SUFFIXES),
     **dict.fromkeys(("folder", "to"), _files("/")),
@@ -167,6 +191,8 @@ _COMPLETERS: Final[Mapping[str, Completer]] = MappingProxyType({
     "keys": _files(".toml", words=("default", "vscode", "vim", "emacs")),
     "device": lambda **_: ("CPU", "GPU", "NPU", "AUTO"),
     "input": _values(_inputs),
+    "calls": _calls,
+    "carry": _carried,
     "state": _values(_variables),
     "shape": lambda parsed_args, **_: [f"{name}=" for name in _in_model(parsed_args, _inputs)],
     "loop": lambda parsed_args, **_: _in_model(parsed_args, _loops),
@@ -178,7 +204,8 @@ _COMPLETERS: Final[Mapping[str, Completer]] = MappingProxyType({
     "topic": _topics,
     "npy": _files(".npy"),
     "extension": _files(),
-    **dict.fromkeys(("inputs", "states", "outputs", "save_states"), _files(".npz")),
-    **dict.fromkeys(("trace", "resume", "script", "session", "align", "check", "output"), _files()),
+    **dict.fromkeys(("inputs", "patterns", "states", "outputs", "save_states"), _files(".npz")),
+    **dict.fromkeys(("trace", "resume", "script", "session", "align", "check", "output", "out"), _files()),
+    **dict.fromkeys(("sarif", "junit"), _files()),
 })  # fmt: skip
 """By destination of an option or argument. Those with choices complete them, all others nothing."""

@@ -24,7 +24,7 @@ def debugger_of(options: argparse.Namespace, *, kept: Mapping[str | int, Any] | 
     """
     model = opened_model(options)
     # Inputs are wanted before the model is opened, so that a missing one is found at once.
-    given = given_inputs(model, options.input, options.inputs, options.shape)
+    given = given_inputs(model, options)
     inputs = bound_inputs(model, {**(kept or {}), **given})
     return debugger_on(model, dict(enumerate(inputs)), options)
 

@@ -12,13 +12,14 @@ from stepper import __version__
 from stepper.cli.printing import say, wrapped
 from stepper.debug.causes.cause import NonFinite, cause_data
 from stepper.diagnosis.findings import GRAVITY, Detail, Finding, Severity
+from stepper.diagnosis.junit import junit
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import Rule
 from stepper.diagnosis.sarif import sarif
 from stepper.diagnosis.selection import Selection, settings
-from stepper.diagnosis.texts import consequence, headline, remedy, sentence
-from stepper.errors import FINDING
-from stepper.files.kinds import FORMATS
+from stepper.diagnosis.texts import consequence, remedy, report_lines, sentence
+from stepper.errors import FINDING, OutputError
+from stepper.files.kinds import FORMATS, JUNIT, is_ir
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.records import as_data
 from stepper.wording import counted
@@ -37,28 +38,36 @@ def exit_code(found: Sequence[Finding], least: Severity) -> int:
     return FINDING if any(GRAVITY[one.severity] <= GRAVITY[least] for one in found) else 0
 
 
-def write_sarif(
-    file: str | None, found: Sequence[Finding], asked: Mapping[str, Rule], protected: ProtectedFiles
+def write_logs(
+    options: argparse.Namespace,
+    found: Mapping[str, Sequence[Finding]],
+    asked: Mapping[str, Rule],
+    least: Severity,
+    protected: ProtectedFiles,
 ) -> None:
-    """Write findings as SARIF, if a file is named. Raise OutputError."""
-    if file is not None:
-        log = json.dumps(sarif(found, asked, __version__), indent=2, ensure_ascii=False)
-        OutputFile(Path(file), FORMATS["json"].kind, protected, "--sarif").write(f"{log}\n".encode())
+    """Write the findings of models, by file, as --sarif and --junit name files; in JUnit they fail from `least` on.
+
+    Raises OutputError.
+    """
+    if options.sarif is not None:
+        every = [one for findings in found.values() for one in findings]
+        log = json.dumps(sarif(every, asked, __version__), indent=2, ensure_ascii=False)
+        OutputFile(Path(options.sarif), FORMATS["json"].kind, protected, "--sarif").write(f"{log}\n".encode())
+        protected += ProtectedFiles.of_file(options.sarif, "the file of --sarif")
+    if options.junit is not None:
+        target = OutputFile(Path(options.junit), JUNIT, protected, "--junit")
+        if is_ir(target.path):  # of the same suffix, and maybe of another model
+            raise OutputError(f"{target}: that is a model; choose another file")
+        target.write(junit(found, asked, least))
 
 
 def report(found: Sequence[Finding], models: int = 1) -> None:
     """Print findings, each with what comes of it, what to do, and what shows it in the debugger; then how many."""
-    known = rules()
     for one in found:
-        rule = known[one.rule]
-        place = f"{one.spot.file}:{one.spot.line}" if one.spot.line else one.spot.file
-        for line in wrapped(f"{place}: {one.severity} {rule.id} {rule.name}: {headline(one)}"):
-            say(line)
-        for text in (f"so: {consequence(one)}", f"do: {remedy(one)}"):
-            for line in wrapped(text):
-                say(f"    {line}")
-        if one.address:
-            say(f"    see: goto {one.address}")  # in one line, to be pasted
+        for line in report_lines(one):
+            is_pasted = line.startswith("    see: ")
+            for part in [line] if is_pasted else wrapped(line):
+                say(part)
     say(_total(found, models))
 
 

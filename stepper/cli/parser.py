@@ -77,6 +77,7 @@ def _add_run(run: Parser) -> None:
     add = run.add_argument
     add("model", metavar="MODEL", nargs="?", help=arguments.MODEL)
     arguments.add_inputs(run)
+    arguments.add_calls(run)
     arguments.add_states(run)
     add("--outputs", "-o", metavar="FILE.npz", help="write the outputs there (- for stdout), in their order")
     add("--save-states", metavar="FILE.npz", help="write the variables there as the run leaves them")
@@ -121,6 +122,10 @@ def _add_capture(command: Parser) -> None:
     command.add_argument(
         "--most", type=arguments.positive, default=5, metavar="N", help="of each process at most so many cases (5)"
     )
+    so_many = (
+        "keep in each case so many calls of its request, up to the one that goes wrong: it opens as a loop over them"
+    )
+    command.add_argument("--calls", type=arguments.positive, default=1, metavar="N", help=so_many)
     arguments.add_json(command)
     command.add_argument(
         "application",
@@ -134,6 +139,72 @@ def _add_cases(command: Parser) -> None:
     command.description = "List the cases of a folder: folders with a model, as stepper capture and reduce write them."
     command.add_argument("folder", metavar="DIR", nargs="?", default="cases", help="the folder (cases)")
     arguments.add_json(command)
+
+
+def _add_sweep(command: Parser) -> None:
+    command.description = (
+        "Run the model on thousands of inputs, in as many processes as there are cores, and say which of them stop at "
+        "a breakpoint (nan), which check finds fault with or which differ from a reference, where, and in which "
+        "iterations; and how long loops run. Results go into a file as they come: the same command goes on after "
+        "Ctrl+C, or whatever ended it. Exit code 1 where anything shows. With the file in place of a model: what it "
+        "has; with --open the table on the screen, with --open N the debugger on that input, there."
+    )
+    add = command.add_argument
+    add("model", metavar="MODEL|FILE", help=f"{arguments.MODEL}; or the file of a sweep")
+    add(
+        "--inputs",
+        dest="patterns",
+        metavar="PATTERN",
+        nargs="+",
+        help="an input each: .npz files (a pattern such as 'set/*.npz', or a folder of them), or a folder of cases",
+    )
+    command.add_flag("--leading-axis", help="each index of the first axis of the arrays of a file is an input")
+    add("--random", type=arguments.positive, metavar="N", help="N inputs of random numbers: '*=rand:SEED'")
+    add("--seed", type=arguments.seed, default=0, metavar="N", help="the first seed of --random (0)")
+    add(
+        "--generate",
+        metavar="PKG.MODULE:FUNCTION",
+        help="call a function with 0, 1, 2, ...; it returns arrays by name. Its module is imported, from here too",
+    )
+    add("--count", type=arguments.positive, metavar="N", help="how often --generate calls it")
+    command.add_repeated(
+        "--input",
+        "NAME=SPEC",
+        "a value for an input that is the same in all runs, by name, tensor name or position",
+    )
+    command.add_repeated("--shape", "NAME=1,5,4", "the shape that --random takes for an input whose shape is open")
+    arguments.add_states(command)
+    command.add_repeated(
+        "--break", "SPEC", "what to look for, as in run --break; without --check and --with it is nan", dest="breaks"
+    )
+    command.add_flag("--check", help="ask the rules of stepper check; the gravest finding counts")
+    add(
+        "--with",
+        dest="reference",
+        metavar="REFERENCE",
+        help="compare with another model (.xml), openvino, onnx or onnxruntime",
+    )
+    arguments.add_tolerances(command)
+    command.set_defaults(ulp=None, tolerance=[])
+    add("--jobs", type=arguments.positive, metavar="N", help="how many processes (as many as there are cores)")
+    add("--on", metavar="dask://HOST:PORT", help="the workers of a Dask cluster, which see the same files")
+    add("--out", default="sweep.sqlite", metavar="FILE", help="the file for the results (sweep.sqlite)")
+    add(
+        "--seconds",
+        type=arguments.seconds,
+        default=60.0,
+        metavar="N",
+        help="how long the run of an input may take (60)",
+    )
+    arguments.add_rules(command)
+    arguments.add_engine(command)
+    arguments.add_open_sequences(command, "one learns in which step it shows")
+    opening = "of a sweep's file: open the debugger on input N, or without N the table, from which inputs are opened"
+    add("--open", type=arguments.count, nargs="?", const=0, metavar="N", help=opening)
+    command.add_flag("--ascii", help="of --open: for a terminal without line drawing and other symbols")
+    command.add_flag("--light", help="of --open: dark letters on a light ground")
+    arguments.add_json(command)
+    command.add_flag("-q", "--quiet", help="no progress on stderr")
 
 
 def _add_passes(passes: Parser) -> None:
@@ -161,6 +232,7 @@ def _add_reduce(command: Parser) -> None:
     )
     arguments.add_model(command)
     arguments.add_inputs(command)
+    arguments.add_calls(command)
     arguments.add_states(command)
     command.add_argument(
         "-o", "--output", required=True, metavar="DIR", help="the folder for the smallest model and what shows it"
@@ -222,6 +294,7 @@ def _add_debug(debug: Parser) -> None:
     add = debug.add_argument
     arguments.add_model(debug)
     arguments.add_inputs(debug)
+    arguments.add_calls(debug)
     arguments.add_states(debug)
     saved = "write the variables there as they are when the debugger is left"
     add("--save-states", metavar="FILE.npz", help=saved)
@@ -242,6 +315,23 @@ def _add_debug(debug: Parser) -> None:
     debug.add_flag("--json", help="one JSON object a line on stdout for each command")
 
 
+def _add_dap(dap: Parser) -> None:
+    dap.description = (
+        "Let an editor debug, by the Debug Adapter Protocol: on stdin and stdout, as editors start it, or for "
+        "one after another on a port of this machine. What the launch configuration of the editor does not say, these "
+        "options do; its arguments have their names."
+    )
+    add = dap.add_argument
+    add("model", metavar="MODEL", nargs="?", help=arguments.MODEL)
+    arguments.add_inputs(dap)
+    arguments.add_calls(dap)
+    arguments.add_states(dap)
+    dap.add_repeated("--break", "SPEC", "a breakpoint from the start, as run --break takes it", dest="breaks")
+    add("--reference", metavar="REFERENCE", help="another model (.xml), a recorded run or an .npz to compare with")
+    arguments.add_debugging(dap)
+    add("--port", type=arguments.port, metavar="N", help="listen there on 127.0.0.1 (0: on one that is free)")
+
+
 def _add_compare(compare: Parser) -> None:
     compare.description = (
         "Run the model beside a reference and report the first place where they part, in which loop and iteration, and "
@@ -257,6 +347,7 @@ def _add_compare(compare: Parser) -> None:
         "came out), or for an .onnx: onnx (its reference evaluator), onnxruntime",
     )
     arguments.add_inputs(compare)
+    arguments.add_calls(compare)
     arguments.add_states(compare)
     arguments.add_rules(compare)
     add(
@@ -290,6 +381,7 @@ def add_application(tui: Parser, *, has_model: bool = True) -> None:
     if has_model:
         arguments.add_model(tui)
     arguments.add_inputs(tui)
+    arguments.add_calls(tui)
     arguments.add_states(tui)
     add("--at", metavar="ADDR", help="begin where a breakpoint there would stop, such as h_next or my_loop@3")
     add("--script", metavar="FILE", help="begin with the commands of this file")
@@ -444,6 +536,7 @@ def _add_export(export: Parser) -> None:
     )
     add("-o", dest="output", metavar="FILE", help="write there (- for stdout, the default)")
     arguments.add_inputs(export)
+    arguments.add_calls(export)
     arguments.add_states(export)
     arguments.add_rules(export)
     arguments.add_engine(export)
@@ -476,9 +569,17 @@ def _add_lint(command: Parser) -> None:
     )
     command.add_repeated("--select", "RULE", "ask these rules alone: a name, an id, or how ids begin (B, C2)")
     command.add_repeated("--ignore", "RULE", "leave these rules out")
+    command.add_argument(
+        "--changed",
+        metavar="COMMIT",
+        nargs="?",
+        const="HEAD",
+        help="look at the models of the git work tree that differ from a commit (HEAD), new ones among them",
+    )
+    command.add_flag("--skip-others", help="pass over files that are no IR, such as other .xml, as --changed does")
     command.add_flag("--rules", help="list the rules that are asked")
     command.add_argument("--explain", metavar="RULE", help="what a rule says and means, with an example")
-    command.add_argument("--sarif", metavar="FILE", help="write the findings there as SARIF 2.1.0, too")
+    arguments.add_logs(command)
     arguments.add_json(command)
 
 
@@ -490,6 +591,7 @@ def _add_check(command: Parser) -> None:
     )
     arguments.add_model(command)
     arguments.add_inputs(command)
+    arguments.add_calls(command)
     arguments.add_states(command)
     arguments.add_rules(command)
     arguments.add_engine(command)
@@ -530,7 +632,7 @@ def _add_check(command: Parser) -> None:
         default="warning",
         help="exit code 1 from this severity on (warning)",
     )
-    command.add_argument("--sarif", metavar="FILE", help="write the findings there as SARIF 2.1.0, too")
+    arguments.add_logs(command)
     arguments.add_json(command)
     command.add_flag("-q", "--quiet", help="no progress on stderr")
 
@@ -547,6 +649,7 @@ def _add_why(command: Parser) -> None:
     )
     command.add_argument("address", metavar="ADDRESS", help=questions)
     arguments.add_inputs(command)
+    arguments.add_calls(command)
     arguments.add_states(command)
     arguments.add_rules(command)
     arguments.add_engine(command)
@@ -584,6 +687,7 @@ def _add_help(command: Parser) -> None:
 _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingProxyType({
     "run": ("run a model and report its outputs and loops", _add_run),
     "debug": ("step through a model's loops, forward and backward", _add_debug),
+    "dap": ("let an editor debug: the Debug Adapter Protocol on stdin and stdout or a port", _add_dap),
     "inspect": ("show a model's inputs, outputs and loops without running it", _add_inspect),
     "lint": ("name what is wrong with the loops of a file, without a run", _add_lint),
     "check": ("name what is wrong with a model on given inputs, by its file and one run", _add_check),
@@ -597,6 +701,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Parser], None]]]] = MappingPr
     "hunt": ("run random loops here and in OpenVINO, and name and make small what differs", _add_hunt),
     "capture": ("run an application, and keep its calls of OpenVINO that go wrong as cases", _add_capture),
     "cases": ("list the cases of a folder", _add_cases),
+    "sweep": ("run the model on thousands of inputs, and say which of them go wrong, and where", _add_sweep),
     "passes": ("name the first pass of OpenVINO that changes what a model computes", _add_passes),
     "tui": ("the debugger on the whole terminal; also: stepper MODEL", add_application),
     "completion": ("the script with which bash, zsh or fish completes the command line", _add_completion),

@@ -39,6 +39,7 @@ def adopt(options: argparse.Namespace) -> dict[str | int, Any]:
         recording.model_path(options.model)  # the model is looked at first: another one has other inputs
         options.rules = options.rules or recording.origin.rules
         options.open_sequences = options.open_sequences or recording.origin.open_sequences
+        options.kept_calls = recording.origin.plan_of_calls
         options.kept_states = recording.states()  # what variables began with, where the options do not say
         return dict(enumerate(recording.inputs().values()))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from stepper.errors import UsageError
-from stepper.files.kinds import CONVERTED, IR_SUFFIX, is_model_path
+from stepper.files.kinds import CONVERTED, IR_SUFFIX, folder_text, is_model_path
 from stepper.wording import near_text, none_of
 
 _ONE_EXPECTED: Final = "expected one argument"
@@ -131,6 +131,8 @@ def check_first(words: Sequence[str], commands: Iterable[str]) -> None:
         return
     if first.startswith("-"):
         _refuse_option(words, commands)
+    if Path(first).is_dir():
+        raise UsageError(f"{first}: {folder_text(Path(first))}")
     near = near_text(first, [*commands, *_models_beside(first)], 0.55)
     if near:
         raise UsageError(f"there is no command '{first}'; {near}")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LARGEST_FILE: Final = 2**24
 _MOST_LABELS: Final = 2**20
+_MOST_NAMED: Final = 6
+"""Keys of a file that are named where another one was asked for."""
 _MOST_WRITTEN: Final = 64
 
 Slot = tuple[int, int]
@@ -154,7 +156,15 @@ def read_labels(path: Path, key: str = "") -> tuple[str, ...]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"'{path}' is not valid JSON: {json_fault(text, error)}") from None
     if key:
-        content = content.get(key) if isinstance(content, dict) else None
+        keys = tuple(map(str, content)) if isinstance(content, dict) else ()
+        if key not in keys:
+            known = (
+                f"it has {', '.join(keys[:_MOST_NAMED])}{', …' * (len(keys) > _MOST_NAMED)}"
+                if keys
+                else "it is no object"
+            )
+            raise UsageError(f"'{path}' has no key '{key}': {known}")
+        content = content[key]
     return _labels(content, path)
 
 

@@ -88,9 +88,8 @@ class LoopEndLog(RunObserver):
         loops: dict[int, LoopSummary] = {}
         for _, end in sorted(self._ends.items()):
             layer = end.operation.layer
-            loop = loops.setdefault(
-                id(end.operation), LoopSummary(end.path, layer.id, layer.type, layer.name, layer.line)
-            )
+            empty = LoopSummary(end.path, layer.id, layer.type, layer.name, layer.line, word=layer.iteration_word)
+            loop = loops.setdefault(id(end.operation), empty)
             loop.count(end.iterations, end.ended)
         notes = tuple(machine.notes)
         return RunSummary(tuple(loops.values()), self._is_partial, notes, str(machine.rules.other), self._last())

@@ -21,6 +21,7 @@ from stepper.query.expression_values import described
 from stepper.query.formats import formatted
 
 if TYPE_CHECKING:
+    from stepper.engine.program import Program
     from stepper.query.expressions import Expression
 
 MOST_ELEMENTS: Final = 64
@@ -46,11 +47,15 @@ class WatchReading(Struct, frozen=True, eq=False, weakref=True):
 
 
 class StopScope:
-    """Names of an expression at a stop; values of other iterations are fetched by an excursion."""
+    """Names of an expression at a stop, seen from a graph that runs (by default the innermost).
 
-    def __init__(self, timeline: Timeline, names: Names) -> None:
+    Values of other iterations are fetched by an excursion.
+    """
+
+    def __init__(self, timeline: Timeline, names: Names, where: Program | None = None) -> None:
         self._timeline = timeline
         self._names = names
+        self._where = where
 
     def reading(self, expression: Expression, format: str = "") -> WatchReading:
         """Return what the expression is now, in a format; an error is its text."""
@@ -108,7 +113,7 @@ class StopScope:
 
     def _target(self, address: Address) -> Target:
         machine = self._timeline.machine
-        return self._names.target(address, machine.program)
+        return self._names.target(address, self._where or machine.program)
 
 
 def _kept(value: Any) -> Array | None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.rule import Rule
-from stepper.diagnosis.texts import consequence, remedy, sentence
+from stepper.diagnosis.texts import EXAMPLE_LOOPS, consequence, example_lines, remedy, sentence
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_SPECIFICATION: Final = "specification/"
+_PAGES: Final = (
+    "https://docs.openvino.ai/2024/documentation/openvino-ir-format/operation-sets/operation-specs/infrastructure/"
+)
+_PAGE_OF: Final = {"Loop-5": "loop-5.html", "TensorIterator-1": "tensor-iterator-1.html"}
+"""Pages of the specification, by the names that sources of rules give them."""
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
@@ -28,14 +35,31 @@ def sarif(findings: Iterable[Finding], rules: Mapping[str, Rule], version: str) 
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
+    page = _PAGE_OF.get(rule.source.removeprefix(_SPECIFICATION).partition(",")[0])
     return {
         "id": rule.id,
         "name": rule.name,
         "shortDescription": {"text": rule.name.replace("-", " ")},
         "fullDescription": {"text": rule.means},
-        "help": {"text": f"{rule.means}. {rule.do}. ({rule.source})"},
+        "help": {"text": f"{rule.means}. {rule.do}. ({rule.source})", "markdown": "\n".join(_help(rule))},
+        **({} if page is None else {"helpUri": f"{_PAGES}{page}"}),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }
+
+
+def _help(rule: Rule) -> Iterator[str]:
+    """Yield lines of Markdown: what comes of breaking the rule, what to do, what says so, and how it looks."""
+    for word, text in (("So", rule.means), ("Do", rule.do), ("See", rule.source)):
+        yield from (f"**{word}:** {_plain(text)}", "")
+    example = rule.example
+    if example is not None:
+        for word, tags in ((f"Right (in a {EXAMPLE_LOOPS[example.base]})", example.right), ("Wrong", example.wrong)):
+            yield from (f"{word}:", "", "```xml", *example_lines(tags or "<!-- nothing -->"), "```", "")
+
+
+def _plain(text: str) -> str:
+    """Return text as Markdown that shows each of its letters: tags and names in it are not obeyed."""
+    return re.sub(r"([\\`*_\[\]<>&|])", r"\\\1", text)
 
 
 def _uri(file: str) -> str:

@@ -43,6 +43,32 @@ def remedy(finding: Finding) -> str:
     return rules()[finding.rule].do.format_map(_worded(finding))
 
 
+EXAMPLE_LOOPS: Final = {
+    "counting": "Loop",
+    "slicing": "TensorIterator",
+    "choosing": "If",
+    "remembering": "TensorIterator",
+    "storing": "TensorIterator",
+    "combining": "TensorIterator",
+}
+"""Types of the loops, or of the If, that the models of examples are made from, by their names."""
+
+
+def example_lines(text: str) -> list[str]:
+    """Return a piece of XML of an example in lines, a tag in each, with the dimensions of a port beside it."""
+    lines = text.replace("><", ">\n<").replace("\n<dim>", "<dim>").replace("</dim>\n</port>", "</dim></port>")
+    return lines.split("\n")
+
+
+def report_lines(finding: Finding) -> tuple[str, ...]:
+    """Return the whole report: where in the file, what is wrong, what comes of it, what to do, and what shows it."""
+    rule, spot = rules()[finding.rule], finding.spot
+    place = f"{spot.file}:{spot.line}" if spot.line else spot.file
+    head = f"{place}: {finding.severity} {rule.id} {rule.name}: {headline(finding)}"
+    see = (f"    see: goto {finding.address}",) if finding.address else ()
+    return (head, f"    so: {consequence(finding)}", f"    do: {remedy(finding)}", *see)
+
+
 def _worded(finding: Finding) -> Mapping[str, Any]:
     return _Worded(finding.details)
 

@@ -82,9 +82,16 @@ def read_array(path: Path, reading: ReadProgress | None = None) -> Array:
     return array
 
 
-def read_archive(path: Path) -> dict[str, Array]:
-    """Return all arrays of an .npz. InputError for a file that is none."""
-    return _loaded(path, ".npz", lambda: _members(path, lambda archive: {key: archive[key] for key in archive.files}))
+def read_archive(path: Path, *, most: int | None = None) -> dict[str, Array]:
+    """Return all arrays of an .npz. InputError for a file that is none, or whose arrays take more than `most` bytes."""
+
+    def arrays(archive: Any) -> dict[str, Array]:
+        size = 0 if most is None else sum(member.file_size for member in archive.zip.infolist())
+        if most is not None and size > most:
+            raise InputError(f"{path}: takes {size_text(size)}, more than the {size_text(most)} that are read")
+        return {key: archive[key] for key in archive.files}
+
+    return _loaded(path, ".npz", lambda: _members(path, arrays))
 
 
 def archive_keys(path: Path) -> list[str]:

@@ -85,7 +85,10 @@ class RunObserver:
         """An iteration of a loop was closed."""
 
     def taps(self, frame: Frame) -> Taps | None:
-        """Return what it wants of the next iterations of a straight body, of which `iteration_closed` does not tell."""
+        """Return what it wants of the next iterations of a straight body, of which `iteration_closed` does not tell.
+
+        A watcher that is an observer, too, is not asked about iterations that its taps are handed.
+        """
         return None
 
     def loop_left(self, stack: Sequence[Frame], activation: Activation) -> None:

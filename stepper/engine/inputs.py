@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index as integer_of
 from typing import Any, Final, SupportsIndex
 
@@ -20,6 +21,7 @@ from stepper.wording import excerpt, near_text
 _MOST_INPUTS = 20  # in one message
 _LONGEST_INPUT = 200
 _PIECE = 2**20
+_COUNTED: Final = re.compile(r"(?:in|input|arr)_?([0-9]{1,6})")
 
 
 def bind_inputs(model: ModelSource, given: Mapping[str | int, Any]) -> list[Array]:
@@ -88,6 +90,28 @@ def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
     known = "; ".join([*shown, *_more(len(parameters))]) or "none"
     near = near_text(str(key), [name for parameter in parameters for name in input_names(parameter)])
     raise UsageError(f"the model has no input '{key}'; {f'{near}; ' if near else ''}its inputs are {known}")
+
+
+def plain_key(parameters: tuple[Layer, ...], key: str) -> str:
+    """Return the key of an archive; of one that only counts (`in_0`, numpy's `arr_0`) the position."""
+    number = _COUNTED.fullmatch(key)
+    if number is None or any(key in input_names(parameter) for parameter in parameters):
+        return key
+    return number[1]
+
+
+def positions_of_keys(parameters: tuple[Layer, ...], keys: Iterable[str]) -> dict[int, str]:
+    """Return by position of the input the key of an archive that means it.
+
+    UsageError for a key that is unknown or ambiguous, and for two that mean the same input.
+    """
+    found: dict[int, str] = {}
+    for key in keys:
+        position = position_of(parameters, plain_key(parameters, key))
+        if position in found:
+            raise UsageError(f"input '{key}' is given twice, by two of its names")
+        found[position] = key
+    return found
 
 
 def _key_of(parameters: tuple[Layer, ...], index: int) -> str | int:

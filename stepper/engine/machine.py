@@ -256,7 +256,12 @@ class Machine:
         assert frame.activation is not None
         within = iterations.iterations_within(frame.activation, self.rules, self.max_iterations)
         room = (self._until - self.tick) // (len(frame.program.code) + 2)
-        wanted = [taps for observer in self.observers if (taps := observer.taps(frame)) is not None]
+        wanted = []
+        for observer in self.observers:
+            taps = observer.taps(frame)
+            if taps is not None:
+                wanted.append(taps)
+                watch = None if id(observer) == id(self.watcher) else watch
         most = min(within, room, *(taps.most for taps in wanted))
         try:
             onlookers = iterations.Onlookers(self, watch, [tap for taps in wanted for tap in taps.values])
@@ -314,17 +319,22 @@ class Machine:
         end = min(len(code), first + self._until - self.tick)
         stops = () if watcher is None else watcher.stops.get(id(frame.program), ())
         stop = next((index for index in stops if index >= first), end)
-        section = code[first : min(end, stop + 1)]
+        section: Sequence[Any] = code[first : min(end, stop + 1)]
+        frees = not self.keep_values and frame.activation is None
+        if frees:
+            section = frame.program.rows_first(section, first)
         steps = iter(section)
         try:
-            if self.keep_values or frame.activation is not None:
-                execute(steps, frame.values)
-            else:
+            if frees:
                 execute_freeing(steps, frame.values, itertools.islice(frame.program.dead_after, first, None))
+            else:
+                execute(steps, frame.values)
         except Exception as error:
             taken = len(section) - operator.length_hint(steps) - 1
             frame.pc += taken
             self.tick += taken
+            if frees:
+                frame.program.put_table(frame.pc, frame.values)
             raise self._failure(error, frame.program.operations[frame.pc]) from error
         taken = len(section) - operator.length_hint(steps)
         if taken and section[taken - 1][0] is None:

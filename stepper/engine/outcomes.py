@@ -62,6 +62,11 @@ def concatenated_output(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, r
         shape, dtype = plan.program.declared(entry.result)
         return loops.empty_concatenation(entry.slicing.axis, shape, dtype)
     where = f"output {entry.output} (line {entry.line})"
+    if plan.is_over_calls:  # no rule of either book says what its pieces must be
+        if scan.shape(entry.slicing.axis) is not None:
+            return scan.concatenated(entry.slicing, Rules.SPEC, lambda _text: None)
+        note(f"{where}: what the calls gave differs in shape and cannot be joined: it is that of the last call")
+        return scan.piece(scan.length - 1)
     try:
         return scan.concatenated(entry.slicing, rules, lambda text: note(f"{where}: {text}"))
     except KernelError as error:

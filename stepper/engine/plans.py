@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from stepper import element_types
+from stepper.engine.changing import can_change
 from stepper.engine.loops import (
     ConcatenatedOutput,
     InvariantInput,
@@ -91,10 +92,19 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
         condition=condition,
         constant_condition=condition is not None and _is_constant(layer, condition, outer),
         condition_result=_condition_result(body, program, condition, rules) if is_loop else None,
+        fixed_condition=is_loop and _is_fixed_condition(body, roles),
         last_values=last_values,
         concatenated=_concatenated(body, program, rules, note),
         is_loop=is_loop,
+        is_over_calls=layer.is_over_calls,
     )
+
+
+def _is_fixed_condition(body: Body, roles: Roles) -> bool:
+    """Return True if the body's condition is the same in each iteration, whatever it is."""
+    result = next((entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION), None)
+    given = () if result is None else body.graph.sources.get(result, ())
+    return bool(given) and not can_change(body.graph, roles, given[0])
 
 
 def _merged(program: Program, roles: Roles) -> tuple[MergedInput, ...]:

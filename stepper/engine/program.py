@@ -10,7 +10,7 @@ import pickle
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -54,6 +54,7 @@ class LoopPlan(Immutable, Struct, frozen=True):
     `passes_on`: a back edge carries what is itself a carried Parameter, so all are read before any is written.
     `trip_count` and `condition` are indices of the layer's inputs (None: not connected). `condition_result` is the slot
     of the body's condition (None: the body's condition does not count). `constant_condition`: a Constant gives it.
+    `fixed_condition`: all that the body's condition depends on is the same in each iteration.
     `current_iteration` are slots with what makes an iteration number a value for them; `unfed` are Parameters that
     nothing feeds.
     """
@@ -72,9 +73,11 @@ class LoopPlan(Immutable, Struct, frozen=True):
     condition: int | None
     constant_condition: bool
     condition_result: int | None
+    fixed_condition: bool
     last_values: tuple[LastValueOutput, ...]
     concatenated: tuple[ConcatenatedOutput, ...]
     is_loop: bool
+    is_over_calls: bool
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _plan_again, self.program.origin_to_pickle()
@@ -186,6 +189,49 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
             if operation.settled is not None and any(slot in slots for slot in operation.inputs):
                 code[index] = step_of(replace(operation, settled=None))
         return tuple(code)
+
+    def rows_first(self, section: Sequence[Step], first: int) -> Sequence[Step]:
+        """Return a section of the code, from the operation `first` on, for a run that keeps no values.
+
+        Where it converts a whole table of which a Gather then takes rows, it takes them first: the same numbers,
+        without a copy of the table.
+        """
+        found: list[Step] | None = None
+        for convert, gather in self._tables:
+            if first <= convert and gather < first + len(section):
+                found = list(section) if found is None else found
+                found[convert - first] = _NOTHING
+                found[gather - first] = _taken(self.operations[convert], self.operations[gather])
+        return section if found is None else found
+
+    def put_table(self, gather: int, values: list[Value]) -> None:
+        """Convert the whole table, if this operation took its rows first, for a message on why it failed."""
+        for convert in (one for one, reader in self._tables if reader == gather):
+            operation = self.operations[convert]
+            assert operation.function is not None
+            values[operation.outputs[0]] = operation.function(values[operation.inputs[0]])
+
+    @cached_property
+    def _tables(self) -> tuple[tuple[int, int], ...]:
+        """The operations that convert a constant for a Gather alone, and that Gather, without a halt between them."""
+        readers: dict[int, list[int]] = {}
+        for index, operation in enumerate(self.operations):
+            for slot in operation.inputs:
+                readers.setdefault(slot, []).append(index)
+        found = []
+        for index, operation in enumerate(self.operations):
+            if operation.layer.type != "Convert" or operation.computed_by or operation.several_outputs:
+                continue
+            table, (slot,) = self.template[operation.inputs[0]], operation.outputs
+            users = readers.get(slot, [])
+            if table is None or slot in self.results or len(users) != 1:
+                continue
+            reader = self.operations[users[0]]
+            is_straight = all(step[0] is not None for step in self.code[index : users[0] + 1])
+            is_gathered = reader.layer.type == "Gather" and reader.inputs[0] == slot and not reader.computed_by
+            if is_gathered and is_straight and _keeps_zero(operation, table.dtype):
+                found.append((index, users[0]))
+        return tuple(found)
 
     def slot(self, layer: int, output: int = 0) -> int:
         """Return the slot of a layer's output, by layer id and index of the output port."""
@@ -309,6 +355,29 @@ def step_of(operation: Operation) -> Step:
     if operation.several_outputs or len(inputs) not in (1, 2):
         return function, (inputs, outputs if operation.several_outputs else outputs[0]), None, None
     return function, inputs[0], inputs[1] if len(inputs) == 2 else None, outputs[0]
+
+
+_NOTHING: Final[Step] = (lambda: (), ((), ()), None, None)
+
+
+def _keeps_zero(convert: Operation, dtype: np.dtype[Any]) -> bool:
+    """Return True if 0 becomes 0, which a Gather gives for an index outside; it does not in nf4, for one."""
+    assert convert.function is not None
+    return not np.any(convert.function(np.zeros(1, dtype)))
+
+
+def _taken(convert: Operation, gather: Operation) -> Step:
+    """Return the step that takes rows of a table and converts these; fails as the two do one behind the other."""
+    to_type, take = convert.function, gather.function
+    assert to_type is not None and take is not None
+
+    def taken(table: Any, *rest: Any) -> Any:
+        try:
+            return to_type(take(table, *rest))
+        except Exception:
+            return take(to_type(table), *rest)
+
+    return taken, ((convert.inputs[0], *gather.inputs[1:]), gather.outputs[0]), None, None
 
 
 def execute(steps: Iterator[Step], values: list[Value]) -> None:

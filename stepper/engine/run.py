@@ -26,7 +26,7 @@ from stepper.ops.operands import form_text
 
 
 class LoopSummary(Struct):
-    """Summary of all executions of one loop: how many, their iterations, what ended it how often."""
+    """Summary of all executions of one loop: how many, their iterations (`word`: iteration, or call), what ended it."""
 
     path: str
     id: int
@@ -38,6 +38,7 @@ class LoopSummary(Struct):
     fewest: int = 0
     most: int = 0
     ended: Counter[EndReason] = field(default_factory=Counter)
+    word: str = "iteration"
 
     def add(self, activation: Activation) -> None:
         """Count one more execution."""
@@ -65,7 +66,7 @@ class LoopLog(RunObserver):
         summary = self._by_operation.get(id(operation))
         if summary is None:
             path, layer = place(stack, operation, iterations=False), operation.layer
-            summary = LoopSummary(path, layer.id, layer.type, layer.name, layer.line)
+            summary = LoopSummary(path, layer.id, layer.type, layer.name, layer.line, word=layer.iteration_word)
             self._by_operation[id(operation)] = summary
         summary.add(activation)
 

@@ -42,6 +42,11 @@ def value_of(
     raise UsageError(f"{_called(parameter)}: '{text}' is not a value; {wanted}")
 
 
+def is_filler(text: str) -> bool:
+    """Return True for a SPEC that fills a tensor of whatever shape."""
+    return text.strip().partition(":")[0] in _FILLERS
+
+
 def file_of(text: str) -> Path | None:
     """Return the file that a SPEC reads, None where it reads none."""
     text = text.strip()

@@ -197,7 +197,7 @@ def close_iteration(frame: Frame, rules: Rules) -> None:
 
 def _record_pieces(activation: Activation, plan: LoopPlan, values: list[Value]) -> None:
     """Add a piece to each concatenated output, once all of them can be joined to the ones before."""
-    for entry, scan in zip(plan.concatenated, activation.scans, strict=True):
+    for entry, scan in () if plan.is_over_calls else zip(plan.concatenated, activation.scans, strict=True):
         try:
             scan.ensure_joins(values[scan.result], entry.slicing)
         except KernelError as error:

@@ -6,12 +6,13 @@ module with its writer. Loads nothing heavy, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
 from stepper.errors import UsageError
-from stepper.wording import none_of
+from stepper.wording import none_of, printable
 
 IR_SUFFIX: Final = ".xml"
 
@@ -32,10 +33,28 @@ MODEL_SUFFIXES: Final = (IR_SUFFIX, WEIGHTS_SUFFIX, *CONVERTED, *WEIGHTS_BESIDE)
 """Suffixes of all files that belong to a model."""
 
 
+_BEGINNING: Final = 4096
+_COMMENT: Final = re.compile(rb"<!--.*?(-->|\Z)", re.DOTALL)
+_FIRST_TAG: Final = re.compile(rb"<([A-Za-z_][^\s/>]*)")
+
+
 def is_model_path(word: str) -> bool:
     """Return True if a word of the command line names a model's file rather than a command or an option."""
     suffix = PurePath(word).suffix.lower()
     return not word.startswith("-") and (suffix == IR_SUFFIX or suffix in CONVERTED)
+
+
+def is_ir(path: Path) -> bool:
+    """Return True if a file is XML whose first tag is that of an IR, however broken the rest of it is."""
+    try:
+        if not path.is_file():  # a pipe or a terminal would be waited for
+            return False
+        with path.open("rb") as file:
+            beginning = file.read(_BEGINNING).replace(b"\0", b"")  # of UTF-16
+    except (OSError, ValueError):
+        return False
+    first = _FIRST_TAG.search(_COMMENT.sub(b"", beginning))
+    return first is not None and first[1] == b"net"
 
 
 CASE_MODEL: Final = f"model{IR_SUFFIX}"
@@ -43,6 +62,10 @@ CASE_INPUTS: Final = "inputs.npz"
 CASE_STATES: Final = "states.npz"
 CASE_OUTPUTS: Final = "outputs.npz"
 CASE_FACTS: Final = "case.json"
+CASE_CALLS: Final = "calls"
+"""Folder with the inputs of the last calls, an .npz each, in the order of their names."""
+CASE_CALLS_STATES: Final = "calls_states.npz"
+CASE_CALLS_OUTPUTS: Final = "calls_outputs.npz"
 """Files of a case: a folder with a model and what it was run on."""
 
 
@@ -53,6 +76,23 @@ def is_case(word: str | PurePath) -> bool:
         return folder.is_dir() and any((folder / name).is_file() for name in (CASE_MODEL, CASE_FACTS))
     except (OSError, ValueError):
         return False
+
+
+def folder_text(folder: Path) -> str:
+    """Return a sentence on a folder that stands where the file of a model is expected."""
+    if is_case(folder):
+        return f"is a folder: name the model in it, {folder / CASE_MODEL}"
+    try:
+        inside = next((one for one in sorted(folder.iterdir()) if not one.name.startswith(".") and is_case(one)), None)
+    except OSError:
+        inside = None
+    if inside is not None:
+        one = printable(str(inside))
+        return f"is a folder with cases, not one itself: name one, such as {one}; stepper cases {folder} lists them"
+    return (
+        f"is a folder without {CASE_MODEL}, so no case; put {CASE_MODEL}, model{WEIGHTS_SUFFIX} and, by name, the "
+        f"inputs in {CASE_INPUTS} into it, as stepper capture and stepper reduce do"
+    )
 
 
 class FileKind(NamedTuple):
@@ -138,6 +178,7 @@ COMMANDS: Final = FileKind("commands", (".txt",))
 RECORDING: Final = FileKind("a recording", (".sqlite", ".sqlite3", ".db", ".trace"))
 SESSION: Final = FileKind("a session", (".session", *RECORDING.suffixes))
 KEYS: Final = FileKind("keys", (".toml",))
+JUNIT: Final = FileKind("JUnit XML", (IR_SUFFIX,))
 SVG: Final = FORMATS["svg"].kind
 CSV: Final = FORMATS["csv"].kind
 

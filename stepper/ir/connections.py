@@ -26,7 +26,7 @@ from stepper.ir.model import (
     Source,
     new,
 )
-from stepper.ir.plain import PlainPort, split_names
+from stepper.ir.plain import PlainPort, ports_at, split_names
 from stepper.ir.xml import FIRST_DRAFT_ATTRIBUTES, FIRST_DRAFT_TAGS, Element, Faults, FilePlace, each, tolerated
 
 UNKNOWN_OUTER_PORT: Final = "unknown-outer-port"
@@ -202,10 +202,7 @@ def read_ports(
 ) -> tuple[Port, ...]:
     """Return the ports of an `<input>` or `<output>`, which may be among the plain ones. ModelError for faults."""
     if listed := plain.get(mark := side.text or ""):
-        first = xml.line_before(side, mark)
-        return tuple(
-            [new(Port, (id, element_type, dims, names, first + line)) for id, element_type, dims, names, line in listed]
-        )
+        return ports_at(listed, xml.line_before(side, mark))
     ports = [element for element in side if element.tag == "port"]
     return tuple(each(faults, lambda element: _port(place, element, is_output=is_output), ports))
 
@@ -249,11 +246,15 @@ _ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
 def read_edges(
-    place: FilePlace, element: Element, plain: Mapping[str, Sequence[int]], faults: Faults = None
+    place: FilePlace, element: Element, plain: dict[str, Sequence[int]], faults: Faults = None
 ) -> tuple[Edge, ...]:
-    """Return every `<edge>` as it is written (maybe all plain), under the current names or those of the first draft."""
-    if listed := plain.get(mark := element.text or ""):
+    """Return every `<edge>` as it is written, under the current names or those of the first draft.
+
+    Those that are all plain are taken out: to free so many numbers takes long when they have left the cache.
+    """
+    if listed := plain.pop(mark := element.text or "", None):
         numbers = iter(listed)
+        del listed
         lined = enumerate(zip(numbers, numbers, numbers, numbers, strict=True), xml.line_before(element, mark) + 1)
         return tuple(
             [

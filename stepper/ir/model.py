@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ElementType
+from stepper.ir.calls.plan import CALLS, Calls, iteration_word
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
 from stepper.operation_types import NO_OPERATIONS
@@ -24,6 +25,8 @@ _MOST_ROWS: Final = 50
 
 new: Final = tuple.__new__
 """Makes one of these tuples in a third of the time that calling its class takes; a large model has a million."""
+
+NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Port(NamedTuple):
@@ -114,6 +117,13 @@ class BackEdge(NamedTuple):
 
 BodyRole = Literal["body", "then_body", "else_body"]
 
+BODIES: Final = {
+    "TensorIterator": (("body", "port_map"),),
+    "Loop": (("body", "port_map"),),
+    "If": (("then_body", "then_port_map"), ("else_body", "else_port_map")),
+}
+"""The bodies of each type that has some, each with the element that holds its port map."""
+
 LoopKey = tuple[int | str, ...]
 """Which loop of a model: the ids of the layers that lead to it, its own last, and after an If the role of its body."""
 
@@ -160,6 +170,16 @@ class Layer(NamedTuple):
     def is_loop(self) -> bool:
         """True if this is a TensorIterator or a Loop."""
         return self.type in ("TensorIterator", "Loop")
+
+    @property
+    def is_over_calls(self) -> bool:
+        """True if this is the Loop around a model, an iteration of which is a call."""
+        return self.opened_from == CALLS
+
+    @property
+    def iteration_word(self) -> str:
+        """Return what an iteration of this loop is called: call, or iteration."""
+        return iteration_word(self.opened_from)
 
     def is_set(self, name: str, *, otherwise: bool = False) -> bool:
         """True if an attribute is true; `otherwise` is what it is where the file does not have it."""
@@ -273,7 +293,8 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True, dict=True):
     """A whole model; it is equal to itself alone. `weights` is None without a .bin: it then opens for its structure.
 
     `reopen` gives the same model in another process, which is how it is pickled: a few hundred bytes, and read once
-    there however often it comes. None for a graph that no file has, which is pickled as it is.
+    there however often it comes. None for a graph that no file has, which is pickled as it is. `calls`: its graph is
+    that of the file as the body of a Loop over these calls.
     """
 
     path: Path
@@ -282,6 +303,7 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True, dict=True):
     graph: Graph
     weights: Weights | None
     reopen: Callable[[], Model] | None = None
+    calls: Calls | None = None
 
     @cached_property
     def compiled(self) -> dict[Any, Any]:
@@ -291,7 +313,7 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True, dict=True):
     def __reduce__(self) -> tuple[Any, ...]:
         if self.reopen is not None:
             return self.reopen, ()
-        return Model, (self.path, self.name, self.version, self.graph, self.weights)
+        return Model, (self.path, self.name, self.version, self.graph, self.weights, None, self.calls)
 
     def __repr__(self) -> str:
         loops = [layer for _path, graph in self.graphs() for layer in graph.layers if layer.is_loop]

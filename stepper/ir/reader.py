@@ -1,6 +1,6 @@
 """From the XML to the model: `read(path)`.
 
-Steps: take the plain lists of ports and edges from the bytes (plain.py) and parse the rest (xml.py); the net's own
+Steps: take plain layers, ports and edges from the bytes (plain.py) and parse the rest (xml.py); the net's own
 graph, then every body on a work list (never by recursion, so that no depth of nesting can overflow); per graph its
 layers, then its edges; ports, port maps and back edges (connections.py); at the end what only the whole can show
 (checks.py).
@@ -24,11 +24,10 @@ from stepper.errors import ModelError
 from stepper.ir import checks, lowering, xml
 from stepper.ir.connections import read_body, read_edges, read_ports, sources_of
 from stepper.ir.constants import check_constant, check_parameter
-from stepper.ir.model import Body, BodyRole, Edge, Graph, Layer, Model, Port, new
+from stepper.ir.model import BODIES, NO_ATTRIBUTES, Body, BodyRole, Edge, Graph, Layer, Model, Port, new
 from stepper.ir.plain import PlainLists
 from stepper.ir.weights import Weights
 from stepper.ir.xml import (
-    BODIES,
     FIRST_DRAFT_TAGS,
     NOT_AN_IR,
     READABLE_VERSIONS,
@@ -39,7 +38,8 @@ from stepper.ir.xml import (
     tolerated,
 )
 
-_EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+_LAYER_TAGS: Final = frozenset({"layer", FIRST_DRAFT_TAGS["layer"]})
+_TENSORS: Final = frozenset({"Constant", "Parameter"})
 _NO_PORTS: Final[tuple[Port, ...]] = ()
 _NO_GRAPH: Final = Graph((), (), MappingProxyType({}), 0)
 """Body of a layer whose body is missing, where that fault is kept."""
@@ -192,21 +192,35 @@ class _GraphReader:
         parent = xml.child(element, "layers")
         if parent is None:
             return []
-        layers: list[Layer] = []
-        for child in parent.iterchildren("layer", FIRST_DRAFT_TAGS["layer"]):
-            try:
-                layer, place = self._layer(child, in_body=in_body)
-            except ModelError as error:
-                self._keep(error)
-                continue
-            if layer.type in BODIES:
-                hosts.append((len(layers), child, place))
-            elif layer.definition is None:
-                self.has_extensions = True
-                if _body_tags(layer):
-                    hosts.append((len(layers), child, place))
-            layers.append(layer)
+        layers = self._plain_layers(parent.text, in_body=in_body)
+        for child in parent:
+            if child.tag in _LAYER_TAGS:
+                self._add(layers, child, hosts, in_body=in_body)
+            layers += self._plain_layers(child.tail, in_body=in_body)
         return layers
+
+    def _plain_layers(self, text: str | None, *, in_body: bool) -> list[Layer]:
+        """Return the layers that a text stands for; they have no bodies, and their operations are known."""
+        layers = self._plain.layers(text)
+        for layer in layers:
+            if layer.type in _TENSORS:
+                place = new(FilePlace, (self._place.path, layer.line, (layer.id, layer.name, layer.type), None))
+                self._check_tensor(place, layer, in_body=in_body)
+        return layers
+
+    def _add(self, layers: list[Layer], element: Element, hosts: list[_Host], *, in_body: bool) -> None:
+        try:
+            layer, place = self._layer(element, in_body=in_body)
+        except ModelError as error:
+            self._keep(error)
+            return
+        if layer.type in BODIES:
+            hosts.append((len(layers), element, place))
+        elif layer.definition is None:
+            self.has_extensions = True
+            if _body_tags(layer):
+                hosts.append((len(layers), element, place))
+        layers.append(layer)
 
     def _keep(self, fault: ModelError) -> None:
         """Go on after a fault where they are kept; `tolerated` takes too long for each layer."""
@@ -256,7 +270,7 @@ class _GraphReader:
         if version is None:
             # Only the first draft shows operations without one.
             version = "opset5" if element.tag != "layer" else xml.text(place, element, "version")
-        data, inputs, outputs = _EMPTY, _NO_PORTS, _NO_PORTS
+        data, inputs, outputs = NO_ATTRIBUTES, _NO_PORTS, _NO_PORTS
         for child in element:
             match child.tag:
                 case "data":
@@ -271,7 +285,7 @@ class _GraphReader:
                 definition = _unusual_definition(place, type, version)
         parts = (identity, name, type, version, definition, data, inputs, outputs, (), line, None)
         layer: Layer = new(Layer, parts)
-        if type in ("Constant", "Parameter"):
+        if type in _TENSORS:
             self._check_tensor(place, layer, in_body=in_body)
         return layer, place
 

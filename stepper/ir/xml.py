@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 from lxml import etree
 
 from stepper.errors import ErrorPlace, LayerPlace, ModelError
+from stepper.files.kinds import folder_text
 from stepper.ir.plain import PlainLists
 from stepper.wording import excerpt, reason_of
 
@@ -34,13 +35,6 @@ MALFORMED_ELEMENT: Final = "malformed-element"
 
 CURRENT_ITERATION: Final = "current_iteration"
 EXECUTION_CONDITION: Final = "execution_condition"
-
-BODIES: Final = {
-    "TensorIterator": (("body", "port_map"),),
-    "Loop": (("body", "port_map"),),
-    "If": (("then_body", "then_port_map"), ("else_body", "else_port_map")),
-}
-"""The bodies of each type that has some, each with the element that holds its port map."""
 
 READABLE_VERSIONS: Final = (10, 11)
 
@@ -77,7 +71,8 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
     try:
         content = path.read_bytes()
     except OSError as error:
-        unreadable = ModelError(f"{path}: cannot be read: {reason_of(path, error)}")
+        why = folder_text(path) if path.is_dir() else f"cannot be read: {reason_of(path, error)}"
+        unreadable = ModelError(f"{path}: {why}")
         unreadable.place = ErrorPlace(str(path))
         raise unreadable from None
     except ValueError as error:

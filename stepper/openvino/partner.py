@@ -11,13 +11,14 @@ from stepper.element_types import Array
 from stepper.engine.partners import no_kernel, set_default_partner
 from stepper.errors import KernelError, UnsupportedOperation, UsageError
 from stepper.ir.model import Layer, Model
-from stepper.openvino.runtime import INSTALL, Runtime, ensure_installed, is_installed
+from stepper.openvino.program import OPENVINO as OPENVINO
+from stepper.openvino.program import is_installed
+from stepper.openvino.runtime import INSTALL, Runtime, ensure_installed
 
 if TYPE_CHECKING:
     from stepper.ops import Kernel
 
 NUMPY: Final = "numpy"
-OPENVINO: Final = "openvino"
 NUMPY_F16: Final = "numpy-f16"
 NUMPY_BF16: Final = "numpy-bf16"
 ENGINES: Final = (NUMPY, OPENVINO, NUMPY_F16, NUMPY_BF16)

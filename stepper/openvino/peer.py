@@ -12,7 +12,7 @@ an iteration from one that was carried into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -24,7 +24,8 @@ from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, LoopKey, Model, Source
-from stepper.openvino.compiled import CompiledText
+from stepper.openvino.functions.kinds import AS_IT_IS, FunctionKind
+from stepper.openvino.functions.making import function_of
 from stepper.openvino.layers import LayerInOpenVINO, remote_layer
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 from stepper.openvino.texts import native_text
@@ -65,24 +66,29 @@ class OpenVINOPeer:
         """
         if seconds not in self._whole:
             title = f"the model {excerpt(self.model.path.name)}"
-            self._whole = {seconds: self._text(native_text.whole(self.model), title, "the model", seconds)}
+            text, kind = native_text.whole(self.model), _as_called(self.model)
+            self._whole = {seconds: self._text(text, title, "the model", seconds, kind=kind)}
         return self._whole[seconds](*inputs)
 
     def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[LoopKey, int]:
         """Return how many iterations each loop ran in all its executions together; none where OpenVINO refuses that.
 
-        They are counted in a run of their own, for counting changes what OpenVINO may fuse.
+        They are counted in a run of their own, for counting changes what OpenVINO may fuse. (What it says of a loop
+        before it is compiled is no count: passes may drop what a loop was to be sliced by.)
         """
+        if (calls := self.model.calls) is not None:
+            return {(loop.id,): calls.count for loop in self.model.graph.layers if loop.is_over_calls}
         text, paths = native_text.counted(self.model)
         if not paths:
             return {}
         numbers = [np.array([number], np.int32) for number in (0, 1)]
         what = "the model with its iterations counted"
         try:
-            found = self._text(text, what, what, seconds)(*inputs, *numbers)
+            runtime = self.runtime.for_size(_size_of(text) + sum(value.nbytes for value in inputs))
+            found = self._text(text, what, what, seconds, runtime)(*inputs, *numbers)
         except (ExecutionError, WorkerLimit):
             return {}
-        return dict(zip(paths, (int(value[0]) for value in found[-len(paths) :]), strict=True))
+        return dict(zip(paths, (int(value[0]) if value.size else 0 for value in found[-len(paths) :]), strict=True))
 
     def again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
@@ -94,7 +100,10 @@ class OpenVINOPeer:
         settings = "".join(f", compiled with {name}={value}" for name, value in (properties or {}).items())
         subject = f"the model {excerpt(self.model.path.name)}{settings or ', changed' * (text is not None)}"
         runtime = self.runtime.with_properties(properties or {})
-        return self._text(text or native_text.whole(self.model), subject, "the model", None, runtime)(*inputs)
+        if text is not None and self.model.calls is not None:
+            raise ExecutionError(f"{subject}: a changed model is not called many times")
+        whole = text or native_text.whole(self.model)
+        return self._text(whole, subject, "the model", None, runtime, kind=_as_called(self.model))(*inputs)
 
     def operation(self, graph: Graph, layer: Layer) -> Function:
         """Return one operation of a graph, as a function of all its inputs; Constants settled by the model.
@@ -117,21 +126,42 @@ class OpenVINOPeer:
         UsageError for a body that the file does not have; the function raises ExecutionError where OpenVINO refuses.
         """
         if id(graph) not in self._bodies:
-            owner = next((path[-1] for path, found in self.model.graphs() if found is graph and path), None)
-            place = "" if owner is None else f" of {owner.type} '{excerpt(owner.name)}' (layer {owner.id})"
             text = native_text.body(self.model, graph)
-            self._bodies[id(graph)] = self._text(text, f"the body{place} alone", "the body", None, states={})
+            self._bodies[id(graph)] = self._text(text, self._body_title(graph), "the body", None, states={})
         return self._bodies[id(graph)]
 
-    def together(self, graph: Graph, layers: Sequence[Layer], values: Mapping[Source, Any]) -> JointOperations:
+    def _body_title(self, graph: Graph) -> str:
+        owner = next((path[-1] for path, found in self.model.graphs() if found is graph and path), None)
+        place = "" if owner is None else f" of {owner.type} '{excerpt(owner.name)}' (layer {owner.id})"
+        return f"the body{place} alone"
+
+    def iterated_body(self, graph: Graph, stacked: Sequence[bool]) -> Function:
+        """Return one of the model's bodies as `body` does, for many iterations at once.
+
+        Those Parameters' values are stacked on a new first axis that `stacked` says; the Results all are. UsageError
+        for a body that the file does not have; the function raises what OpenVINO raises, and of that nothing is noted.
+        """
+        text = native_text.body(self.model, graph)
+        return self._function(text, self._body_title(graph), None, self.runtime, {}, FunctionKind(tuple(stacked)))
+
+    def together(
+        self,
+        graph: Graph,
+        layers: Sequence[Layer],
+        values: Mapping[Source, Any],
+        stacked: Container[Source] | None = None,
+    ) -> JointOperations:
         """Return operations of a graph, each alone on its inputs, as one function; those that can be computed so.
 
-        `values` are those of their inputs, by which types and shapes are chosen. The function raises OperationRefused
+        `values` are those of their inputs, by which types and shapes are chosen. `stacked`: the function takes these of
+        many iterations at once, stacked on a new first axis, and its outputs are stacked so. It raises OperationRefused
         where OpenVINO refuses one of them, and ends as others do; of that, nothing is noted.
         """
         text = SeparateText(self.model, graph, layers, values)
         title = f"{len(text.layers)} operations of the model {excerpt(self.model.path.name)}"
-        function = self._function(text.native, title, None, self.runtime, {})
+        many = () if stacked is None else tuple(source in stacked for source in text.sources)
+        runtime = self.runtime.for_size(sum(value.nbytes for value in values.values() if value is not None))
+        function = self._function(text.native, title, None, runtime, {}, FunctionKind(many))
 
         def compute(*inputs: Any) -> Sequence[Array]:
             try:
@@ -161,10 +191,11 @@ class OpenVINOPeer:
         seconds: float | None,
         runtime: Runtime | None = None,
         states: Mapping[str, Array] | None = None,
+        kind: FunctionKind = AS_IT_IS,
     ) -> Function:
         """Return a text as a function in the other process. `subject` is for what ends that, `what` for a refusal."""
         states = self.states if states is None else states
-        function = self._function(text, subject, seconds, runtime or self.runtime, states)
+        function = self._function(text, subject, seconds, runtime or self.runtime, states, kind)
 
         def compute(*inputs: Any) -> tuple[Array, ...]:
             try:
@@ -176,13 +207,19 @@ class OpenVINOPeer:
         return compute
 
     def _function(
-        self, text: NativeText, subject: str, seconds: float | None, runtime: Runtime, states: Mapping[str, Array]
+        self,
+        text: NativeText,
+        subject: str,
+        seconds: float | None,
+        runtime: Runtime,
+        states: Mapping[str, Array],
+        kind: FunctionKind = AS_IT_IS,
     ) -> Function:
         """Return a text as a function, which raises what OpenVINO raises."""
         if not runtime.is_remote:
-            return CompiledText(runtime, text, states)
+            return function_of(kind, runtime, text, states)
         limits = replace(runtime.limits, running=seconds)
-        return RemoteFunction(shared_worker(), partial(_definition, runtime, text, states), subject, limits)
+        return RemoteFunction(shared_worker(), partial(_definition, runtime, text, states, kind), subject, limits)
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
@@ -195,6 +232,22 @@ class OpenVINOPeer:
 
 
 def _definition(
-    runtime: Runtime, text: NativeText, states: Mapping[str, Array], key: int
+    runtime: Runtime, text: NativeText, states: Mapping[str, Array], kind: FunctionKind, key: int
 ) -> tuple[DefineModel, tuple[Array, ...]]:
-    return DefineModel(key, runtime.facts, text.text, text.weights_path, tuple(states)), tuple(states.values())
+    definition = DefineModel(key, runtime.facts, text.text, text.weights_path, tuple(states), kind)
+    return definition, tuple(states.values())
+
+
+def _size_of(text: NativeText) -> int:
+    return 0 if text.weights is None else text.weights.nbytes
+
+
+def _as_called(model: Model) -> FunctionKind:
+    """Return how the whole model is a function: many calls of it where it is a loop over them."""
+    if model.calls is None:
+        return AS_IT_IS
+    graph = model.graph
+    loop = next(layer for layer in graph.layers if layer.is_over_calls)
+    of_all = {Source(loop.id, one.output) for one in loop.bodies[0].outputs if one.output is not None and one.slicing}
+    joined = [place for place, result in enumerate(graph.results) if graph.sources[result.id][0] in of_all]
+    return FunctionKind(calls=model.calls, joined=tuple(joined))

@@ -8,7 +8,6 @@ operation and returns memory that was never written.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from stepper.element_types import Array
 from stepper.errors import UsageError
+from stepper.openvino.program import is_installed
 from stepper.processes.messages import COMPILING, READING, RUNNING
 from stepper.wording import excerpt
 
@@ -30,16 +30,13 @@ INSTALL: Final = "pip install 'stepper[openvino]'"
 PRECISIONS: Final = ("f32", "f16", "bf16")
 _VIRTUAL_DEVICES: Final = ("AUTO", "MULTI", "HETERO", "BATCH")
 _LONGEST_COMPLAINT: Final = 300
+_ONE_THREAD: Final = {"INFERENCE_NUM_THREADS": "1", "ENABLE_CPU_PINNING": "NO"}
+_SMALL: Final = 2**20
 _PLACES: Final = ("Exception from", "Caught exception", "Traceback", "File ", "RuntimeError: Exception from")
 
 
 announce: Callable[[str], None] = lambda _stage: None  # noqa: E731  # another takes its place
 """Hears with what OpenVINO begins now: a stage of `processes.messages`. The process in which it runs passes that on."""
-
-
-def is_installed() -> bool:
-    """Return True if openvino can be imported; does not import it."""
-    return importlib.util.find_spec("openvino") is not None
 
 
 def ensure_installed(what: str) -> None:
@@ -73,6 +70,15 @@ class Runtime:
     def with_properties(self, properties: Mapping[str, str]) -> Runtime:
         """Return the same with these properties too."""
         return Runtime(self.device, self.precision, self.extensions, {**self.properties, **properties}, self.timeout)
+
+    def for_size(self, size: int) -> Runtime:
+        """Return the same for models that read so many bytes: small ones get one thread.
+
+        Threads that wait for each other there cost more than they spare; starting them is a part of each compilation.
+        """
+        if size > _SMALL or self.device.upper() != "CPU":
+            return self
+        return Runtime(self.device, self.precision, self.extensions, {**_ONE_THREAD, **self.properties}, self.timeout)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Runtime, (self.device, self.precision, self.extensions, self.properties)
@@ -181,6 +187,11 @@ class Runtime:
         model = core.read_model(path)
         announce(COMPILING)
         core.compile_model(model, self.device, {"INFERENCE_PRECISION_HINT": self.precision, **self.properties})
+
+
+def load() -> None:
+    """Load OpenVINO with its devices, before anything is asked of it."""
+    _shared_core().available_devices  # noqa: B018  # that loads them
 
 
 @functools.cache

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from stepper.element_types import Array
-from stepper.openvino import onnx_files, runtime
-from stepper.openvino.compiled import CompiledText
-from stepper.openvino.conversion import convert
+from stepper.openvino import runtime
+from stepper.openvino.functions.making import function_of
 from stepper.openvino.layers import LayerInOpenVINO
 from stepper.openvino.runtime import Runtime
 from stepper.openvino.texts.native_text import NativeText, mapped
@@ -38,6 +39,8 @@ class OpenVINOService:
 
     def __init__(self, announce: Announce) -> None:
         runtime.announce = announce
+        with contextlib.suppress(Exception):  # what is wrong is said by the first act, which meets it again
+            runtime.load()
         self._functions: dict[int, Callable[..., Sequence[Any]]] = {}
         self._runtimes: dict[bytes, Runtime] = {}
 
@@ -51,18 +54,24 @@ class OpenVINOService:
             case CheckDevice():
                 self._runtime(act.runtime).check_here()
             case Convert():
+                from stepper.openvino.conversion import convert  # most have nothing to convert
+
                 convert(act.source, act.target, act.shapes)
             case FindNode():
+                from stepper.openvino import onnx_files
+
                 return onnx_files.find_node(act.path, act.output), ()
             case Rewrite():
+                from stepper.openvino import onnx_files
+
                 return onnx_files.rewritten(act.source, act.target), ()
             case CompileFile():
                 os.chdir(act.folder)
                 self._runtime(act.runtime).compile_file(act.path)
             case DefineModel():
                 text = NativeText(act.text, mapped(act.weights) if act.weights else None)
-                states = dict(zip(act.states, arrays, strict=True))
-                self._functions[act.key] = CompiledText(self._loaded(act.runtime), text, states)
+                loaded, states = self._loaded(act.runtime), dict(zip(act.states, arrays, strict=True))
+                self._functions[act.key] = function_of(act.kind, loaded, text, states)
             case DefineLayer():
                 self._functions[act.key] = self._layer(act, arrays)
             case CallFunction():
@@ -101,4 +110,6 @@ class OpenVINOService:
 
 def main() -> None:
     """Serve until the other side is gone."""
+    # A third of what importing openvino takes is its converter's command line, which nothing here uses: there is none.
+    sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]
     serve(OpenVINOService)

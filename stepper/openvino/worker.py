@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import functools
 from types import MappingProxyType
-from typing import Final
 
 from msgspec import Struct
 
 from stepper import element_types
 from stepper.ir.model import Layer, Port
+from stepper.openvino.functions.kinds import AS_IT_IS, FunctionKind
+from stepper.openvino.program import PROGRAM
 from stepper.processes.messages import CallFunction
-from stepper.processes.worker import Worker, WorkerProgram
-
-PROGRAM: Final = WorkerProgram("OpenVINO", "stepper.openvino.service")
+from stepper.processes.worker import Worker
 
 
 class RuntimeFacts(Struct, frozen=True):
@@ -102,6 +101,7 @@ class DefineModel(Struct, frozen=True, tag=True):
     text: str
     weights: str
     states: tuple[str, ...] = ()
+    kind: FunctionKind = AS_IT_IS
 
 
 class DefineLayer(Struct, frozen=True, tag=True):

@@ -1,4 +1,8 @@
-"""Products of matrices by the BLAS of numpy: on one thread where they are small, the matrix of weights first."""
+"""Products of matrices by the BLAS of numpy: on one thread where they are small, the matrix of weights first.
+
+numpy multiplies integers without it, thirty times slower. Where no sum can be larger than what a float holds exactly,
+as in what is quantised to 8 bits, they are multiplied as floats.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import ctypes
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,6 +23,8 @@ on the right.
 WORTH_THREADS: Final = 2**30
 """Multiplications that take a core longer than the threads of OpenBLAS spin for the next product, some 20 ms each."""
 _FEW_ROWS: Final = range(2, 49)
+_EXACT: Final = ((2**24, np.float32), (2**53, np.float64))
+"""Up to this each integer is a number of this type, and so is every sum on the way to one, in whatever order."""
 _THREAD_COUNTS: Final = (
     ("scipy_openblas_get_num_threads64_", "scipy_openblas_set_num_threads64_"),
     ("openblas_get_num_threads64_", "openblas_set_num_threads64_"),
@@ -33,6 +39,9 @@ def matrix_product(a: Array, b: Array) -> Array:
     multiplications = a.size * b.shape[-1] if b.ndim > 1 else a.size
     if multiplications <= _SMALL:
         return np.matmul(a, b)  # type: ignore[no-any-return]
+    if a.dtype.kind in "iu" and (floating := _exact_type(a, b)) is not None:
+        product = matrix_product(a.astype(floating), b.astype(floating))
+        return product.astype(np.int64).astype(a.dtype)  # which wraps as sums of integers do
     usual = hold_threads(multiplications)
     try:
         if a.ndim == b.ndim == 2 and len(a) in _FEW_ROWS and b.flags.f_contiguous:
@@ -41,6 +50,16 @@ def matrix_product(a: Array, b: Array) -> Array:
     finally:
         if usual > 1:
             give_threads_back(usual)
+
+
+def _exact_type(a: Array, b: Array) -> type[np.floating[Any]] | None:
+    """Return the narrowest float in which the product of integers is exact; None for none."""
+    largest = a.shape[-1] * _magnitude(a) * _magnitude(b)
+    return next((floating for limit, floating in _EXACT if largest <= limit), None)
+
+
+def _magnitude(array: Array) -> int:
+    return max(int(array.max()), -int(array.min()))
 
 
 def hold_threads(multiplications: int) -> int:

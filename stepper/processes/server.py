@@ -10,6 +10,7 @@ For tests, STEPPER_FAULT="stage:fault" makes it fail when it begins with a stage
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import queue
 import select
@@ -121,6 +122,7 @@ class _Server:
     def run(self) -> NoReturn:
         """Read in another thread, so that the end of the other side is seen whatever this one is at."""
         threading.Thread(target=self._listen, daemon=True).start()
+        gc.enable()
         while True:
             found = self._waiting.get()
             if found is None:  # the request did not fit into memory, and what follows of it cannot be told apart
@@ -142,14 +144,21 @@ class _Server:
             except (messages.Garbled, OSError):
                 found = None
             if found is None:
-                if self._folder:
-                    shutil.rmtree(self._folder, ignore_errors=True)
-                os._exit(0)
+                self._leave()
             self._folder = getattr(found[0].act, "folder", "")
             self._waiting.put(found)
 
+    def _leave(self) -> NoReturn:
+        """End, since the other side is gone, and leave nothing of what was being written for it."""
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        os._exit(0)
+
     def _answer(self, reply: Reply, arrays: Sequence[Any] = ()) -> None:
-        messages.write(self._answers, reply, arrays)
+        try:
+            messages.write(self._answers, reply, arrays)
+        except OSError:
+            self._leave()
 
     def _begin(self, stage: str) -> None:
         self._answer(StageBegan(stage))

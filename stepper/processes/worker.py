@@ -13,17 +13,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import itertools
-import json
 import os
 import queue
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
 import msgspec
@@ -44,11 +40,11 @@ from stepper.processes.messages import (
     StageBegan,
     WorkRequest,
 )
+from stepper.processes.starting import WorkerProgram, memory_of_the_machine, started
 
 LONGEST: Final = 600.0
 """Seconds that each of reading, converting, compiling and running may take, where nothing else is said."""
 
-_START: Final = "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from {module} import main; main()"
 _MOST_CRASHES: Final = 3
 _LONGEST_START: Final = 60.0
 _KNOWN: Final[Mapping[str, type[Exception]]] = {
@@ -57,13 +53,6 @@ _KNOWN: Final[Mapping[str, type[Exception]]] = {
 
 
 T = TypeVar("T")
-
-
-class WorkerProgram(Struct, frozen=True):
-    """A program that runs in worker processes: its name in messages, and the module whose `main()` serves."""
-
-    name: str
-    module: str
 
 
 class Limits(Struct, frozen=True):
@@ -90,7 +79,7 @@ class Worker:
         self, program: WorkerProgram, environment: Mapping[str, str] | None = None, memory: int | None = None
     ) -> None:
         self.program, self._environment = program, dict(environment or {})
-        self._memory = _memory_of_the_machine() if memory is None else memory
+        self._memory = memory_of_the_machine() if memory is None else memory
         self._lock = threading.RLock()
         self._process: _Process | None = None
         self._owner = os.getpid()
@@ -219,7 +208,7 @@ class Worker:
             self.close()
         if self._process is None:
             self._forgotten.clear()
-            self._process = _Process(self.program.module, self._environment, self._memory)
+            self._process = _Process(self.program, self._environment, self._memory)
             _open.add(self)
             self.generation += 1
         return self._process
@@ -232,17 +221,8 @@ class _Ended(Exception):
 class _Process:
     """A process to which requests are written; a thread of its own reads the answers."""
 
-    def __init__(self, module: str, environment: Mapping[str, str], memory: int) -> None:
-        self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process is
-        command = [sys.executable, "-c", _START.format(module=module), json.dumps(sys.path), str(memory)]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._messages,
-            env={**os.environ, **environment},
-            **_in_a_group_of_its_own(),
-        )
+    def __init__(self, program: WorkerProgram, environment: Mapping[str, str], memory: int) -> None:
+        self._process, self._messages = started(program, environment, memory)
         assert self._process.stdin is not None and self._process.stdout is not None
         self.requests: IO[bytes] = self._process.stdin
         self._replies: queue.Queue[tuple[Reply, list[Array]] | EndKind | None] = queue.Queue()
@@ -313,13 +293,6 @@ def _listen(stream: IO[bytes], replies: queue.Queue[Any]) -> None:
                 return
 
 
-def _in_a_group_of_its_own() -> dict[str, Any]:
-    """Ctrl+C is for us alone; and a process that is stopped goes on when we end, so that it sees that."""
-    if os.name == "posix":
-        return {"process_group": 0}
-    return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
-
-
 class RemoteFunction:
     """Function from arrays to arrays that is defined in a worker.
 
@@ -370,16 +343,6 @@ def _again(error: StepperError) -> StepperError:
     copy = type(error)(str(error))
     copy.end = error.end  # type: ignore[attr-defined]  # each of ENDED has one
     return copy
-
-
-def _memory_of_the_machine() -> int:
-    """Return the bytes of memory that a process may have here; 0 where that is not known."""
-    sizes = []
-    with contextlib.suppress(ValueError, OSError, AttributeError):
-        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with contextlib.suppress(ValueError, OSError):
-        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min((size for size in sizes if size > 0), default=0)
 
 
 _open: weakref.WeakSet[Worker] = weakref.WeakSet()

@@ -24,6 +24,8 @@ _STEPS_BETWEEN_LOOKS: Final = 100_000
 _LONGEST_MESSAGE: Final = 300
 
 PAGE_SIZE: Final = 8192
+PAGE_SIZE_OF_VALUES: Final = 32768
+"""Bytes. Where many large values are written, small pages take half as long again."""
 
 LONGEST_QUERY: Final = 60.0
 """Seconds after which a query is given up: only a file made to do so asks for more."""
@@ -151,7 +153,7 @@ def time_bound(connection: sqlite3.Connection, seconds: float = LONGEST_QUERY) -
 
 
 @contextlib.contextmanager
-def new_file(path: Path) -> Iterator[sqlite3.Connection]:
+def new_file(path: Path, page_size: int = PAGE_SIZE) -> Iterator[sqlite3.Connection]:
     """Open a connection to fill a file, which appears with all that the block writes, or not at all.
 
     UsageError where it is there already or cannot be made.
@@ -169,7 +171,7 @@ def new_file(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         connection = sqlite3.connect(name, isolation_level=None)
         with contextlib.closing(connection):
-            connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+            connection.execute(f"PRAGMA page_size = {page_size}")
             connection.execute("PRAGMA synchronous = OFF")  # nobody sees the file yet
             connection.execute("BEGIN")
             schema.create(connection)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from stepper.errors import SessionError
 
@@ -15,6 +18,21 @@ _LARGE: Final = 2**24
 def content_hash(content: bytes) -> bytes:
     """Return the BLAKE2b hash, 16 bytes, by which contents are told apart and damage is found."""
     return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def quick_hash(content: bytes) -> bytes:
+    """Return CRC-32, sum of 64-bit words and length of a content, 16 bytes: a quarter of the time of BLAKE2b.
+
+    By it damage is found, but contents only where they are compared, too: others may have the same.
+    """
+    words = np.frombuffer(content, "<u8", len(content) // 8)
+    total = int(np.add.reduce(words)) % 2**64
+    return zlib.crc32(content).to_bytes(4, "little") + total.to_bytes(8, "little") + len(content).to_bytes(4, "little")
+
+
+def is_hash_of(digest: object, content: bytes) -> bool:
+    """True if this is one of both hashes of a content."""
+    return digest in (quick_hash(content), content_hash(content))
 
 
 def file_hashes(model: Path) -> dict[str, str | None]:

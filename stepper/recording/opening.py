@@ -22,6 +22,7 @@ from stepper.recording.options import RecordingOptions
 from stepper.recording.origin import RunOrigin, write_states, write_tensors
 from stepper.recording.reading.recording import Recording, RestoredMachine
 from stepper.recording.recorder import Pace, Recorder
+from stepper.recording.schema import RUN_LENGTH
 from stepper.recording.snapshots import SnapshotWriter
 
 Beginning = tuple[list[Reference], Activations]
@@ -49,7 +50,7 @@ def record(
     OutputFile(path, RECORDING, ProtectedFiles.of_model(machine.compiled.model.path)).check()
     taken = lock(path)
     try:
-        with files.new_file(path) as connection:
+        with files.new_file(path, files.PAGE_SIZE_OF_VALUES) as connection:
             references, activations = _fill(connection, path, machine, inputs, options)
         with files.errors_named(path):
             connection = _logged(files.connect(path, writable=True))
@@ -132,9 +133,11 @@ def _take_back(connection: sqlite3.Connection, restored: RestoredMachine) -> Non
     iterations, activations, tick = restored.iterations, restored.activations, restored.tick
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("DELETE FROM runs WHERE id > ?", (iterations,))
-    connection.execute("DELETE FROM numbers WHERE first > ?", (iterations,))
-    connection.execute("DELETE FROM tensors WHERE iteration > ?", (iterations,))
-    connection.execute("DELETE FROM stacks WHERE first > ?", (iterations,))
+    for table in ("number_series", "tensor_series", "stacks"):
+        connection.execute(f"DELETE FROM {table} WHERE first > ?", (iterations,))
+    for table, series, each in (("numbers", "number_series", RUN_LENGTH), ("tensors", "tensor_series", 1)):
+        last = f"SELECT coalesce(max((start + count - 1) / {each}), -1) FROM {series}"
+        connection.execute(f"DELETE FROM {table} WHERE id > ({last})")
     connection.execute("DELETE FROM activations WHERE id > ?", (activations,))
     connection.execute("DELETE FROM snapshots WHERE tick > ?", (tick,))
     connection.execute(
@@ -147,7 +150,7 @@ def _logged(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Write ahead: what a killed process has not finished does not show, and nothing waits for the disk."""
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_SIZE // files.PAGE_SIZE}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_SIZE // files.PAGE_SIZE_OF_VALUES}")
     return connection
 
 

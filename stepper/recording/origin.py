@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -16,9 +17,12 @@ from stepper import __version__
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
-from stepper.errors import SessionError
+from stepper.errors import SessionError, UsageError
+from stepper.ir.calls.plan import Calls
+from stepper.ir.calls.wrapping import with_calls
 from stepper.ir.lowering import has_opened
 from stepper.ir.model import Model
+from stepper.ir.opening import open_sequences
 from stepper.ops.operands import form_text
 from stepper.recording import schema
 from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, Reference
@@ -26,13 +30,14 @@ from stepper.recording.hashes import content_hash, file_hashes
 from stepper.recording.options import RecordingOptions
 from stepper.records import as_data
 
-_LONGEST_META: Final = 100_000
+_LONGEST_META: Final = 4_000_000
 
 
 class RunOrigin(Struct, frozen=True):
     """Origin of a run: model, rules, way of running. `model` is the path of the .xml from the recording's folder.
 
-    `engine` says which partner computed what; empty where all kernels were our own.
+    `engine` says which partner computed what; empty where all kernels were our own. `calls` is the plan of the calls
+    over which the model is a loop, as JSON; empty where it is the file's.
     """
 
     schema: int
@@ -47,6 +52,7 @@ class RunOrigin(Struct, frozen=True):
     keep_values: bool
     choice: str
     engine: str = ""
+    calls: str = ""
 
     @classmethod
     def of(cls, machine: Machine, options: RecordingOptions, folder: Path) -> RunOrigin:
@@ -57,7 +63,7 @@ class RunOrigin(Struct, frozen=True):
         return cls(
             schema.VERSION, __version__, np.__version__, _seen_from(folder, model.path), hashes["xml"], hashes["bin"],
             machine.rules.value, machine.max_iterations, opened, machine.keep_values, options.to_json(),
-            machine.compiled.engine,
+            machine.compiled.engine, _plan_text(model.calls),
         )  # fmt: skip
 
     def write(self, connection: sqlite3.Connection) -> None:
@@ -83,13 +89,32 @@ class RunOrigin(Struct, frozen=True):
 
     def _check(self) -> None:
         """Check the types, too: a checksum finds damage, not ill will."""
-        texts = (self.product, self.numpy, self.model, self.rules, self.choice, self.engine)
+        texts = (self.product, self.numpy, self.model, self.rules, self.choice, self.engine, self.calls)
         flags = (self.open_sequences, self.keep_values)
         fits = all(isinstance(text, str) for text in texts) and all(isinstance(flag, bool) for flag in flags)
         limit = self.max_iterations
         if not fits or not (limit is None or (type(limit) is int and 0 < limit < 2**63)):
             raise SessionError("has meta data of the wrong types")
         Rules(self.rules)
+
+    @property
+    def plan_of_calls(self) -> Calls | None:
+        """The calls over which the model is a loop; None where it is the file's. SessionError for a damaged plan."""
+        if not self.calls:
+            return None
+        try:
+            return msgspec.json.decode(self.calls, type=Calls)
+        except (msgspec.DecodeError, RecursionError):
+            raise SessionError("is damaged (its meta data)") from None
+
+    def in_form(self, model: Model) -> Model:
+        """Return the file's model as the run had it: over its calls, with its sequences opened. SessionError."""
+        if (calls := self.plan_of_calls) is not None:
+            try:
+                model = with_calls(model, calls)
+            except UsageError as error:
+                raise SessionError(f"does not fit its model: {error}") from None
+        return open_sequences(model) if self.open_sequences else model
 
     def options(self) -> RecordingOptions:
         """Return which values are recorded."""
@@ -110,6 +135,8 @@ class RunOrigin(Struct, frozen=True):
         if has_opened(machine.compiled.model) is not self.open_sequences:
             was, now = ("with", "without") if self.open_sequences else ("without", "with")
             raise SessionError(f"the run was {was} --open-sequences, this one is {now}")
+        if self.calls != _plan_text(machine.compiled.model.calls):
+            raise SessionError("the run was of other calls (--calls, --carry) than this one")
         self.check_engine(machine.compiled.engine)
 
     def check_engine(self, engine: str) -> None:
@@ -130,6 +157,10 @@ class RunOrigin(Struct, frozen=True):
         ]
         if changed:
             raise SessionError(f"the model is not the one that was recorded: {' and '.join(changed)}")
+
+
+def _plan_text(calls: Calls | None) -> str:
+    return "" if calls is None else msgspec.json.encode(calls).decode()
 
 
 def _difference(recorded: str | None, found: str | None) -> str:

@@ -19,8 +19,8 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.element_types import Array
-from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame
+from stepper.engine.events import Event, EventKind, Every, RunObserver, Taps
+from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.program import BranchPlan
 from stepper.engine.run import output_names
@@ -36,9 +36,8 @@ from stepper.recording.origin import write_tensors
 from stepper.recording.snapshots import SnapshotWriter
 
 _COST_FACTOR: Final = 20.0
-_ROWS_BETWEEN_LOOKS: Final = 16
-"""At the clock: an iteration over nothing but numbers is over at once."""
-_join: Final = b"".join
+_OPERATIONS_BETWEEN_LOOKS: Final = 2**15
+"""At the clock, where an operation is one of numbers, which is over at once."""
 _NO_STOPS: Final[Mapping[int, tuple[int, ...]]] = MappingProxyType({})
 
 
@@ -49,7 +48,7 @@ class Pace(Struct, frozen=True):
     iterations: int | None = None
 
 
-class Recorder:
+class Recorder(RunObserver):
     """Records the run of a machine into a file; made by `record` and `resume`, to be used as a context manager.
 
     It is the machine's watcher; whatever drives the machine passes events to `after`; `run` does
@@ -89,6 +88,7 @@ class Recorder:
         self._token = secrets.token_hex(8)
         self._is_whole = True
         machine.watcher = self
+        machine.observers = (*machine.observers, self)
 
     def share(self, tensors: Sequence[Array], references: Sequence[Reference]) -> None:
         """Note that these tensors are in the file already; a snapshot need not hold them again."""
@@ -144,6 +144,23 @@ class Recorder:
         """Return what records an iteration; every one is of interest."""
         return self.after_iteration
 
+    def taps(self, frame: Frame) -> Taps | None:
+        """Return what takes the numbers of the iterations of a body that computes nothing else."""
+        batch = self._batch
+        is_free = self._selection is None and self._left < 0 and self.machine.watcher is self
+        if batch is None or batch.form is None or frame is not self._frame or not is_free:
+            return None
+
+        def done() -> None:
+            if frame.phase is not Phase.RUNNING:  # else an error is on its way
+                if batch.count >= batch.full and batch.is_full():
+                    self._write(batch)
+                if monotonic() >= self._due:
+                    self.snapshot()
+
+        most = max(_OPERATIONS_BETWEEN_LOOKS // (len(frame.program.code) + 1), 1)
+        return Taps(batch.taps, min(most, batch.room), done)
+
     def after_iteration(self, frame: Frame) -> bool:
         """Keep the values of a closed iteration; write them from time to time. Return False: never stop."""
         if frame is not self._frame:
@@ -151,15 +168,13 @@ class Recorder:
         batch = self._batch
         if batch is not None:
             if self._selection is None:
-                rows = batch.values
                 if batch.form is None:
-                    rows.append(batch.take(frame.values))
+                    batch.values.append(batch.take(frame.values))
                     batch.ticks.append(self.machine.tick)
                 else:
-                    rows.append(_join(batch.take(frame.values)))
-                    if len(rows) % _ROWS_BETWEEN_LOOKS and self._left < 0:
-                        return False
-                if len(rows) >= batch.full and batch.is_full():
+                    for extend, slot in batch.taps:
+                        extend(frame.values[slot])
+                if batch.count >= batch.full and batch.is_full():
                     self._write(batch)
             else:
                 self._select(batch, frame, self._selection)
@@ -175,7 +190,7 @@ class Recorder:
         if batch is not None and self._selection is None:
             form = batch.form_of(frame)
             if form is not batch.form:
-                if batch.values:
+                if batch.count:
                     self._write(batch)
                 batch.turn_to(form)
             assert frame.activation is not None, "a loop has one"
@@ -191,7 +206,7 @@ class Recorder:
 
     def _add(self, batch: Batch, row: Row) -> None:
         batch.add(row)
-        if len(batch.values) >= batch.full and batch.is_full():
+        if batch.count >= batch.full and batch.is_full():
             self._write(batch)
 
     # --- into the file -------------------------------------------------------------------------------------------
@@ -243,6 +258,7 @@ class Recorder:
         """Let go of the machine and the file, which is then one file again, without a log beside it."""
         if self.machine.watcher is self:
             self.machine.watcher = None
+        self.machine.observers = tuple(one for one in self.machine.observers if one is not self)
         with contextlib.suppress(sqlite3.Error):
             # Where another program is reading, the log stays until the file is opened the next time.
             self._connection.execute("PRAGMA busy_timeout = 0")

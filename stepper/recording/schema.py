@@ -27,12 +27,16 @@ activations     each time that a body began: the activation and iteration around
 runs            recorded iterations that follow one another: `count` of them, the first with this id, number and tick,
                 each `step` ticks after the one before; of a branch its one run, without a number. The view `iterations`
                 has a row for each: id (which counts them), activation, iteration, tick
-numbers         values of one element: `n0` is that of the iteration with the id `first`, `n1` of the next id, up to
-                `count`; NULL is NaN. So a loop over numbers takes a few bytes for each
+numbers         values of one element, 64 in a row: the number 130 is `n2` of the row with the id 2; NULL is NaN. So a
+                loop over numbers takes a few bytes for each
 tensors         the statistics of one value of any other size
+number_series   values of a port: those of `count` iterations from the id `first` on are the numbers from `start` on
+tensor_series   their statistics: the rows of `tensors` from the id `start` on. What leaves an iteration is what enters
+                the next one, and has the same rows; as other values have that are the same
 stacks          values: those of `count` iterations from the id `first` on, one after the other in the tensor of a blob
-                (each of the shape that `form` says); with `repeated` the one tensor that all of them are
-blobs           tensors as .npy (see values.py), each content once; `hash` is BLAKE2b of 16 bytes
+                (each of the shape that `form` says) from the index `start` on; with `repeated` the one tensor that all
+                of them are
+blobs           tensors as .npy (see values.py), each content once; `hash` is of 16 bytes (see hashes.py)
 scan_pieces     the pieces of concatenated outputs as far as snapshots need them, each row with a checksum
 snapshots       the state of the run at a tick (see states.py), from which it can go on
 state_values    what snapshots hold; goes with them, in the form of blobs
@@ -49,7 +53,7 @@ from typing import Any, Final
 from stepper.errors import SessionError
 from stepper.tensors.statistics import RECORDED
 
-VERSION: Final = 4
+VERSION: Final = 5
 APPLICATION_ID: Final = 0x53545052
 RUN_LENGTH: Final = 64
 """How many numbers one row of `numbers` holds."""
@@ -71,6 +75,11 @@ STATISTICS: Final = {
 _COLUMNS: Final = ", ".join(STATISTICS[name][0] for name in RECORDED)
 _OF_A_NUMBER: Final = ", ".join(STATISTICS[name][1] for name in RECORDED)
 
+_SERIES: Final = (
+    "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
+    "start INTEGER NOT NULL"
+)
+
 TABLES: Final = {
     "meta": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
     "blobs": "id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL",
@@ -86,11 +95,12 @@ TABLES: Final = {
     "parent_iteration INTEGER, entered INTEGER, closed INTEGER, iterations INTEGER, ended TEXT",
     "runs": "id INTEGER PRIMARY KEY, count INTEGER NOT NULL, activation INTEGER NOT NULL, iteration INTEGER, "
     "tick INTEGER NOT NULL, step INTEGER NOT NULL",
-    "numbers": "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
-    f"{_NUMBERS}",
-    "tensors": f"port INTEGER NOT NULL, form INTEGER NOT NULL, iteration INTEGER NOT NULL, {_COLUMNS}",
+    "numbers": f"id INTEGER PRIMARY KEY, {_NUMBERS}",
+    "number_series": _SERIES,
+    "tensors": f"id INTEGER PRIMARY KEY, {_COLUMNS}",
+    "tensor_series": _SERIES,
     "stacks": "port INTEGER NOT NULL, form INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, "
-    "repeated INTEGER NOT NULL, blob INTEGER NOT NULL",
+    "repeated INTEGER NOT NULL, blob INTEGER NOT NULL, start INTEGER NOT NULL",
     "scan_pieces": "activation INTEGER NOT NULL, scan INTEGER NOT NULL, first INTEGER NOT NULL, "
     "count INTEGER NOT NULL, blob INTEGER NOT NULL, checksum TEXT NOT NULL, PRIMARY KEY (activation, scan, first)",
     "snapshots": "tick INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, activations INTEGER NOT NULL, "
@@ -99,8 +109,23 @@ TABLES: Final = {
     "kept": "kind TEXT NOT NULL, position INTEGER NOT NULL, content TEXT NOT NULL, PRIMARY KEY (kind, position)",
 }
 
+NUMBERS_OF_SERIES: Final = (
+    f"number_series AS s CROSS JOIN numbers AS n "
+    f"ON n.id BETWEEN s.start / {RUN_LENGTH} AND (s.start + s.count - 1) / {RUN_LENGTH}"
+)
+TENSORS_OF_SERIES: Final = (
+    "tensor_series AS s CROSS JOIN tensors AS t ON t.id BETWEEN s.start AND s.start + s.count - 1"
+)
+"""Series with their rows, one series after the other."""
+
+_EACH_TENSOR: Final = (
+    f"SELECT s.port, s.form, s.first + t.id - s.start AS iteration, {', '.join(f't.{name}' for name in RECORDED)} "
+    f"FROM {TENSORS_OF_SERIES}"
+)
 _EACH_NUMBER: Final = " UNION ALL ".join(
-    f"SELECT port, form, first + {k} AS iteration, n{k} AS n FROM numbers WHERE count > {k}" for k in range(RUN_LENGTH)
+    f"SELECT s.port, s.form, s.first + n.id * {RUN_LENGTH} + {k} - s.start AS iteration, n.n{k} AS n "
+    f"FROM {NUMBERS_OF_SERIES} WHERE n.id * {RUN_LENGTH} + {k} BETWEEN s.start AND s.start + s.count - 1"
+    for k in range(RUN_LENGTH)
 )
 
 VIEWS: Final = {
@@ -114,7 +139,7 @@ SELECT id, activation, iteration, tick FROM each""",
 SELECT r.tick + (s.iteration - r.id) * r.step AS tick, r.activation, r.iteration + s.iteration - r.id AS iteration,
        l.path AS loop, s.port, p.layer, p.name, p.type, p.output, f.dtype, f.shape,
        {", ".join(f"s.{name}" for name in RECORDED)}, p.computed_by
-FROM (SELECT port, form, iteration, {", ".join(RECORDED)} FROM tensors
+FROM ({_EACH_TENSOR}
       UNION ALL
       SELECT port, form, iteration, {_OF_A_NUMBER} FROM ({_EACH_NUMBER})) AS s
 JOIN runs AS r ON r.id = (SELECT max(id) FROM runs WHERE id <= s.iteration)

@@ -72,8 +72,9 @@ class Autosave:
 
     @property
     def keeps(self) -> bool:
-        """True if the session is kept; False where another program keeps one in the file, or it is of another run."""
-        return not self._closed
+        """True if the session is kept; False where another program keeps one in the file, it is of another run, or it
+        cannot be written."""
+        return not self._closed and not self._trouble
 
     def path(self, debugger: Debugger) -> Path:
         """Return the file of this run; reads the model's files once."""
@@ -262,12 +263,14 @@ def _model_name(debugger: Debugger) -> str:
 
 
 def _run_name(debugger: Debugger) -> str:
-    """Return of what else a run depends on: the inputs, the rules, and whether sequences were opened."""
+    """Return of what else a run depends on: the inputs, the rules, whether sequences were opened, and the calls."""
     from stepper.recording.hashes import content_hash
 
     machine = debugger.machine
     parts = [str(machine.rules).encode()]
     parts.append(str(has_opened(debugger.model)).encode())
+    if debugger.model.calls is not None:
+        parts.append(repr(debugger.model.calls).encode())
     for value in debugger.inputs:
         array = np.asarray(value)
         parts.append(f"{array.dtype}{array.shape}".encode())

@@ -98,6 +98,7 @@ def save_session(
             session_rows.update(path, rows)
         else:
             session_rows.create(path, machine, debugger.inputs, rows)
+    debugger.branches.keep_edits()
 
 
 def session_target(path: Path, protected: ProtectedFiles) -> OutputFile:
@@ -133,6 +134,7 @@ def restore_session(debugger: Debugger, path: str | Path, progress: Progress | N
     try:
         with errors_named(Path(path)), debugger.working():
             _put_back(debugger, saved, progress)
+            debugger.branches.keep_edits()
     except BaseException as error:
         debugger.machine.max_iterations = before.max_iterations
         _put_back(debugger, before, None)

@@ -152,8 +152,8 @@ of booleans the share that is true.
 OVER_ITERATIONS: Final = tuple(dict.fromkeys((FITTING, "mean", "rms", *_OVER_ITERATIONS)))
 """The names of those that stand for a tensor over iterations, in the order in which they are offered."""
 
-Row = tuple[int | float | None, ...]
-"""The recorded statistics of one tensor, in this order."""
+Column = list[int | float | None]
+"""One recorded statistic of many tensors."""
 
 
 def recorded_statistics(value: Any) -> dict[str, int | float | None]:
@@ -162,18 +162,19 @@ def recorded_statistics(value: Any) -> dict[str, int | float | None]:
     return {name: of(found) for name, of in _OF.items()}
 
 
-def recorded_rows(stack: Array) -> list[Row]:
-    """Return the same for each tensor of a stack, `[number of tensors, ...]`, computed at once where that is exact."""
+def recorded_columns(stack: Array) -> list[Column]:
+    """Return them for the tensors of a stack, `[number of tensors, ...]`, computed at once where that is exact."""
     plain = stack.view(np.uint8) if stack.dtype == np.bool_ else stack
     if plain.dtype.kind not in "iuf" or not is_of_numpy(plain.dtype) or plain.size == 0:
-        return [tuple(recorded_statistics(value).values()) for value in stack]
+        return [list(column) for column in zip(*(recorded_statistics(one).values() for one in stack), strict=True)]
     found = FiniteStack.of(plain.reshape(len(plain), -1))
     with np.errstate(all="ignore"):
         is_exact = np.isfinite(found.std) & (found.min <= found.max) & ((found.std > 1e-140) | (found.min == found.max))
-    rows = list(zip(*(of_stack(found).tolist() for of_stack in _OF_STACK), strict=True))
+    columns: list[Column] = [of_stack(found).tolist() for of_stack in _OF_STACK]
     for index in np.flatnonzero(~is_exact).tolist():
-        rows[index] = tuple(recorded_statistics(stack[index]).values())
-    return rows
+        for column, number in zip(columns, recorded_statistics(stack[index]).values(), strict=True):
+            column[index] = number
+    return columns
 
 
 # --- one number for a tensor ----------------------------------------------------------------------------------------

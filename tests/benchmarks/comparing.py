@@ -1,9 +1,10 @@
 """What a comparison costs, beside a plain run: `python -m tests.benchmarks.comparing [--json]`.
 
 The two loops of tests.benchmarks.loops beside themselves, in lock step, with every value of every operation compared;
-and beside OpenVINO, which computes each operation and each body once more (reading and compiling included). The samples
+and beside OpenVINO, which computes each operation and each body once more (reading and compiling included). Then models
 as one compares them: the whole process of `stepper compare --with openvino`, and its worker's, beside that of `stepper
-run`, in processor time; it says nothing of systems other than Unix.
+run`, in processor time; it says nothing of systems other than Unix. These are samples, the two loops with as many
+iterations as tests.benchmarks.recording has, and the networks of tests.real that are scripts.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 import stepper
 from stepper.compare.references.opening import open_reference
@@ -23,9 +26,11 @@ from stepper.compare.run.comparison import RunComparison, compare_models, compar
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
+from stepper.openvino.conversion import converted
 from stepper.openvino.partner import OPENVINO
 from tests.benchmarks import others, recording, timing
 from tests.benchmarks.others import Run
+from tests.real.recipes import RECIPES, Script
 
 PLAIN, TWO_RUNS, TWO_MODELS, WITH_OPENVINO = (
     "stepper.run",
@@ -72,21 +77,49 @@ class Compared:
 
 @dataclass(frozen=True)
 class ComparedProcess:
-    """A sample, which the command line runs and compares."""
+    """A model that the command line runs and compares."""
 
-    name: str
+    title: str
+    path: Path
+    inputs: Path
 
     def candidates(self) -> dict[str, Callable[[], object]]:
         """Both commands."""
-        folder = SAMPLES / self.name
-        given = [str(folder / "model.xml"), "--inputs", str(folder / "inputs.npz"), "--quiet"]
+        given = [str(self.path), "--inputs", str(self.inputs), "--quiet"]
         words = {STEPPER_RUN: ["run", *given], STEPPER_COMPARE: ["compare", *given, "--with", "openvino"]}
         return {title: partial(_process, command) for title, command in words.items()}
 
     def measure(self, rounds: int) -> dict[str, object]:
         """The ratio."""
         seconds = timing.side_by_side(self.candidates(), rounds, _time_of_processes)
-        return timing.report(f"the sample {self.name}, whole processes", seconds, STEPPER_RUN)
+        return timing.report(f"{self.title}, whole processes", seconds, STEPPER_RUN)
+
+
+def samples(names: Sequence[str]) -> Iterator[ComparedProcess]:
+    """Samples by their names."""
+    for name in names:
+        folder = SAMPLES / name
+        yield ComparedProcess(f"the sample {name}", folder / "model.xml", folder / "inputs.npz")
+
+
+def loops(folder: Path) -> Iterator[ComparedProcess]:
+    """Both loops."""
+    for one in recording.recordings(folder):
+        yield _with_inputs(one.title, one.path, one.inputs)
+
+
+def networks(folder: Path) -> Iterator[ComparedProcess]:
+    """The networks that are scripts."""
+    for recipe in RECIPES:
+        if isinstance(recipe.source, Script):
+            path = converted(recipe.source.fetch(folder, recipe.name), shapes=recipe.shapes())
+            yield _with_inputs(f"{recipe.name} (random weights)", path, recipe.arrays())
+
+
+def _with_inputs(title: str, path: Path, inputs: Mapping[str, Array]) -> ComparedProcess:
+    given = path.with_suffix(".npz")
+    np.savez(given, **inputs)  # type: ignore[arg-type]  # names of inputs, none of which is an option
+    return ComparedProcess(title, path, given)
 
 
 def _process(words: list[str]) -> None:
@@ -117,8 +150,12 @@ def reports(folder: Path, *, quick: bool) -> timing.Reports:
     """Everything, measured."""
     sizes = {"newton_iterations": 200, "lstm_iterations": 20} if quick else SIZES
     found = [one.measure(rounds=1 if quick else 5) for one in comparisons(folder, **sizes)]
-    samples = (COMPARED[:1] if quick else COMPARED) if others.HAS_OPENVINO else ()
-    return found + [ComparedProcess(name).measure(rounds=1 if quick else 3) for name in samples]
+    if not others.HAS_OPENVINO:
+        return found
+    processes = list(samples(COMPARED[:1] if quick else COMPARED))
+    if not quick:
+        processes += [*loops(folder), *networks(folder)]
+    return found + [one.measure(rounds=1 if quick else 3) for one in processes]
 
 
 if __name__ == "__main__":

@@ -218,7 +218,7 @@ def limited() -> Iterator[tuple[str, list[Figure]]]:
 
 def reports(_folder: Path, *, quick: bool) -> timing.Reports:
     """Everything, measured."""
-    iterations, rounds = (50_000, 1) if quick else (1_000_000, 3)
+    iterations, rounds = (300_000, 1) if quick else (1_000_000, 3)
     titled = [("From a key to the painted frame: sample", keys(terminal_models.sample(), 1))] if quick else limited()
     found: timing.Reports = [{"title": title, "figures": [asdict(one) for one in figures]} for title, figures in titled]
     run = best_of(rounds, lambda: watched_run(lambda: terminal_models.long_loop(iterations, at=5)))

@@ -11,6 +11,7 @@ import pytest
 
 import stepper
 from tests.benchmarks import (
+    adapting,
     checking,
     comparing,
     debugging,
@@ -56,6 +57,11 @@ def test_the_cost_of_a_check_and_of_lint_is_measured(tmp_path: Path) -> None:
     )
 
 
+def test_what_an_editor_waits_for_is_measured(tmp_path: Path) -> None:
+    found = adapting.measure(tmp_path, rounds=1, layers=100, elements=1000)
+    assert [set(one["ratios"]) >= {adapting.SHOWN} for one in found] == [True, True, False]
+
+
 def test_the_cost_of_an_overview_is_measured_for_both_loops(tmp_path: Path) -> None:
     for found in overview.measure(tmp_path, 50, 5, 1):
         assert set(found["ratios"]) >= {overview.CONTINUED, overview.RECORDED}  # type: ignore[call-overload]
@@ -87,7 +93,7 @@ def test_a_compared_run_compares_everything_and_finds_nothing(tmp_path: Path) ->
 
 @pytest.mark.skipif(not others.HAS_OPENVINO or sys.platform == "win32", reason="it is compared there with OpenVINO")
 def test_whole_processes_are_compared_beside_those_that_run() -> None:
-    report = comparing.ComparedProcess("for_loop").measure(rounds=1)
+    report = next(comparing.samples(["for_loop"])).measure(rounds=1)
     assert isinstance(report["ratios"], dict)
     assert set(report["ratios"]) == {comparing.STEPPER_RUN, comparing.STEPPER_COMPARE}
 
@@ -141,7 +147,7 @@ def test_every_key_is_painted_and_esc_pauses_a_run() -> None:
 
 
 def test_a_watched_run_comes_to_its_end(tmp_path: Path) -> None:
-    assert len(terminal.watched_run(lambda: terminal_models.long_loop(100_000, at=5))) == 3
+    assert len(terminal.watched_run(lambda: terminal_models.long_loop(300_000, at=5))) == 3
     assert len(terminal.run_behind_overview(lambda: terminal_models.long_loop(10_000, at=0))) == 3
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -14,8 +15,10 @@ import numpy as np
 import pytest
 
 import stepper
+from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.ir import Model
+from stepper.recording import Pace, RecordingOptions, record
 from tests.benchmarks import models, reading
 
 FEW, MANY = 2_500, 5_000
@@ -38,6 +41,11 @@ LOOPS: Final = {"newton": newton, "lstm": lstm}
 
 def calls_of_a_run(model: Model, inputs: dict[str, Array]) -> int:
     """Calls of functions in Python and of built-in ones, which numpy's own arithmetic is not."""
+    return calls_of(lambda: stepper.run(model, inputs))
+
+
+def calls_of(made: Callable[[], object]) -> int:
+    """The same of anything."""
     counted: Counter[str] = Counter()
 
     def count(_frame: FrameType, event: str, _argument: Any) -> None:
@@ -46,7 +54,7 @@ def calls_of_a_run(model: Model, inputs: dict[str, Array]) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        stepper.run(model, inputs)
+        made()
     finally:
         sys.setprofile(before)
     return counted["call"] + counted["c_call"]
@@ -74,6 +82,31 @@ def each(count: Any, loop: str, folder: Path) -> float:
 @pytest.mark.parametrize(("loop", "most"), [("newton", 4), ("lstm", 24)])
 def test_an_iteration_makes_few_calls_beside_those_of_numpy(loop: str, most: int, tmp_path: Path) -> None:
     assert 0 < each(calls_of_a_run, loop, tmp_path) <= most
+
+
+@pytest.mark.parametrize(("loop", "most"), [("newton", 4), ("lstm", 12)])
+def test_the_run_behind_an_overview_makes_few_calls_more_than_one_without(loop: str, most: int, tmp_path: Path) -> None:
+    def continued(model: Model, inputs: dict[str, Array]) -> int:
+        return calls_of(Debugger(model, inputs).continue_)
+
+    def recorded(model: Model, inputs: dict[str, Array]) -> int:
+        debugger = Debugger(model, inputs)
+        return calls_of(lambda: debugger.run_overview(births=False))
+
+    assert each(recorded, loop, tmp_path) <= each(continued, loop, tmp_path) + most
+
+
+@pytest.mark.parametrize(("loop", "most"), [("newton", 12), ("lstm", 25)])
+def test_a_recorded_run_makes_few_calls_more_than_one_without(loop: str, most: int, tmp_path: Path) -> None:
+    def recorded(model: Model, inputs: dict[str, Array]) -> int:
+        path = tmp_path / "run.sqlite"
+        path.unlink(missing_ok=True)
+        bound = stepper.bind_inputs(model, inputs)
+        machine = stepper.Machine(stepper.compile_model(model), bound, keep_values=False)
+        with record(machine, bound, path, RecordingOptions.parse("stats"), Pace(1000)) as recorder:
+            return calls_of(recorder.run)
+
+    assert each(recorded, loop, tmp_path) <= each(calls_of_a_run, loop, tmp_path) + most
 
 
 @pytest.mark.parametrize(("loop", "piece"), [("newton", 4), ("lstm", 4 * 32)])

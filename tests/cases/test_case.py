@@ -8,8 +8,10 @@ import pytest
 
 from stepper.cases.case import CallTrigger, CaseFacts, cases_in, read_case
 from stepper.cases.texts import trigger_text
-from stepper.errors import InputError, UsageError
+from stepper.cli import main
+from stepper.errors import InputError, ModelError, UsageError
 from stepper.files.kinds import is_case
+from stepper.ir import read
 
 
 def folder_with(folder: Path, **files: str) -> Path:
@@ -48,6 +50,26 @@ def test_damaged_facts_are_one_sentence_with_the_file(text: str, tmp_path: Path)
     with pytest.raises(InputError) as caught:
         read_case(folder)
     assert str(caught.value).startswith(f"{folder / 'case.json'}: ") and len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("words", [["run"], ["check"], ["compare"], []], ids=["run", "check", "compare", "bare"])
+def test_a_folder_that_is_no_case_is_told_what_a_case_needs(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare, kept = folder_with(tmp_path / "ba re", other_xml=""), tmp_path / "kept"
+    one = folder_with(kept / "one", model_xml="")
+    assert main([*words, str(bare)]) == (3 if words else 2)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"stepper: {bare}: is a folder without model.xml") and "inputs.npz" in line
+    assert main([*words, str(kept)]) == (3 if words else 2)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"such as {one};" in line and f"stepper cases {kept}" in line
+
+
+def test_a_case_given_to_the_reader_of_files_is_told_its_model(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "one", model_xml="")
+    with pytest.raises(ModelError, match=r"is a folder: name the model in it, .*one.model\.xml"):
+        read(folder)
 
 
 def test_the_cases_of_a_folder_are_in_order_and_hidden_ones_are_left_out(tmp_path: Path) -> None:

@@ -142,6 +142,16 @@ def test_a_command_goes_before_a_folder_of_its_name(call: Call, case: Path, monk
     assert "Loop 'years': 10 iterations" in call("run", "run").out
 
 
+def test_a_folder_is_told_as_one_whatever_command_has_a_name_like_it(
+    call: Call, case: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder := case.parent / "exports").mkdir()
+    case.rename(folder / case.name)
+    monkeypatch.chdir(case.parent)
+    done = call("exports")
+    assert done.code == 2 and "exports: is a folder with cases, not one itself: name one, such as " in done.err
+
+
 def test_another_version_that_the_application_uses_stays(tmp_path: Path) -> None:
     for name in ("openvino", "stepper"):
         package = tmp_path / "application" / name

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from stepper.element_types import Array
 from stepper.ir.model import Graph as IRGraph
 from stepper.ir.model import Layer
 from stepper.openvino.peer import OpenVINOPeer
-from stepper.openvino.runtime import is_installed
+from stepper.openvino.program import is_installed
+from stepper.openvino.together import JointOperations
 from tests.cli.conftest import Call
 from tests.debug.debugged import SAMPLES
 from tests.debug.loops_to_break import countdown, recurrence
@@ -93,15 +94,15 @@ def test_openvino_is_asked_where_it_is_there_and_what_it_is_known_to_do_is_a_not
 def test_without_being_asked_openvinos_outputs_alone_are_compared(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Operations are computed one by one only to find out why outputs differ."""
+    """Operations are computed by themselves only to find out why outputs differ."""
     asked: list[str] = []
-    operation = OpenVINOPeer.operation
+    together = OpenVINOPeer.together
 
-    def counted(self: OpenVINOPeer, graph: IRGraph, layer: Layer) -> Callable[..., tuple[Array, ...]]:
-        asked.append(layer.name)
-        return operation(self, graph, layer)
+    def counted(self: OpenVINOPeer, graph: IRGraph, layers: Sequence[Layer], *given: Any) -> JointOperations:
+        asked.extend(layer.name for layer in layers)
+        return together(self, graph, layers, *given)
 
-    monkeypatch.setattr(OpenVINOPeer, "operation", counted)
+    monkeypatch.setattr(OpenVINOPeer, "together", counted)
     model = recurrence("Add", 1.5, 6).write(tmp_path)
     assert call("check", model).code == 0 and not asked
     assert call("check", model, "--with", "openvino").code == 0 and "following" in asked

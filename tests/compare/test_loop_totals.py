@@ -40,13 +40,16 @@ class Counting:
     def again(self, *_given: Any) -> Any:
         raise ExecutionError("it runs one way alone")
 
-    def together(self, _graph: Any, _layers: Any, _values: Any) -> JointOperations:
+    def together(self, _graph: Any, _layers: Any, _values: Any, _stacked: Any = None) -> JointOperations:
         return JointOperations((), (), _refuse)
 
     def operation(self, _graph: Any, _layer: Any) -> Any:
         return _refuse
 
     def body(self, _graph: Any) -> Any:
+        return _refuse
+
+    def iterated_body(self, _graph: Any, _stacked: Any) -> Any:
         return _refuse
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,7 @@ from stepper.ir.model import Graph as IRGraph
 from stepper.ir.model import Layer, Model, Source
 from stepper.openvino.together import JointOperations, OperationRefused
 from stepper.recording import RecordingOptions, record
-from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, X, nested, recurrence
+from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, X, nested, one_by_one, recurrence
 from tests.models import Graph as ModelGraph
 from tests.models import carried, last
 
@@ -231,7 +231,13 @@ class Peer:
         (loop,) = (layer for layer in self._model.graph.layers if layer.is_loop)
         return {(loop.id,): _runs_of(loop, stepper.run(self._model, dict(enumerate(inputs))))}
 
-    def together(self, graph: IRGraph, layers: Sequence[Layer], _values: Mapping[Source, Array]) -> JointOperations:
+    def together(
+        self,
+        graph: IRGraph,
+        layers: Sequence[Layer],
+        _values: Mapping[Source, Array],
+        stacked: Container[Source] | None = None,
+    ) -> JointOperations:
         self.asked_together += 1
         sources = list(dict.fromkeys(source for layer in layers for source in graph.sources[layer.id] if source))
 
@@ -245,7 +251,8 @@ class Peer:
                 found += [value + 0.5 if layer.name == self.wrong_with_others else value for value in results]
             return found
 
-        return JointOperations(tuple(layers), tuple(sources), compute)
+        many = None if stacked is None else [source in stacked for source in sources]
+        return JointOperations(tuple(layers), tuple(sources), one_by_one(compute, many))
 
     def operation(self, graph: IRGraph, layer: Layer) -> Callable[..., Sequence[Array]]:
         def compute(*inputs: Any) -> Sequence[Array]:
@@ -280,6 +287,9 @@ class Peer:
             ]
 
         return compute
+
+    def iterated_body(self, graph: IRGraph, stacked: Sequence[bool]) -> Callable[..., Sequence[Array]]:
+        return one_by_one(self.body(graph), stacked)
 
 
 def with_peer(folder: Path, peers: list[Peer] | None = None, **options: Any) -> RunComparison:
@@ -330,7 +340,7 @@ def test_the_others_of_a_group_in_which_one_is_refused_are_computed_together(nam
     compared = {record.layer.name for record in found.observations.records.values()}
     assert compared >= {"xW", "summed", "h_next"} and "scaled" not in compared
     assert peers[0].asked_alone <= ({"row_t"} if named else set()), "another Multiply may be tried alone"
-    assert peers[0].asked_together <= (2 if named else 9)
+    assert peers[0].asked_together <= (2 if named else 10)
 
 
 def test_what_is_computed_otherwise_with_others_alone_is_no_difference(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Every function returns a graph that is built anew; the fault is its argument, an
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 import stepper
 from stepper.compare.run.comparison import RunComparison, compare_models
+from stepper.element_types import Array
 from tests.models import Graph, Side, backwards, carried, invariant, joined, last, sliced
 
 STEPS, UNITS = 6, 3
@@ -19,6 +21,24 @@ X = np.random.default_rng(3).uniform(-1, 1, (STEPS, UNITS)).astype(np.float32)
 WEIGHTS = np.random.default_rng(4).uniform(-1, 1, (UNITS, UNITS)).astype(np.float32)
 OTHER_WEIGHTS = np.random.default_rng(5).uniform(-1, 1, (UNITS, UNITS)).astype(np.float32)
 TABLE = np.arange(30, dtype=np.float32).reshape(10, 3)
+
+
+def one_by_one(
+    function: Callable[..., Sequence[Array]], stacked: Sequence[bool] | None
+) -> Callable[..., Sequence[Array]]:
+    """A function of one iteration's values, as one of many that are stacked on a new first axis."""
+    if stacked is None:
+        return function
+
+    def compute(*inputs: Any) -> Sequence[Array]:
+        count = next(len(value) for value, many in zip(inputs, stacked, strict=True) if many)
+        found = [
+            function(*[value[index] if many else value for value, many in zip(inputs, stacked, strict=True)])
+            for index in range(count)
+        ]
+        return [np.stack(values) for values in zip(*found, strict=True)]
+
+    return compute
 
 
 def compared(folder: Path, ours: Graph, theirs: Graph, *inputs: Any, **options: Any) -> RunComparison:

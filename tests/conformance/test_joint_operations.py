@@ -20,7 +20,7 @@ from stepper.ir.model import Layer, Model
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
 from tests.compare.twins import UNITS, X, nested, recurrence
-from tests.models import Graph, Side, carried, invariant, last
+from tests.models import Graph, Side, carried, invariant, joined, last, sliced
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 TABLE = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 2.5, 0.1]], np.float32)
@@ -34,6 +34,9 @@ class Counted(Runtime):
     def __init__(self) -> None:
         super().__init__()
         self.compiled = 0
+
+    def for_size(self, _size: int) -> Counted:
+        return self
 
     def request(self, model: Any) -> Any:
         self.compiled += 1
@@ -148,6 +151,54 @@ def test_a_fault_is_named_at_its_layer_and_iteration(
     records = found.observations.records.values()
     wrong = {record.layer.name for record in records if record.differing and record.layer.type != "Result"}
     assert wrong == {layer}, "nothing is carried from one operation to another"
+
+
+def countdown_of(iterations: int) -> Graph:
+    """A number of which a little is taken away in each iteration, and what a table says of each."""
+    graph = Graph()
+    start, table = graph.parameter("start", "f32", (1, 3)), graph.parameter("table", "f32", (iterations, 3))
+    body = graph.body()
+    state, row = body.parameter("state", "f32", (1, 3)), body.parameter("row", "f32", (1, 3))
+    less = body.apply("Multiply", state, body.constant(np.float32([[0.999]])), name="less")
+    kept = body.result(body.apply("Add", less, row, name="following"), "kept")
+    ends = [carried(start, state, kept)], [last(kept), joined(kept)]
+    graph.result(graph.loop("counted", body, iterations, True, [*ends[0], sliced(table, row)], ends[1])[0])
+    return graph
+
+
+TABLE_OF_MANY = np.random.default_rng(7).uniform(-1, 1, (10_000, 3)).astype(np.float32)
+
+
+def test_many_iterations_cost_no_more_calls_than_blocks(tmp_path: Path) -> None:
+    model = countdown_of(10_000).read(tmp_path)
+    found, compiled = compared(model, {0: X[:1], 1: TABLE_OF_MANY})
+    assert not found.differs and found.observations.compared == 4 * 10_000
+    assert compiled == 4, "as it is, with iterations counted, the body, and its operations"
+    (loop,) = found.observations.loops.values()
+    ((ours, theirs, runs),) = loop.runs
+    assert theirs is not None and runs == 1 and ours.iterations == theirs.iterations == 10_000
+
+
+@pytest.mark.parametrize(("iterations", "first"), [(40, 0), (40, 1), (4200, 4095), (4200, 4096), (4200, 4199)])
+def test_a_fault_in_a_block_is_named_at_its_iteration(iterations: int, first: int, tmp_path: Path) -> None:
+    model = countdown_of(iterations).read(tmp_path)
+    found, _ = compared(model, {0: X[:1], 1: TABLE_OF_MANY[:iterations]}, partner=Faulty("following", first))
+    assert found.verdict is not None and found.verdict.layer is not None and found.verdict.layer.name == "following"
+    assert found.verdict.iteration == first
+    wrong = {record.layer.name: record.differing for record in found.observations.records.values() if record.differing}
+    assert wrong["following"] == iterations - first, "each was compared, and those before agree"
+
+
+def test_a_loop_that_never_begins_is_compared_too(tmp_path: Path) -> None:
+    """Its count is a tensor without elements there."""
+    graph = Graph()
+    x, body = graph.parameter("x", "f32", (1, 3)), graph.body()
+    state = body.parameter("state", "f32", (1, 3))
+    result = body.result(body.apply("Negative", state, name="turned"), "out")
+    graph.result(graph.loop("never", body, 5, False, [carried(x, state, result)], [last(result)])[0])
+    found, _compiled = compared(graph.read(tmp_path), {0: X[:1]})
+    ((ours, theirs, _runs),) = next(iter(found.observations.loops.values())).runs
+    assert theirs is not None and ours.iterations == theirs.iterations == 0
 
 
 def test_what_openvino_refuses_is_computed_alone_and_the_others_together(tmp_path: Path) -> None:

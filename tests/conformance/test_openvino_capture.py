@@ -16,10 +16,13 @@ import pytest
 
 import stepper
 from stepper.cases.case import read_case
+from stepper.cli import main
 from stepper.engine.array_files import read_archive
 
 pytest.importorskip("openvino")
 
+from sample_models import detector
+from tests.conformance.agreement import assert_agrees
 from tests.conformance.applications import streams
 
 APPLICATION = Path(streams.__file__)
@@ -47,7 +50,9 @@ def seen_without(way: str, folder: Path) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("way", streams.WAYS)
-def test_call_137_of_an_application_is_kept_without_a_line_of_code(way: str, tmp_path: Path) -> None:
+def test_call_137_of_an_application_is_kept_and_one_command_more_stands_at_the_birth_of_its_nan(
+    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     alone = seen_without(way, tmp_path / "alone")
     ended = command(
         "capture", "--to", "kept", "--most", "1", "--json", "--", sys.executable, str(APPLICATION), way, ".",
@@ -71,25 +76,35 @@ def test_call_137_of_an_application_is_kept_without_a_line_of_code(way: str, tmp
     if way == "stateful":
         assert np.array_equal(read_archive(folder / "states.npz")["memory"], alone["before"])
 
-    assert command("compare", str(folder), folder=tmp_path).returncode == 0
-    checked = command("check", str(folder), "--with", "none", "--json", folder=tmp_path)
-    (birth,) = (one for one in json.loads(checked.stdout)["findings"] if one["rule"] == "inf-born")
-    assert (birth["layer"]["name"], birth["iterations"]) == ("raised", [2]), "e^200 is more than f32 holds"
+    assert main(["run", str(folder), "--break", "nan"]) == 1
+    stop = capsys.readouterr().out
+    assert "NaN appears in Divide 'share' in iteration 2 of TensorIterator 'over steps': element [0,0,1]" in stop
+    assert "born in Exp 'raised' in iteration 2" in stop, "e^200 is more than f32 holds"
+    assert main(["compare", str(folder)]) == 0
 
 
-def test_a_hundred_cases_run_again_to_what_the_application_got(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["stateful", "queue"])
+def test_a_hundred_cases_run_again_to_what_the_application_got(way: str, tmp_path: Path) -> None:
     with stepper.capture("any", tmp_path / "kept", 100) as kept:
-        streams.main("stateful", tmp_path)
+        streams.main(way, tmp_path)
     assert (len(kept.cases), kept.calls, kept.troubles) == (100, streams.CALLS, [])
     compiled = stepper.compile_model(stepper.read_model(kept.cases[0] / "model.xml"))
-    for folder in kept.cases:
+    left: dict[str, np.ndarray] = {}
+    for number, folder in enumerate(sorted(kept.cases), 1):
         case = read_case(folder)
+        assert case.facts is not None and case.inputs is not None and case.outputs is not None
+        assert case.facts.call == number
+        assert np.array_equal(read_archive(case.inputs)["frame"], streams.frame_of(number)), "as it was at the call"
         states = {} if case.states is None else read_archive(case.states)
-        assert (case.states is None) == (folder == kept.cases[0]), "the first call begins as the model says"
-        assert case.inputs is not None and case.outputs is not None
+        assert states.keys() == left.keys(), "the first call begins as the model says, or there is no variable"
+        for name, value in states.items():
+            assert_agrees(value, left[name], f"{name} before call {number}, of the run of the case before")
         got = stepper.run(compiled, read_archive(case.inputs), states=states)
-        wanted = read_archive(case.outputs)["out_0"]
-        np.testing.assert_allclose(next(iter(got.values())), wanted, rtol=1e-4, atol=1e-5)
+        wanted = read_archive(case.outputs)
+        assert len(got) == len(wanted)
+        for value, expected in zip(got.values(), wanted.values(), strict=True):
+            assert_agrees(value, expected, f"call {number}")
+        left = got.states
 
 
 def small_model(*, is_square: bool = True) -> object:
@@ -238,3 +253,32 @@ def test_a_call_with_inputs_that_are_none_leaves_nothing_behind(tmp_path: Path) 
             request.infer({"x": object()})
         request.infer(ones(1, -4))
     assert [read_case(folder).facts.trigger.kind for folder in kept.cases] == ["nan"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("way", ["outside", "inside"])
+def test_a_case_of_the_last_calls_opens_as_a_loop_over_them(
+    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The NaN of call 31 comes of its own frame and of the state that call 30 has left."""
+    seen: dict[int, np.ndarray] = {}
+    with stepper.capture("nan", tmp_path, 1, calls=12) as kept:
+        detector.run(way, lambda call, shares: seen.update({call: shares}))
+    (folder,) = kept.cases
+    case = read_case(folder)
+    assert kept.troubles == [] and case.facts is not None and case.calls is not None
+    assert case.facts.carried == ((("next", "state"),) if way == "outside" else ())
+    files = sorted(case.calls.iterdir())
+    assert [path.name for path in files] == [f"{number:06}.npz" for number in range(20, 32)]
+    for number, path in enumerate(files, 20):
+        assert np.array_equal(read_archive(path)["frame"], detector.frame_of(number)), "the array is used again"
+
+    assert main(["run", str(folder), "-o", str(tmp_path / "out.npz"), "-q"]) == 0
+    outputs = read_archive(tmp_path / "out.npz")["shares"]
+    wanted = np.concatenate([seen[number] for number in range(20, 32)])
+    np.testing.assert_allclose(outputs, wanted, rtol=1e-5)
+    assert main(["compare", str(folder)]) == 0
+    assert "in 12 iterations" in capsys.readouterr().out
+    assert main(["why", str(folder), "share@11[0,1]"]) == 0
+    assert "2 of 36 elements: [10,1] = 80, [11,1] = 60" in capsys.readouterr().out
+    assert main(["run", str(folder), "--calls", "1", "-q"]) == 0, "the call alone"
+    assert "shares  f32[1,3]" in capsys.readouterr().out

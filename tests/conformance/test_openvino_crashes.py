@@ -21,7 +21,8 @@ import stepper
 from stepper.cli import main
 from stepper.errors import LimitReached
 from stepper.openvino.peer import OpenVINOPeer
-from stepper.openvino.worker import PROGRAM, shared_worker
+from stepper.openvino.program import PROGRAM
+from stepper.openvino.worker import shared_worker
 from stepper.processes.worker import Worker
 from tests.conformance.openvino_subjects import SAMPLES
 from tests.conformance.test_openvino_opening import frozen_graph

@@ -132,3 +132,20 @@ def _side(body: Graph, number: Value, name: str, factor: float) -> Side:
     return Side(
         side, [(number, inside)], [side.result(side.apply("Multiply", inside, side.constant(factor), name=name))]
     )
+
+
+def clock(*, is_carried: bool) -> Graph:
+    """A Loop without trip count that goes on while t + 0.25 < 0.9; n counts its iterations."""
+    net = Graph()
+    outer = [net.parameter(name, dims=()) for name in ("t0", "n0")]
+    body = net.body()
+    t, n = (body.parameter(name, dims=()) for name in ("t", "n"))
+    t_next = body.apply("Add", t, body.constant(0.25), name="t_next")
+    t_out = body.result(t_next, "t_out")
+    n_out = body.result(body.apply("Add", n, body.constant(1.0)), "n_out")
+    goes_on = body.apply("Less", t_next, body.constant(0.9), name="not_done")
+    entry = carried(outer[0], t, t_out) if is_carried else invariant(outer[0], t)
+    entries, keep_going = [entry, carried(outer[1], n, n_out)], body.result(goes_on, "goes_on")
+    (last_n,) = net.loop("clock", body, -1, True, entries, [last(n_out)], keep_going=keep_going)
+    net.result(last_n, "y")
+    return net

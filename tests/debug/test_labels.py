@@ -41,7 +41,7 @@ def test_a_file_of_labels_is_read(tmp_path: Path, name: str, content: str, key: 
         ("[1, 2]", "", "no list of labels"),
         ('{"a": -1}', "", "no list of labels"),
         ('{"a": 999999999}', "", "no list of labels"),
-        ('["a"]', "key", "no list of labels"),
+        ('["a"]', "key", "it is no object"),
         ("{", "", "not valid JSON"),
         ("[" * 100_000, "", "not valid JSON"),
     ],
@@ -50,6 +50,11 @@ def test_what_is_no_list_of_labels_is_refused(tmp_path: Path, content: str, key:
     (tmp_path / "labels.json").write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=says):
         read_labels(tmp_path / "labels.json", key)
+
+
+def test_a_key_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(UsageError, match="no key 'out': it has input, output, bos, eos"):
+        read_labels(VOCABULARY, "out")
 
 
 def test_a_file_that_is_too_large_or_missing_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import zlib
 from pathlib import Path
 from unittest.mock import patch
 
@@ -24,7 +25,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from tests.benchmarks.models import newton_by_hand, newton_model
 from tests.debug.debugged import SAMPLES, opened, sample
-from tests.debug.loops_to_break import countdown, recurrence
+from tests.debug.loops_to_break import clock, countdown, recurrence
 from tests.debug.moments.test_spread import accumulating
 from tests.models import Graph, backwards, carried, joined, last, sliced
 
@@ -287,6 +288,19 @@ def test_a_loop_without_end_is_told_at_once_and_goes_on_where_it_was_paused(tmp_
     assert further is not None and further.spans[-1, 1] == again.iterations == further.count
 
 
+@pytest.mark.parametrize("is_carried", [True, False])
+def test_a_condition_that_reads_nothing_that_changes_can_never_end_its_loop(is_carried: bool, tmp_path: Path) -> None:
+    debugger = opened(tmp_path, clock(is_carried=is_carried), np.float32(0), np.float32(0))
+    overview = debugger.run_overview(seconds=20, endless_seconds=0.2)
+    (loop,) = overview.loops
+    if is_carried:  # 0.25, 0.5, 0.75, 1: the fourth ends it
+        assert overview.state is RunState.FINISHED and not loop.never_ends and loop.total == 4
+        return
+    assert overview.state is RunState.OUT_OF_TIME and overview.seconds < 5
+    assert loop.never_ends and [one.name for one in loop.fixed_by] == ["t"]
+    assert loop.total > 100
+
+
 def test_a_pause_from_another_thread_and_a_limit_of_memory(tmp_path: Path) -> None:
     debugger = opened(tmp_path, recurrence("Add", 1.0))
     seen = threading.Event()
@@ -484,3 +498,29 @@ def test_the_end_that_the_overview_has_seen_is_gone_to_at_once_until_an_edit_mak
         debugger.branch("original")
         advance.reset_mock()
         assert debugger.last().tick == expected.tick and not advance.called
+
+
+def test_rows_are_the_same_where_every_iteration_is_so_and_only_such_are_compared(tmp_path: Path) -> None:
+    net = Graph()
+    x, start = net.parameter("x", dims=(6, 1)), net.parameter("start", dims=(1, 1))
+    body = net.body()
+    item, total, other = (body.parameter(name, dims=(1, 1)) for name in ("item", "total", "other"))
+    added = body.apply("Add", total, item)
+    result, twin = body.result(added), body.result(body.apply("Add", item, total))
+    doubled = body.result(body.apply("Multiply", other, body.constant(np.array([[2]], np.float32))))
+    entries = [sliced(x, item), carried(start, total, result), carried(start, other, doubled)]
+    outputs = net.tensor_iterator("sums", body, entries, [joined(result), joined(twin), joined(doubled)])
+    for index, value in enumerate(outputs):
+        net.result(value, f"out{index}")
+    # Sums and doubled numbers begin with the same one, 2, and go on with others; from 3 on they never are the same.
+    found, checksums = [], []
+    for first in (1, 3):
+        x_values = np.arange(first, first + 6, dtype=np.float32)[:, None]
+        debugger = Debugger(net.write(tmp_path), {0: x_values, 1: np.ones((1, 1), np.float32)})
+        with patch("stepper.tensors.histories.zlib.crc32", side_effect=zlib.crc32) as checksum:
+            (loop,) = debugger.run_overview().loops
+        checksums.append(checksum.call_count)
+        same = {(index, row.same_as) for index, row in enumerate(loop.rows) if row.same_as is not None}
+        found.append({(loop.rows[index].port, loop.rows[earlier].inner.name) for index, earlier in same})
+    assert found == [{(0, "total"), (1, "total"), (2, "other")}] * 2
+    assert checksums[1] == checksums[0] - 1, "no one asks for that of what differs from all others at first sight"

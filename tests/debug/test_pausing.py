@@ -15,10 +15,12 @@ from stepper.commands import Interpreter
 from stepper.commands.stop_answers import stop_data, stop_lines
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
+from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from tests.benchmarks.models import newton_model
 from tests.debug.debugged import sample, state_of
 from tests.debug.pausing import is_pending, pause_after
+from tests.models import Graph, carried, last
 
 Verb = Callable[[Debugger], Stop]
 ITERATIONS = 3000
@@ -214,8 +216,30 @@ def test_reverse_step_replays_once(tmp_path: Path) -> None:
     debugger.step(6)
     debugger.goto_iteration(2000)
     present = debugger.stop.tick
-    moves, machine = [0], debugger.machine
-    advance = machine.advance
+    moves = moves_of(debugger.machine)
+    assert debugger.reverse_step().tick == present - 1
+    assert moves[0] <= present
+
+
+def test_reverse_step_replays_once_where_the_state_takes_more_than_the_history_may(tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x", dims=(2**16,)), net.body()
+    state = body.parameter("state", dims=(2**16,))
+    half = body.apply("Multiply", state, body.constant(np.float32(0.5)), name="half")
+    result = body.result(body.apply("Add", half, body.constant(np.float32(1)), name="more"))
+    net.result(net.loop("l", body, 100, True, [carried(x, state, result)], [last(result)])[0])
+    debugger = Debugger(net.write(tmp_path), {0: np.ones(2**16, np.float32)}, memory=2**17)
+    debugger.goto_iteration(80)
+    moves = moves_of(debugger.machine)
+    for _ in range(3):
+        present, moves[0] = debugger.stop.tick, 0
+        assert debugger.reverse_step().tick == present - 1
+        assert 0 < moves[0] <= present
+
+
+def moves_of(machine: Machine) -> list[int]:
+    """How many moves a machine makes from now on, in a list of one number."""
+    moves, advance = [0], machine.advance
 
     def counted(*arguments: object) -> object:
         before = machine.tick
@@ -224,5 +248,4 @@ def test_reverse_step_replays_once(tmp_path: Path) -> None:
         return event
 
     machine.advance = counted  # type: ignore[method-assign, assignment]
-    assert debugger.reverse_step().tick == present - 1
-    assert moves[0] <= present
+    return moves

@@ -1,4 +1,4 @@
-"""Lists of ports and edges are read from the bytes where they are plain: the model and the messages stay the same."""
+"""Ports, edges and layers are read from the bytes where they are plain: the model and the messages stay the same."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ EVERYTHING: list[Callable[[], Texts]] = [
 ]
 PORT = '<port id="0" precision="F32">\n<dim>3</dim>\n</port>'
 EDGE = '<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>'
+SUM = '<layer id="2" name="sum" type="Add" version="opset1">'
+DATA = '<data element_type="f32" shape="3"/>'
+WHOLE = f'<layer id="7" name="w" type="Constant" version="opset1">{DATA}</layer>'
 FAR_DOWN = "\n" * 70_000
 
 
@@ -113,6 +116,21 @@ def test_an_input_has_no_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("before", ["", FAR_DOWN])
+@pytest.mark.parametrize("data", [DATA, DATA.replace("/>", " />"), DATA.replace("/>", ' more=""/>'), f"\t{DATA}\n\n"])
+def test_plain_layers_never_come_to_the_parser(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: str, before: str
+) -> None:
+    text, weights = tiny_models.loop()
+    text = text.replace(DATA, data).replace("<layers>", f"{before}<layers>", 1)
+    assert left(text).count("<layer ") == 1, "the loop alone, which has a body"
+    graph = read_both_ways(monkeypatch, tmp_path, text, weights)
+    assert isinstance(graph, Graph)
+    (loop,) = (layer for layer in graph.layers if layer.bodies)
+    for layer in (*graph.layers, *loop.bodies[0].graph.layers):
+        assert f'name="{layer.name}"' in text.splitlines()[layer.line - 1]
+
+
+@pytest.mark.parametrize("before", ["", FAR_DOWN])
 def test_plain_edges_never_come_to_the_parser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: str) -> None:
     text, weights = tiny_models.loop()
     text = text.replace("<layers>", f"{before}<layers>", 1).replace('to-port="1"/>', 'to-port="1" />')
@@ -178,6 +196,48 @@ NOT_PLAIN = [
     ("a mark in hexadecimal", f"<output>\n{PORT}\n</output>", "<output>&#x7F;0\n\n\n\n</output>"),
     ("a mark in CDATA", f"<output>\n{PORT}\n</output>", "<output><![CDATA[\x7f0\n\n\n\n]]></output>"),
     ("a mark for edges", "<edges>", f"<edges>\x7f0\n\n\n\n</edges><edges>\n{EDGE}"),
+    ("a comment before a layer", SUM, f"<!-- {WHOLE} -->{SUM}"),
+    ("a comment in a layer", DATA, f"<!-- {DATA} -->{DATA}"),
+    ("an instruction before a layer", SUM, f"<?x {WHOLE}?>{SUM}"),
+    ("a layer in CDATA", SUM, f"<![CDATA[{WHOLE}]]>{SUM}"),
+    ("text before a layer", SUM, f"7{SUM}"),
+    ("a letter that no XML has before a layer", SUM, f"\x0c{SUM}"),
+    ("another element before a layer", SUM, f"<more/>{SUM}"),
+    ("a layer in another element", SUM, f"<more>{WHOLE}</more>{SUM}"),
+    ("a layer in a layer", SUM, f"{SUM}{WHOLE}"),
+    ("a layer in a dimension", "<dim>3", f"<dim>{WHOLE}3"),
+    ("a layer in a list", "<input>", f"<input>{WHOLE}"),
+    ("a layer among edges", "<edges>", f"<edges>{WHOLE}"),
+    ("a layer beside layers", "<edges>", f"{WHOLE}<edges>"),
+    ("layers twice", "</layers>", f"</layers><layers>{WHOLE}</layers>"),
+    ("a mark for layers", SUM, f"\x7fL0{SUM}"),
+    ("data twice", DATA, f"{DATA}{DATA}"),
+    ("an attribute of data twice", DATA, DATA.replace('shape="3"', 'shape="3" shape="4"')),
+    ("a name space", DATA, DATA.replace("<data", '<data xmlns="another"')),
+    ("a prefix", DATA, DATA.replace("<data", '<data xmlns:a="b" a:c="d"')),
+    ("a prefix that is not declared", DATA, DATA.replace("<data", '<data a:c="d"')),
+    ("an entity in data", DATA, DATA.replace('"3"', '"&#51;"')),
+    ("an entity that is not declared", DATA, DATA.replace('"3"', '"&three;"')),
+    ("no space between attributes", DATA, DATA.replace('" ', '"')),
+    ("attributes without a name", DATA, DATA.replace(" shape=", " =")),
+    ("a tab in an attribute", DATA, DATA.replace('"3"', '"\t3"')),
+    ("data that has something in it", DATA, DATA.replace("/>", ">7</data>")),
+    ("outputs before inputs", SUM, f"{SUM}<output>\n{PORT}\n</output>"),
+    ("an unknown operation", SUM, SUM.replace("Add", "Addd")),
+    ("an operation of an extension", SUM, SUM.replace("opset1", "extension")),
+    ("an operation set to come", SUM, SUM.replace("opset1", "opset99").replace("Add", "Addd")),
+    ("an operation set without a number", SUM, SUM.replace("opset1", "opset0")),
+    ("an operation that comes later", SUM, SUM.replace("Add", "Gelu")),
+    ("a loop without a body", SUM, SUM.replace("Add", "Loop").replace("opset1", "opset5")),
+    ("a condition without bodies", SUM, SUM.replace("Add", "if").replace("opset1", "opset8")),
+    ("an id with a sign", SUM, SUM.replace('"2"', '"+2"')),
+    ("an id twice", SUM, SUM.replace('"2"', '"1"')),
+    ("no name", SUM, SUM.replace(' name="sum"', "")),
+    ("an empty name", SUM, SUM.replace("sum", "")),
+    ("a name beyond ASCII", SUM, SUM.replace("sum", "grün")),
+    ("a name with a bracket", SUM, SUM.replace("sum", "a>b&lt;")),
+    ("another attribute of a layer", SUM, SUM.replace("version", 'more="1" version')),
+    ("no end of a layer", SUM, f"{SUM}{SUM}"),
     ("no letter of XML", "<edges>", "<edges>\0"),
     ("a lone carriage return", "<dim>", "\r<dim>"),
 ]

@@ -112,11 +112,11 @@ def test_a_comparison_without_openvino_says_so(tmp_path: Path) -> None:
 
 def test_a_layer_is_written_with_its_attributes_and_constants() -> None:
     inputs = [LayerInput("f32", ["2", "?"]), LayerInput("i64", ["1"], 0, 8)]
-    text = layer_text(layer("Odd", mode='a "<b>"', value="1"), inputs)
+    text = layer_text(layer("Odd", mode='a "<b>"\n&\tc', value="1"), inputs)
     for part in (
         '<data element_type="f32" shape="2,?"/>',
         'type="Const" version="opset1"><data element_type="i64" shape="1" offset="0" size="8"/>',
-        """<data mode='a "&lt;b&gt;"' value="1"/>""",
+        '<data mode="a &quot;&lt;b&gt;&quot;&#10;&amp;&#9;c" value="1"/>',
         '<edge from-layer="2" from-port="2" to-layer="3" to-port="0"/>',
     ):
         assert part in text

@@ -96,3 +96,33 @@ def test_the_threads_of_numpys_own_blas_are_found_and_given_back() -> None:
         assert ask() == 3
     finally:
         limit(before)
+
+
+def integers(dtype: type, low: int, high: int, *shape: int) -> Array:
+    return np.random.default_rng(sum(shape)).integers(low, high, shape, dtype=dtype, endpoint=True)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "floating"),
+    [
+        (integers(np.int32, -128, 127, 64, 256), integers(np.int32, -128, 127, 256, 64), "float32"),
+        (integers(np.int32, -255, 255, 64, 259), integers(np.int32, -255, 255, 259, 64), "float64"),
+        (integers(np.uint8, 0, 255, 64, 256), integers(np.uint8, 0, 255, 256, 64), "float32"),
+        (integers(np.int8, -128, 127, 2, 64, 256), integers(np.int8, -128, 127, 256, 64), "float32"),
+        (integers(np.uint32, 0, 2**20, 64, 256), integers(np.uint32, 0, 2**20, 256, 64), "float64"),
+        (integers(np.int32, -(2**31), 2**31 - 1, 64, 256), integers(np.int32, -1, 1, 256, 64), "float64"),
+        (integers(np.int32, -(2**31), 2**31 - 1, 64, 256), integers(np.int32, -99999, 99999, 256, 64), "int32"),
+        (integers(np.int64, -(2**63), 2**63 - 1, 64, 256), integers(np.int64, -1, 1, 256, 64), "int64"),
+        (integers(np.int64, -(2**40), 2**40, 64, 256), integers(np.int64, 0, 0, 256, 64), "float32"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_products_of_integers_are_exact_and_wrap(
+    a: Array, b: Array, floating: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = np.matmul(a, b)
+    multiply, types = np.matmul, []
+    monkeypatch.setattr(np, "matmul", lambda left, right: types.append(left.dtype.name) or multiply(left, right))
+    found = matrix_product(a, b)
+    assert types == [floating], "integers go without BLAS"
+    assert found.dtype == expected.dtype and np.array_equal(found, expected)

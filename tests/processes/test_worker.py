@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,10 +18,11 @@ import pytest
 from stepper.element_types import ELEMENT_TYPES
 from stepper.errors import ExecutionError, LimitReached, StepperError, UsageError
 from stepper.ir.packing import packed_size, unpack
-from stepper.processes import messages
+from stepper.processes import messages, starting
 from stepper.processes.endings import WorkerEnded, WorkerLimit
 from stepper.processes.messages import CallFunction, Completed
-from stepper.processes.worker import Limits, RemoteFunction, Worker, WorkerProgram
+from stepper.processes.starting import WorkerProgram
+from stepper.processes.worker import Limits, RemoteFunction, Worker
 from tests.processes.played_worker import Define, Fail
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -32,6 +34,20 @@ def worker() -> Iterator[Worker]:
     yield found
     found.close()
     assert found.pid() is None
+
+
+def test_a_process_that_was_started_early_is_the_one_that_is_asked(worker: Worker) -> None:
+    starting.start_early(worker.program)
+    early = next(iter(starting._early.values())).process.pid
+    assert asked(worker, "") == [] and worker.pid() == early
+    worker.close()
+    assert asked(worker, "") == [] and worker.pid() != early, "there is one of them"
+
+
+def test_to_start_openvino_early_nothing_large_is_imported() -> None:
+    code = "import sys, stepper.openvino.program; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "msgspec", "lxml"} & set(done.stdout.split())
 
 
 def asked(worker: Worker, way: str, seconds: float = 60) -> Any:

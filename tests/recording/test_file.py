@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import sqlite3
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,8 +15,10 @@ import pytest
 import stepper
 from stepper.engine import EventKind, Every
 from stepper.engine.frames import place
-from stepper.errors import UsageError
+from stepper.errors import SessionError, UsageError
 from stepper.recording import Pace, RecordingOptions, open_recording, schema
+from stepper.recording.blobs import RECORDED, BlobReader, BlobWriter, encoded
+from stepper.recording.hashes import quick_hash
 from stepper.recording.session_rows import update
 from tests.engine.subjects import SUBJECTS
 from tests.models import Graph, carried, joined, last, sliced
@@ -132,7 +136,25 @@ def test_contents_are_stored_once(tmp_path: Path) -> None:
     net.result(net.loop("l", body, 500, True, [carried(x, state, same)], [last(same)])[0])
     subject = case(net.read(tmp_path), {"x": np.ones(2000, np.float32)})
     subject.recorded(path := tmp_path / "run.sqlite", "none", Pace(1000, 5))
-    assert path.stat().st_size < 50 * 8000
+    assert path.stat().st_size < 100 * 8000
+
+
+def test_contents_of_the_same_quick_hash_are_told_apart_and_damage_is_found() -> None:
+    connection = sqlite3.connect(":memory:")
+    schema.create(connection)
+    values = [np.arange(4, dtype=np.float32), np.ones(4, np.float32), np.arange(4, dtype=np.float32)]
+    with patch("stepper.recording.blobs.quick_hash", return_value=bytes(16)):
+        first, second, again = map(BlobWriter(connection, RECORDED).store, values)
+    assert first == again != second
+    digests = dict(connection.execute("SELECT id, hash FROM blobs"))
+    assert digests[second] == hashlib.blake2b(encoded(values[1]), digest_size=16).digest()
+    assert np.array_equal(BlobReader(connection, RECORDED).tensor(second), values[1])
+    with pytest.raises(SessionError, match=f"the blob {first} is damaged"):
+        BlobReader(connection, RECORDED).tensor(first)
+    for at in range(len(encoded(values[0]))):
+        content = bytearray(encoded(values[0]))
+        content[at] ^= 16
+        assert quick_hash(bytes(content)) != quick_hash(encoded(values[0]))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.recording import RecordingOptions, open_recording
+from stepper.recording import Pace, RecordingOptions, open_recording
 from stepper.recording.iterations.batches import Batch
 from stepper.recording.iterations.levels import levels_of
-from tests.models import Graph, carried, joined, last, sliced
+from tests.models import Graph, carried, invariant, joined, last, sliced
 from tests.recording.recorded import Case, case, check_values, statistics, walked
 
 ITERATIONS = 40
@@ -116,10 +116,45 @@ def test_the_same_elements_are_stored_once(tmp_path: Path) -> None:
     given = np.random.default_rng(1).standard_normal((ITERATIONS, 4096)).astype(np.float32)
     check_values(case(net.read(tmp_path), {"x": given}), tmp_path / "run.sqlite")
     with open_recording(tmp_path / "run.sqlite") as recording:
-        assert recording.query("SELECT count(*), count(DISTINCT blob) FROM stacks") == [(4, 3)]
+        assert recording.query("SELECT count(*), count(DISTINCT blob) FROM stacks") == [(5, 3)]
+        ((size,),) = recording.query("SELECT sum(length(content)) FROM blobs WHERE id IN (SELECT blob FROM stacks)")
+        assert size < 2.2 * given.nbytes, "the slices, what is added up, and the one that entered"
+        series = recording.query("SELECT count(*), sum(count), (SELECT count(*) FROM tensors) FROM tensor_series")
+        assert series == [(5, 4 * ITERATIONS, 2 * ITERATIONS + 1)]
         entering = {row["iteration"]: row["mean"] for row in statistics(recording, "total")}
         leaving = {row["iteration"]: row["mean"] for row in statistics(recording, "added")}
     sums = np.cumsum(given, axis=0, dtype=np.float32).astype(np.float64).mean(axis=1)
     np.testing.assert_allclose([leaving[index] for index in range(ITERATIONS)], sums, rtol=1e-9)
     np.testing.assert_allclose([entering[index] for index in range(1, ITERATIONS)], sums[:-1], rtol=1e-9)
     assert entering[0] == 0
+
+
+def test_snapshots_are_taken_in_a_loop_over_numbers_that_calls_nothing_in_its_iterations(tmp_path: Path) -> None:
+    subject = numbers(tmp_path)
+    for name, pace, least in (("often", Pace(0), 3), ("counted", Pace(1000, 10), ITERATIONS // 10)):
+        subject.recorded(path := tmp_path / f"{name}.sqlite", "all", pace)
+        with open_recording(path) as recording:
+            assert len(recording.query("SELECT tick FROM snapshots")) >= least
+
+
+def test_a_number_that_stays_is_written_once_and_one_that_is_carried_not_again(tmp_path: Path) -> None:
+    net = Graph()
+    start, body = net.parameter("start", dims=()), net.body()
+    state, factor = body.parameter("state", dims=()), body.parameter("factor", dims=())
+    result = body.result(body.apply("Multiply", state, factor, name="next"))
+    inputs = [carried(start, state, result), invariant(net.parameter("factor", dims=()), factor)]
+    net.result(net.loop("l", body, 10_000, True, inputs, [last(result)])[0])
+    subject = case(net.read(tmp_path), {"start": np.float32(1), "factor": np.float32(1.001)})
+    subject.recorded(path := tmp_path / "run.sqlite", "all")
+    with open_recording(path) as recording:
+        # Of `next` all, 64 in a row; of `state` the first one of each of five batches (the first iterations, three of
+        # 4,096, the rest), of `factor` those of one batch, to which the others refer.
+        ((rows,),) = recording.query("SELECT count(*) FROM numbers")
+        assert rows <= 10_000 // 64 + 4_096 // 64 + 24
+        counted = "SELECT p.name, sum(s.count) FROM number_series AS s JOIN ports AS p ON p.id = s.port GROUP BY 1"
+        series = dict(recording.query(counted))
+        assert series == {"state": 10_000, "factor": 10_000, "next": 10_000}
+        values = {name: [row["mean"] for row in statistics(recording, name)] for name in series}
+    assert values["factor"] == [float(np.float32(1.001))] * 10_000
+    assert values["state"][1:] == values["next"][:-1] and values["state"][0] == 1
+    assert values["next"] == np.multiply.accumulate(np.full(10_000, 1.001, np.float32)).tolist()

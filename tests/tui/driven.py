@@ -30,7 +30,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.session.input_choices import Opening
 from tests.debug.debugged import SAMPLES
-from tests.tui.last_digits import difference
+from tests.last_digits import difference
 from tui.app import StepperApp
 from tui.paint.pane import Pane
 from tui.state import State

@@ -66,6 +66,25 @@ def test_a_search_finds_a_loop_an_operation_and_a_value_of_a_body_and_t_lands_th
     drive(late_loop(tmp_path), script, size=(120, 40))
 
 
+def test_what_was_searched_from_the_overview_is_meant_until_its_cursor_moves(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        assert driven.app.filled("{op}") == "late::inner_add@3"
+        await driven.press("slash", *"before_3", "enter")
+        assert "t runs to it" in driven.text("answer")
+        before = driven.app.filled("{op}")
+        assert before.endswith("before_3")
+        await driven.press("b", "t")
+        assert "before_3" in driven.text("top")
+        assert [one.description.text for one in driven.state.breaks] == [before]
+        await driven.press("0", "slash", *"inner_add", "enter")
+        assert driven.app.filled("{op}") == "late::inner_add"
+        await driven.press("left")
+        assert driven.app.filled("{op}") == "late::inner_add@2"
+
+    drive(late_loop(tmp_path), script, size=(120, 40), runs=True)
+
+
 def test_in_a_branch_and_where_a_loop_was_only_entered_the_brackets_work() -> None:
     async def script(driven: Driven) -> None:
         await driven.type("goto is_even@2")

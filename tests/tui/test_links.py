@@ -83,6 +83,22 @@ def test_enter_on_a_back_edge_or_an_output_opens_its_value_and_keys_mean_it() ->
     drive("date_normaliser", script, lines=(f"run-to {DECODER}@3",))
 
 
+def test_what_is_opened_is_shown_whatever_is_selected_until_something_else_is() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("select 3")
+        selected = driven.text("top")
+        await click(driven, "edges", "h 1×64", times=2)
+        assert driven.text("tensor").split()[0] == f"{FOCUS}h@3"
+        await driven.press("J")
+        assert "h@3" not in driven.text("tensor").splitlines()[0] and driven.text("top") != selected
+        await driven.press("q")
+        await driven.type("select 3")
+        await driven.type("open TopK")
+        assert "TopK" in driven.text("tensor").splitlines()[0]
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@3",))
+
+
 def test_a_fact_of_the_stop_leads_to_its_moment() -> None:
     async def script(driven: Driven) -> None:
         await tab_to(driven, "stop")

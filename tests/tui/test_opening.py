@@ -108,6 +108,10 @@ def test_without_a_run_the_key_for_it_is_named() -> None:
         assert pane.overview is not None and pane.overview.state is RunState.NOT_RUN
         shown = driven.text("overview")
         assert "not run, c runs it" in shown and "not run yet" in shown and "no piece" not in shown
+        for key in ("right_square_bracket", "enter", "o"):
+            await driven.press(key)
+            assert "the model is not run yet: c runs it" in driven.text("answer"), key
+            driven.app.say("")
         await driven.press("c")
         await until_run(driven)
         assert "11 iterations of at most 20" in driven.text("overview")
@@ -318,17 +322,58 @@ def test_leaving_with_an_edit_that_is_not_kept_is_asked_once() -> None:
         await driven.press("s", "s")
         await driven.type("goto numerator_next@1")
         await driven.type("set numerator_next = 0")
-        assert driven.state.has_edits
+        assert driven.state.has_edits and "a fault" not in driven.text("answer")
         await driven.press("q")
         assert view(driven) == "overview"
         await driven.press("q")
         assert "the edit is not kept" in driven.text("answer") and not driven.app.driver.is_closed
         await driven.press("down", "q")
         assert not driven.app.driver.is_closed, "something was done since"
-        await driven.press("q")
+        await driven.press("ctrl+q")
         assert driven.app.driver.is_closed
 
     drive("rwkv_overflow", script, runs=True)
+
+
+@pytest.mark.parametrize("ways", [("ctrl+q",), ("colon", "q", "enter")])
+def test_an_edit_that_is_in_a_file_is_left_and_another_one_is_not(tmp_path: Path, ways: tuple[str, ...]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("set key[0,3]@7 = 80")
+        await driven.press(*ways)
+        assert "the edit is not kept" in driven.text("answer") and not driven.app.driver.is_closed
+        await driven.type(f"session save {tmp_path / 'kept.session'}")
+        assert not driven.state.has_unkept_edits
+        await driven.type("set key[0,2] = 1")
+        await driven.press(*ways)
+        assert "the edit is not kept" in driven.text("answer") and not driven.app.driver.is_closed
+        await driven.type(f"session load {tmp_path / 'kept.session'}")
+        assert driven.state.has_edits and "a fault" not in driven.text("answer")
+        await driven.press(*ways)
+        assert driven.app.driver.is_closed
+
+    drive("rwkv_overflow", script)
+
+
+def test_of_edits_that_come_back_is_told_before_one_leaves(tmp_path: Path) -> None:
+    async def first(driven: Driven) -> None:
+        await driven.type("set tok@4 = 3")
+        await driven.press("q")
+        assert view(driven) == "overview"
+        await driven.press("q")
+        told = driven.text("answer").strip()
+        assert told.startswith("edits are kept in the session") and told.endswith("; once more leaves")
+        assert len(told) < 70 and not driven.app.driver.is_closed
+        await driven.press("q")
+        assert driven.app.driver.is_closed
+
+    async def second(driven: Driven) -> None:
+        assert view(driven) == "overview" and driven.state.branch == "edit-1" and driven.state.is_edited
+        assert "session restored" in driven.text("answer") and not driven.app._faults
+        await driven.press("q")
+        assert driven.app.driver.is_closed, "nothing was changed this time"
+
+    for script in (first, second):
+        session_of(script, tmp_path)
 
 
 @pytest.mark.usefixtures("nothing_frozen")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 from textual.driver import Driver
 
+from tests.debug.debugged import SAMPLES
+from tests.terminals import is_readable
 from tests.tui.driven import Driven, drive
 from tui.terminal import clearing
 
@@ -17,6 +24,7 @@ class _Terminal(Driver):
 
     def __init__(self, *_arguments: Any, **_options: Any) -> None:
         self.written = []
+        self._file = sys.stderr
 
     def write(self, data: str) -> None:
         self.written.append(data)
@@ -47,3 +55,24 @@ def test_ctrl_z_gives_the_terminal_back_also_while_one_types() -> None:
         assert stopped == ["", "n"]
 
     drive("nested_loop", script)
+
+
+def test_an_application_whose_terminal_is_closed_ends(tmp_path: Path) -> None:
+    sample = SAMPLES / "nested_loop"
+    arguments = ["-m", "stepper", str(sample / "model.xml"), "--inputs", str(sample / "inputs.npz")]
+    child, terminal = pty.fork()
+    if child == 0:
+        environment = os.environ | {"TERM": "xterm-256color", "XDG_STATE_HOME": str(tmp_path)}
+        os.execve(sys.executable, [sys.executable, *arguments], environment)
+    written, begin, code = b"", time.monotonic(), None
+    while b"ended at" not in written and time.monotonic() < begin + 60:
+        written += os.read(terminal, 1 << 16) if is_readable(terminal, 0.5) else b""
+    os.close(terminal)
+    while code is None and time.monotonic() < begin + 90:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        code = os.waitstatus_to_exitcode(status) if pid else None
+        time.sleep(0.05)
+    if code is None:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert b"ended at" in written and code == 129

@@ -274,9 +274,8 @@ def _open(app: Application, text: str) -> None:
         app.open_value(subject_of(app, text))
         return
     frame, cursor, ending = app.state.frame, app.state.cursor, app.state.ending
-    chosen = "" if app.focused_pane is None else app.focused_pane.chosen_address
-    if chosen:
-        app.perform(f"open {chosen}")
+    if app.chosen_address:
+        app.perform(f"open {app.chosen_address}")
     elif ending is not None and ending.last is not None:
         app.perform(f"goto tick {ending.last.tick}")
     elif frame is None or cursor is None:
@@ -301,8 +300,8 @@ def _view(app: Application, text: str) -> None:
 
 @action("toggle-break", help="set a breakpoint on the selected operation, or take it away")
 def _toggle_break(app: Application, _text: str) -> None:
-    pane, cursor = app.focused_pane, app.state.cursor
-    address = "" if pane is None else pane.chosen_address
+    cursor = app.state.cursor
+    address = app.chosen_address or app.found
     if address:
         here = tuple(one for one in app.state.breaks if one.description.text == address)
     else:
@@ -351,16 +350,11 @@ def _help_keys(app: Application, _text: str) -> None:
     app.open_view("help")
 
 
-@action("back", help="close what is open; on the first screen leave, with an edit that is not kept after a question")
+@action("back", help="close what is open; on the first screen leave, after edits when what becomes of them is told")
 def _back(app: Application, _text: str) -> None:
     if app.close_card() or app.close_view():
         return
-    session = app.session
-    if app.state.has_edits and not session.keeps and not session.has_asked:
-        app.say("the edit is not kept: once more leaves, session save FILE keeps it", "edit")
-        session.has_asked = True
-    else:
-        app.leave()
+    _leave(app, app.session.lost_by_leaving or app.session.kept_at_leaving)
 
 
 @action("suspend", help="back to the shell for a while; fg there comes back")
@@ -368,9 +362,18 @@ def _suspend(app: Application, _text: str) -> None:
     app.action_suspend_process()
 
 
-@action("quit", help="leave")
+@action("quit", help="leave, with an edit that is not kept after a question")
 def _quit(app: Application, _text: str) -> None:
-    app.leave()
+    _leave(app, app.session.lost_by_leaving)
+
+
+def _leave(app: Application, sentence: str) -> None:
+    """Leave; where there is something to be told before, when asked for it once more."""
+    if sentence and not app.session.has_asked:
+        app.say(f"{sentence}; once more leaves", "edit")
+        app.session.has_asked = True
+    else:
+        app.leave()
 
 
 def _integer(text: str) -> int:

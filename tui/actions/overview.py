@@ -69,7 +69,7 @@ def _ask(app: Application, pane: OverviewPane, *, ends: bool) -> None:
     """Tell where the value of the cursor comes from, or why its loop ended."""
     question = pane.question(ends=ends)
     if question is None:
-        raise UsageError("no iteration ran here")
+        raise UsageError(pane.why_no_moment)
     app.open_story(question)
 
 
@@ -77,7 +77,7 @@ def _open(app: Application, pane: OverviewPane) -> None:
     """Go to the moment of the cursor."""
     lines = pane.lines_to_open()
     if not lines:
-        raise UsageError("no iteration ran here")
+        raise UsageError(pane.why_no_moment)
     for line in lines:
         app.perform(line)
     app.open_view("main")
@@ -89,7 +89,7 @@ def _mark(app: Application, pane: OverviewPane, letter: str) -> None:
         app.perform(f"mark {letter}")
         return
     if not pane.moment:
-        raise UsageError("no iteration ran here")
+        raise UsageError(pane.why_no_moment)
     app.perform(f"A {pane.moment}")
 
 

@@ -74,8 +74,12 @@ def _show(app: Application, hit: Hit, which: str) -> None:
     frames = app.state.frames
     depth = next((depth for depth, frame in enumerate(frames) if frame.program is hit.program), None)
     into = "t goes into its first iteration" if hit.layer.is_loop else "t runs to it"
+    pane = app.focused_pane
+    app.found_from = "" if pane is None else pane.chosen_address
     if depth is not None and hit.index >= 0:
         app.look_at(depth, hit.index)
+        if app.found_from:
+            app.found = _address(app, hit)
         app.say(f"{which}: {name}; {into}")
         return
     around = next(

@@ -450,9 +450,9 @@ FOOTERS: Final = {
     "graph": (
         "wire down",
         "zoom in",
+        "fold",
         "zoom-pane",
         "look next",
-        "fold",
         "next",
         "iter +",
         "continue",

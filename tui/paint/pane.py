@@ -70,6 +70,9 @@ class Host(FaultReporter, Protocol):
     def perform(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line: an action of the screen, or else a command of the debugger."""
 
+    def say(self, text: str, tone: str = "dim") -> None:
+        """Show a line above the prompt."""
+
     def submit(self, line: str) -> None:
         """Carry out a line that was typed at the prompt."""
 

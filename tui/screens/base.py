@@ -63,10 +63,6 @@ class ScreenHost(Host, Protocol):
         """Close the screen in front; False if it is the last."""
         ...
 
-    def say(self, text: str, tone: str = "dim") -> None:
-        """Show a line above the prompt."""
-        ...
-
     def release_keys(self) -> None:
         """Carry out the keys that were typed before the screen had its parts."""
         ...
@@ -297,7 +293,9 @@ class DebugScreen(Guarded, Screen[None]):
     # --- events --------------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Show what there is. All panes are there from the beginning."""
+        """Show what there is. All panes are there from the beginning, unless it was closed before it was there."""
+        if self not in self.app.screen_stack:
+            return
         self._panes = tuple(self.query(Pane))
         for pane in self._panes:
             pane.batched = self._batched

@@ -170,12 +170,27 @@ class ApplicationSession:
         self._closed: Model | None = None
         """The model as it was before its sequences were opened."""
         self.has_asked = False
-        """True if it was said that edits are not kept, and nothing was done since."""
+        """True if it was said what becomes of edits, and nothing was done since."""
 
     @property
     def keeps(self) -> bool:
         """True if what the user has made of the run is there the next time."""
         return self.autosave is not None and self.autosave.keeps
+
+    @property
+    def lost_by_leaving(self) -> str:
+        """The sentence on what would be lost with the application; empty where nothing would."""
+        if not self._host.state.has_unkept_edits or self.keeps:
+            return ""
+        return "the edit is not kept (session save FILE keeps it)"
+
+    @property
+    def kept_at_leaving(self) -> str:
+        """The sentence on the edits that were made here and come back; empty where there are none."""
+        state = self._host.state
+        if not state.has_edits or not self.keeps or not any(one.kind is LogKind.EDITED for one in state.lists.log):
+            return ""
+        return "edits are kept in the session and come back"
 
     # --- keeping -------------------------------------------------------------------------------------------------
 

@@ -279,6 +279,7 @@ class Snapshots:
             branch=debugger.branches.name,
             is_edited=debugger.branches.is_edited,
             has_edits=debugger.branches.has_edits,
+            has_unkept_edits=debugger.branches.has_unkept_edits,
             furthest=debugger.timeline.furthest,
             statistic=self.statistics.statistic,
             labels=debugger.labels.view(),

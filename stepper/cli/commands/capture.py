@@ -64,7 +64,11 @@ def _environment(options: argparse.Namespace, folder: Path) -> dict[str, str]:
     specs = [find_spec(name) for name in _PACKAGES]
     packages = [str(Path(spec.origin).parents[1]) for spec in specs if spec is not None and spec.origin]
     settings = CaptureSettings(
-        tuple(options.when or ("nan",)), str(folder.absolute()), options.most, tuple(dict.fromkeys(packages))
+        tuple(options.when or ("nan",)),
+        str(folder.absolute()),
+        options.most,
+        tuple(dict.fromkeys(packages)),
+        options.calls,
     )
     paths = [str(STARTUP), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, VARIABLE: msgspec.json.encode(settings).decode(), "PYTHONPATH": os.pathsep.join(paths)}

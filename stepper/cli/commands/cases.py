@@ -13,6 +13,7 @@ from stepper.cli.values import print_json
 from stepper.engine.array_files import archive_shapes
 from stepper.errors import UsageError
 from stepper.records import as_data
+from stepper.wording import counted
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -47,12 +48,22 @@ def _files_text(case: Case) -> str:
         if path is not None:
             shapes = archive_shapes(path)
             parts.append(f"{title} {', '.join(f'{key}{list(shape)}' for key, shape in shapes.items())}")
+    if case.calls is not None:
+        carried = [] if case.facts is None else [f"{output} to {input}" for output, input in case.facts.carried]
+        handed_on = f", which carry {', '.join(carried)}" if carried else ""
+        parts.append(f"with {counted(sum(1 for _ in case.calls.glob('*.npz')), 'call')} up to it{handed_on}")
     return "; ".join(parts)
 
 
 def case_data(case: Case) -> dict[str, Any]:
     """Return a case for an answer as JSON."""
-    files = {"model": case.model, "inputs": case.inputs, "states": case.states, "outputs": case.outputs}
+    files = {
+        "model": case.model,
+        "inputs": case.inputs,
+        "states": case.states,
+        "outputs": case.outputs,
+        "calls": case.calls,
+    }
     return {
         "folder": str(case.folder),
         **{name: None if path is None else str(path) for name, path in files.items()},

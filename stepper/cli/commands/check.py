@@ -9,7 +9,7 @@ from typing import Final
 
 from stepper.cli.comparing import compared
 from stepper.cli.debuggers import debugger_of
-from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_sarif
+from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_logs
 from stepper.cli.options.protected import protected_files
 from stepper.cli.printing import Progress, say
 from stepper.cli.values import print_json
@@ -29,7 +29,7 @@ from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import is_model_path
 from stepper.files.output import OutputFile
 from stepper.openvino.partner import NUMPY, OPENVINO
-from stepper.openvino.runtime import is_installed
+from stepper.openvino.program import is_installed
 
 _SHORT: Final = 2.0
 """Seconds that a run may have taken that is compared with OpenVINO without being asked for."""
@@ -51,12 +51,13 @@ def execute(options: argparse.Namespace) -> int:
                 raise  # else the rules say it better, and all of it
     first = "" if options.reference is None else DIFFERS.name  # it knows best what is asked for
     chosen = ranked((one for one in found if one.rule in asked), first=first)
-    write_sarif(options.sarif, chosen, asked, protected_files(options))
+    least = Severity(options.fail_on)
+    write_logs(options, {options.model: chosen}, asked, least, protected_files(options))
     if options.json:
         print_json({"model": options.model, "findings": [finding_data(one) for one in chosen]})
     else:
         report(chosen)
-    return exit_code(chosen, Severity(options.fail_on))
+    return exit_code(chosen, least)
 
 
 def _ensure_narrowing(options: argparse.Namespace) -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from stepper.cli.comparing import compared
-from stepper.cli.printing import say
-from stepper.cli.values import print_json
-from stepper.compare.report import text as report
 from stepper.errors import FINDING
-from stepper.openvino.partner import OPENVINO
+from stepper.openvino.program import OPENVINO, start_loading
 
 
 def execute(options: argparse.Namespace) -> int:
     """Compare and report; 0 where nothing differs, 1 where something does."""
     options.reference = options.reference or OPENVINO
+    if options.reference == OPENVINO:
+        start_loading()
+    # Not before: OpenVINO loads while numpy does.
+    from stepper.cli.comparing import compared
+    from stepper.cli.printing import say
+    from stepper.cli.values import print_json
+    from stepper.compare.report import text as report
+
     found = compared(options)
     if options.json:
         print_json({**report.as_json(found, per_operation=options.per_op), "model": options.model})

@@ -150,9 +150,9 @@ def _subject(options: argparse.Namespace) -> Subject:
     model = opened_model(options)
     options.partner = partner_of(options, model)
     opened = open_sequences(model) if options.open_sequences else model
-    if not options.input and options.inputs is None and model.graph.parameters:
+    if not options.input and options.inputs is None and not options.calls and model.graph.parameters:
         return opened, None
-    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    inputs = bound_inputs(model, given_inputs(model, options))
     options.bound_inputs = inputs
     states = given_states(model, options.state, options.states)
     return opened, lambda: _machine(opened, inputs, states, options)
@@ -161,12 +161,11 @@ def _subject(options: argparse.Namespace) -> Subject:
 def _recorded(options: argparse.Namespace) -> Subject:
     """Return the model of a recording, and its run again on the recorded inputs, under the recorded rules."""
     own = options.input or options.inputs is not None or options.state or options.states is not None
-    if own or options.open_sequences or not is_usual(options):
+    if own or options.open_sequences or options.calls or options.carry or not is_usual(options):
         raise UsageError("a recording has its own inputs and its own way of running")
     with open_recording(options.model) as recording:
-        model = read(recording.model_path(options.model_path))
-        opened = open_sequences(model) if recording.origin.open_sequences else model
-        inputs = bound_inputs(model, dict(enumerate(recording.inputs().values())))
+        opened = recording.origin.in_form(read(recording.model_path(options.model_path)))
+        inputs = bound_inputs(opened, dict(enumerate(recording.inputs().values())))
         options.rules = recording.origin.rules
         options.partner = OpenVINOPartner.described(recording.origin.engine, options.extension)
         options.bound_inputs = inputs

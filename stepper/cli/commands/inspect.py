@@ -15,7 +15,8 @@ from stepper.engine.roles import ControlOrigin, OutputRole, Role
 from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
 from stepper.ir.opening import open_sequences
-from stepper.openvino.runtime import INSTALL, Runtime, is_installed
+from stepper.openvino.program import is_installed
+from stepper.openvino.runtime import INSTALL, Runtime
 from stepper.operation_types import NO_OPERATIONS
 from stepper.records import as_data
 from stepper.wording import counted, near_text

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from pathlib import Path
+from typing import Any
 
-from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_sarif
+from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_logs
 from stepper.cli.printing import say, wrapped
 from stepper.cli.values import print_json
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.rule import Rule
 from stepper.diagnosis.selection import rules_named
+from stepper.diagnosis.texts import EXAMPLE_LOOPS, example_lines
 from stepper.errors import UsageError
+from stepper.files.kinds import IR_SUFFIX, WEIGHTS_SUFFIX, is_ir
 from stepper.files.output import ProtectedFiles
+from stepper.files.work_tree import changed_files
 from stepper.records import as_data
-
-_NAMES: Final = {
-    "counting": "Loop",
-    "slicing": "TensorIterator",
-    "choosing": "If",
-    "remembering": "TensorIterator",
-    "storing": "TensorIterator",
-    "combining": "TensorIterator",
-}
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -37,16 +32,30 @@ def execute(options: argparse.Namespace) -> int:
     if options.rules:
         _list(asked, as_json=options.json)
         return 0
-    if not options.models:
-        raise UsageError("MODEL is missing: stepper lint MODEL...; --rules lists what is asked")
-    found = [one for model in options.models for one in lint(model) if one.rule in asked]
-    protected = sum((ProtectedFiles.of_model(model, "the model") for model in options.models), ProtectedFiles())
-    write_sarif(options.sarif, found, asked, protected)
+    models = _models(options)
+    by_model = {model: [one for one in lint(model) if one.rule in asked] for model in models}
+    protected = sum((ProtectedFiles.of_model(model, "the model") for model in models), ProtectedFiles())
+    write_logs(options, by_model, asked, Severity.WARNING, protected)
+    found = [one for findings in by_model.values() for one in findings]
     if options.json:
         print_json({"findings": [finding_data(one) for one in found]})
     else:
-        report(found, len(options.models))
+        report(found, len(models))
     return exit_code(found, Severity.WARNING)
+
+
+def _models(options: argparse.Namespace) -> list[str]:
+    """Return the files to look at, each once."""
+    if options.changed is None:
+        if not options.models:
+            raise UsageError("MODEL is missing: stepper lint MODEL...; --rules lists what is asked")
+        models = dict.fromkeys(options.models)
+        return [model for model in models if not options.skip_others or not Path(model).is_file() or is_ir(Path(model))]
+    if options.models:
+        raise UsageError("--changed finds the models itself: leave MODEL out, or name a commit: --changed main")
+    changed = changed_files(options.changed, Path.cwd())
+    described = (path.with_suffix(IR_SUFFIX) if path.suffix == WEIGHTS_SUFFIX else path for path in changed)
+    return [str(path) for path in dict.fromkeys(described) if path.suffix.lower() == IR_SUFFIX and is_ir(path)]
 
 
 def _list(asked: Mapping[str, Rule], *, as_json: bool) -> None:
@@ -79,13 +88,7 @@ def _explanation(rule: Rule) -> Iterator[str]:
         yield from (f"        {line}" for line in others)
     example = rule.example
     if example is not None:
-        yield f"  right (in a {_NAMES[example.base]})"
-        yield from (f"        {line}" for line in _tags(example.right))
+        yield f"  right (in a {EXAMPLE_LOOPS[example.base]})"
+        yield from (f"        {line}" for line in example_lines(example.right))
         yield "  wrong"
-        yield from (f"        {line}" for line in _tags(example.wrong or "(nothing)"))
-
-
-def _tags(text: str) -> list[str]:
-    """Return a piece of XML in lines, a tag in each, with the dimensions of a port beside it."""
-    lines = text.replace("><", ">\n<").replace("\n<dim>", "<dim>").replace("</dim>\n</port>", "</dim></port>")
-    return lines.split("\n")
+        yield from (f"        {line}" for line in example_lines(example.wrong or "(nothing)"))

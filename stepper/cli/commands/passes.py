@@ -34,7 +34,7 @@ def execute(options: argparse.Namespace) -> int:
     """Compile, run after each pass, report; 1 where a pass changes the results, else 0."""
     ensure_installed("stepper passes")
     model = opened_model(options)
-    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    inputs = bound_inputs(model, given_inputs(model, options))
     tolerance = Tolerance(options.rtol, options.atol)
     runtime, rules, most = runtime_of(options), Rules(options.rules), options.max_iterations
     runtime.check()

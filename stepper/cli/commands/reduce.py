@@ -32,7 +32,7 @@ def execute(options: argparse.Namespace) -> int:
     choices = choices_of(options)
     OpenVINOPartner(options.engine, choices, runtime_of(options)).check(model)
     states = given_states(model, options.state, options.states)
-    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    inputs = bound_inputs(model, given_inputs(model, options))
     folder = Path(options.output)
     was_there = folder.exists()
     targets = case_targets(folder, protected_files(options), "-o")

@@ -97,7 +97,7 @@ def _write(
 
 def _run(options: argparse.Namespace) -> Outputs:
     model = opened_model(options)
-    inputs = bound_inputs(model, given_inputs(model, options.input, options.inputs, options.shape))
+    inputs = bound_inputs(model, given_inputs(model, options))
     states = given_states(model, options.state, options.states)
     opened = open_sequences(model) if options.open_sequences else model
     compiled = compile_model(opened, Rules(options.rules), partner_of(options, model))
@@ -192,6 +192,6 @@ def _loop_text(loop: LoopSummary) -> str:
         str(reason) if loop.executions == 1 else f"{reason} ({count}x)" for reason, count in loop.ended.items()
     )
     if loop.executions == 1:
-        return f"{counted(loop.iterations, 'iteration')}, {reasons}"
+        return f"{counted(loop.iterations, loop.word)}, {reasons}"
     spread = f"{loop.fewest}" if loop.fewest == loop.most else f"{loop.fewest} to {loop.most}"
-    return f"entered {loop.executions:,} times, {spread} iterations each, {loop.iterations:,} in all; {reasons}"
+    return f"entered {loop.executions:,} times, {spread} {loop.word}s each, {loop.iterations:,} in all; {reasons}"

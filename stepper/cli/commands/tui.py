@@ -90,11 +90,17 @@ def _open(options: argparse.Namespace) -> int:
 def _all_inputs(
     model: Model, options: argparse.Namespace, texts: Mapping[int, str], kept: Mapping[str | int, Any]
 ) -> dict[int, Array] | None:
-    """Return the inputs by position; None where one is missing or does not fit. Reads files if none is missing."""
+    """Return the inputs by position; None where one is missing or does not fit. Reads files if none is missing.
+
+    Of many calls a missing one raises MissingInputs.
+    """
+    of_calls = getattr(options, "call_inputs", {})
+    if model.calls is not None and of_calls:  # the screen for inputs offers nothing that these could be chosen from
+        return dict(enumerate(bound_inputs(model, {**kept, **given_inputs(model, options)})))
     if len({*texts, *kept}) < len(model.graph.parameters):
         return None
     try:
-        given = given_inputs(model, options.input, options.inputs, options.shape)
+        given = given_inputs(model, options)
         return dict(enumerate(bound_inputs(model, {**kept, **given})))
     except (UsageError, InputError):
         return None

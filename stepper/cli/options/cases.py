@@ -24,11 +24,17 @@ def put_case(options: argparse.Namespace) -> None:
     if isinstance(word, str) and is_case(word):
         case = _read(word)
         options.model = _model_of(word)
-        for name, path in (("inputs", case.inputs), ("states", case.states)):
+        inputs, states, outputs = case.inputs, case.states, case.outputs
+        if case.calls is not None and getattr(options, "calls", None) == []:
+            options.calls = [str(case.calls)]
+            if not options.carry and case.facts is not None:
+                options.carry = list(case.facts.carried)
+            inputs, states, outputs = None, case.calls_states, case.calls_outputs
+        for name, path in (("inputs", inputs), ("states", states)):
             if getattr(options, name, "") is None and path is not None:
                 setattr(options, name, str(path))
-        if options.command == "compare" and options.reference is None and case.outputs is not None:
-            options.reference = str(case.outputs)
+        if options.command == "compare" and options.reference is None and outputs is not None:
+            options.reference = str(outputs)
             options.reference_precision = None if case.facts is None else case.facts.precision
 
 

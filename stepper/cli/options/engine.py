@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stepper.cli.options.specs import given_shapes
 from stepper.cli.printing import say
 from stepper.errors import UsageError
+from stepper.files.kinds import is_model_path
 from stepper.openvino.opening import open_model
 from stepper.openvino.partner import NUMPY, OPENVINO, OpenVINOPartner
 from stepper.openvino.runtime import Runtime
@@ -18,11 +19,24 @@ if TYPE_CHECKING:
 
 
 def opened_model(options: argparse.Namespace, path: str | None = None) -> Model:
-    """Return the model that is named (or another one); converted where it is not an IR, with a message on stderr."""
+    """Return the model that is named (or another one); converted where it is not an IR, with a message on stderr.
+
+    Where the options say so it is the loop over its calls.
+    """
     quiet = getattr(options, "quiet", False)
     notify = None if quiet else lambda text: say(f"stepper: {text}", file=sys.stderr)
     shapes = given_shapes(getattr(options, "shape", [])) if path is None else {}
-    return open_model(options.model if path is None else path, notify, getattr(options, "timeout", None), shapes)
+    model = open_model(options.model if path is None else path, notify, getattr(options, "timeout", None), shapes)
+    if getattr(options, "calls", None) or getattr(options, "carry", None):
+        from stepper.cli.options.calls import put_calls  # few runs are of many calls
+
+        beside = options.command == "compare" and is_model_path(options.reference)
+        return put_calls(model, options, some=beside)
+    if path is None and (kept := getattr(options, "kept_calls", None)) is not None:
+        from stepper.ir.calls.wrapping import with_calls
+
+        return with_calls(model, kept)
+    return model
 
 
 def choices_of(options: argparse.Namespace) -> dict[str, str]:

@@ -47,6 +47,10 @@ def protected_files(options: argparse.Namespace) -> ProtectedFiles:
             file = file_of(text)
             if file is not None:
                 found += ProtectedFiles.of_file(file, f"{what} '{name}'")
+    if getattr(options, "calls", None):
+        from stepper.cli.options.calls import files_of_calls  # few runs are of many calls
+
+        found += files_of_calls(options)
     for library in getattr(options, "extension", []):
         found += ProtectedFiles.of_file(library, "an extension of OpenVINO")
     return found

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
+import argparse
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from stepper.engine.array_files import archive_keys, read_archive
-from stepper.engine.inputs import bind_inputs, input_names, missing_lines, position_of
+from stepper.engine.inputs import bind_inputs, converted, missing_lines, position_of, positions_of_keys
 from stepper.engine.specs import value_of
 from stepper.engine.variables import listed, variables_of
 from stepper.errors import MissingInputs, StepperError, UsageError
@@ -24,20 +24,27 @@ _EXAMPLES: Final = {"--state": "h=h0.npy", "--input": "x=[1,2,3] or x=x.npy", "-
 T = TypeVar("T")
 Shape = tuple[int, ...]
 EVERYTHING_ELSE: Final = "*"
-_COUNTED: Final = re.compile(r"(?:in|input|arr)_?([0-9]{1,6})")
 
 
-def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: list[str]) -> dict[str | int, Any]:
-    """Return arrays by position from the options; an `--input` goes before the same key of `--inputs`."""
+def given_inputs(model: Model, options: argparse.Namespace) -> dict[str | int, Any]:
+    """Return arrays by position from the options; an `--input` goes before the same key of `--inputs`.
+
+    Parts of calls go before both. UsageError for an `--input` of one that has its value from `--calls`.
+    """
+    specs, archive, shapes = options.input, options.inputs, options.shape
     parameters = model.graph.parameters
+    of_calls: Mapping[str | int, Any] = {} if model.calls is None else getattr(options, "call_inputs", {})
     fixed = {position: _shape(text) for position, text in _by_position(parameters, pairs(shapes, "--shape")).items()}
     found: dict[str | int, Any] = {}
     if archive is not None:
         arrays = read_archive(Path(archive))
-        found.update(_by_position(parameters, {_plain_key(parameters, key): arrays[key] for key in arrays}).items())
+        found.update((position, arrays[key]) for position, key in positions_of_keys(parameters, arrays).items())
+    found.update(of_calls)
     texts = pairs(specs, "--input")
     rest = texts.pop(EVERYTHING_ELSE, None)
     for position, text in _by_position(parameters, texts).items():
+        if position in of_calls:
+            raise UsageError(f"input '{parameters[position].name}' has its value from --calls; leave --input out")
         found[position] = value_of(parameters[position], text, fixed.get(position))
     if rest is not None:
         for position, parameter in enumerate(parameters):
@@ -45,6 +52,36 @@ def given_inputs(model: Model, specs: list[str], archive: str | None, shapes: li
                 found[position] = value_of(parameter, rest, fixed.get(position))
     _check_shapes(parameters, fixed, found)
     return found
+
+
+def without(other: Model, model: Model, specs: list[str]) -> list[str]:
+    """Return options NAME=... of inputs but for those that mean an input which the other model alone has."""
+    return [text for text in specs if _is_of(model, text) or not _is_of(other, text)]
+
+
+def inputs_of_other(other: Model, model: Model, options: argparse.Namespace) -> dict[int, Array]:
+    """Return the inputs of a model beside another one, by position, that it does not share with that one.
+
+    They are its parts of calls, and each `--input` of a name that it alone has.
+    """
+    parameters = other.graph.parameters
+    found: dict[int, Array] = dict(getattr(options, "call_inputs", {})) if other.calls is not None else {}
+    texts = pairs([text for text in options.input if _is_of(other, text) and not _is_of(model, text)], "--input")
+    shapes = pairs(options.shape, "--shape")
+    for name, text in texts.items():
+        position = position_of(parameters, name)
+        shape = None if name not in shapes else _shape(shapes[name])
+        found[position] = converted(parameters[position], value_of(parameters[position], text, shape))
+    return found
+
+
+def _is_of(model: Model, text: str) -> bool:
+    """Return True if an `--input` means an input of the model."""
+    try:
+        (name,) = pairs([text], "--input")
+        return name == EVERYTHING_ELSE or position_of(model.graph.parameters, name) >= 0
+    except UsageError:
+        return False
 
 
 def given_shapes(texts: list[str]) -> dict[str, Shape]:
@@ -103,8 +140,7 @@ def _has_inputs(path: Path, model: Model) -> bool:
     """Return True if an archive has the inputs of a model, and nothing else."""
     parameters = model.graph.parameters
     try:
-        keys = [_plain_key(parameters, key) for key in archive_keys(path)]
-        return len(_by_position(parameters, dict.fromkeys(keys))) == len(parameters)
+        return len(positions_of_keys(parameters, archive_keys(path))) == len(parameters)
     except StepperError:
         return False
 
@@ -117,22 +153,14 @@ def given_texts(
     fixed = {position: _shape(text) for position, text in _by_position(parameters, pairs(shapes, "--shape")).items()}
     found: dict[int, str] = {}
     if archive is not None:
-        keys = {_plain_key(parameters, key): f"{archive}:{key}" for key in archive_keys(Path(archive))}
-        found.update(_by_position(parameters, keys))
+        keys = positions_of_keys(parameters, archive_keys(Path(archive)))
+        found.update((position, f"{archive}:{key}") for position, key in keys.items())
     texts = pairs(specs, "--input")
     rest = texts.pop(EVERYTHING_ELSE, None)
     found.update(_by_position(parameters, texts))
     if rest is not None:
         found = dict.fromkeys(range(len(parameters)), rest) | found
     return found, fixed
-
-
-def _plain_key(parameters: tuple[Layer, ...], key: str) -> str:
-    """Return the key of an archive; of one that only counts (`in_0`, numpy's `arr_0`) the position."""
-    number = _COUNTED.fullmatch(key)
-    if number is None or any(key in input_names(parameter) for parameter in parameters):
-        return key
-    return number[1]
 
 
 def _by_position(parameters: tuple[Layer, ...], named: Mapping[str, T]) -> dict[int, T]:

@@ -40,6 +40,8 @@ def check_options(options: argparse.Namespace) -> None:
         raise UsageError("the recording knows its model; where it has moved, say so with --model PATH")
     elif options.state or options.states is not None:
         raise UsageError("--resume goes on with the variables that the run had; leave --state out")
+    elif options.calls or options.carry:
+        raise UsageError("--resume goes on with the calls that the run had; leave --calls and --carry out")
     elif options.trace is not None or options.open_sequences or any(getattr(options, name) for name in _RECORDING):
         raise UsageError("--resume goes on as the recording began; it takes no other way of recording or running")
 
@@ -79,9 +81,9 @@ def origin(options: argparse.Namespace) -> tuple[Path, Mapping[str | int, Any] |
 
     with open_recording(options.resume) as recording:
         path = recording.model_path(options.model_path)
-    if not (options.input or options.inputs):
-        return path, None
-    return path, given_inputs(read(path), options.input, options.inputs, options.shape)
+        if not (options.input or options.inputs):
+            return path, None
+        return path, given_inputs(recording.origin.in_form(read(path)), options)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.compare.alignment.structure import Matcher
 from stepper.compare.files.constants import ConstantValues
@@ -180,7 +181,7 @@ def follow_order(theirs: Model, alignment: Alignment) -> Model:
     """Return the reference with the layers of each graph in our order where they stand for ours, so that both runs do
     the same things in the same order. What it computes stays the same."""
     order = {id(pair.theirs): _order(pair) for pair in alignment.pairs}
-    return Model(theirs.path, theirs.name, theirs.version, _reordered(theirs.graph, order), theirs.weights)
+    return replace(theirs, graph=_reordered(theirs.graph, order), reopen=None)
 
 
 def _order(pair: GraphPair) -> dict[int, float]:

@@ -17,6 +17,7 @@ from stepper.compare.run.comparison import reference_machine
 from stepper.debug.iterations import slots
 from stepper.debug.reference_values import GraphPath, ReferenceValues, ValuePlace, path_of, step_of
 from stepper.element_types import Array
+from stepper.engine.calls import called_alike
 from stepper.engine.compiler import compile_model
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame
@@ -56,7 +57,9 @@ def debug_reference(
     compiled = machine.compiled
     if is_model_path(text):
         title = model_title(compiled.model.path, Path(text))
-        return ModelValues(compiled, open_model(text), inputs, title, partner, machine.initial_states)
+        return ModelValues(
+            compiled, called_alike(open_model(text), compiled.model), inputs, title, partner, machine.initial_states
+        )
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
     reference = open_reference(text, compiled, inputs, runtime, source, option=option)

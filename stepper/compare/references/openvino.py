@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 from msgspec import Struct
 
+from stepper.compare.references.blocks import BlockPeer, BlockValues, IteratedBodies
 from stepper.compare.references.protocol import (
     LoopOutcome,
+    ReferenceBlock,
     ReferenceFailed,
     ReferenceRun,
     SyncKind,
     SyncPoint,
     loop_key,
 )
-from stepper.compare.references.together import JointGroups, JointPeer, JointValues
+from stepper.compare.references.together import JointGroups, JointValues
 from stepper.debug.reference_values import loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
@@ -41,7 +43,7 @@ _LEAST_SECONDS: Final = 10.0
 _TIMES_OURS: Final = 5.0
 
 
-class RuntimePeer(JointPeer, Protocol):
+class RuntimePeer(BlockPeer, Protocol):
     """A model in another runtime. Every function may raise a StepperError or KernelError for what it refuses."""
 
     @property
@@ -67,12 +69,20 @@ class RuntimePeer(JointPeer, Protocol):
 
 
 class PeerFrame:
-    """Values that the peer makes of what our frame holds; `joint` are those that it computes together."""
+    """Values that the peer makes of what our frame holds.
+
+    `joint` are those that it computes together, `block` those that it has computed with other iterations already.
+    """
 
     def __init__(
-        self, peer: RuntimePeer, point: SyncPoint, outcome: LoopOutcome | None, joint: JointValues | None = None
+        self,
+        peer: RuntimePeer,
+        point: SyncPoint,
+        outcome: LoopOutcome | None,
+        joint: JointValues | None = None,
+        block: BlockValues | None = None,
     ) -> None:
-        self._peer, self._frame, self._joint = peer, point.frame, joint
+        self._peer, self._frame, self._joint, self._block = peer, point.frame, joint, block
         self._is_iteration = point.kind is SyncKind.ITERATION
         self._results: Mapping[int, Array] | None = None
         self.outcome = outcome
@@ -84,6 +94,11 @@ class PeerFrame:
 
         Parameters are shared, and what holds a body is looked at inside.
         """
+        activation = self._frame.activation
+        if self._block is not None and activation is not None:
+            known = self._block.one(layer, output, activation.iteration)
+            if known is not None:
+                return self._like_ours(layer, known) if layer.type == "Result" else known
         if layer.type == "Result":
             return self._result(layer)
         program = self._frame.program
@@ -111,10 +126,12 @@ class PeerFrame:
         if self._results is None:
             self._results = self._of_body(self._frame)
         found = self._results.get(layer.id)
+        return None if found is None else self._like_ours(layer, found)
+
+    def _like_ours(self, layer: Layer, found: Array) -> Array:
+        """Return a Result; the runtime has no scalars but tensors of one element."""
         ours = self._frame.values[self._frame.program.slots[layer.id, 0]]
-        if found is not None and ours is not None and found.size == ours.size == 1:
-            found = found.reshape(ours.shape)  # the runtime has no scalars but tensors of one element
-        return found
+        return found.reshape(ours.shape) if ours is not None and found.size == ours.size == 1 else found
 
     def _of_body(self, frame: Frame) -> Mapping[int, Array]:
         parameters = [frame.values[slot] for slot in frame.program.parameters]
@@ -158,6 +175,7 @@ class OpenVINOReference(ReferenceRun):
         self.title = title
         self._peer, self._inputs, self._stopped = peer, inputs, stopped
         self._groups = JointGroups(peer)
+        self._bodies = IteratedBodies(peer, self._in_block)
         self._refusal, self._is_told = "", False
         self._outputs: Sequence[Array] | None = None
         if stopped is not None and seconds is None:
@@ -179,8 +197,20 @@ class OpenVINOReference(ReferenceRun):
         """Return a frame whose values are computed when they are asked for."""
         return PeerFrame(self._peer, point, self._outcome(point), self._groups.of(point.frame))
 
+    def block(self, frame: Frame, first: int, stacked: Mapping[int, Array]) -> ReferenceBlock | None:
+        """Return what the runtime makes of a block of iterations."""
+        return self._bodies.computed(frame, first, stacked)
+
+    def _in_block(self, point: SyncPoint, block: BlockValues) -> PeerFrame:
+        return PeerFrame(self._peer, point, None, block=block)
+
     def alone(self, frame: Frame, layer: Layer, output: int) -> Array | None:
-        """Return what an operation gives that is compiled for itself, from now on; None where it was."""
+        """Return what an operation gives that is compiled for itself, from now on; None where it was.
+
+        Of a body whose iterations were computed in blocks it is what this one gives; what follows stays in the blocks.
+        """
+        if self._bodies.has(frame.program):
+            return PeerFrame(self._peer, SyncPoint(SyncKind.ITERATION, (), frame), None).value(layer, output)
         if not self._groups.leave_alone(frame.program, frame.program.indices.get(layer.id, -1)):
             return None
         return PeerFrame(self._peer, SyncPoint(SyncKind.ENTERED, (), frame), None).value(layer, output)

@@ -86,6 +86,19 @@ class ReferenceFrame(Protocol):
         """Of ENTERED: the condition of the If; None for a loop, or where it is not known."""
 
 
+class ReferenceBlock(Protocol):
+    """The reference's values of several iterations in a row, each computed from our values of its inputs."""
+
+    def knows(self, layer: Layer) -> bool:
+        """Return False for a layer of which it has no value in any iteration."""
+
+    def stacked(self, layer: Layer, output: int) -> Array | None:
+        """Return its values of all iterations on a new first axis; None where they are to be asked for one by one."""
+
+    def at(self, point: SyncPoint) -> ReferenceFrame:
+        """Return its side of one of the iterations."""
+
+
 class ReferenceRun(ABC):
     """Another run of the same model, or of one that is like it; `title` is its name in reports."""
 
@@ -113,6 +126,13 @@ class ReferenceRun(ABC):
         """Return another value for one that its frames had from computing several at once: the one that counts.
 
         None where it was computed by itself, as from then on.
+        """
+        return None
+
+    def block(self, _frame: Frame, _first: int, _stacked: Mapping[int, Array]) -> ReferenceBlock | None:
+        """Return its values of a block of iterations of a body, from the iteration `first` on; None where it cannot.
+
+        `stacked` are our values by slot, those of all iterations on a new first axis; others are the frame's.
         """
         return None
 

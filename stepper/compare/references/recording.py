@@ -18,8 +18,9 @@ from stepper.engine.program import CompiledModel
 from stepper.ir.model import Layer
 from stepper.recording.reading.recording import Recording
 
-Stack = tuple[int, int, int, int, str]
-"""The first id, how many, whether one tensor stands for all, its blob, the shape of each."""
+Stack = tuple[int, int, int, int, str, int]
+"""The first id, how many, whether one tensor stands for all, its blob, the shape of each, where in the blob it begins.
+"""
 
 
 class RecordingReference(PlacedRun):
@@ -91,13 +92,13 @@ class RecordingReference(PlacedRun):
         index = bisect.bisect_right(firsts, iteration) - 1
         if index < 0:
             return None
-        first, count, repeated, blob, shape = stacks[index]
+        first, count, repeated, blob, shape, start = stacks[index]
         if iteration >= first + count:
             return None
         if self._kept.get(port, (None,))[0] != (blob, shape):  # the stack of this port that was asked for last
             stack = self._recording.tensor(blob)
-            self._kept[port] = ((blob, shape), stack.reshape(1 if repeated else count, *json.loads(shape)))
-        return np.asarray(self._kept[port][1][0 if repeated else iteration - first])
+            self._kept[port] = ((blob, shape), stack.reshape(len(stack), *json.loads(shape)))
+        return np.asarray(self._kept[port][1][start + (0 if repeated else iteration - first)])
 
     # --- what is in the file -------------------------------------------------------------------------------------
 
@@ -126,12 +127,12 @@ class RecordingReference(PlacedRun):
         """Return, by port, the ids of the iterations with which its stacks begin, ascending, and the stacks."""
         found: dict[int, tuple[list[int], list[Stack]]] = {}
         for port, *stack in self._recording.query(
-            "SELECT s.port, s.first, s.count, s.repeated, s.blob, f.shape FROM stacks AS s "
+            "SELECT s.port, s.first, s.count, s.repeated, s.blob, f.shape, s.start FROM stacks AS s "
             "JOIN forms AS f ON f.id = s.form ORDER BY s.port, s.first"
         ):
             firsts, stacks = found.setdefault(port, ([], []))
             firsts.append(stack[0])
-            stacks.append((stack[0], stack[1], stack[2], stack[3], str(stack[4])))
+            stacks.append((stack[0], stack[1], stack[2], stack[3], str(stack[4]), stack[5]))
         return found
 
     def _read_activations(self) -> dict[Any, tuple[int, int | None, str | None]]:

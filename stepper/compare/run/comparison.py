@@ -74,12 +74,14 @@ def compare_models(
     states: Mapping[str, Any] | None = None,
     partner: Partner | None = None,
     reference_partner: Partner | None = None,
+    reference_inputs: Mapping[int, Array] | None = None,
 ) -> RunComparison:
     """Run two models on the same inputs, in lock step, and return where they part first, and why.
 
     `inputs` map names of ours to arrays, or are bound to ours already, in the order of its Parameters; `given` are
     pairs of names of layers that stand for each other; `partner` computes operations on both sides, unless there is a
-    `reference_partner`. Raises ModelError where the reference cannot be run; that ours cannot is a finding.
+    `reference_partner`. `reference_inputs` are values of the reference's own inputs, by position, which go before those
+    of ours. Raises ModelError where the reference cannot be run; that ours cannot is a finding.
     """
     ours, theirs, rules = opened(ours), opened(theirs), rules_called(rules)
     inputs = bind_inputs(ours, inputs) if isinstance(inputs, Mapping) else inputs
@@ -96,7 +98,9 @@ def compare_models(
     else:
         own = bind_states(compiled, states)
         machine = Machine(compiled, inputs, max_iterations=max_iterations, states=own)
-        other = reference_machine(theirs, rules, alignment, inputs, max_iterations, reference_partner, own)
+        other = reference_machine(
+            theirs, rules, alignment, inputs, max_iterations, reference_partner, own, reference_inputs
+        )
         followed = ModelReference(other, alignment, title)
         observations = LockstepWalk(machine, followed, tolerances or Tolerances()).run()
     found = verdict(observations, causes, title)
@@ -192,20 +196,43 @@ def reference_machine(
     max_iterations: int | None,
     partner: Partner | None = None,
     states: Mapping[str, Any] | None = None,
+    given: Mapping[int, Array] | None = None,
 ) -> Machine:
     """Return a machine for the reference, its layers in our order; `inputs` and `states` are ours, these by the same
-    names.
+    names, `given` are values of its own inputs, by their positions in its file.
 
     ModelError for an input of its own.
     """
     ordered = compile_model(follow_order(theirs, alignment), rules, partner)
+    own = {theirs.graph.parameters[place].id: value for place, value in (given or {}).items()}
+    return machine_beside(ordered, alignment, inputs, max_iterations, states, own)
+
+
+def machine_beside(
+    ordered: CompiledModel,
+    alignment: Alignment,
+    inputs: Sequence[Array],
+    max_iterations: int | None,
+    states: Mapping[str, Any] | None = None,
+    given: Mapping[int, Array] | None = None,
+) -> Machine:
+    """Return the same of a reference that is compiled already, its layers in our order (`follow_order`).
+
+    `given` are the values of its own inputs, by the ids of their layers.
+    """
     pair = alignment.pairs[0]
     position = {layer.id: index for index, layer in enumerate(pair.ours.parameters)}
+    own = given or {}
     bound = []
     for parameter in ordered.main.graph.parameters:
+        if parameter.id in own:
+            bound.append(own[parameter.id])
+            continue
         origin = pair.reverse.get(parameter.id)
         if origin is None or origin not in position:
-            raise ModelError(f"{theirs.path}: its input '{parameter.name}' has no counterpart; name it with --align")
+            raise ModelError(
+                f"{ordered.model.path}: its input '{parameter.name}' has no counterpart; name it with --align"
+            )
         bound.append(inputs[position[origin]])
     names = {variable.name for variable in variables_of(ordered.model)}
     shared = {name: value for name, value in (states or {}).items() if name in names}

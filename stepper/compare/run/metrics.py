@@ -65,6 +65,18 @@ def rough_ratio(ours: Any, theirs: Any, tolerance: Tolerance) -> float | None:
     return ratio if math.isfinite(ratio) else None
 
 
+def agreeing(ours: Array, theirs: Array, tolerance: Tolerance) -> Array:
+    """Return for each part on the first axis if it is within the tolerance for certain, as `rough_ratio` finds it."""
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return np.zeros(len(ours), np.bool_)
+    is_within = ours == theirs
+    if ours.dtype in _QUICK and not tolerance.ulp and not is_within.all():
+        with np.errstate(all="ignore"):
+            ratio = np.abs(ours - theirs) / (np.abs(theirs) * tolerance.relative + tolerance.absolute)
+        is_within |= ratio <= 1
+    return np.asarray(is_within.reshape(len(ours), -1).all(axis=1))
+
+
 def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = None) -> Distance | None:
     """Return the distance between two values; None where they are the same, NaN at the same places included.
 

@@ -66,7 +66,7 @@ class NonFiniteOrigins:
     ) -> None:
         """At the operations `first` to `end` (not included) of the innermost frame, which have run."""
         self._looks += 1
-        if len(self._found) == len(_WORDS):
+        if self.is_complete:
             return
         program = stack[-1].program
         with np.errstate(all="ignore"):
@@ -80,6 +80,11 @@ class NonFiniteOrigins:
                         origin = _origin(causes[0], path, program.operations[check.index], theirs)
                         self._found[word] = ((self._looks, check.index), origin)
                         break
+
+    @property
+    def is_complete(self) -> bool:
+        """True if there is nothing left to look for."""
+        return len(self._found) == len(_WORDS)
 
     def in_order(self) -> tuple[NonFiniteOrigin, ...]:
         """Return what was found, the earliest first."""

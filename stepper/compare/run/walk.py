@@ -6,8 +6,9 @@ Nothing is kept but the first and the worst of each place, so memory is bounded 
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from stepper.compare.files.causes import graph_paths
 from stepper.compare.references.protocol import (
     LoopOutcome,
+    ReferenceBlock,
     ReferenceFailed,
     ReferenceFrame,
     ReferenceRun,
@@ -26,7 +28,8 @@ from stepper.compare.references.protocol import (
 )
 from stepper.compare.report import patterns
 from stepper.compare.report.words import numbered
-from stepper.compare.run.metrics import Distance, agree_exactly, measure, rough_ratio
+from stepper.compare.run.blocks import BlockRun, IterationBlock, finite_iterations
+from stepper.compare.run.metrics import Distance, agree_exactly, agreeing, measure, rough_ratio
 from stepper.compare.run.nan_origins import NonFiniteOrigins
 from stepper.compare.run.observations import (
     BranchMismatch,
@@ -80,6 +83,8 @@ class LockstepWalk:
         self._rounded: Rounded = {}
         self._main: Frame = machine.stack[0]
         self._non_finite = NonFiniteOrigins(machine.compiled)
+        self._blocks = BlockRun(machine)
+        self._block: ReferenceBlock | None = None
 
     def run(self) -> Observations:
         """Drive our run to its end, or to where one of the sides stops."""
@@ -110,6 +115,8 @@ class LockstepWalk:
     def _drive(self) -> None:
         try:
             while not self.machine.finished:
+                if self.reference.shares_inputs and self._compare_block():
+                    continue
                 if not self._follow(self.machine.advance(Every.ITERATION)):
                     return
         except ReferenceFailed as failure:
@@ -239,11 +246,69 @@ class LockstepWalk:
         except ReferenceFailed:
             return None
 
+    # --- blocks of iterations ------------------------------------------------------------------------------------
+
+    def _compare_block(self) -> bool:
+        """Compare iterations of a straight body together; False where that is not to be, and nothing was run."""
+        waits = self.machine.stack[-1]
+        if any(frame is waits for frame, _difference, _record in self._ahead):
+            return False
+        path, ours = path_of(self.machine.stack), self._blocks.ahead()
+        if ours is None:
+            return False
+        theirs = self.reference.block(ours.frame, ours.first, ours.stacked)
+        if theirs is None:
+            self._blocks.leave_alone(ours.frame.program)
+            self._blocks.back()
+            return False
+        agree = self._agreeing(ours, theirs)
+        if agree.all():
+            self._count(path, ours, theirs, ours.count)
+            if ours.last.kind is EventKind.LEFT:
+                self._left(ours.last.frame)
+            return True
+        self._blocks.back()
+        self._block = theirs
+        for is_clear, many in itertools.groupby(agree):
+            count = len(list(many))
+            if is_clear:
+                self._blocks.skip(ours.frame, count)
+                self._count(path, ours, theirs, count)
+                continue
+            for _ in range(count):
+                self._follow(self._blocks.one())
+        self._block = None
+        return True
+
+    def _agreeing(self, ours: IterationBlock, theirs: ReferenceBlock) -> Any:
+        """Return for each iteration of a block if there is nothing to be said of it."""
+        found = np.ones(ours.count, np.bool_) if self._non_finite.is_complete else finite_iterations(ours)
+        for layer, output, slot in self._places_in(ours, theirs):
+            values, other = ours.of(slot), theirs.stacked(layer, output)
+            if values is None:
+                continue
+            if other is None:
+                return np.zeros(ours.count, np.bool_)
+            if layer.type == "Result" and other.size == values.size == ours.count:
+                other = other.reshape(values.shape)
+            found &= agreeing(values, other, self.tolerances.of(layer, other.dtype))
+        return found
+
+    def _places_in(self, ours: IterationBlock, theirs: ReferenceBlock) -> Iterator[Place]:
+        for index, places in self._places_of(ours.frame):
+            yield from (place for place in places if index >= 0 and theirs.knows(place[0]))
+
+    def _count(self, path: GraphPath, ours: IterationBlock, theirs: ReferenceBlock, count: int) -> None:
+        """Count iterations in which all agrees."""
+        for place in self._places_in(ours, theirs):
+            self._record(ours.frame.program, path, place).compared += count
+            self.observations.compared += count
+
     # --- values --------------------------------------------------------------------------------------------------
 
     def _compare(self, point: SyncPoint, end: int) -> ReferenceFrame | None:
         """Compare what the frame has computed up to the operation `end`; return the reference's side."""
-        found = self.reference.at(point)
+        found = self.reference.at(point) if self._block is None else self._block.at(point)
         first = self._done[-1]
         self._done[-1] = end
         frame = point.frame

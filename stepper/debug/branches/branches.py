@@ -60,6 +60,7 @@ class Branches:
         self._budget = timeline.history.budget
         self._others: dict[str, Timeline] = {}
         self._parents: dict[str, Parent] = {}
+        self._kept: tuple[Edit, ...] = ()
 
     def __iter__(self) -> Iterator[Branch]:
         return iter([self._described(name) for name in sorted([self.name, *self._others])])
@@ -76,6 +77,18 @@ class Branches:
     def has_edits(self) -> bool:
         """True if any branch has edits."""
         return any(self.edits(branch.name) for branch in self)
+
+    @property
+    def has_unkept_edits(self) -> bool:
+        """True if an edit of any branch is in no session that was saved or put back."""
+        return any(all(edit is not kept for kept in self._kept) for edit in self._all_edits())
+
+    def keep_edits(self) -> None:
+        """Take it that all edits are in a session now."""
+        self._kept = self._all_edits()
+
+    def _all_edits(self) -> tuple[Edit, ...]:
+        return tuple(edit for branch in self for edits in self.edits(branch.name).values() for edit in edits)
 
     @property
     def title(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -100,3 +100,8 @@ def same_edit(a: Edit, b: Edit) -> bool:
 def same_edits(a: Sequence[Edit], b: Sequence[Edit]) -> bool:
     """True if the edits of a moment are the same."""
     return len(a) == len(b) and all(same_edit(one, other) for one, other in zip(a, b, strict=True))
+
+
+def same_by_tick(a: Mapping[int, Sequence[Edit]], b: Mapping[int, Sequence[Edit]]) -> bool:
+    """True if two courses of a run have the same edits at the same ticks."""
+    return a.keys() == b.keys() and all(same_edits(edits, b[tick]) for tick, edits in a.items())

@@ -152,9 +152,9 @@ def total(activation: Activation) -> int | None:
     if activation.limit is not None and not _may_run_out(activation):
         if plan.condition_result is None:
             return activation.limit
-        constant = constant_condition(activation)
-        if constant is not None:
-            return activation.limit if constant else 1
+        settled = settled_condition(activation)
+        if settled is not None:
+            return activation.limit if settled else 1
     return None
 
 
@@ -172,14 +172,27 @@ def constant_condition(activation: Activation) -> bool | None:
     return None if value is None else truth(value)
 
 
-def never_ends(activation: Activation) -> bool:
-    """True if neither count nor condition can end the loop that runs."""
+def settled_condition(activation: Activation, closed: int | None = None) -> bool | None:
+    """Return what the body's condition is in every iteration from now on, where that is settled.
+
+    It follows from constants, or it went on once and nothing that it depends on can change. `closed` are the iterations
+    so far (None: those before the one under way or just closed).
+    """
+    plan = activation.plan
+    closed = activation.iteration if closed is None else closed
+    if isinstance(plan, LoopPlan) and plan.fixed_condition and closed > 0 and not activation.changed:
+        return activation.condition
+    return constant_condition(activation)
+
+
+def never_ends(activation: Activation, closed: int | None = None) -> bool:
+    """True if neither count nor condition can end the loop that runs, of which so many iterations are `closed`."""
     plan = activation.plan
     if not isinstance(plan, LoopPlan) or not plan.is_loop:
         return False
     if activation.limit is not None or activation.ended is not None:
         return False
-    return plan.condition_result is None or constant_condition(activation) is True
+    return plan.condition_result is None or settled_condition(activation, closed) is True
 
 
 def truth(value: Value) -> bool | None:

@@ -89,4 +89,5 @@ def _level(stack: list[Frame], depth: int) -> LevelView:
         run=loop_run(stack[: depth + 1]),
         total=explanations.total(activation) if activation and is_loop(frame) else None,
         limit=explanations.limit(activation, condition_limit(frame)) if activation and is_loop(frame) else None,
+        word="iteration" if layer is None else layer.iteration_word,
     )

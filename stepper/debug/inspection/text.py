@@ -55,7 +55,7 @@ def stack_lines(levels: Iterable[LevelView]) -> list[str]:
 def _title(level: LevelView) -> str:
     if level.depth == 0:
         return "model"
-    count = f", iteration {level.count}" if level.iteration is not None else ""
+    count = f", {level.word} {level.count}" if level.iteration is not None else ""
     return f"{level.kind} '{level.name}'{count}"
 
 
@@ -120,7 +120,7 @@ def titled_lines(title: str, lines: list[str], width: int = WIDTH) -> list[str]:
 
 def loop_lines(loop: LoopView) -> list[str]:
     """Return a loop: its count and condition, its port map, back edges and scan outputs."""
-    lines = [f"loop: {loop.layer.type} '{loop.layer.name}', iteration {loop.level.count}"]
+    lines = [f"loop: {loop.layer.type} '{loop.layer.name}', {loop.level.word} {loop.level.count}"]
     lines += trip_lines(loop)
     lines += port_lines(loop)
     lines += [line for edge in loop.back_edges for line in edge_lines(edge)]

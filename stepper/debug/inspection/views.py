@@ -66,7 +66,8 @@ class OperationView(OneLine, Struct, frozen=True, eq=False):
 
 class LevelView(OneLine, Struct, frozen=True, eq=False):
     """One frame of the stack. `kind` is model, TensorIterator, Loop or If; `count` is such as `17 of at most 24`:
-    `total` are all iterations where that is known, `limit` is how many there may be at most, None without any.
+    `total` are all iterations where that is known, `limit` is how many there may be at most, None without any. `word`
+    is what an iteration is called: call, or iteration.
 
     `under_way` is the loop or If that runs in it, for every level but the innermost. `run` is that of the innermost
     loop at or around it, None outside of every loop.
@@ -83,6 +84,7 @@ class LevelView(OneLine, Struct, frozen=True, eq=False):
     run: LoopRun | None = None
     total: int | None = None
     limit: int | None = None
+    word: str = "iteration"
 
 
 class ConditionLimit(NamedTuple):

@@ -81,7 +81,11 @@ class Moments:
         here = place_of_stack(stack)
         place = moment.seen_from(here)
         if place is None:
-            return "there is no iteration before" if moment.kind is MomentKind.BEFORE else "A is in another loop"
+            return (
+                "there is no iteration before"
+                if moment.kind is MomentKind.BEFORE
+                else "A is in a loop that does not run here"
+            )
         iteration = next((step.iteration for step in reversed(place) if step.iteration is not None), None)
         program = stack[-1].program
         if moment.kind is MomentKind.REFERENCE:
@@ -207,7 +211,11 @@ class Moments:
         title = self._title(moment)
         values = self.values(moment, stack[: depth + 1], enough)
         if not isinstance(values, MomentValues):
-            return MomentView(moment, title=title, problem=values or "", is_complete=values is not None)
+            is_elsewhere = moment.seen_from(place_of_stack(stack[: depth + 1])) is None
+            is_complete = values is not None
+            return MomentView(
+                moment, title=title, problem=values or "", is_elsewhere=is_elsewhere, is_complete=is_complete
+            )
         around: MomentValues | None = values
         if loop_depth != depth:
             found = None if loop_depth is None else self.values(moment, stack[: loop_depth + 1], enough)

@@ -26,7 +26,7 @@ WORDS: Final = (OFF, HERE, _NEXT, str(MomentKind.BEFORE), str(MomentKind.REFEREN
 """What A can be beside an iteration, an address and the name of a branch."""
 
 _ABSENT: Final = {
-    MomentKind.ITERATION: "A is in another loop",
+    MomentKind.ITERATION: "A is in a loop that does not run here",
     MomentKind.BEFORE: "there is no iteration before this one",
 }
 
@@ -151,7 +151,9 @@ def swapped(debugger: Traveller) -> Stop:
     beside = a.seen_from(place_of_stack(stack))
     if beside is None:
         raise UsageError(
-            "A is in another loop" if a.kind is MomentKind.ITERATION else "there is no iteration before this"
+            "A is in a loop that does not run here"
+            if a.kind is MomentKind.ITERATION
+            else "there is no iteration before this"
         )
     if a.branch not in ("", left):
         debugger.branch(a.branch)
@@ -175,12 +177,25 @@ def _go_to_place(debugger: Traveller, a: Moment, place: GraphPlace) -> None:
 
 
 def _next(debugger: Traveller, a: Moment | None) -> Moment | None:
-    """Go round: off, the iteration before, the original branch, the reference; what there is not is left out."""
-    around: list[Moment | None] = [None, BEFORE]
+    """Go round: off, the iteration before, the original branch, the reference; what there is not is left out.
+
+    UsageError where there is nothing beside off.
+    """
+    place = place_of_stack(debugger.machine.stack)
+    around: list[Moment | None] = [None]
+    if BEFORE.seen_from(place) is not None:
+        around.append(BEFORE)
     if debugger.branches.name != ORIGINAL:
         around.append(Moment(MomentKind.BRANCH, ORIGINAL))
     if debugger.timeline.reference is not None:
         around.append(REFERENCE)
+    if a is None and len(around) == 1:
+        is_within = any(step.iteration is not None for step in place)
+        raise UsageError(
+            "iteration 0 has none before it; A N holds iteration N against it"
+            if is_within
+            else "outside of loops there is no iteration before; A LOOP@N holds iteration N"
+        )
     return around[(around.index(a) + 1) % len(around)] if a in around else None
 
 

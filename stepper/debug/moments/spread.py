@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from stepper.debug.branches.branches import Branches, edit_text
 from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
-from stepper.debug.branches.edits import Edit, ValueEdit, same_edits
+from stepper.debug.branches.edits import Edit, ValueEdit, same_by_tick
 from stepper.debug.branches.lockstep import ClosedIteration, Lockstep, closed_iterations
 from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.moments.moment import Moment, MomentKind
@@ -323,10 +323,7 @@ class Spread:
         if len(names) < len(self._edits):
             return False
         now = [self._branches.edits(name) for name in names]
-        return all(
-            kept.keys() == known.keys() and all(same_edits(kept[tick], known[tick]) for tick in kept)
-            for kept, known in zip(self._edits, now, strict=True)
-        )
+        return all(same_by_tick(kept, known) for kept, known in zip(self._edits, now, strict=True))
 
     def go(self, enough: Callable[[], bool]) -> bool:
         """Go on until `enough` says so; True if there is more to compare. Raise Paused where a pause is heeded."""

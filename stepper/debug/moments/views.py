@@ -30,7 +30,8 @@ class MomentView(Brief, Struct, frozen=True, eq=False):
     `values` are those of the frame that is looked at, `loop` those of the loop that runs in or around it. `operations`
     map the index of an operation to how it differs, `carried` the id of a Parameter to how what entered the iteration
     does; both as far as they were compared. `spread` is there beside another branch: where the two differ in all
-    iterations of the loop. `problem` says why A has no values here.
+    iterations of the loop. `problem` says why A has no values here; `is_elsewhere`: because it is
+    in no iteration of where the run stands.
     """
 
     unshown: ClassVar = ("values", "loop", "spread")
@@ -44,6 +45,7 @@ class MomentView(Brief, Struct, frozen=True, eq=False):
     carried: Mapping[int, Difference] = field(default_factory=dict)
     spread: SpreadView | None = None
     problem: str = ""
+    is_elsewhere: bool = False
     is_complete: bool = False
 
     def difference(self, index: int) -> Difference | None:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from stepper.debug.causes.cause import NonFinite, Scalar, TensorBrief, cause_data
 from stepper.debug.causes.verdict_facts import Verdict
+from stepper.ir.calls.plan import CALLS, iteration_word
 from stepper.plain_values import json_number
 from stepper.records import Brief, as_data
 
@@ -116,12 +117,22 @@ class LoopFacts(Brief, Struct, frozen=True, eq=False):
     `parent` is the index of the loop or branch around it among all loops, `depth` how many there are, `position` that
     of its operation in its graph. `opened_from` is the type of the sequence that it is in the file. `operations` are
     those of the body in the file, with `inner` of each type that has bodies. `never_ends`: neither count nor condition
-    can end it. `runs` counts its runs; `total`, `fewest` and `most` are iterations, `ended` counts the reasons,
-    `lengths` has the iterations of each run that has ended. `activations` are the first and the last runs, with one
-    that is under way.
+    can end it; `fixed_by` are then Parameters that the condition reads and no back edge leads to. `runs` counts its
+    runs; `total`, `fewest` and `most` are iterations, `ended` counts the reasons, `lengths` has the iterations of each
+    run that has ended. `activations` are the first and the last runs, with one that is under way.
     """
 
     unshown: ClassVar = ("rows", "lengths", "activations")
+
+    @property
+    def iteration_word(self) -> str:
+        """Return what an iteration is called: call, or iteration."""
+        return iteration_word(self.opened_from)
+
+    @property
+    def is_over_calls(self) -> bool:
+        """True if it is the loop over calls of the model."""
+        return self.opened_from == CALLS
 
     path: str
     layer: LayerSite
@@ -134,6 +145,7 @@ class LoopFacts(Brief, Struct, frozen=True, eq=False):
     control: Control
     rows: tuple[Row, ...]
     never_ends: bool
+    fixed_by: tuple[LayerSite, ...] = ()
     runs: int = 0
     total: int = 0
     fewest: int = 0

@@ -28,15 +28,15 @@ def port_facts(name: str, value: Value | None) -> ModelPortFacts:
     if value is None:
         return ModelPortFacts(name, None)
     array = np.asarray(value)
-    floating = array.dtype in FLOATING
+    may_be_bad = array.dtype in FLOATING and not np.isfinite(array).all()
     return ModelPortFacts(
         name,
         brief_of(value),
         _numbers_of(array),
         text_of(array),
         int(array.size),
-        int(np.isnan(array).sum()) if floating else 0,
-        int(np.isinf(array).sum()) if floating else 0,
+        int(np.isnan(array).sum()) if may_be_bad else 0,
+        int(np.isinf(array).sum()) if may_be_bad else 0,
     )
 
 

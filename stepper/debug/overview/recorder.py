@@ -18,22 +18,23 @@ from stepper.debug.inspection.views import ConditionLimit, SliceView
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind
 from stepper.debug.overview.rows import loop_rows
 from stepper.element_types import Array
+from stepper.engine.changing import ancestors
 from stepper.engine.events import RunObserver, Taps
 from stepper.engine.frames import Activation, Frame, Phase, Slices
 from stepper.engine.loops import EndReason
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
-from stepper.engine.roles import control
+from stepper.engine.roles import control, roles_of
 from stepper.engine.scans import Scan
-from stepper.ir.model import Layer, Model, layer_site
-from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory
+from stepper.ir.model import Layer, LayerSite, Model, Source, layer_site
+from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory, bits_of
 
 FIRST_RUNS: Final = 16
 LAST_RUNS: Final = 16
 """Runs of a loop whose values are kept, of those inside of other loops."""
-_MOST_WAITING: Final = 1024
+_MOST_WAITING: Final = 2048
 _MOST_WAITING_NUMBERS: Final = 2**14
-_BYTES_WAITING: Final = 2**22
-_ELEMENTS_CUT: Final = 2**18
+_BYTES_WAITING: Final = 2**23
+_ELEMENTS_CUT: Final = 2**20
 _OUTER: Final = Capacity()
 _INNER: Final = Capacity(32, 64)
 
@@ -71,6 +72,8 @@ class _ActivationRecorder:
             if place not in viewed
         }
         self.histories = [own[viewed.get(place, place)] for place in range(len(slots))]
+        self.own_places = tuple(own)
+        """Indices of `histories` that are not those of another place as well."""
         self._own = tuple(own.values())
         self._shapes = {place: ShapeRecorder() for place in viewed}
         pairs = [(history, slots[place]) for place, history in own.items()]
@@ -206,7 +209,7 @@ class _LoopRecord:
         self.runs = self.total = self.fewest = self.largest = 0
         self.ended: Counter[EndReason] = Counter()
         self.lengths = HistoryRecorder(_OUTER)
-        self.checksums = [0] * len(self.slots.slots)
+        self.checksums: list[int | None] = [0] * len(self.slots.slots)
         self.never_ends = False
 
     def begin(self, stack: Sequence[Frame]) -> None:
@@ -237,16 +240,27 @@ class _LoopRecord:
         for append, slot in run.appends:
             append(values[slot])
         if activation.iteration == 0:
+            if run.number == 0 and not self.edited:  # else a value may be set by hand after it was looked at
+                self._tell_apart(run, values)
             size = sum(values[slot].nbytes for slot in run.waiting_slots)
             self.most = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
             if not self.plan.may_grow and self.plan.program.straight and run.quicken(values):
                 self.most = _MOST_WAITING_NUMBERS
             run.condition_limit = condition_limit(frame)
+            self.never_ends = never_ends(activation, closed=1)
         self.count(frame)
         if activation.ended is not None:
             run.ending = self._ending(frame)
         if not self.edited:  # else the next one settles, for what waits may still be changed
             self.settle_if_due()
+
+    def _tell_apart(self, run: _ActivationRecorder, values: Sequence[Value]) -> None:
+        """Ask for no checksums of rows that already have other bits than all others in the first iteration."""
+        bits = {place: bits_of(values[self.slots.slots[place]]) for place in run.own_places}
+        alike = Counter(bits.values())
+        for place, one in bits.items():
+            if alike[one] == 1:
+                run.histories[place].checksum = None
 
     def settle_if_due(self) -> None:
         """Put into bins what was appended, where that is much."""
@@ -349,6 +363,7 @@ class _LoopRecord:
             control=self.control,
             rows=self._rows(runs),
             never_ends=self.never_ends,
+            fixed_by=self._fixed_by() if self.never_ends else (),
             runs=self.runs,
             total=self.total,
             fewest=self.fewest,
@@ -358,12 +373,24 @@ class _LoopRecord:
             activations=runs,
         )
 
+    def _fixed_by(self) -> tuple[LayerSite, ...]:
+        """Return the Parameters that the condition reads and no back edge leads to."""
+        graph, result = self.plan.program.graph, self.control.goes_on
+        if result is None or not self.plan.fixed_condition:
+            return ()
+        read = ancestors(graph, Source(result.layer.id, 0))
+        return tuple(
+            layer_site(graph.by_id[entry.parameter], self.file)
+            for entry in roles_of(self.operation.layer).invariant
+            if entry.parameter in read
+        )
+
     def _rows(self, runs: Sequence[ActivationFacts]) -> tuple[Row, ...]:
         """Return the rows, with those that have the same bits as an earlier one."""
         run = next((one for one in reversed(self.kept) if one.iterations), None)
         rows, seen = [], dict[object, int]()
         for index, (row, place) in enumerate(zip(self.slots.rows, self.slots.taken, strict=True)):
-            key: object = place
+            key: object = None if place is None else self.viewed.get(place, place)
             if place is not None and run is not None and run.histories[place].is_comparable:
                 history = run.histories[place]
                 key = history.type, history.checksum, history.bytes_each

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from stepper.debug.branches.edits import Edit
+from stepper.debug.branches.edits import Edit, same_by_tick
 from stepper.debug.overview.births import BirthSearch
 from stepper.debug.overview.facts import BranchFacts, Failure, LoopFacts, ModelPortFacts, Overview, RunState
 from stepper.debug.overview.ports import port_facts
@@ -117,7 +117,7 @@ class OverviewRun:
 
         May be asked from any thread.
         """
-        if not self._is_working and self._edits != self._timeline.edits:
+        if not self._is_working and not same_by_tick(self._edits, self._timeline.edits):
             self._begin()
         return self._latest
 
@@ -131,7 +131,7 @@ class OverviewRun:
         births: bool = True,
     ) -> Overview:
         """Run on from where it was left; the present of the debugger stays. `births`: look for them, too."""
-        if self._edits != self._timeline.edits:
+        if not same_by_tick(self._edits, self._timeline.edits):
             self._begin()
         if self._state in _ENDED and self._is_looked_through:
             return self.latest
@@ -219,7 +219,7 @@ class OverviewRun:
 
         Of operations in which a NaN or Inf is born nothing was kept: the run is recorded once more, with them.
         """
-        if self._edits != self._timeline.edits or self._is_looked_through:
+        if not same_by_tick(self._edits, self._timeline.edits) or self._is_looked_through:
             return self.latest
         self._is_working = True
         deadline = inf if seconds is None else perf_counter() + seconds

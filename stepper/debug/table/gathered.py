@@ -23,6 +23,7 @@ class ColumnFacts(Struct, frozen=True):
     """Facts of a column over the iterations that were read.
 
     `low` and `high` are of the finite numbers (None: there is none). `is_constant`: the same number in each iteration.
+    `is_whole`: no finite number has a fraction.
     """
 
     low: float | None
@@ -32,6 +33,7 @@ class ColumnFacts(Struct, frozen=True):
     missing: int
     is_constant: bool
     is_zero: bool
+    is_whole: bool
 
 
 class UnevenValue(Exception):
@@ -56,7 +58,7 @@ class GatheredValue:
         self._begins = np.zeros(0, np.intp)
         self._low = self._high = self._first = np.zeros(0)
         self._nan = self._infinite = np.zeros(0, np.int64)
-        self._changes = self._nonzero = np.zeros(0, bool)
+        self._changes = self._nonzero = self._fractions = np.zeros(0, bool)
         self._missing = 0
 
     @property
@@ -110,7 +112,7 @@ class GatheredValue:
         count = len(self.columns)
         self._low, self._high = np.full(count, np.inf), np.full(count, -np.inf)
         self._nan, self._infinite = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self._changes, self._nonzero = np.zeros(count, bool), np.zeros(count, bool)
+        self._changes, self._nonzero, self._fractions = (np.zeros(count, bool) for _ in range(3))
         # Iterations before the first that has a value: their rows are there, but empty.
         self._chunks = [np.zeros((len(chunk), count)) for chunk in self._chunks]
 
@@ -159,6 +161,7 @@ class GatheredValue:
             odd = nan | infinite
             self._low = np.minimum(self._low, np.where(odd, np.inf, numbers).min(axis=0))
             self._high = np.maximum(self._high, np.where(odd, -np.inf, numbers).max(axis=0))
+            self._fractions |= ((numbers != np.trunc(numbers)) & ~odd).any(axis=0)
         else:
             self._low = np.minimum(self._low, numbers.min(axis=0))
             self._high = np.maximum(self._high, numbers.max(axis=0))
@@ -178,7 +181,7 @@ class GatheredValue:
     def facts(self, place: int) -> ColumnFacts:
         """Return what is known of a column."""
         if place >= len(self._low):
-            return ColumnFacts(None, None, 0, 0, self._missing, is_constant=False, is_zero=False)
+            return ColumnFacts(None, None, 0, 0, self._missing, is_constant=False, is_zero=False, is_whole=False)
         low, high = float(self._low[place]), float(self._high[place])
         is_finite = low <= high
         is_constant = not self._changes[place] and not self._missing and self.count > 1
@@ -190,6 +193,7 @@ class GatheredValue:
             self._missing,
             is_constant=is_constant,
             is_zero=is_constant and not self._nonzero[place],
+            is_whole=not self._fractions[place],
         )
 
     def constant(self) -> Array:

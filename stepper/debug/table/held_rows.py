@@ -91,7 +91,7 @@ def _row_of(
     elif kind is MomentKind.ITERATION:
         place = moment.place[: len(path)]
         if [step.layer for step in place] != [layer.id for layer in path]:
-            return HeldRow(kind, problem="A is in another loop")
+            return HeldRow(kind, problem="A is in a loop that does not run here")
         outer, iteration = tuple(step.iteration for step in place[:-1]), place[-1].iteration
     if iteration is None:
         return HeldRow(kind, problem="there is no such iteration")

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.debug.branches.edits import Edit
+from stepper.debug.branches.edits import Edit, same_by_tick
 from stepper.debug.iterations.loop_runs import Outer, address_in_run
 from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead, detail_of, head_of, with_gaps
 from stepper.debug.table.columns import SheetColumn, SheetTopic, topic_of
@@ -132,7 +132,7 @@ class Sheet:
         Iterations that the run has not come to yet are computed for BEYOND seconds altogether. UsageError for a value
         that is no number, and for a loop that does not run.
         """
-        if self._edits != self.timeline.edits:
+        if not same_by_tick(self._edits, self.timeline.edits):
             self._begin()
         deadline = perf_counter() + seconds
         for place in range(len(self._groups)):

@@ -14,6 +14,7 @@ import numpy as np
 
 from stepper.diagnosis.lint.trials import LayerOutcome, outcome
 from stepper.element_types import Array, ElementType
+from stepper.engine.changing import SHAPING, ancestors, can_change, shaped_from
 from stepper.engine.loops import slice_walk
 from stepper.engine.roles import Control, RoleError, Roles, control, control_inputs, roles_of
 from stepper.engine.rules import Rules
@@ -35,8 +36,6 @@ from stepper.ir.model import (
 from stepper.ir.shapes import Dimension, PartialShape
 from stepper.ir.xml import EXECUTION_CONDITION, FilePlace
 
-SHAPING: Final = ("Squeeze", "Unsqueeze", "Reshape")
-"""Operations that give their first input in another shape."""
 PASSING: Final = (*SHAPING, "Convert")
 """Operations that give the elements of their first input, one for one."""
 _DEEPEST: Final = 32
@@ -255,23 +254,11 @@ class BodySubject(LayerSubject):
 
     def origin(self, source: Source | None) -> Source | None:
         """Return a value before it only changed its shape."""
-        for _ in range(_DEEPEST):
-            layer = None if source is None else self.inner.by_id.get(source.layer)
-            if layer is None or layer.type not in SHAPING or not self.inner.sources[layer.id]:
-                return source
-            source = self.inner.sources[layer.id][0]
-        return source
+        return shaped_from(self.inner, source)
 
     def ancestors(self, *values: Source | None) -> frozenset[int]:
         """Return the ids of all layers of the body on which values depend, their own among them."""
-        waiting = [one.layer for one in values if one is not None]
-        seen, sources = set(waiting), self.inner.sources
-        while waiting:
-            for one in sources.get(waiting.pop(), ()):
-                if one is not None and one.layer not in seen:
-                    seen.add(one.layer)
-                    waiting.append(one.layer)
-        return frozenset(seen)
+        return ancestors(self.inner, *values)
 
 
 ELEMENTWISE: Final = frozenset({
@@ -383,19 +370,8 @@ class LoopSubject(BodySubject):
         return bool(value.reshape(-1)[0]) if value is not None and value.size else None
 
     def can_change(self, result: int) -> bool:
-        """Return True if a Result depends on a slice, the iteration number, or a carried value that may become another.
-
-        A random number is another each time, too.
-        """
-        sources = self.ancestors(self.given_to(result))
-        changing = {entry.parameter for entry in self.roles.sliced} | set(self.roles.current_iteration)
-        changing |= {
-            parameter
-            for parameter, given in self.roles.merged_from.items()
-            if (origin := self.origin(self.given_to(given))) is None or origin.layer != parameter
-        }
-        random = {one.id for one in self.inner.layers if one.type in ("RandomUniform", "Multinomial", "ReadValue")}
-        return bool(sources & (changing | random))
+        """Return True if what a Result is given may be another value in the next iteration."""
+        return can_change(self.inner, self.roles, self.given_to(result))
 
     def outer(self, entry: InputMapping) -> Declared:
         """Return what is declared of the value that an entry brings in."""

@@ -40,7 +40,7 @@ from stepper.files.kinds import ARRAYS, IR, IR_WEIGHTS, FileKind
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.ir import read
 from stepper.openvino.partner import NUMPY
-from stepper.openvino.runtime import is_installed
+from stepper.openvino.program import is_installed
 from stepper.wording import counted
 
 _SCRIPT: Final = FileKind("a script", (".py",))

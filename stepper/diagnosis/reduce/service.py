@@ -57,9 +57,10 @@ from stepper.errors import KernelError, LimitReached, StepperError
 from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.openvino import runtime
-from stepper.openvino.compiled import CompiledText
+from stepper.openvino.functions.compiled import CompiledText
 from stepper.openvino.partner import NUMPY, OpenVINOPartner
-from stepper.openvino.runtime import Runtime, complaint, is_installed
+from stepper.openvino.program import is_installed
+from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.texts import native_text
 from stepper.ops.operands import LARGEST_TENSOR
 from stepper.processes.server import Announce, is_out_of_memory, serve

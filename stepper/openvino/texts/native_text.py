@@ -56,9 +56,16 @@ def body(model: Model, graph: Graph) -> NativeText:
 
     UsageError for a graph that the file does not have (a recurrent sequence opened as a loop).
     """
-    element = graph_at(xml.parse(model.path), _place_of(model, graph))
+    place = _place_of(model, graph)
+    if model.calls is not None:  # the loop over calls is none of the file: its body is the file's whole graph
+        place = place[1:]
+        if not place and _is_other(graph):
+            raise UsageError("the body has variables and parts of calls that the file has otherwise")
+    element = graph_at(xml.parse(model.path), place)
     if element is None:
         raise UsageError("the body is none that the model's file has; OpenVINO cannot run it alone")
+    if not place:
+        return whole(model)
     net = etree.Element("net", name="body")
     net.extend(list(element))
     return changed(model, net)
@@ -67,8 +74,9 @@ def body(model: Model, graph: Graph) -> NativeText:
 def counted(model: Model) -> tuple[NativeText, list[LoopKey]]:
     """Return the model with a Result more for each loop: how many iterations it ran in all, an i32 of shape [1].
 
-    They follow the model's own Results, in the order of the keys that are returned. Two Parameters more, i32 [1], want
-    0 and 1, after the model's own. Loops opened from a sequence are not counted.
+    They follow the model's own Results, in the order of the keys that are returned. (Without these OpenVINO drops what
+    loops need, and crashes.) Two Parameters more, i32 [1], want 0 and 1, after the model's own. Loops opened from a
+    sequence are not counted.
     """
     root = xml.parse(model.path)
     ways = [way for way in _ways(model) if graph_at(root, way) is not None]
@@ -112,6 +120,11 @@ def _place_of(model: Model, graph: Graph) -> tuple[Step, ...]:
             return place
         stack += [((*place, (layer.id, body.role)), body.graph) for layer in outer.layers for body in layer.bodies]
     raise UsageError("the graph is not a body of the model")
+
+
+def _is_other(graph: Graph) -> bool:
+    """Return True if the body of a loop over calls takes or gives something else than the file's graph."""
+    return any(layer.opened_from is not None for layer in graph.layers if not layer.is_loop)
 
 
 def _ways(model: Model) -> Iterator[Way]:

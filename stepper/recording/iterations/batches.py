@@ -19,9 +19,9 @@ from stepper.ops.operands import shape_text
 from stepper.recording.blobs import BlobWriter
 from stepper.recording.iterations.levels import GraphLevel, RecordedPort
 from stepper.recording.iterations.number_rows import NumberRows, keeps_shapes, number_rows
-from stepper.recording.iterations.stacks import Stack, WrittenStacks, stacks
+from stepper.recording.iterations.stacks import Stack, WrittenStack, WrittenStacks, are_same, is_constant, stacks
 from stepper.recording.schema import RUN_LENGTH, as_sql
-from stepper.tensors.statistics import RECORDED
+from stepper.tensors.statistics import RECORDED, recorded_columns
 
 _MOST_ROWS: Final = 1024
 _MOST_ROWS_OF_NUMBERS: Final = 4096
@@ -45,7 +45,19 @@ class Batch:
     `begin` says of which run it is that `values` and `ticks` are appended to.
     """
 
-    __slots__ = ("_changes", "_keeps_shapes", "form", "full", "level", "runs", "take", "ticks", "values")
+    __slots__ = (
+        "_changes",
+        "_columns",
+        "_keeps_shapes",
+        "form",
+        "full",
+        "level",
+        "runs",
+        "take",
+        "taps",
+        "ticks",
+        "values",
+    )
 
     def __init__(self, level: GraphLevel) -> None:
         self.level = level
@@ -55,7 +67,11 @@ class Batch:
         self.take = _taking([port.slot for port in level.ports])
         """Out of the values of all slots those of the level's ports."""
         self.form: NumberRows | None = None
-        """Where there is one, the tuples that `take` gives are appended to `values` joined to bytes, without ticks."""
+        """Where there is one, the values are handed to `taps`, which keep their bytes, and not appended; without ticks.
+        """
+        self._columns = [bytearray() for _ in level.ports]
+        self.taps = [(column.extend, port.slot) for column, port in zip(self._columns, level.ports, strict=True)]
+        """(function, slot) pairs."""
         self._changes = 0
         self._keeps_shapes = keeps_shapes(level.program)
         self.full = 1
@@ -67,22 +83,27 @@ class Batch:
 
     def turn_to(self, form: NumberRows | None) -> None:
         """Keep what comes next in this form. There must be nothing yet in another one."""
-        assert not self.values
+        assert not self.count
         self.form = form
         self._changes += 1
         self._keeps_shapes &= self._changes < _MOST_CHANGES
 
-    def stacks(self) -> Iterator[Iterable[Stack]]:
-        """Return for each port the values, joined."""
+    def columns(self) -> Iterable[Sequence[Any] | Stack]:
+        """Return for each port the values of all iterations, of numbers joined."""
         if self.form is None:
-            return map(stacks, zip(*self.values, strict=True))
-        return ((Stack(0, len(column), column, False),) for column in self.form.columns(self.values))
+            return zip(*self.values, strict=True)
+        return [Stack(0, len(column), column, False) for column in self.form.tensors(self._columns)]
+
+    @property
+    def count(self) -> int:
+        """The number of iterations."""
+        return len(self.values) if self.form is None else self.form.count(self._columns)
 
     def begin(self, activation: int, iteration: int | None, tick: int) -> None:
         """Have what comes next be this iteration, and those after it."""
         following = self._next()
         if iteration is None or following is None or following[:2] != (activation, iteration):
-            self.runs.append((len(self.values), activation, iteration, tick))
+            self.runs.append((self.count, activation, iteration, tick))
 
     def add(self, row: Row) -> None:
         """Add one iteration, which may follow any other."""
@@ -101,14 +122,21 @@ class Batch:
         if not self.runs:
             return None
         first, activation, iteration, tick = self.runs[-1]
-        count = len(self.values) - first
+        count = self.count - first
         return activation, None if iteration is None else iteration + count, tick + count * self.step
+
+    @property
+    def room(self) -> int:
+        """How many rows of numbers there may be before it is full; at least one."""
+        return max(_MOST_ROWS_OF_NUMBERS - self.count, 1)
 
     def is_full(self) -> bool:
         """Return True if to write now. As values may grow, the question comes again after as many rows as there are."""
-        count, row = len(self.values), self.values[-1]
-        most = _MOST_ROWS if self.form is None else _MOST_ROWS_OF_NUMBERS
-        size = len(row) if self.form is not None else sum(value.nbytes for value in row if value is not None)
+        count, most, size = self.count, _MOST_ROWS, 0
+        if self.form is None:
+            size = sum(value.nbytes for value in self.values[-1] if value is not None)
+        else:
+            most = _MOST_ROWS_OF_NUMBERS
         if count >= most or count * size >= _MOST_BYTES:
             return True
         self.full = min(2 * count, most)
@@ -119,6 +147,8 @@ class Batch:
         following = self._next()
         self.ticks.clear()
         self.values.clear()
+        for column in self._columns:
+            column.clear()
         self.runs = [] if following is None else [(0, *following)]
         # What the last batch took tells what this one may: a body whose values are small is not asked at every row.
         self.full = max(1, self.full // 2)
@@ -132,48 +162,119 @@ def _taking(slots: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
 
 
 class BatchWriter:
-    """Writes batches into the tables runs, numbers, tensors and stacks."""
+    """Writes batches into the tables runs, numbers and tensors with their series, and stacks."""
 
     def __init__(self, connection: sqlite3.Connection, blobs: BlobWriter, iterations: int) -> None:
         self._connection, self._blobs = connection, blobs
         self.iterations = iterations
         self._forms: dict[tuple[np.dtype[Any], tuple[int, ...]], int] = {}
+        self._rows: dict[str, int] = {}
+        self._same: dict[int, tuple[Array, int, int]] = {}
+        """By port the value that was the same in all iterations of a batch, how many, and where its rows begin."""
 
     def write(self, batch: Batch) -> None:
         """Write all rows of a batch and clear it."""
-        if not batch.values:
+        count = batch.count
+        if not count:
             return
         first = self.iterations + 1
-        self.iterations += len(batch.values)
+        self.iterations += count
         insert_many(self._connection, "runs", 6, _even_runs(first, batch))
         columns = WrittenStacks()
-        for port, found in zip(batch.level.ports, batch.stacks(), strict=True):
-            for stack in found:
-                self._write(port, first, stack, columns)
+        found = zip(batch.level.ports, batch.columns(), strict=True)
+        for port, values in sorted(found, key=lambda one: one[0].position < 0):  # Parameters last: they are carried
+            if isinstance(values, Stack):
+                self._write(port, first, values, columns)
+                continue
+            known = columns.find_objects(values)
+            if known is not None and (known[0].blob is not None or not port.stored):
+                self._write(port, first, Stack(0, count, np.asarray(values[0])[None], False), columns, known)
+                continue
+            for stack in stacks(values):
+                column = self._write(port, first, stack, columns)
+                if column is not None and stack.count == count:
+                    columns.add_objects(values, column)
         batch.clear()
 
-    def _write(self, port: RecordedPort, first: int, stack: Stack, columns: WrittenStacks) -> None:
-        begin = first + stack.first
-        form = self._form(stack.tensor)
-        tensor, blob = stack.tensor, None
-        if _is_number(tensor):
-            numbers = _numbers(tensor)
-            if stack.repeated:
-                numbers = numbers.repeat(stack.count)
-            insert_many(self._connection, "numbers", 4 + RUN_LENGTH, _runs(port.id, form, begin, numbers))
-        else:
-            column = columns.column(tensor)
-            statistics = column.rows * (stack.count if stack.repeated else 1)
-            if tensor.dtype == np.uint64:
-                statistics = [tuple(map(as_sql, row)) for row in statistics]
-            rows = ((port.id, form, begin + index, *row) for index, row in enumerate(statistics))
-            insert_many(self._connection, "tensors", 3 + len(RECORDED), rows)
+    def _write(
+        self,
+        port: RecordedPort,
+        first: int,
+        stack: Stack,
+        columns: WrittenStacks,
+        known: tuple[WrittenStack, int] | None = None,
+    ) -> WrittenStack | None:
+        """Return the column that now has the values.
+
+        Where it is `known` already, `stack` need not have more than the first value.
+        """
+        begin, form = first + stack.first, self._form(stack.tensor)
+        series = "number_series" if _is_number(stack.tensor) else "tensor_series"
+
+        def refer(begin: int, count: int, start: int) -> None:
+            self._connection.execute(
+                f"INSERT INTO {series} VALUES (?, ?, ?, ?, ?)", (port.id, form, begin, count, start)
+            )
+
+        def keep(begin: int, count: int, blob: int) -> None:
+            row = (port.id, form, begin, count, stack.repeated, blob, 0)
+            self._connection.execute("INSERT INTO stacks VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+        tensor = stack.tensor
+        if stack.repeated:
+            refer(begin, stack.count, self._same_rows(port, tensor, stack.count))
             if port.stored:
-                blob = column.blob = self._blobs.store(tensor) if column.blob is None else column.blob
-        if port.stored:
-            blob = self._blobs.store(tensor) if blob is None else blob
-            row = (port.id, form, begin, stack.count, stack.repeated, blob)
-            self._connection.execute("INSERT INTO stacks VALUES (?, ?, ?, ?, ?, ?)", row)
+                keep(begin, stack.count, self._blobs.store(tensor))
+            return None
+        column, shift = known or columns.find(tensor) or (None, 0)
+        if column is None:
+            is_constant_number = _is_number(tensor) and len(tensor) > 1 and is_constant(tensor)
+            start = self._same_rows(port, tensor[:1], len(tensor)) if is_constant_number else self._add_rows(tensor)
+            column = columns.add(tensor, start)
+        elif shift:
+            refer(begin, 1, self._add_rows(tensor[:1]))
+        refer(begin + shift, stack.count - shift, column.start)
+        if port.stored and shift and column.blob is not None:
+            keep(begin, 1, self._blobs.store(tensor[:1]))
+            keep(begin + 1, stack.count - 1, column.blob)
+        elif port.stored and shift:
+            keep(begin, stack.count, self._blobs.store(tensor))
+        elif port.stored:
+            column.blob = self._blobs.store(tensor) if column.blob is None else column.blob
+            keep(begin, stack.count, column.blob)
+        return None if shift else column
+
+    def _same_rows(self, port: RecordedPort, tensor: Array, count: int) -> int:
+        """Return where `count` rows of one and the same value begin: those of the last batch, if it had as many."""
+        known = self._same.get(port.id)
+        if known is not None and count <= known[1] and are_same(known[0], tensor):
+            return known[2]
+        start = self._add_rows(tensor, count)
+        self._same[port.id] = tensor, count, start
+        return start
+
+    def _add_rows(self, tensor: Array, times: int = 1) -> int:
+        """Add what is kept of each value of a stack, of all `times` over. Return where it begins."""
+        if _is_number(tensor):
+            row = self._row_after("numbers")
+            found = _runs(row, _numbers(tensor).repeat(times))
+            self._rows["numbers"] = row + insert_many(self._connection, "numbers", 1 + RUN_LENGTH, found)
+            return row * RUN_LENGTH
+        row = self._row_after("tensors")
+        count, width = len(tensor) * times, 1 + len(RECORDED)
+        flat: list[Any] = [None] * (count * width)
+        flat[::width] = range(row, row + count)
+        for index, column in enumerate(recorded_columns(tensor), 1):
+            flat[index::width] = (list(map(as_sql, column)) if tensor.dtype == np.uint64 else column) * times
+        insert_flat(self._connection, "tensors", width, flat)
+        self._rows["tensors"] = row + count
+        return row
+
+    def _row_after(self, table: str) -> int:
+        """Return the id of the next row."""
+        if table not in self._rows:
+            (self._rows[table],) = self._connection.execute(f"SELECT coalesce(max(id) + 1, 0) FROM {table}").fetchone()
+        return self._rows[table]
 
     def _form(self, stack: Array) -> int:
         key = (stack.dtype, stack.shape[1:])
@@ -186,15 +287,11 @@ class BatchWriter:
             form = self._forms[key] = int(found[0])
         return form
 
-    def forget(self) -> None:
-        """Forget the ids of forms: the transaction that wrote them was rolled back."""
-        self._forms.clear()
-
 
 def _even_runs(first: int, batch: Batch) -> Iterator[tuple[Any, ...]]:
     """Yield the runs of a batch as rows of the table, parted where the ticks between two iterations are others."""
     ticks = batch.ticks
-    ends = [*(run[0] for run in batch.runs[1:]), len(batch.values)]
+    ends = [*(run[0] for run in batch.runs[1:]), batch.count]
     for (begin, activation, iteration, tick), end in zip(batch.runs, ends, strict=True):
         if batch.form is not None:
             if begin < end:
@@ -233,20 +330,32 @@ def _numbers(stack: Array) -> Array:
     return flat.view(np.uint8) if flat.dtype == np.bool_ else flat
 
 
-def _runs(port: int, form: int, first: int, numbers: Array) -> Iterator[list[Any]]:
+def _runs(row: int, numbers: Array) -> Iterator[list[Any]]:
     found = numbers.tolist()
     if numbers.dtype == np.uint64:
         found = list(map(as_sql, found))
-    for begin in range(0, len(found), RUN_LENGTH):
-        row = found[begin : begin + RUN_LENGTH]
-        yield [port, form, first + begin, len(row), *row, *[None] * (RUN_LENGTH - len(row))]
+    for index, begin in enumerate(range(0, len(found), RUN_LENGTH), row):
+        part = found[begin : begin + RUN_LENGTH]
+        yield [index, *part, *[None] * (RUN_LENGTH - len(part))]
 
 
-def insert_many(connection: sqlite3.Connection, table: str, width: int, rows: Iterable[Sequence[Any]]) -> None:
-    """Insert rows, many with each statement: half of the time of an INSERT goes into carrying it out at all."""
-    iterator = iter(rows)
+def insert_many(connection: sqlite3.Connection, table: str, width: int, rows: Iterable[Sequence[Any]]) -> int:
+    """Insert rows, many with each statement: half of the time of an INSERT goes into carrying it out at all.
+
+    Return how many.
+    """
+    iterator, count = iter(rows), 0
     while batch := list(itertools.islice(iterator, _ROWS_AT_ONCE)):
         connection.execute(_insertion(table, width, len(batch)), list(itertools.chain.from_iterable(batch)))
+        count += len(batch)
+    return count
+
+
+def insert_flat(connection: sqlite3.Connection, table: str, width: int, numbers: list[Any]) -> None:
+    """Insert rows that come one after the other in a list."""
+    for begin in range(0, len(numbers), width * _ROWS_AT_ONCE):
+        part = numbers[begin : begin + width * _ROWS_AT_ONCE]
+        connection.execute(_insertion(table, width, len(part) // width), part)
 
 
 @lru_cache(maxsize=256)

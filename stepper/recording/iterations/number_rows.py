@@ -38,18 +38,21 @@ _SHAPE: Final = attrgetter("shape")
 
 
 class NumberRows(Struct, frozen=True):
-    """Form of the numbers of an iteration: a record of numpy's, without gaps, and type and shape of each."""
+    """Form of the numbers of an iteration: type and shape of each."""
 
-    record: np.dtype[Any]
     types: tuple[np.dtype[Any], ...]
     shapes: tuple[tuple[int, ...], ...]
 
-    def columns(self, rows: Sequence[bytes]) -> list[Array]:
+    def count(self, columns: Sequence[bytearray]) -> int:
+        """Return how many iterations the bytes of all values are of."""
+        return len(columns[-1]) // self.types[-1].itemsize
+
+    def tensors(self, columns: Sequence[bytearray]) -> list[Array]:
         """Return for each value a tensor of those of all iterations."""
-        whole = np.frombuffer(b"".join(rows), self.record)
+        count = self.count(columns)
         return [
-            np.ascontiguousarray(whole[name]).reshape(len(rows), *shape)
-            for name, shape in zip(self.record.names or (), self.shapes, strict=True)
+            np.frombuffer(bytes(column), dtype, count).reshape(count, *shape)
+            for column, dtype, shape in zip(columns, self.types, self.shapes, strict=True)
         ]
 
 
@@ -76,8 +79,7 @@ def number_rows(
         return usual
     if not all(math.prod(shape) == 1 for shape in shapes) or not all(is_of_numpy(dtype) for dtype in types):
         return None
-    record = np.dtype([(f"value{index}", dtype) for index, dtype in enumerate(types)])
-    return NumberRows(record, types, shapes)
+    return NumberRows(types, shapes)
 
 
 def keeps_shapes(program: Program) -> bool:

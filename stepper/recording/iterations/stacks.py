@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -10,7 +11,6 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.element_types import Array, is_of_numpy
-from stepper.tensors.statistics import Row, recorded_rows
 
 
 class Stack(Struct, frozen=True):
@@ -67,17 +67,21 @@ def _alike(column: Sequence[Any]) -> Array | None:
     return None
 
 
-_WORTH_IT: Final = 2**14
+_SHAPE: Final = operator.attrgetter("shape")
+_WORTH_IT: Final = 2**10
 """Bytes from which on a stack is compared with others."""
 _GLIMPSE: Final = 8
 """Elements by which stacks that may be the same are found."""
 
 
 class WrittenStack(Struct):
-    """A stack, the statistics of each tensor in it, and the blob that has its elements, once there is one."""
+    """A stack that is in the file, `flat[iteration, element]`.
 
-    stack: Array
-    rows: list[Row]
+    `start` is where its rows of statistics or its numbers begin, `blob` what has its elements, once there is one.
+    """
+
+    flat: Array
+    start: int
     blob: int | None = None
 
 
@@ -85,28 +89,85 @@ class WrittenStacks:
     """The columns of one batch."""
 
     def __init__(self) -> None:
-        self._same: dict[Any, WrittenStack] = {}
-        self._ahead: dict[Any, WrittenStack] = {}
+        self._known: dict[Any, WrittenStack] = {}
+        self._objects: dict[int, tuple[Sequence[Any], WrittenStack]] = {}
 
-    def column(self, stack: Array) -> WrittenStack:
-        """Return what is known of a stack, as of an earlier one with the same elements in whatever shape."""
-        if stack.nbytes < _WORTH_IT or not is_of_numpy(stack.dtype):
-            return WrittenStack(stack, recorded_rows(stack))
-        flat = np.ascontiguousarray(stack).reshape(len(stack), -1)
-        first = (stack.dtype, flat.shape, flat[0, :_GLIMPSE].tobytes())
-        found = self._same.get(first)
-        if found is not None and _same_bytes(found.stack, flat):
-            return found
-        before = self._ahead.get(first)
-        if before is not None and _same_bytes(before.stack[1:], flat[:-1]):
-            # What leaves an iteration is what enters the next one.
-            rows = [*before.rows[1:], *recorded_rows(stack[-1:])]
-        else:
-            rows = recorded_rows(stack)
-        column = self._same[first] = WrittenStack(flat, rows)
-        if len(stack) > 1:
-            self._ahead[(*first[:2], flat[1, :_GLIMPSE].tobytes())] = column
-        return column
+    def find(self, stack: Array) -> tuple[WrittenStack, int] | None:
+        """Return a column that has the same elements as a stack, in whatever shape, and 0; or that and 1.
+
+        1: it has those of all iterations but the first, each one iteration earlier: what leaves an iteration is what
+        enters the next one.
+        """
+        if not _is_comparable(stack):
+            return None
+        flat = _flat(stack)
+        for shift in range(min(2, len(flat))):
+            known = self._known.get(_glimpse(flat, shift))
+            if known is not None and _same_bytes(known.flat[: len(flat) - shift], flat[shift:]):
+                return known, shift
+        return None
+
+    def find_objects(self, values: Sequence[Any]) -> tuple[WrittenStack, int] | None:
+        """Return the same as `find` where it is so for certain without a look at an element.
+
+        The values are the same objects, or views of them in another shape.
+        """
+        first = values[0]
+        if not isinstance(first, np.ndarray) or len(values) == 1:
+            return None
+        others, column = self._objects.get(id(values[1]), (values, None))
+        if column is not None and all(map(operator.is_, values[1:], others)) and _kind(first) == _kind(others[0]):
+            return column, 1
+        others, column = self._objects.get(id(first.base), (values, None))
+        if column is not None and all(map(_is_whole_view, values, others)) and len(set(map(_SHAPE, values))) == 1:
+            return column, 0
+        return None
+
+    def add_objects(self, values: Sequence[Any], column: WrittenStack) -> None:
+        """Note the objects whose elements a column has."""
+        self._objects[id(values[0])] = values, column
+
+    def add(self, stack: Array, start: int) -> WrittenStack:
+        """Note a stack that is in the file now."""
+        flat = _flat(stack)
+        written = WrittenStack(flat, start)
+        if _is_comparable(stack):
+            self._known[_glimpse(flat, 0)] = written
+        return written
+
+
+def _is_whole_view(value: Any, other: Any) -> bool:
+    """Return True if a value has all elements of another one that owns its memory, in the same order."""
+    is_view = value.base is other and value.dtype == other.dtype and value.size == other.size
+    return is_view and bool(value.flags.c_contiguous and other.flags.c_contiguous)
+
+
+def _is_comparable(stack: Array) -> bool:
+    return stack.nbytes >= _WORTH_IT and is_of_numpy(stack.dtype)
+
+
+def _flat(stack: Array) -> Array:
+    return np.ascontiguousarray(stack).reshape(len(stack), -1) if stack.size else stack
+
+
+def _glimpse(flat: Array, row: int) -> Any:
+    return flat.dtype, flat.shape, flat[row : row + 2, :_GLIMPSE].tobytes()
+
+
+def are_same(one: Array, other: Array) -> bool:
+    """Return True if two tensors have the same type and shape and bits."""
+    if one.dtype != other.dtype or one.shape != other.shape or not is_of_numpy(one.dtype):
+        return False
+    return _same_bytes(np.ascontiguousarray(one), np.ascontiguousarray(other))
+
+
+def is_constant(stack: Array) -> bool:
+    """Return True if all numbers of a stack of single numbers have the same bits."""
+    flat = np.ascontiguousarray(stack).reshape(-1)
+    if not is_of_numpy(flat.dtype) or flat[:1].tobytes() != flat[-1:].tobytes():
+        return False
+    words = flat.view(f"u{flat.itemsize}")
+    return bool((words == words[0]).all())
 
 
 def _same_bytes(a: Array, b: Array) -> bool:

@@ -17,11 +17,14 @@ from stepper import element_types
 from stepper.element_types import Array
 from stepper.errors import SessionError
 from stepper.recording.reading.recording import Recording
-from stepper.recording.schema import RUN_LENGTH, as_sql
+from stepper.recording.schema import NUMBERS_OF_SERIES, RUN_LENGTH, TENSORS_OF_SERIES, as_sql
 from stepper.tensors.statistics import RECORDED, recorded_statistics
 from stepper.tensors.summaries import Summary
 
 _NUMBERS: Final = ", ".join(f"n{k}" for k in range(RUN_LENGTH))
+_FIRST: Final = f"max(s.first, s.first + n.id * {RUN_LENGTH} - s.start)"
+_END: Final = f"min(s.first + s.count, s.first + (n.id + 1) * {RUN_LENGTH} - s.start)"
+"""Of the iterations whose numbers are in a row."""
 _MOST_DIMENSIONS: Final = 64
 
 
@@ -38,10 +41,13 @@ class Column:
     def __init__(self, recording: Recording, port: int) -> None:
         self._recording = recording
         self._forms = lru_cache(maxsize=1024)(partial(form_of, recording))
-        self._stacks = _Runs(recording, "SELECT first, count, repeated, blob, form FROM stacks WHERE port = ?", port)
-        self._numbers = _Runs(recording, f"SELECT first, count, form, {_NUMBERS} FROM numbers WHERE port = ?", port)
-        tensors = f"SELECT iteration, 1, form, {', '.join(RECORDED)} FROM tensors WHERE port = ?"
-        self._tensors = _Runs(recording, tensors, port)
+        stacks = "SELECT first, count, repeated, blob, form, start FROM stacks WHERE port = ?"
+        self._stacks = _Runs(recording, stacks, port)
+        numbers = f"SELECT {_FIRST}, {_END} - {_FIRST}, form, {_NUMBERS}, {_FIRST} - s.first + s.start - n.id * "
+        numbers += f"{RUN_LENGTH} FROM {NUMBERS_OF_SERIES} WHERE s.port = ?"
+        self._numbers = _Runs(recording, numbers, port)
+        tensors = f"SELECT s.first + t.id - s.start, 1, form, {', '.join(RECORDED)} FROM {TENSORS_OF_SERIES}"
+        self._tensors = _Runs(recording, f"{tensors} WHERE s.port = ?", port)
         self._opened: tuple[Any, Array] | None = None
 
     def value(self, moment: int) -> Any:
@@ -76,18 +82,20 @@ class Column:
         row = self._stacks.at(moment)
         if row is None:
             return None
-        first, count, repeated, blob, form = row
+        first, count, repeated, blob, form, start = row
         if self._opened is None or self._opened[0] != row:
             # Values of the same elements share a blob, whatever their shapes.
-            whole = self._recording.tensor(blob).reshape(1 if repeated else count, *self._forms(form).shape)
-            self._opened = (row, whole)
-        return self._opened[1][0 if repeated else moment - first]
+            whole = self._recording.tensor(blob)
+            if not (type(start) is int and 0 <= start <= len(whole) - (1 if repeated else count)):
+                raise SessionError("has values that reach beyond their blob")
+            self._opened = (row, whole.reshape(len(whole), *self._forms(form).shape))
+        return self._opened[1][start + (0 if repeated else moment - first)]
 
     def _number(self, moment: int) -> Any:
         row = self._numbers.at(moment)
         if row is None:
             return None
-        form, number = self._forms(row[2]), row[3 + moment - row[0]]
+        form, number = self._forms(row[2]), row[3 + row[-1] + moment - row[0]]
         if math.prod(form.shape) != 1:
             raise SessionError("a number has the shape of a tensor")
         if isinstance(number, float) and not element_types.is_floating(form.dtype):

@@ -16,7 +16,7 @@ from stepper.recording.reading import moments
 from stepper.recording.reading.catalogue import Catalogue, place_text
 from stepper.recording.reading.columns import form_of, summary_of
 from stepper.recording.reading.recording import Recording
-from stepper.recording.schema import RUN_LENGTH
+from stepper.recording.schema import NUMBERS_OF_SERIES, RUN_LENGTH, TENSORS_OF_SERIES
 
 _NUMBERS: Final = [f"n{k}" for k in range(RUN_LENGTH)]
 _END: Final = 2**63
@@ -102,19 +102,21 @@ class _Some:
 
 def _in_tensors(recording: Recording, word: NonFiniteKind) -> Iterator[_NonFiniteRow]:
     column = "nan" if word is NonFiniteKind.NAN else "inf"
-    for row in recording.stream(f"SELECT port, iteration, {column}, form FROM tensors WHERE {column} > 0"):
+    moment = "s.first + t.id - s.start"
+    for row in recording.stream(f"SELECT port, {moment}, {column}, form FROM {TENSORS_OF_SERIES} WHERE t.{column} > 0"):
         yield _NonFiniteRow(*_integers(recording, row))
 
 
 def _in_numbers(recording: Recording, word: NonFiniteKind) -> Iterator[_NonFiniteRow]:
     rows = recording.stream(
-        f"SELECT port, first, count, {', '.join(_NUMBERS)} FROM numbers WHERE count < {RUN_LENGTH} OR {_SUSPICIOUS}"
+        f"SELECT port, first, count, n.id * {RUN_LENGTH} - start, {', '.join(_NUMBERS)} FROM {NUMBERS_OF_SERIES} "
+        f"WHERE {_SUSPICIOUS}"  # as a row is that is not full
     )
-    for *row, numbers in ((*row[:3], row[3:]) for row in rows):
-        port, first, count = _integers(recording, row)
-        for offset, number in enumerate(numbers[:count]):
+    for *row, numbers in ((*row[:4], row[4:]) for row in rows):
+        port, first, count, begin = _integers(recording, row)
+        for offset, number in enumerate(numbers, begin):
             infinite = isinstance(number, float) and math.isinf(number)
-            if number is None if word is NonFiniteKind.NAN else infinite:
+            if 0 <= offset < count and (number is None if word is NonFiniteKind.NAN else infinite):
                 yield _NonFiniteRow(port, first + offset, 1, None)
 
 

@@ -27,7 +27,6 @@ from stepper.engine.variables import bind_states
 from stepper.errors import SessionError
 from stepper.ir import read
 from stepper.ir.model import Model
-from stepper.ir.opening import open_sequences
 from stepper.recording import files
 from stepper.recording.blobs import RECORDED, BlobReader
 from stepper.recording.options import RecordingOptions
@@ -172,9 +171,8 @@ class Recording:
             return self._restore(machine, tuple(bound), 2**62 if tick is None else tick)
 
     def model(self, path: str | Path | None = None) -> Model:
-        """Return the model of the run, with its sequences opened where they were. SessionError for another model."""
-        model = read(self.model_path(path))
-        return open_sequences(model) if self.origin.open_sequences else model
+        """Return the model as it was run, over its calls, with its sequences opened. SessionError for another model."""
+        return self.origin.in_form(read(self.model_path(path)))
 
     def _compiled(self, path: str | Path | None, partner: Partner | None) -> CompiledModel:
         compiled = compile_model(self.model(path), Rules(self.origin.rules), partner)
@@ -217,7 +215,17 @@ class Recording:
                 log.include(
                     operation,
                     LoopSummary(
-                        path, layer.id, layer.type, layer.name, layer.line, executions, total, fewest, most, reasons
+                        path,
+                        layer.id,
+                        layer.type,
+                        layer.name,
+                        layer.line,
+                        executions,
+                        total,
+                        fewest,
+                        most,
+                        reasons,
+                        layer.iteration_word,
                     ),
                 )
         return log

@@ -207,7 +207,8 @@ CHANGES = {
     "a form that is a text": "UPDATE forms SET shape = '\"x\"'",
     "a missing form": "DELETE FROM forms",
     "numbers that are texts": "UPDATE numbers SET n0 = 'x', n1 = 'y'",
-    "numbers of a huge count": "UPDATE numbers SET count = 1000000000",
+    "numbers of a huge count": "UPDATE number_series SET count = 1000000000",
+    "values that begin beyond their blob": "UPDATE stacks SET start = 1000000000",
     "another input": "UPDATE inputs SET value = '{\"blob\": 12345}'",
 }
 QUESTIONS = (

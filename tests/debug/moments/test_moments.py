@@ -14,6 +14,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.moment import MomentKind
 from stepper.engine.events import EventKind, Every
+from stepper.errors import UsageError
 from tests.compare.twins import X, recurrence
 from tests.debug.debugged import SAMPLES
 from tests.engine.nested_models import rows_of_rows
@@ -135,7 +136,12 @@ def test_going_to_a_twice_is_nothing() -> None:
 
 
 def test_the_round_of_kinds_leaves_out_what_there_is_not(tmp_path: Path) -> None:
-    debugger = at(debugger_of(RWKV), "key@7")
+    debugger = debugger_of(RWKV)
+    for place, why in (("", "outside of loops"), ("key@0", "iteration 0 has none before it")):
+        with pytest.raises(UsageError, match=why):
+            (at(debugger, place) if place else debugger).pin("next")
+        assert debugger.pinned is None
+    at(debugger, "key@7")
     assert [debugger.pin("next"), debugger.pin("next")] == [stepper_before(), None]
     debugger.set_value("key[0,3]", 80.0)
     kinds = [debugger.pin("next") for _ in range(3)]

@@ -190,6 +190,9 @@ def test_a_value_whose_shape_changes_has_its_size_and_statistics() -> None:
     assert name and uneven
     sizes = view.numbers[next(k for k, column in enumerate(view.columns) if column.name.startswith("size("))]
     assert sizes == sorted(sizes) and len(set(sizes)) > 1
+    for column, facts in view.facts.items():
+        finite = [one for one in view.numbers[column] if one is not None and np.isfinite(one)]
+        assert facts.is_whole is all(float(one).is_integer() for one in finite), view.columns[column].name
 
 
 def test_a_table_of_an_edited_run_is_that_of_the_edited_one() -> None:

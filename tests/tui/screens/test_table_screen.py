@@ -127,6 +127,29 @@ def test_columns_are_hidden_and_buckets_open_at_the_end_of_the_run(size: tuple[i
     drive(sample("specification_lstm"), script, size=size)
 
 
+def test_numbers_of_a_column_without_fractions_are_whole() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("table")
+        await driven.filled()
+        heading = next(line for line in driven.text("table").splitlines() if " @ " in line).split()
+        at = next(place for place, name in enumerate(heading) if name.startswith("size("))
+        cells = [row[at] for row in rows_of(driven)]
+        assert cells == sorted(cells, key=int) and len(set(cells)) > 1
+        others = [row[at + 1] for row in rows_of(driven)]
+        assert all("." in cell for cell in others), "a statistic of fractions keeps its points below one another"
+        await driven.press("home", *["right"] * at)
+        await driven.filled()
+        if driven.app.size.width >= 160:
+            numbers = driven.text("column").split()
+            assert numbers[numbers.index("max") + 1] == cells[-1]
+        await driven.type("A append@1")
+        await driven.filled()
+        apart = next(line for line in driven.text("table").splitlines() if line.split()[:1] == ["dif"]).split()
+        assert apart[at] == "=" or apart[at][1:].isdecimal(), apart
+
+    drive("growing_tensor", script, size=(160, 48), lines=("goto sum@4",))
+
+
 def test_a_table_comes_back_as_it_was_kept() -> None:
     async def script(driven: Driven) -> None:
         await driven.type("table number, steps")

@@ -520,6 +520,28 @@ def test_a_boolean_is_a_letter_below_its_shade_and_a_word_where_it_is_large() ->
     drive("nested_loop", script, size=(120, 40), lines=("goto swapped",))
 
 
+def test_colours_fill_the_width_and_the_row_of_the_cursor_stands_below_them_as_columns() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        made = np.asarray(driven.state.frame.output(driven.state.cursor).array)[0]
+        shown = driven.text("tensor").splitlines()
+        assert len(made) == 16 and 150 < max(map(len, shown)) <= 200 and not any(line.endswith("…") for line in shown)
+        for row in (0, 3):
+            at = next(place for place, line in enumerate(shown) if line.split()[:2] == ["row", str(row)])
+            words = shown[at].split()
+            assert float(words[-3]) == pytest.approx(made[row].min(), abs=6e-3)
+            assert float(words[-1]) == pytest.approx(made[row].max(), abs=6e-3)
+            begin = shown[at].index("row")
+            middle = next(place for place, line in enumerate(shown[at:], at) if "───" in line)
+            above = shown[middle - 1].ljust(200)
+            tall = [above[begin + 3 * place] != " " for place in range(64)]
+            assert all(one == (value > 0) for one, value in zip(tall, made[row], strict=True) if abs(value) > 2)
+            await driven.press("down", "down", "down")
+            shown = driven.text("tensor").splitlines()
+
+    drive("date_normaliser", script, size=(200, 60), lines=(f"goto {DECODER}::Add_4@7", "view value"))
+
+
 def test_a_long_row_of_few_elements_has_its_numbers_below_its_shades() -> None:
     step = np.arange(-32, 32).astype(np.float32)
     step[40] = np.nan

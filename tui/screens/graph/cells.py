@@ -85,7 +85,7 @@ class BoxLooks:
         scene, node = self._scene, self._drawing.graph.node(key)
         frame = scene.frame
         if frame is None:
-            return "port" if node.kind in PORTS else "done" if scene.ended else "box"
+            return "on" if key == self._cursor else "port" if node.kind in PORTS else "done" if scene.ended else "box"
         indices = self._indices.of(key)
         # What has no operation of its own never runs: a Constant is there, dead code is not.
         is_done = all(map(frame.is_done, indices)) if indices else node.kind is NodeKind.CONSTANT
@@ -186,15 +186,18 @@ class Painter:
         if inner is not None:
             for key, sides in drawing.sides.items():
                 self._inner[key] = tuple(
-                    Painter(
-                        inner(side.program, key), side.drawing, Indices(side.program, side.drawing), {}, inner=inner
-                    )
-                    for side in sides
+                    self._painter_of(side, inner(side.program, key), inner, _further_in(inside, (key, number)))
+                    for number, side in enumerate(sides)
                 )
 
     @staticmethod
-    def _painter_of(side: Side, scene: Scene, inner: Callable[[Program, int], Scene]) -> Painter:
-        return Painter(scene, side.drawing, Indices(side.program, side.drawing), {}, inner=inner)
+    def _painter_of(
+        side: Side, scene: Scene, inner: Callable[[Program, int], Scene], inside: BoxPlace | None
+    ) -> Painter:
+        cursor = None if inside is None else inside.path[0][0] if inside.path else inside.key
+        lit = None if cursor is None else side.drawing.way_to(cursor)
+        indices = Indices(side.program, side.drawing)
+        return Painter(scene, side.drawing, indices, {}, cursor, lit, inner, inside)
 
     def row(self, y: int, left: int, full: int, below_top: int, height: int) -> Row:
         """Row `y` of the drawing from column `left` on, in so many cells: row `below_top` of `height` of the pane.

@@ -28,6 +28,7 @@ from tui.screens.graph.choice import DrawingChoice
 from tui.screens.graph.drawing import BoxPlace, Drawing, bodies_of
 from tui.screens.graph.drawings import BodyDrawings, is_large
 from tui.screens.graph.glyph_map import GlyphMap
+from tui.screens.graph.inside import words_inside
 from tui.screens.graph.levels import MAP
 from tui.screens.graph.places import holds, moved, side_of
 from tui.screens.graph.viewport import Viewport
@@ -251,7 +252,10 @@ class BodyGraph(Pane):
             self.post_line(f"select {index}")
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a box selects it, a second one opens it, wherever the first one has moved it."""
+        """A click on a box selects it, a second one opens it, wherever the first one has moved it.
+
+        One on the sign of a loop or If shows in place what is inside of it.
+        """
         if self._has_moved:  # the end of a drag
             self._has_moved = False
         elif self._is_on_map(event.x):
@@ -260,11 +264,21 @@ class BodyGraph(Pane):
             self.post_line(f"open {self.chosen_address}".rstrip())
         else:
             place = self._place_at(event.x - self.gutter.left, event.y - 1)
+            if place is not None and self._is_on_sign(event.x - self.gutter.left, event.y):
+                self._has_hit = False
+                self._select(place)
+                self.fold()
+                return
             self._has_hit = place is not None and self._can_stop(place)
             if place is not None and self._has_hit:
                 self._select(place)
             elif place is not None:
                 self._tell(place.key, opens=event.chain == 2)
+
+    def _is_on_sign(self, x: int, y: int) -> bool:
+        """True if there is the sign, or the number behind it, of a box that can be opened in place."""
+        text = "".join(text for text, _ in self.visible_lines(*self.size)[y])
+        return GLYPHS["unfold"] in text[max(x - 1, 0) : x + 1]
 
     def _tell(self, key: int, *, opens: bool) -> None:
         """Print the value of a box without an operation, as of a Parameter, or open it; else say why there is none."""
@@ -301,6 +315,9 @@ class BodyGraph(Pane):
         if index is not None:
             self.post_line(f"select {index}")
         self.update(self.state)
+        side = None if self._drawing is None else side_of(self._drawing, place)
+        if side is not None:
+            self.host.say(words_inside(self.state, side.program, place.key))
 
     def follow_wire(self, direction: str) -> None:
         """Select the next box along a wire, or beside this one."""
@@ -350,7 +367,8 @@ class BodyGraph(Pane):
         program, drawing = self._program(), self._drawing
         note = ""
         if program is not None and drawing is not None:
-            note = self.choice.note(program, drawing, self.state.cursor, width - len(self.title) - 3)
+            cursor = None if self._frame is None else self.state.cursor
+            note = self.choice.note(program, drawing, cursor, width - len(self.title) - 3)
         mark = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
         title = (self.title, "title-on" if self.has_focus else "title")
         told = clip_end(f"{note} ", max(width - cell_len(self.title) - 2, 0))

@@ -74,7 +74,7 @@ class BackEdges(PicturePane):
 
     def heading(self, width: int) -> list[Row]:
         """Return the columns' names at the right."""
-        beside = is_beside_run(self.state) or (self.state.a is not None and self.screen.has_class("-tiny"))
+        beside = is_beside_run(self.state) or (self.state.beside is not None and self.screen.has_class("-tiny"))
         self.note = "entered: A | now" if beside else f"entered {GLYPHS['change']}" if self._edges() else ""
         self.note = self.picked_note(self.note)
         return super().heading(width)
@@ -86,7 +86,7 @@ class BackEdges(PicturePane):
         if not edges:
             none = self.state.loop is not None or self.state.ending is not None
             return [[(" none" if none else " what a loop carries on stands here", "dim")], []]
-        if is_beside_run(self.state) or (self.state.a is not None and self.screen.has_class("-tiny")):
+        if is_beside_run(self.state) or (self.state.beside is not None and self.screen.has_class("-tiny")):
             return self._beside_a(edges, width)
         known = by_parameter(self.state)
         columns = RowColumns(13 if width < 42 else 15, width - (22 if width < 42 else 24), 8)

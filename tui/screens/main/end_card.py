@@ -12,6 +12,7 @@ from stepper.engine.run import LoopSummary
 from stepper.ops.operands import form_text
 from stepper.plain_values import storable
 from stepper.tensors.statistics import Statistics, statistics
+from stepper.wording import counted
 from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, key_words, linked
 from tui.paint.pane import Host
@@ -163,7 +164,7 @@ def _loop_text(loop: LoopSummary) -> str:
     )
     name = printable(loop.path.removeprefix("model > "))
     if loop.executions == 1:
-        return f"{name}: {loop.iterations:,} iteration{'s' * (loop.iterations != 1)}, {reasons}"
+        return f"{name}: {counted(loop.iterations, loop.word)}, {reasons}"
     spread = f"{loop.fewest:,}" if loop.fewest == loop.most else f"{loop.fewest:,} to {loop.most:,}"
     return f"{name}: entered {loop.executions:,} times, {spread} iterations each, {loop.iterations:,} in all; {reasons}"
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Final, NamedTuple
 from stepper.debug.inspection.views import LoopView
 from stepper.debug.run_summary import RunSummary
 from stepper.engine.loops import EndReason
+from stepper.wording import counted
 from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, linked, value_destination
 from tui.paint.names import layer_name
@@ -144,7 +145,7 @@ class LoopCard(LinkPane):
             second = [(f"{done} done", ""), (left, "dim")]
         bar = self._progress(done, maximum, width - len(big[0]) - 5)
         return [
-            [(f" {big[0]}   ", "accent"), ("iteration", "dim"), (limit, "")],
+            [(f" {big[0]}   ", "accent"), (loop.level.word, "dim"), (limit, "")],
             [(f" {big[1]}   ", "accent"), *second],
             [(f" {big[2]}   ", "accent"), *bar],
         ]
@@ -234,7 +235,7 @@ def _ended_rows(ending: RunSummary, width: int) -> list[Row]:
     """At the end of the run: each loop, and how many iterations it had in all."""
     rows: list[Row] = [[(" all loops have ended" if ending.loops else " no loop has run", "dim")]]
     for loop in ending.loops[:_MOST_ENDED]:
-        count = f"{loop.iterations:,} iteration{'s' * (loop.iterations != 1)}"
+        count = counted(loop.iterations, loop.word)
         name = f"{loop.kind} '{loop.name}'"
         rows.append(spread([(f" {clip(printable(name), width - len(count) - 3)}", "")], [(f"{count} ", "dim")], width))
     return [*rows, []]

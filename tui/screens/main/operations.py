@@ -84,7 +84,7 @@ class Operations(Pane):
 
     def update(self, state: State) -> None:
         """The moment stays at two thirds of the height; what is selected is seen."""
-        self.note = state.statistic if state.a is None and state.frame is not None else ""
+        self.note = state.statistic if state.beside is None and state.frame is not None else ""
         before, self.state = self.state, state
         if _moment(before) != _moment(state) or not self._is_seen():
             self._centre()
@@ -109,7 +109,7 @@ class Operations(Pane):
     def heading(self, width: int) -> list[Row]:
         """Return the title, beside A those of the columns."""
         rows = super().heading(width)
-        if self.state.a is None or self.state.frame is None:
+        if self.state.beside is None or self.state.frame is None:
             return rows
         mark, (title, tone), *_ = rows[0]
         left: Row = [mark, (clip(title, max(width - 2 * _NUMBER - _DIFFERS - 2, 3)), tone)]
@@ -205,7 +205,7 @@ class Operations(Pane):
     def _row(self, frame: FrameView, index: int, width: int) -> Row:
         tones = self._tones(frame, index)
         fade, tone = tones
-        beside_a = self.state.a is not None
+        beside_a = self.state.beside is not None
         mark_width = 5 if width >= 34 else 2
         shape_width = 9 if width >= 46 else 0
         # Width goes first to names, then to the history.

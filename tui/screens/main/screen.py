@@ -37,6 +37,7 @@ from tui.state import State
 
 if TYPE_CHECKING:
     from stepper.engine.program import Program
+    from tui.screens.main.output_figures import OutputFigures
     from tui.screens.main.spare import SelectedCourse, SelectedValue
 
 _LEAST_SPARE: Final = 8
@@ -65,6 +66,7 @@ class MainScreen(DebugScreen):
     MainScreen.-narrow #right { width: 40; }
     MainScreen.-narrow.-beside-a #left { width: 38; }
     MainScreen.-huge #left { width: 50; }
+    MainScreen.-figures #operations { height: auto; margin-bottom: 1; }
     MainScreen.-huge #right { width: 50; }
     MainScreen #loop-state, MainScreen #outputs { height: auto; }
     MainScreen #outputs { height: 1fr; }
@@ -112,6 +114,7 @@ class MainScreen(DebugScreen):
     has_graph: bool = False
     """True if the graph is wanted in the centre although A is held against now."""
     _tab_before: str = "ops"
+    _figures: OutputFigures | None = None
     _spare: SelectedValue | None = None
     """The selected value below a short list of operations, once there was room for it."""
     _course: SelectedCourse | None = None
@@ -180,22 +183,22 @@ class MainScreen(DebugScreen):
         self.query_one(EndCard).set_class(not has_end, "hidden")
         is_covered = has_card or has_stop or has_end
         centre = self._centre()
-        self.set_class(state.a is not None, "-beside-a")
+        self.set_class(state.beside is not None, "-beside-a")
         self.set_class(centre == "spread", "-beside-run")
         self.set_class(has_ended(state), "-ended")
         self.query_one("#graph").set_class(centre != "graph", "hidden")
         self.query_one("#moments").set_class(centre != "moments", "hidden")
         self.query_one("#spread").set_class(centre != "spread", "hidden")
-        self.query_one(NodeProperties).set_class(is_covered or state.a is not None, "hidden")
-        self.query_one("#value").set_class(is_covered or state.a is not None, "hidden")
+        self.query_one(NodeProperties).set_class(is_covered or state.beside is not None, "hidden")
+        self.query_one("#value").set_class(is_covered or state.beside is not None, "hidden")
         pair = self.query_one("#pair")
-        pair.set_class(is_covered or state.a is None, "hidden")
+        pair.set_class(is_covered or state.beside is None, "hidden")
         pair.set_class(centre == "moments", "above")
 
     def _fill(self) -> None:
         """Put the selected value where the list of operations is short, and where two moments leave room."""
         self._fill_left()
-        if self.host.state.a is not None or self._course is not None:
+        if self.host.state.beside is not None or self._course is not None:
             self.call_after_refresh(self._fill_centre)
 
     def _fill_centre(self) -> None:
@@ -225,6 +228,7 @@ class MainScreen(DebugScreen):
 
     def _fill_left(self) -> None:
         frame, height = self.host.state.frame, self.query_one("#left").size.height
+        self._fill_end(height)
         if self._spare is None and (frame is None or len(frame.layers) > height):
             return
         listed, frames = self.query_one(Operations), self.query_one(Frames)
@@ -239,6 +243,19 @@ class MainScreen(DebugScreen):
 
             self._spare = SelectedValue(self.host, id="spare")
             self.adopt(self._spare, self.query_one("#left"))
+
+    def _fill_end(self, height: int) -> None:
+        """Put the outputs in figures below the ways back into the run."""
+        figures = self._figures
+        has_room = has_ended(self.host.state) and not self.has_class("-tiny") and height >= 2 * _LEAST_SPARE
+        if figures is not None:
+            figures.display = has_room
+        elif has_room:
+            from tui.screens.main.output_figures import OutputFigures  # what the first picture does not need
+
+            self._figures = OutputFigures(self.host, id="figures")
+            self.adopt(self._figures, self.query_one("#left"))
+        self.set_class(has_room, "-figures")
 
     def _tell_spread(self, state: State) -> None:
         """Say what became of the outputs as soon as that is known, unless something else was said meanwhile."""
@@ -264,14 +281,14 @@ class MainScreen(DebugScreen):
 
     def _centre(self) -> str:
         """Return the pane in the centre: the graph, or while A is held against now the two moments."""
-        a = self.host.state.a
+        a = self.host.state.beside
         if a is None or self.has_graph:
             return "graph"
         return "spread" if a.spread is not None and a.spread.is_of_runs else "moments"
 
     def turn_centre(self) -> bool:
         """Show the graph in place of the two moments, or these again; False where there is no A."""
-        if self.host.state.a is None:
+        if self.host.state.beside is None:
             return False
         self.has_graph = not self.has_graph
         self._choose_strip()

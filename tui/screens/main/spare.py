@@ -23,7 +23,6 @@ from tui.screens.value.inspected import Inspected
 from tui.screens.value.selection import Subject
 from tui.state import State
 
-_TALLEST: Final = 10
 _NAMES: Final = 14
 _CALM: Final = 0.25
 """Seconds without another value before iterations are run through for one."""
@@ -108,7 +107,7 @@ class SelectedValue(SelectedCourse):
             self.title = name
             return self._heat.lines(width, max(self.size.height - 1, 1))
         rows = super().rows(width)
-        rows = [*rows, *history_rows(self.state, width, min(self.size.height - 1 - len(rows), _TALLEST))]
+        rows = [*rows, *history_rows(self.state, width, self.size.height - 1 - len(rows))]
         self.title = f"{name} over iterations" if rows else ""
         return rows or self._ahead(width, self.size.height - 1)
 

@@ -55,12 +55,12 @@ def before(overview: Overview, letters: Letters, room: int, *, short: bool) -> R
 
 def has_sequences(overview: Overview) -> bool:
     """True if the model has recurrent sequences that can be opened as loops, or are open."""
-    return bool(overview.sequences) or any(one.opened_from for one in overview.loops)
+    return bool(overview.sequences) or any(one.opened_from and not one.is_over_calls for one in overview.loops)
 
 
 def _sequences(overview: Overview, room: int) -> Row:
     """Return which sequences can be opened, or are open."""
-    opened = sorted({one.opened_from for one in overview.loops if one.opened_from is not None})
+    opened = sorted({one.opened_from for one in overview.loops if one.opened_from and not one.is_over_calls})
     closed = sorted({one.type for one in overview.sequences})
     row: Row = []
     if closed:

@@ -33,13 +33,17 @@ class Widths(NamedTuple):
     slot: int
 
 
-def widths(width: int) -> Widths:
-    """Return how so many cells are shared."""
+_WIDEST: Final = 24
+"""Cells of an iteration where there is much room and the loop's body has its own below."""
+_TALL: Final = 44
+
+
+def widths(width: int, height: int) -> Widths:
+    """Return how so many cells are shared, in a pane of so many lines."""
     label = 15 if width < 100 else 19 if width < 150 else 25
-    value = 0 if width < 100 else 20 if width < 150 else 30 if width < 190 else 40
-    return Widths(
-        label, value, width - label - value - (3 if value else 1), 6 if width < 150 else 9 if width < 190 else 12
-    )
+    value = 0 if width < 100 else 20 if width < 150 else 30
+    slot = 6 if width < 150 else 9 if width < 190 else 12 if height < _TALL else _WIDEST
+    return Widths(label, value, width - label - value - (3 if value else 1), slot)
 
 
 class Shown(NamedTuple):
@@ -170,7 +174,7 @@ def arranged(
     slices are counted, cards that are not selected keep one picture, then none; rows of the selected one are counted,
     the least important first. More than a few cards are a list, those with NaN or Inf first.
     """
-    limits, share = _CardLimits(size, room, wishes, plain_look), widths(size[0])
+    limits, share = _CardLimits(size, room, wishes, plain_look), widths(*size)
     if len(cards) > MOST_CARDS:
         run = min(at.run, max(len(cards[at.card].runs) - 1, 0))
         chosen = [_alone(overview, cards[at.card], at.card, run, share, is_low=limits.is_low)]

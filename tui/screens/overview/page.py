@@ -94,7 +94,7 @@ class Page:
 
     def __init__(self, sight: Sight, wishes: Wishes, pictures: RowPictures, palette: Palette, width: int) -> None:
         self._sight, self._wishes, self._pictures, self._palette = sight, wishes, pictures, palette
-        self._width, self._share = width, widths(sight.size[0])
+        self._width, self._share = width, widths(*sight.size)
         self._at, self._is_low = sight.at, sight.size[1] < LOW
         reach = max((axis.reach for one in sight.shown for axis in one.axes), default=self._share.picture)
         picture = self._share.picture
@@ -345,7 +345,11 @@ class Page:
                     slot = axis.slots[axis.index_of(now.iteration)]
                     strips.append((slot.start if slot.width > 3 else slot.start - 1, GLYPHS["now"], "accent"))
         room = self._share.label - 1 - len(pad)
-        row: Row = [(f" {pad}", ""), (f"{'iteration':<{room}}", "dim"), *row_of(laid(strips, self._area))]
+        row: Row = [
+            (f" {pad}", ""),
+            (f"{shown.card.facts.iteration_word:<{room}}", "dim"),
+            *row_of(laid(strips, self._area)),
+        ]
         if self._share.value and is_on and self._count:
             row.append((f"  at {at.iteration:,}", "accent"))
         return PageLine(row, shown.place)
@@ -419,7 +423,7 @@ class Page:
         if line.part is LinePart.GROWTH:
             return [[(growth_text(values), "")]]
         found = history.at(at.iteration)
-        rows = [] if found is None else words.value_lines(line, history, values, found, width)
+        rows = [] if found is None else words.value_lines(line, history, values, found, width, height)
         place = next((text for text in words.place_of_slice(card, line, at.run, at.iteration) if len(text) < width), "")
         if place and rows:
             rows.insert(1 if values.size == 1 else 0, [(place, "dim")])

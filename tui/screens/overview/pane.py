@@ -19,6 +19,7 @@ from stepper.debug.story.question import StoryQuestion
 from stepper.errors import StepperError, UsageError
 from stepper.tensors.histories import ValueHistory, bucket_begins
 from stepper.wording import counted
+from tui.keys.keymap import key_for
 from tui.paint.links import Destination, linked
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
 
 _TALL: Final = 50
 """Lines of the terminal from which on the values of A stand below those of now."""
+_YOUNG: Final = 1.0
+"""Seconds of a run in which nothing is drawn beside its cards, which still grow."""
 
 
 _kept_wishes: Final[WeakKeyDictionary[Driver, Wishes]] = WeakKeyDictionary()
@@ -260,16 +263,25 @@ class OverviewPane(Pane):
             self.put(at._replace(iteration=iterations_at(cards, at) - 1 if is_end else 0), follows=follows)
         self.host.show_keys()
 
+    @property
+    def why_no_moment(self) -> str:
+        """Why there is no moment under the cursor."""
+        if not self.is_without_run and (self.overview is None or self.overview.state is RunState.NOT_RUN):
+            key = key_for("overview run", self.kind, self.host.keymap)
+            return "the model is not run yet" + (f": {key.shown} runs it" if key is not None else "")
+        return "no iteration ran here"
+
     def _why_no_further(self, *, is_on: bool) -> str:
         """Return why the cursor stays at the first, or the last iteration."""
         count = iterations_at(self._cards, self._at)
         if not count:
-            return "no iteration ran here"
+            return self.why_no_moment
         if not is_on:
-            return "there is no iteration before 0"
+            return f"there is no {self._cards[self._at.card].facts.iteration_word} before 0"
         so_far = "" if self.is_at_end else " so far"
-        ran = f"{self._cards[self._at.card].name} ran {counted(count, 'iteration')}{so_far}"
-        return f"there is no iteration {count:,}: {ran}"
+        card = self._cards[self._at.card]
+        word = card.facts.iteration_word
+        return f"there is no {word} {count:,}: {card.name} ran {counted(count, word)}{so_far}"
 
     def _move_rows(self, by: int) -> None:
         rows = [(one.place, line) for one in self._shown for line in one.lines]
@@ -487,7 +499,7 @@ class OverviewPane(Pane):
             self._select(target.card, target.line)
         else:
             self._select(target.card, self._at.line if target.card == self._at.card else 0)
-        self._put_at(target, event.x - widths(self.size.width).label)
+        self._put_at(target, event.x - widths(*self.size).label)
         if event.chain >= 2 and target.strip is None:
             self.host.perform("overview open")
 
@@ -575,9 +587,11 @@ class OverviewPane(Pane):
 
     @property
     def program(self) -> Program | None:
-        """The body of the loop of the cursor, of a model without loops its own graph; None while the run goes on."""
+        """The body of the loop of the cursor, of a model without loops its own graph; None while the run is young."""
         at, cards, overview = self._at, self._cards, self.overview
-        if overview is None or overview.state is RunState.RUNNING or self.is_without_run:
+        if overview is None or self.is_without_run:
+            return None
+        if overview.state is RunState.RUNNING and overview.seconds < _YOUNG:
             return None
         if not cards and self._compiled is not None:
             return self._compiled.main

@@ -22,6 +22,7 @@ from stepper.debug.overview.facts import (
 )
 from stepper.engine.loops import EndReason
 from stepper.tensors.pictures import Form
+from stepper.wording import enumerated
 from tui.paint.links import Destination, LinkText
 from tui.paint.names import carried_name, layer_name, row_name
 from tui.paint.rows import Row, number, printable, width_of
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from stepper.element_types import Array
     from stepper.tensors.histories import ColumnStatistics, ValueHistory
 
+_LEAST_OF_FINITE: Final = 4
+"""Lines from which on it is told of a value with NaN or Inf what the finite elements are."""
 _REASONS: Final = {
     EndReason.SLICES: "no slice is left",
     EndReason.TRIP_COUNT: "the trip count",
@@ -46,6 +49,8 @@ LARGEST_LIMIT: Final = 10**12
 def about(facts: LoopFacts, room: int) -> str:
     """Return the type of a loop, what it was opened from, and its operations; as much of that as has room."""
     opened = f" opened from {facts.opened_from}" if facts.opened_from else ""
+    if facts.is_over_calls:
+        opened = " over calls of the model"
     inner = "".join(f", {count} {name}" for name, count in facts.inner.items())
     operations = f"{facts.operations} {_plural('operation', facts.operations)}"
     kind = f"{facts.layer.type} {facts.layer.id}"
@@ -61,7 +66,7 @@ def count_of(facts: LoopFacts, *, is_running: bool) -> Row:
     if facts.runs > 1:
         return _counts(facts)
     (run,) = runs
-    word = _plural("iteration", run.iterations)
+    word = _plural(facts.iteration_word, run.iterations)
     if run.ending is None:
         limit = limit_of(run)
         so_far = " so far" if is_running else ""
@@ -81,9 +86,9 @@ def count_of(facts: LoopFacts, *, is_running: bool) -> Row:
 def _counts(facts: LoopFacts) -> Row:
     lengths = [run.iterations for run in facts.activations]
     if len(lengths) == facts.runs <= 6:
-        return [(", ".join(map(str, lengths)), "strong"), (f" iterations in {facts.runs} runs", "")]
+        return [(", ".join(map(str, lengths)), "strong"), (f" {facts.iteration_word}s in {facts.runs} runs", "")]
     each = f"{facts.fewest:,}" if facts.fewest == facts.most else f"{facts.fewest:,} to {facts.most:,}"
-    return [(f"{facts.total:,}", "strong"), (f" iterations in {facts.runs:,} runs, {each} each", "")]
+    return [(f"{facts.total:,}", "strong"), (f" {facts.iteration_word}s in {facts.runs:,} runs, {each} each", "")]
 
 
 def limit_of(run: ActivationFacts) -> int | None:
@@ -212,12 +217,23 @@ def _not_begun(facts: LoopFacts, ending: Ending) -> Row:
 
 def _not_ended(facts: LoopFacts, overview: Overview) -> Row:
     if facts.never_ends:
-        goes_on = facts.control.goes_on
-        who = "" if goes_on is None else f", and the body's condition is {printable(str(goes_on.layer))} = true"
-        return [("can never end: ", "edit"), ("there is no trip count", ""), (who, "")]
+        return [("can never end: ", "edit"), ("there is no trip count", ""), (_always_true(facts), "")]
     if overview.failure is not None:
         return [("ended by an error: ", "bad"), *failed_at(overview.failure)]
     return [("not at its end yet", "dim")]
+
+
+def _always_true(facts: LoopFacts) -> str:
+    """Return why the body's condition does not end the loop."""
+    goes_on = facts.control.goes_on
+    if goes_on is None:
+        return ""
+    if goes_on.value is not None:
+        return f", and the body's condition is {printable(str(goes_on.layer))} = true"
+    name, names = layer_name(goes_on.layer), enumerated([layer_name(one) for one in facts.fixed_by])
+    return f", and {name} stays true: " + (
+        f"no back edge leads to {names}, which it reads" if names else "nothing that it reads changes"
+    )
 
 
 def failed_at(failure: Failure) -> Row:
@@ -279,14 +295,25 @@ def _operand_name(one: VerdictOperand, facts: LoopFacts) -> str:
 # --- a value --------------------------------------------------------------------------------------------------------
 
 
-def value_lines(line: Line, history: ValueHistory, values: Array, found: ColumnStatistics, room: int) -> list[Row]:
-    """Return what stands beside a picture of the value at the cursor: rms, largest with its place, change."""
+def value_lines(
+    line: Line, history: ValueHistory, values: Array, found: ColumnStatistics, room: int, height: int
+) -> list[Row]:
+    """Return what stands beside a picture of the value at the cursor: rms, largest with its place, change.
+
+    In more lines the mean and the deviation, and below NaN and Inf what the finite elements are.
+    """
     if line.labels or values.size == 1:
         return [[(number(float(values[0]), 9), ""), (labels_in(line, values), "strong")]]
     if found.nan or found.infinite:
         word, count = ("NaN", found.nan) if found.nan else ("Inf", found.infinite)
         unit = "" if history.is_whole else " buckets"
-        return [[(word, "bad"), (f" in {count} of {found.numbers}{unit}", "")]]
+        told: list[Row] = [[(word, "bad"), (f" in {count} of {found.numbers}{unit}", "")]]
+        if height < _LEAST_OF_FINITE or found.nan + found.infinite >= found.numbers:
+            return told
+        told.append([("finite", "dim")])
+        for text, one in (("rms ", found.rms), ("max ", found.largest)):
+            told.append([(text, "dim"), (f"{number(one):>6}", "")])
+        return told
     place = "" if found.place is None else f" at [{','.join(map(str, found.place))}]"
     if line.places and history.is_whole and len(line.places) == values.size:
         place = f" at '{line.places[int(np.abs(values.astype(np.float64)).argmax())]}'"
@@ -298,6 +325,10 @@ def value_lines(line: Line, history: ValueHistory, values: Array, found: ColumnS
     ]
     if found.change is not None and np.isfinite(found.change):
         rows.append([("chg ", "dim"), (f"{number(found.change):>6}", "")])
+    if history.is_whole and len(rows) + 2 <= height:
+        plain = values.astype(np.float64)
+        for word, one in (("avg ", plain.mean()), ("std ", plain.std())):
+            rows.append([(word, "dim"), (f"{number(float(one)):>6}", "")])
     return rows
 
 
@@ -334,29 +365,30 @@ def place_of_slice(card: Card, line: Line, run: int, iteration: int) -> tuple[st
 
 def doing(card: Card, line: Line, run: int, iteration: int) -> str:
     """Return what the value of a row is."""
+    at = f"{card.facts.iteration_word} {iteration:,}"
     row, history = card.facts.rows[line.row] if line.part is not LinePart.CHOICE else None, card.history(line, run)
     if line.part is LinePart.CHOICE:
-        return f"the side that ran in iteration {iteration:,}"
+        return f"the side that ran in {at}"
     if line.part is LinePart.CHANGE:
-        return f"the largest change of an element in iteration {iteration:,}"
+        return f"the largest change of an element in {at}"
     if line.part is LinePart.GROWTH:
-        return f"what iteration {iteration:,} has more than the one before"
+        return f"what {at} has more than the one before"
     bad = None if history is None else history.first_nan if history.first_nan is not None else history.first_infinite
     if history is not None and iteration in (history.first_nan, history.first_infinite):
         word = "NaN" if iteration == history.first_nan else "Inf"
         return f"the first {word} is born here" if line.is_born else f"the first {word} of this row"
     if line.kind is RowKind.SLICE:
         place = place_of_slice(card, line, run, iteration)
-        return f"the slice that iteration {iteration:,} gets{f': {place[0]}' if place else ''}"
+        return f"the slice that {at} gets{f': {place[0]}' if place else ''}"
     if line.kind in (RowKind.CONCATENATED, RowKind.LAST_VALUE):
         along = "" if row is None or row.axis is None else f" on axis {row.axis}"
         is_piece = row is not None and (row.appends or row.kind is RowKind.CONCATENATED)
-        return f"the piece of iteration {iteration:,}{along}" if is_piece else f"left by iteration {iteration:,}"
+        return f"the piece of {at}{along}" if is_piece else f"left by {at}"
     if line.kind is RowKind.BIRTH:
-        return f"made in iteration {iteration:,}" + ("" if bad is None else f", not finite since {bad:,}")
+        return f"made in {at}" + ("" if bad is None else f", not finite since {bad:,}")
     if line.kind is RowKind.CONDITION:
-        return f"verdict of iteration {iteration:,}"
-    return f"handed on by iteration {iteration:,}"
+        return f"verdict of {at}"
+    return f"handed on by {at}"
 
 
 def _plural(word: str, count: int) -> str:

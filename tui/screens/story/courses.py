@@ -21,7 +21,10 @@ _TALLEST: Final = 26
 """Lines of bars of the course that is asked about."""
 _LEAST: Final = 7
 """Lines of a course beside others: its name, the bars, the iterations, one blank."""
-_HIGHEST: Final = 18
+_HIGHEST, _HIGHEST_ALONE = 18, 32
+"""Lines of a course with others below it, and of one with none."""
+_WIDEST, _WIDE = 20, 100
+"""Cells of an iteration at most in a course of so many cells or more; else 8."""
 _NARROWEST: Final = 44
 
 
@@ -54,7 +57,7 @@ def other_courses(story: Story, link: StoryLink, width: int, height: int) -> lis
         return []
     across = min(width // _NARROWEST, len(found))
     down = -(-len(found) // across)
-    wide, tall = (width - 1) // across, min(height // down, _HIGHEST)
+    wide, tall = (width - 1) // across, min(height // down, _HIGHEST if down > 1 else _HIGHEST_ALONE)
     rows: list[Row] = []
     for begin in range(0, len(found), across):
         drawn = [_course(story, link, row, wide - 2, tall - 1) for row in found[begin : begin + across]]
@@ -94,7 +97,7 @@ def _course(story: Story, link: StoryLink, row: int, width: int, height: int) ->
     name = f"{story.rows[row].name}{element_text(story.rows[row].element)}"
     limit = link.limit if row == _shown_row(story, link) else None
     numbers = [_measured(value) for value in values]
-    slot = max(1, min(8, (width - 7) // max(len(numbers), 1)))
+    slot = max(1, min(_WIDEST if width >= _WIDE else 8, (width - 7) // max(len(numbers), 1)))
     count = (width - 7) // slot
     path = story.columns[link.column].path
     here = story.iterations.index(path) if path in story.iterations else len(numbers) - 1

@@ -168,6 +168,9 @@ def _beside_each_other(story: Story, link: StoryLink, width: int, height: int) -
     room = width - third - 2 if course else width
     top = min(height, max(len(left), len(parts)))
     told = _joined([(left, room - second - 2), (parts, second)], top) if parts else _fitted(left, room, top)
+    if course and len(course) <= top:  # T and F: what follows has the whole width
+        upper = _joined([(told, room), (course, third)], top)
+        return _fitted([*upper, [], *other_courses(story, link, width, height - top - 1)], width, height)
     others = other_courses(story, link, room, height - top - 2)
     told += [[], [], *others] if others else []
     return _joined([(told, room), (course, third)], height) if course else _fitted(told, room, height)

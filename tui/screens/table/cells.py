@@ -24,17 +24,20 @@ _STEPS: Final = 16
 """Shades of a sign: as many as can be told apart, so that styles are few."""
 
 
-def cell_text(value: Any, room: int) -> str:
-    """Return a number in at most so many cells (6 or more): three decimals, so that points stand under points."""
+def cell_text(value: Any, room: int, *, whole: bool = False) -> str:
+    """Return a number in at most so many cells (6 or more): three decimals, so that points stand under points.
+
+    `whole`: those that it stands with have no fraction, so that it has no decimals either.
+    """
     if value is None:
         return ""
-    if isinstance(value, float) and math.isfinite(value) and (value == 0 or 1e-3 <= abs(value) < 1e5):
+    if not whole and isinstance(value, float) and math.isfinite(value) and (value == 0 or 1e-3 <= abs(value) < 1e5):
         text = f"{value:.3f}"
         return text if len(text) <= room else number(value, room)
     return number(value, max(room, 6))
 
 
-def difference_text(a: Any, now: Any, room: int) -> str:
+def difference_text(a: Any, now: Any, room: int, *, whole: bool = False) -> str:
     """Return now minus A with its sign; `=` where they are the same, `mended` or `broken` where only one is finite."""
     if a is None or now is None:
         return ""
@@ -43,7 +46,7 @@ def difference_text(a: Any, now: Any, room: int) -> str:
     if math.isfinite(a) != math.isfinite(now):
         return "mended" if math.isfinite(now) else "broken"
     gap = int(now) - int(a) if isinstance(now, int) and isinstance(a, int) else float(now) - float(a)
-    text = cell_text(abs(gap), room - 1)
+    text = cell_text(abs(gap), room - 1, whole=whole)
     return text if gap != gap else f"{'+' if gap > 0 else '-'}{text.lstrip('+')}"
 
 
@@ -76,7 +79,16 @@ class Shades:
     def text(self, column: int, value: Any, room: int) -> str:
         """Return a number of a column in so many cells, or the word for it."""
         words = self._words(column) if isinstance(value, int) else ()
-        return clip(printable(label_of(words, value)), room) if words else cell_text(value, room)
+        return (
+            clip(printable(label_of(words, value)), room)
+            if words
+            else cell_text(value, room, whole=self.is_whole(column))
+        )
+
+    def is_whole(self, column: int) -> bool:
+        """Return True if no number of a column has a fraction."""
+        facts = None if self._view is None else self._view.facts.get(column)
+        return facts is not None and facts.is_whole
 
     def _words(self, column: int) -> tuple[str, ...]:
         """Return the words for the numbers of a column of single elements; empty where it has none."""

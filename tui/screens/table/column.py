@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -55,16 +56,23 @@ class ColumnPane(Pane, can_focus=False):
             return [*head, [("its numbers are read when it is sorted by (> <)", "dim")]]
         value = self._value(column)
         is_wide = width >= LEAST_WIDE
-        rows = [*head, *_numbers(detail, value, view.passed), []]
+        written = self._writer(column)
+        rows = [*head, *_numbers(detail, value, view.passed, written), []]
         least = _LEAST_BESIDE if is_wide else _LEAST_HISTOGRAM
         bars = view.heads.get(column) if self.size.height >= least else None
         if bars is not None and len(bars.counts):
             note = f"   shown | filtered out{'   log' * bars.log}"
             room = _LEFT - 2 if is_wide else width
-            rows += [[("how often", "title"), (note, "note")], *_histogram(bars, value, room), []]
+            rows += [[("how often", "title"), (note, "note")], *_histogram(bars, value, room, written), []]
         if is_wide:
             return self._in_width(rows, detail, width)
         return rows + self._course(detail, width, max(_LOWEST, min(self.size.height - _ABOVE, _HIGHEST)))
+
+    def _writer(self, column: int) -> Callable[..., str]:
+        """Return what writes numbers of a column in so much room."""
+        view = self.topic.view
+        facts = None if view is None else view.facts.get(column)
+        return partial(cell_text, whole=facts is not None and facts.is_whole)
 
     def _in_width(self, left: list[Row], detail: ColumnDetail, width: int) -> list[Row]:
         """Return the numbers, and beside them the course in the whole height."""
@@ -91,7 +99,7 @@ class ColumnPane(Pane, can_focus=False):
             return [title, [("no finite number", "dim")]]
         scale = bar_scale(detail.numbers)
         low, high = scale.low, scale.high
-        ends = bar_scale_ends(scale, partial(cell_text, room=8))
+        ends = bar_scale_ends(scale, partial(self._writer(detail.column), room=8))
         if scale.log:
             title.append(("   log", "note"))
         room = max(width - _NUMBER - 1, 4)
@@ -157,7 +165,7 @@ def _line(number: float, scale: BarScale, tall: int) -> int:
     return tall - 1 - round(float(heights(np.array(number), scale)) * (tall - 1))
 
 
-def _numbers(detail: ColumnDetail, value: Any, passed: int) -> list[Row]:
+def _numbers(detail: ColumnDetail, value: Any, passed: int, written: Callable[..., str]) -> list[Row]:
     left = [
         ("value", value),
         ("min", detail.low),
@@ -168,20 +176,20 @@ def _numbers(detail: ColumnDetail, value: Any, passed: int) -> list[Row]:
     ]
     right = [
         ("shown", f"{passed:,} rows"),
-        ("mean", cell_text(detail.shown_mean, 9)),
+        ("mean", written(detail.shown_mean, 9)),
         ("distinct", f"{detail.distinct:,}"),
         ("NaN Inf", f"{detail.nan:,} {detail.infinite:,}"),
     ]
     rows: list[Row] = []
     for place, (name, number) in enumerate(left):
-        row: Row = [(f"{name:<8}", "dim"), (f"{cell_text(number, 10):>10}", "" if place else "strong")]
+        row: Row = [(f"{name:<8}", "dim"), (f"{written(number, 10):>10}", "" if place else "strong")]
         if place < len(right):
             row += [("      ", ""), (f"{right[place][0]:<9}", "dim"), (right[place][1], "")]
         rows.append(row)
     return rows
 
 
-def _histogram(head: ColumnHead, value: Any, width: int) -> list[Row]:
+def _histogram(head: ColumnHead, value: Any, width: int, written: Callable[..., str]) -> list[Row]:
     most = max(int(head.counts.max()), 1)
     room = max(width - _NUMBER - 9, 4)
     rows: list[Row] = []
@@ -194,11 +202,11 @@ def _histogram(head: ColumnHead, value: Any, width: int) -> list[Row]:
         full = max(full, part + (1 if count > shown else 0)) if count else 0
         rows.append(
             [
-                (padded(cell_text(float(low), 8), _NUMBER - 1, right=True), "dim"),
+                (padded(written(float(low), 8), _NUMBER - 1, right=True), "dim"),
                 (" ", ""),
                 ("━" * part, "accent" if is_here else "bar"),
                 ("╌" * (full - part), "dim"),
                 (f" {count:,}", "accent" if is_here else "dim"),
             ]
         )
-    return [*rows, [(padded(cell_text(float(head.edges[-1]), 8), _NUMBER - 1, right=True), "dim")]]
+    return [*rows, [(padded(written(float(head.edges[-1]), 8), _NUMBER - 1, right=True), "dim")]]

@@ -240,7 +240,9 @@ class TablePane(Pane):
         if a is not None and not a.problem and now is not None:
             row = [(padded(" dif", label), "dim")]
             for column in columns:
-                text = difference_text(a.numbers.get(column), here.get(column), wide - 2)
+                text = difference_text(
+                    a.numbers.get(column), here.get(column), wide - 2, whole=self._shades.is_whole(column)
+                )
                 row.append((f"{text} ".rjust(wide), "dim" if text == "=" else "strong"))
             rows.append(row)
         return rows

@@ -24,6 +24,10 @@ EVENT_MARKS: Final = {
 }
 
 
+_WIDEST: Final = ((180, 24), (0, 12))
+"""Widths of the pane, falling, and cells of a column of one iteration at most from there on."""
+
+
 class TimelineBar(TimeAxisPane):
     """The iterations of the loop around what is looked at: a number line, one row a watched value, events."""
 
@@ -97,7 +101,8 @@ class TimelineBar(TimeAxisPane):
         if known is None or known > COUNTED:
             # Without a limit, to the next step of a scale that grows slowly, so that slots seldom move.
             known = next(step for step in STEPS if step >= max(seen + 1, 20))
-        return TimeSpan.fitting(0, max(known, seen), width - self.name_width(width) - 8)
+        widest = next(cells for least, cells in _WIDEST if width >= least)
+        return TimeSpan.fitting(0, max(known, seen), width - self.name_width(width) - 8, widest)
 
     def seen(self) -> int:
         """Return the last iteration of which a value is known."""

@@ -68,10 +68,11 @@ class HowOften(FactsPane):
         if not len(found.counts):
             return [[(" nothing finite to count", "dim")]]
         self.note = f"{len(found.counts)} bins "
-        return _columns(found, width, max(self.size.height - 3, 1))
+        return histogram_rows(found, width, max(self.size.height - 3, 1))
 
 
-def _columns(found: Survey, width: int, tall: int) -> list[Row]:
+def histogram_rows(found: Survey, width: int, tall: int) -> list[Row]:
+    """Return how often the numbers are in each bin as so many lines of columns, and the axis in two more."""
     together = -(-len(found.counts) // max(width - 9, 1))
     shown = np.add.reduceat(found.counts, np.arange(0, len(found.counts), together))
     wide = max(1, min((width - 9) // len(shown), 4))

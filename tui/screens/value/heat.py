@@ -35,6 +35,7 @@ _WORDS: Final = {
 _NARROWEST: Final = 44
 """Cells that a legend needs."""
 _NUMBERED: Final = 8
+_SIZES: Final = (2, 3, 4, 6, _NUMBERED)
 """Cells of an element from which on its number stands in them."""
 
 
@@ -141,7 +142,7 @@ class HeatGrid:
         Those of a long row stand below it as numbers, if it `has_numbers`.
         """
         plane = self._seen.plane
-        wide = max(size for size in (2, 4, _NUMBERED) if size == 2 or size * plane.width <= width - self._label - 1)
+        wide = max(size for size in _SIZES if size == 2 or size * plane.width <= width - self._label - 1)
         is_long = plane.height == 1 and wide < _NUMBERED and has_numbers
         below = -(-plane.width // self._numbers_across(width)) if is_long else 0
         lines = 1 + plane.height * min(wide // 2, 3) + below
@@ -153,10 +154,23 @@ class HeatGrid:
         return max(self._label + _NUMBERED * self._seen.plane.width + 1, _NARROWEST)
 
     def columns(self, height: int) -> list[Row]:
-        """Return the numbers of the cells as columns, for a plane of one row."""
-        if self._seen.plane.height != 1 or self._drawn is None or self._scale is None:
+        """Return the numbers of the cells as columns below them: those of the only row, or of the one of the cursor."""
+        drawn, plane = self._drawn, self._seen.plane
+        if drawn is None or self._scale is None:
             return []
-        return profile(self._drawn.values[0], self._scale.wide, self._label, height)
+        if plane.height == 1:
+            return profile(drawn.values[0], self._scale.wide, self._label, height)
+        down = int(np.searchsorted(drawn.scale.rows, self._seen.place[0], "right")) - 1
+        if drawn.scale.is_reduced or not 0 <= down < len(drawn.values):
+            return []
+        values = drawn.values[down]
+        rows = profile(values, drawn.scale.wide, self._label, height - 1)
+        if not rows:
+            return []
+        finite = [value for value in values if math.isfinite(value)]
+        note = f"   that of the cursor, {number(min(finite))} to {number(max(finite))}"
+        title: Row = [(" " * self._label, ""), (f"row {plane.row_label(self._seen.place[0])}", "title"), (note, "note")]
+        return [title, *(row[:-1] for row in rows)]  # beside the columns there may be no room for the extremes
 
     def _scaled(self, width: int, tall: int) -> _Scale:
         """Return the largest cells with which all that is to be seen is seen."""
@@ -170,7 +184,7 @@ class HeatGrid:
         repeated = 1
         if halves == 1 and len(across) > len(columns) and len(down) > len(rows):
             # Few elements get larger cells, in which the number stands as well.
-            wide = max(size for size in (2, 4, _NUMBERED) if size == 2 or size * len(columns) <= width)
+            wide = max(size for size in _SIZES if size == 2 or size * len(columns) <= width)
             repeated = max(1, min(wide // 2, 3, tall // len(rows)))
         return _Scale(wide, halves, repeated, down, across)
 

@@ -63,6 +63,8 @@ class Inspected:
         self.inquiries = inquiries
         self.state = State()
         self.subject: Subject | None = None
+        self._selected: int | None = None
+        """The operation that was selected when the value was opened by its address, and still is."""
         self.shown = ShownValue("value", "", None, "nothing is selected")
         self.plane = plane_of(())
         self.cursor: tuple[int, ...] = ()
@@ -84,12 +86,15 @@ class Inspected:
     def take(self, state: State) -> None:
         """Another picture: the same value at its moment."""
         self.state = state
-        subject = chosen(state, self.subject)
+        if state.selected != self._selected:
+            self._selected = None
+        subject = chosen(state, self.subject, self._selected)
         if subject is not None:
             self._turn_to(subject)
 
     def open(self, subject: Subject) -> None:
-        """Show this one, until something is selected."""
+        """Show this one, until something else is selected."""
+        self._selected = self.state.selected
         self._turn_to(subject)
 
     def _turn_to(self, subject: Subject) -> None:

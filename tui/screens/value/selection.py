@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Subject(Struct, frozen=True, eq=False):
     """A value of an operation: `place` counts its outputs, then its inputs. Without a program, outputs of the model.
 
-    With a `layer` it is the output of that, such as a Parameter; `operation` is then what is selected beside it.
+    With a `layer` it is the output of that, such as a Parameter, and `operation` has no meaning.
     """
 
     program: Program | None
@@ -62,8 +62,11 @@ def frame_of(state: State, program: Program | None) -> FrameView | None:
     return next((frame for frame in state.frames if frame.program is program), None)
 
 
-def chosen(state: State, before: Subject | None) -> Subject | None:
-    """Return the value to show: that of before, unless something else was selected meanwhile."""
+def chosen(state: State, before: Subject | None, beside: int | None) -> Subject | None:
+    """Return the value to show: that of before, unless something else was selected meanwhile.
+
+    `beside` is the operation that was selected already when the value was opened.
+    """
     frame, cursor = state.frame, state.cursor
     if frame is None or cursor is None:
         ended = state.view is not None and state.view.outputs is not None
@@ -72,7 +75,8 @@ def chosen(state: State, before: Subject | None) -> Subject | None:
         return Subject(None, 0, 0)
     if before is None or before.program is None:
         return Subject(frame.program, cursor, 0)
-    if frame.program is before.program and state.selected not in (None, before.operation):
+    own = None if before.layer is not None else before.operation
+    if frame.program is before.program and state.selected not in (None, own, beside):
         return Subject(frame.program, cursor, 0)
     return before
 

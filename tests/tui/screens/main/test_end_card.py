@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.tui.driven import DECODER, Driven, drive
@@ -24,6 +25,30 @@ def test_the_end_tells_what_ended_each_loop(size: tuple[int, int]) -> None:
         assert "S back, into loops as well" in text
 
     drive("nested_loop", script, size=size, lines=("continue",))
+
+
+@pytest.mark.parametrize("size", [(120, 40), (160, 48), (200, 60)], ids=str)
+def test_the_left_column_has_the_outputs_in_figures(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        shown = driven.text("figures")
+        for name, output in zip(driven.state.output_names, driven.state.view.outputs, strict=True):
+            lines = shown.splitlines()
+            at = next(place for place, line in enumerate(lines) if line.split()[:1] == [name])
+            words = lines[at + 1].split()
+            finite = output[np.isfinite(output)].astype(np.float64)
+            assert words[:2] == ["NaN", str(np.isnan(output).sum())], words
+            assert float(words[words.index("min") + 1]) == pytest.approx(finite.min(), abs=6e-3)
+            assert float(words[words.index("max") + 1]) == pytest.approx(finite.max(), abs=6e-3)
+            most = int(lines[at + 2].split()[0])
+            assert len(finite) / 36 <= most <= len(finite), "the largest of the columns that follow"
+        column = driven.app.screen.query_one("#left")
+        assert driven.pane("figures").region.bottom == column.region.bottom
+        await driven.press("S")
+        assert not driven.pane("figures").display and "time_mixing" in driven.text("operations")
+        await driven.type("last")
+        assert driven.pane("figures").display
+
+    drive("rwkv_overflow", script, size=size, lines=("continue",))
 
 
 def test_going_back_and_on_again_counts_no_loop_twice() -> None:

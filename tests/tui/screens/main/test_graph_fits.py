@@ -234,6 +234,7 @@ def test_an_opened_branch_is_seen_whole_in_lines_where_boxes_do_not_fit() -> Non
             await driven.pilot.click("#graph", offset=(lines[row].index(name) + pane.gutter.left, row))
             await driven.settle()
             assert pane.chosen_address.endswith(name), "a click on a line inside of the box selects it"
+            assert f"{{{name}}}" in driven.text("graph") and f"{name} (" in driven.text("answer"), "it is seen"
         await driven.press("up")
         assert pane.chosen_address.endswith("even")
         await driven.press("right", "down")
@@ -242,6 +243,12 @@ def test_an_opened_branch_is_seen_whole_in_lines_where_boxes_do_not_fit() -> Non
         driven.pane("graph").focus()
         await driven.press("space")
         assert "▾2 ━" not in driven.text("graph"), "it is closed again"
+        for is_open in (True, False):
+            lines = driven.text("graph").splitlines()
+            row = next(y for y, line in enumerate(lines) if "▾2" in line)
+            await driven.pilot.click("#graph", offset=(lines[row].index("▾") + pane.gutter.left, row))
+            await driven.settle()
+            assert ("▾2 ━" in driven.text("graph")) is is_open, "a click on the sign opens it, or closes it"
 
     drive("while_loop", script, lines=("goto is_even@2",), size=(120, 40))
 

@@ -6,6 +6,12 @@ import pytest
 
 from tests.tui.driven import Driven, drive
 
+SAME_TO_6 = ["·"] * 7
+MENDED_FROM_8 = (SAME_TO_6 + ["✓"] * 4, [*SAME_TO_6, "·"] + ["✓"] * 4)
+"""What the edit makes of an output of rwkv_overflow. In iteration 7 a factor of e^80 or e^89 cancels out: a shade where
+the machine rounds the two differently, else the same bits.
+"""
+
 
 def with_a_edit(*, is_low: bool) -> None:
     async def script(driven: Driven) -> None:
@@ -26,7 +32,7 @@ def with_a_edit(*, is_low: bool) -> None:
             return
         row = next(at for at, line in enumerate(lines) if line.startswith("▌⊞ wkv"))
         strip = next(line for line in lines[row:] if "from A" in line).split("from A")[1]
-        assert strip.split() == ["·"] * 7 + ["✓"] * 4, "the same bits, differs in 7 by a shade, finite from 8 on"
+        assert strip.split() in MENDED_FROM_8
         now, a = (next(line for line in lines if line.split()[:1] == [name]).split() for name in ("now", "A"))
         assert now[1:] == ["10.970", "-0.015", "0.367", "21.870", *now[5:]]
         assert a[1:5] == ["10.970", "-0.015", "0.367", "NaN"] and a[9:] == ["1", "of", "8", "mended"]
@@ -53,11 +59,12 @@ def test_at_the_end_of_an_edited_run_the_original_stands_beside_it(size: tuple[i
         await driven.ran()
         await driven.filled()
         shown = driven.text("overview")
-        assert "edit    outputs mixed and wkv changed in 5 of 12 rows, first in iteration 7" in shown
+        changed = ("5 of 12 rows, first in iteration 7", "4 of 12 rows, first in iteration 8")
+        assert any(f"edit    outputs mixed and wkv changed in {rows}" in shown for rows in changed), "as MENDED_FROM_8"
         if size[1] >= 40:
             strips = [line.split("from A")[1].split() for line in shown.splitlines() if "from A" in line]
-            assert ["·"] * 7 + ["✓"] * 5 in strips, "the same bits up to iteration 6, finite from 7 on"
-            assert ["·"] * 7 + ["✓"] * 4 in strips, "what the edit made larger or smaller in 7 is a shade"
+            assert SAME_TO_6 + ["✓"] * 5 in strips, "the same bits up to iteration 6, finite from 7 on"
+            assert any(one in strips for one in MENDED_FROM_8)
 
     drive("rwkv_overflow", script, size=size, runs=True)
 
@@ -71,8 +78,8 @@ def test_on_a_large_terminal_every_row_has_its_values_in_a_and_where_they_differ
         await driven.filled()
         lines = driven.text("overview").splitlines()
         strips = [line.split("from A")[1].split() for line in lines if "from A" in line]
-        same, mended = ["·"], ["✓"]
-        assert strips == [[*same * 7, *mended * 5]] * 2 + [[*same * 7, *mended * 4]] * 2, "back edges, then outputs"
+        assert strips[:2] == [SAME_TO_6 + ["✓"] * 5] * 2, "back edges"
+        assert len(strips) == 4 and all(one in MENDED_FROM_8 for one in strips[2:]), "outputs"
         begins = [at for at, line in enumerate(lines) if line.split()[:1] == ["A"]]
         of_a = [[line for line in lines[at:] if "from A" not in line][:8] for at in begins[:4]]
         assert len(begins) >= 4 and [any("N" in line for line in of) for of in of_a][2:] == [True, True]

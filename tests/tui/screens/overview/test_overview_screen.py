@@ -21,12 +21,13 @@ from stepper.tensors.pictures import Form
 from tests.benchmarks.models import newton_model
 from tests.debug.debugged import SAMPLES
 from tests.debug.debugged import opened as debugger_of
-from tests.debug.loops_to_break import recurrence
+from tests.debug.loops_to_break import clock, recurrence
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
 from tui.messages import OverviewGrew
 from tui.paint.rows import width_of
 from tui.pictures.drawing import row_scale
+from tui.screens.overview import pane as overview_pane
 from tui.screens.overview.pane import OverviewPane
 from tui.theme import Look
 from tui.worker import background_run
@@ -251,6 +252,27 @@ def test_a_loop_without_end_is_paused_and_goes_on(
         assert driven.state.iteration == 0 and driven.state.stop.tick < 10
 
     drive(debugger_of(tmp_path, recurrence("Minimum", 3.0, -1, 7.0)), script, size=(120, 40))
+
+
+def test_a_condition_that_nothing_changes_is_told_while_the_run_goes_on_beside_the_body(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview_pane, "_YOUNG", 0.1)
+
+    async def script(driven: Driven) -> None:
+        await driven.press("0")
+        pane = pane_of(driven)
+        for _ in range(600):
+            if driven.app.screen.query("#loop-body") and "not_done" in driven.text("loop-body"):
+                break
+            await driven.pilot.pause(0.01)
+        shown = driven.text("overview")
+        assert "can never end: there is no trip count, and not_done stays true: no back edge leads to t" in shown
+        assert "not_done" in driven.text("loop-body")
+        assert pane.overview is not None and pane.overview.state is RunState.RUNNING
+        await driven.press("escape")
+
+    drive(debugger_of(tmp_path, clock(is_carried=False), np.float32(0), np.float32(0)), script, size=(120, 40))
 
 
 def test_news_of_a_run_waits_many_times_as_long_as_its_last_picture_took_but_not_its_end(

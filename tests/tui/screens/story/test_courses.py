@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
 from tests.models import Graph, carried, last
-from tests.tui.driven import debugger_of_sample
+from tests.tui.driven import Driven, debugger_of_sample, drive
 from tui.screens.story.courses import course_of_link, other_courses
 
 
@@ -50,3 +50,18 @@ def test_a_condition_over_the_iterations_is_t_and_f_above_their_numbers() -> Non
     at = [rows[2].index(f" {number} ") + 1 for number in range(10)]
     assert [rows[1][place] for place in at] == ["T"] * 10, "it went on"
     assert rows[1].split() == ["T"] * 10 + ["F"] and rows[1].index("F") == rows[2].index("10")
+
+
+def test_below_a_condition_the_elements_that_decide_it_have_the_whole_width_and_height() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("e")
+        await driven.filled()
+        lines = ["".join(cell for cell in strip.text) for strip in driven.app.screen._compositor.render_strips()]
+        at = next(place for place, line in enumerate(lines) if "swaps_next over iterations" in line)
+        under = next(place for place, line in enumerate(lines[at:], at) if line.split() == list("012301201"))
+        assert under - at > 25 and not any("│" in line for line in lines[at:under])
+        highest = [line.rstrip() for line in lines[at + 1 : under] if "█" in line]
+        assert max(map(len, highest)) > 150, "wide columns"
+
+    drive("nested_loop", script, size=(200, 60), runs=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tui.last_digits import difference
+from tests.last_digits import difference
 
 GOLDEN = (
     "min 0.002  max 0.241 at [0,9]  nan 0  mean 0.062\n [1] 3.3336463  before 1.1713713   change +2.162    40555a76"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from stepper import element_types
 from stepper.element_types import Array
 from stepper.errors import KernelError
+from stepper.ir.calls.plan import Calls
 from stepper.openvino.layers import PreparedRequest
 from stepper.openvino.runtime import Runtime
-from stepper.openvino.tensors import to_tensor
+from stepper.openvino.tensors import to_array, to_tensor
 from stepper.openvino.texts.native_text import NativeText
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ class CompiledText:
     """
 
     def __init__(self, runtime: Runtime, text: NativeText, states: Mapping[str, Array] | None = None) -> None:
-        self._runtime, self._text, self._states = runtime, text, dict(states or {})
+        self._runtime, self._text = runtime, text
+        self._states: Mapping[str, Any] = dict(states or {})
         self._request: PreparedRequest | None = None
         self._shapes: list[openvino.PartialShape] = []
         self._types: list[str] = []
@@ -53,6 +55,18 @@ class CompiledText:
             self._set_variables(request)
         return request.infer(inputs)
 
+    def going_on(self, calls: Iterable[Sequence[Any]]) -> Iterator[tuple[Array, ...]]:
+        """Yield the outputs of calls, each of which begins with the variables as the one before has left them."""
+        first = self._states
+        try:
+            for inputs in calls:
+                yield self(*inputs)
+                if self._request is not None and self._has_variables:
+                    # a request that is compiled anew, for another shape, would have none of them
+                    self._states = {one.name: np.array(to_array(one.state)) for one in self._request.variables()}
+        finally:
+            self._states = first
+
     def _check_types(self, inputs: Sequence[Any]) -> None:
         for wanted, array in zip(self._types, inputs, strict=True):
             if element_types.of(array).name != wanted:
@@ -68,11 +82,16 @@ class CompiledText:
         return self._compiled_for(shapes)
 
     def _compiled_for(self, shapes: Sequence[Sequence[int]]) -> PreparedRequest:
-        model = self._runtime.read(*self._text, is_kept=True)
-        _fit(model, shapes)
+        model = self._read(shapes)
         self._shapes = [port.get_partial_shape() for port in model.inputs]
         self._types = [port.get_element_type().get_type_name() for port in model.inputs]
         return PreparedRequest(self._runtime, model)
+
+    def _read(self, shapes: Sequence[Sequence[int]]) -> openvino.Model:
+        """Return the model for these shapes."""
+        model = self._runtime.read(*self._text, is_kept=True)
+        fit(model, shapes)
+        return model
 
     def _set_variables(self, request: PreparedRequest) -> None:
         """Have variables not go on from the call before."""
@@ -88,6 +107,43 @@ class CompiledText:
         return all(taken.compatible(openvino.PartialShape(list(shape))) for taken, shape in pairs)
 
 
+class CalledText:
+    """A model that is called many times as a function from the inputs of its loop over calls to that loop's outputs.
+
+    `joined` are the outputs that are those of all calls, joined along the first axis.
+    """
+
+    def __init__(self, text: CompiledText, calls: Calls, joined: Sequence[int]) -> None:
+        self._text, self._calls, self._joined = text, calls, joined
+
+    def __call__(self, *inputs: Any) -> tuple[Array, ...]:
+        """Return the outputs, in the order of the model's Results."""
+        pieces: list[list[Array]] = []
+        carried: dict[int, Array] = {}
+
+        def each() -> Iterator[Sequence[Any]]:
+            for number in range(self._calls.count):
+                given = list(inputs)
+                for parts in self._calls.parts:
+                    given[parts.input] = parts.part(inputs[parts.input], number)
+                for position, value in carried.items():
+                    given[position] = value
+                yield given
+
+        for outputs in self._text.going_on(each()):
+            pieces = pieces or [[] for _ in outputs]
+            for position, (kept, value) in enumerate(zip(pieces, outputs, strict=True)):
+                if position not in self._joined:
+                    kept.clear()
+                kept.append(np.atleast_1d(value) if position in self._joined else value)
+            carried.update({one.input: outputs[one.output] for one in self._calls.carried})
+        return tuple(np.concatenate(kept) if _can_join(kept) else kept[-1] for kept in pieces)
+
+
+def _can_join(pieces: Sequence[Array]) -> bool:
+    return len(pieces) > 1 and len({(piece.ndim, piece.shape[1:]) for piece in pieces}) == 1
+
+
 def _opened(earlier: Sequence[openvino.PartialShape], shapes: Sequence[tuple[int, ...]]) -> list[list[int]]:
     """Return shapes with -1 for each dimension that is open already, or was another one."""
     found = []
@@ -98,7 +154,7 @@ def _opened(earlier: Sequence[openvino.PartialShape], shapes: Sequence[tuple[int
     return found
 
 
-def _fit(model: openvino.Model, shapes: Sequence[Sequence[int]]) -> None:
+def fit(model: openvino.Model, shapes: Sequence[Sequence[int]]) -> None:
     """Let the Parameters have these shapes, where the declared ones exclude them (a body's are not binding)."""
     import openvino
 

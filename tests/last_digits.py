@@ -1,4 +1,4 @@
-"""Goldens of panes: the text that somebody looked at, but for the last digits of computed numbers.
+"""Text that somebody looked at, held against what is printed now, but for the last digits of computed numbers.
 
 Another processor adds up a matrix product in another order, so that the last digit shown of a value, and its bits, may
 be others, and with them the blanks that follow.
@@ -16,12 +16,13 @@ _BITS = re.compile(r"[0-9a-f]{8}")
 def difference(found: str, expected: str) -> str:
     """The first line that differs, both ways; nothing where all agree."""
     for number, (ours, golden) in enumerate(zip_longest(found.split("\n"), expected.split("\n")), 1):
-        if ours is None or golden is None or not _agree(ours, golden):
+        if ours is None or golden is None or not agree(ours, golden):
             return f"line {number}\n  golden {golden!r}\n  found  {ours!r}"
     return ""
 
 
-def _agree(ours: str, golden: str) -> bool:
+def agree(ours: str, golden: str) -> bool:
+    """True if two lines are the same but for last digits."""
     if ours == golden:
         return True
     words, numbers = _taken_apart(ours)

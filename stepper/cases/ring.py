@@ -1,0 +1,96 @@
+"""The last calls of each stream of calls, in order: what a case of many calls is made of.
+
+A stream is what goes through one infer request; of a queue of requests without variables, all that goes through it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.cases.hooks import ObservedCall
+from stepper.element_types import Array
+
+_MOST_STREAMS: Final = 256
+
+
+class HeardCall(Struct):
+    """A call, and copies of its outputs by name once it has ended well."""
+
+    call: ObservedCall
+    outputs: Mapping[str, Array] | None = None
+
+
+class CallRing:
+    """Keeps so many of the last calls of each stream; who uses it from several threads locks it."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._streams: OrderedDict[int, deque[HeardCall]] = OrderedDict()
+
+    def begun(self, call: ObservedCall) -> None:
+        """Add a call, with its inputs; the oldest one of its stream goes where there are too many."""
+        self._streams.setdefault(call.stream, deque(maxlen=self._length)).append(HeardCall(call))
+        self._streams.move_to_end(call.stream)
+        if len(self._streams) > _MOST_STREAMS:
+            self._streams.popitem(last=False)
+
+    def ended(self, call: ObservedCall, outputs: Mapping[str, Array]) -> None:
+        """Add what came out of a call, if it is still there."""
+        for heard in reversed(self._streams.get(call.stream, ())):
+            if heard.call is call:
+                heard.outputs = {name: np.array(value) for name, value in outputs.items()}
+
+    def up_to(self, call: ObservedCall) -> list[HeardCall]:
+        """Return the calls of a stream up to this one; it alone where it has gone."""
+        found = list(self._streams.get(call.stream, ()))
+        places = [place for place, heard in enumerate(found) if heard.call is call]
+        return found[: places[0] + 1] if places else [HeardCall(call)]
+
+
+def carried_names(calls: Sequence[HeardCall]) -> tuple[tuple[str, str], ...]:
+    """Return the outputs that the application gave back as inputs of the next call, each time, with those inputs.
+
+    Inputs that never change are none of them.
+    """
+    found = []
+    for name, first in calls[0].call.inputs.items() if len(calls) > 1 else ():
+        if all(_are_same(one.call.inputs[name], first) for one in calls):
+            continue
+        given = [one.call.inputs[name] for one in calls[1:]]
+        for output in calls[0].outputs or ():
+            made = [None if one.outputs is None else one.outputs[output] for one in calls[:-1]]
+            if all(one is not None and _are_same(one, other) for one, other in zip(made, given, strict=True)):
+                found.append((output, name))
+                break
+    return tuple(found)
+
+
+def outputs_of_all(calls: Sequence[HeardCall], carried: Sequence[tuple[str, str]]) -> list[Array]:
+    """Return the outputs as the loop over the calls gives them; none where a call did not end well.
+
+    Of all calls, joined along the first axis; of the last call where they are carried or cannot be joined.
+    """
+    outputs = [one.outputs for one in calls]
+    if any(one is None for one in outputs):
+        return []
+    only_last = {output for output, _input in carried}
+    return [_joined([one[name] for one in outputs if one], only_last=name in only_last) for name in outputs[0] or ()]
+
+
+def _joined(values: Sequence[Array], *, only_last: bool) -> Array:
+    if only_last or len(values) == 1:
+        return values[-1]
+    pieces = [np.atleast_1d(value) for value in values]
+    same = len({(piece.ndim, piece.shape[1:]) for piece in pieces}) == 1
+    return np.concatenate(pieces) if same else values[-1]
+
+
+def _are_same(one: Array, other: Array) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return one is other or bool(np.asarray(one).tobytes() == np.asarray(other).tobytes())

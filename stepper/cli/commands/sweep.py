@@ -1,0 +1,133 @@
+"""`stepper sweep MODEL --inputs 'set/*.npz'`: which of thousands of inputs go wrong, where, and in which iteration."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from stepper.cli.printing import say, show_progress
+from stepper.cli.sweeps import AskedSweep, opening_words
+from stepper.cli.values import print_json
+from stepper.errors import FINDING, StepperError, UsageError
+from stepper.files.kinds import RECORDING
+from stepper.records import as_data
+from stepper.sweep.rows import SweepOutcome
+from stepper.sweep.summary import SweepSummary, summary
+from stepper.sweep.sweeping import Sweep, SweepProgress
+from stepper.sweep.table_file import StoredRow, SweepWriter, is_sweep, read_about, read_row, read_rows
+from stepper.sweep.texts import progress_text, report_lines
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Sweep, or show what a sweep has found. FINDING where anything shows; KeyboardInterrupt keeps what is done."""
+    if is_sweep(options.model) or Path(options.model).suffix in RECORDING.suffixes:  # which says what it is, if not
+        file = Path(options.model)
+        if options.open is not None:
+            return _open(file, options)
+        return _report(options, file)
+    asked, file = AskedSweep(options), Path(options.out)
+    is_shown = not options.quiet and sys.stderr.isatty()
+    with SweepWriter(file, asked.about, asked.protected) as writer, asked.workers as workers:
+        sweep = Sweep(asked.job, asked.inputs, asked.stamps, writer, workers, _show if is_shown else None)
+        try:
+            sweep.run()
+        except KeyboardInterrupt:
+            done = f"{sweep.done:,} of {len(asked.inputs):,} inputs are done and kept in {file}"
+            raise KeyboardInterrupt(f"interrupted: {done}; the same command goes on from there") from None
+        finally:
+            if is_shown:
+                show_progress("")
+    return _report(options, file)
+
+
+def _show(progress: SweepProgress) -> None:
+    show_progress(progress_text(progress))
+
+
+def _report(options: argparse.Namespace, file: Path) -> int:
+    about, rows = read_about(file), read_rows(file)
+    found = summary(rows, about.count)
+    if options.json:
+        print_json(_data(str(file), about.model, found, rows))
+    else:
+        for line in report_lines(found, shlex.quote(str(file))):
+            say(line)
+    return FINDING if found.found else 0
+
+
+def _data(file: str, model: str, found: SweepSummary, rows: list[StoredRow]) -> dict[str, Any]:
+    return {
+        "model": model,
+        "file": file,
+        "inputs": found.count,
+        "done": found.done,
+        "outcomes": {str(outcome): count for outcome, count in found.outcomes.items()},
+        "places": as_data(found.places),
+        "loops": as_data(found.loops),
+        "unusual": list(found.unusual),
+        "rows": [row_data(stored) for stored in rows if stored.row.outcome is not SweepOutcome.NOTHING],
+    }
+
+
+def row_data(stored: StoredRow) -> dict[str, Any]:
+    """Return a row for an answer as JSON."""
+    row = stored.row
+    return {
+        "number": stored.number,
+        "name": row.name,
+        "outcome": str(row.outcome),
+        "what": row.what,
+        "operation": row.operation,
+        "type": row.type,
+        "path": list(row.path),
+        "iterations": list(row.iterations),
+        "address": row.address,
+        "text": row.text,
+    }
+
+
+def _open(file: Path, options: argparse.Namespace) -> int:
+    """Open the debugger on an input, as `stepper MODEL` does; or the table, and what is chosen there, until it is left.
+
+    UsageError where there is no terminal.
+    """
+    if options.json:
+        raise UsageError("--open opens the debugger, --json answers a program; choose one")
+    if options.open:
+        return _debug(file, options.open, options)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            f"there is no terminal to draw on; stepper sweep {shlex.quote(str(file))} --json has the table"
+        )
+    from stepper.sweep.listing import SweepListing
+    from tui.launch import SIGNALLED
+    from tui.sweep.app import SweepApp, SweepTableState  # here, as what is wrong with the options is said before
+    from tui.theme import Look
+
+    listing, view, title = SweepListing(read_rows(file)), SweepTableState(), Path(read_about(file).model).parent.name
+    look = Look.of_environment(ascii=options.ascii)
+    while True:
+        app = SweepApp(title or str(file), listing, view, look, light=options.light)
+        number = app.run()
+        if number is None:
+            return app.return_code or 0
+        try:
+            code = _debug(file, number, options)
+        except StepperError as error:
+            view.trouble = str(error)
+        else:
+            if code > SIGNALLED:  # the terminal may be gone
+                return code
+
+
+def _debug(file: Path, number: int, options: argparse.Namespace) -> int:
+    from stepper.cli.commands import tui  # few ask for it
+    from stepper.cli.parser import parsed
+
+    look = [f"--{name}" for name in ("ascii", "light") if getattr(options, name)]
+    extensions = [f"--extension={one}" for one in options.extension]
+    with opening_words(read_about(file), read_row(file, number), options.generate) as words:
+        return tui.execute(parsed(["tui", *words, *look, *extensions]))

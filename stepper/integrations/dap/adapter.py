@@ -1,0 +1,176 @@
+"""The adapter: a message in, messages out. Whatever comes in is answered, and nothing that comes in ends it.
+
+`hear` is for the thread that reads: what must not wait for a movement under way acts at once. `handle` is for the one
+that works: it answers in the order in which messages came.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from stepper.errors import StepperError
+from stepper.integrations.dap.messages import EventMessage, Request, Response
+from stepper.integrations.dap.requests.registry import RequestKind, request_kinds
+from stepper.integrations.dap.session import DapSession, OpenRun
+from stepper.wording import excerpt, near_text
+
+_PAUSING: Final = frozenset({"pause", "cancel", "disconnect", "terminate"})
+_INTERRUPTING: Final = frozenset({
+    "setBreakpoints",
+    "setFunctionBreakpoints",
+    "setDataBreakpoints",
+    "setExceptionBreakpoints",
+    "threads",
+    "loadedSources",
+    "source",
+    "breakpointLocations",
+})  # fmt: skip
+"""Requests that a movement to the next stop is interrupted for; it goes on when they are answered."""
+
+
+class Adapter:
+    """An adapter for one client; `send` gets each message, from any thread."""
+
+    def __init__(self, open_run: OpenRun, send: Callable[[bytes], None]) -> None:
+        self._send = send
+        self._sequence = itertools.count(1)
+        self._sending = threading.Lock()
+        self._heard = self._handled = 0
+        self._paused_to = self._interrupted_to = 0
+        self.session = DapSession(open_run, self._event)
+        self.session.is_pause_wanted = lambda: self._handled <= self._paused_to
+        self.session.is_interrupted = lambda: self._handled < self._interrupted_to
+
+    @property
+    def ended(self) -> bool:
+        """True if the session is over."""
+        return self.session.ended
+
+    def hear(self, content: bytes) -> None:
+        """Take note of a message that `handle` will be given."""
+        self._heard += 1
+        try:
+            command = msgspec.json.decode(content, type=Request).command
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return
+        if command in _PAUSING:
+            self.pause()
+        elif command in _INTERRUPTING:
+            self._interrupted_to = self._heard
+            if self.session.is_going_on:
+                self._stop_movement()
+
+    def pause(self) -> None:
+        """Have the movement under way, and those that were asked for before, end at once."""
+        self._paused_to = self._heard
+        self._stop_movement()
+
+    def _stop_movement(self) -> None:
+        if self.session.has_run:
+            self.session.run.debugger.pause()
+
+    def handle(self, content: bytes) -> None:
+        """Answer one message."""
+        self._handled += 1
+        try:
+            request = msgspec.json.decode(content, type=Request)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            self.session.say(f"a message could not be read: {excerpt(str(error))}", "stderr")
+            return
+        if request.type != "request":
+            return  # nothing is asked of a client that it could answer
+        session = self.session
+        session.after = None
+        try:
+            body = self._answered(request)
+        except StepperError as error:
+            self._refuse(request, str(error), error.exit_code)
+        except MemoryError:
+            self._refuse(request, "out of memory", 4)
+        except Exception as error:
+            self._refuse(request, f"an error of the adapter itself: {type(error).__name__}: {excerpt(str(error), 300)}")
+        else:
+            self._respond(request, body)
+        self._carry_on()
+
+    def resume(self) -> bool:
+        """Go on with a movement that was interrupted; False where there is none."""
+        if self.session.suspended is None:
+            return False
+        self.session.after = self.session.resume
+        self._carry_on()
+        return True
+
+    def _carry_on(self) -> None:
+        """Do what is to be done behind an answer."""
+        after, self.session.after = self.session.after, None
+        if after is None:
+            return
+        try:
+            after()
+        except Exception as error:
+            self.session.say(f"an error of the adapter itself: {type(error).__name__}: {error}", "stderr")
+            if self.session.has_run:
+                self.session.tell_stop("pause")
+
+    def _answered(self, request: Request) -> Any:
+        kind = self._kind(request.command)
+        try:
+            raw = bytes(request.arguments)
+            arguments = msgspec.json.decode(b"{}" if raw.strip() == b"null" else raw, type=kind.arguments)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise BadArguments(f"{request.command}: {excerpt(str(error), 300)}") from None
+        return kind.answer(self.session, arguments)
+
+    def _kind(self, command: str) -> RequestKind:
+        kinds = request_kinds()
+        if command not in kinds:
+            near = near_text(command[:60], kinds)
+            raise BadArguments(f"there is no request '{excerpt(command)}' here{f'; {near}' if near else ''}")
+        return kinds[command]
+
+    # --- sending -------------------------------------------------------------------------------------------------
+
+    def _event(self, name: str, body: Any) -> None:
+        self._put(lambda number: EventMessage(number, name, UNSET if body is None else body))
+
+    def _respond(self, request: Request, body: Any) -> None:
+        shown = {} if body is None else body
+        self._put(lambda number: Response(number, request.seq, success=True, command=request.command, body=shown))
+
+    def _refuse(self, request: Request, text: str, code: int = 1) -> None:
+        body = {"error": {"id": code, "format": text, "showUser": True}}
+        message: str | UnsetType = text.splitlines()[0] if text else "it failed"
+        self._put(
+            lambda number: Response(
+                number, request.seq, success=False, command=request.command, message=message, body=body
+            )
+        )
+
+    def _put(self, made: Callable[[int], Response | EventMessage]) -> None:
+        with self._sending:
+            self._send(msgspec.json.encode(made(next(self._sequence))))
+
+
+class BadArguments(StepperError):
+    """A request that there is not, or whose arguments are not those of the protocol."""
+
+    exit_code = 2
+
+
+def refusal(content: bytes, text: str) -> bytes | None:
+    """Return the answer that refuses a request for this reason; None to what is none."""
+    try:
+        request = msgspec.json.decode(content, type=Request)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    body = {"error": {"id": 2, "format": text, "showUser": True}}
+    return msgspec.json.encode(
+        Response(1, request.seq, success=False, command=request.command, message=text, body=body)
+    )

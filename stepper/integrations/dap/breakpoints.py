@@ -1,0 +1,192 @@
+"""Breakpoints of a client: it sends all of a kind each time, and those that it had before keep what they have counted.
+
+What is wrong with one is its message, and the others hold. Each is a breakpoint of the debugger: on a line at the
+operation listed there, by name or for an exception as `break` takes it, on a value `changes X`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind
+from stepper.debug.breakpoints.data_breakpoints import data_breakpoint
+from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.debugger import Debugger
+from stepper.errors import StepperError, UsageError
+from stepper.integrations.dap.listing import ModelListing
+from stepper.integrations.dap.messages import (
+    ExceptionFilters,
+    LineBreakpoint,
+    NamedBreakpoint,
+    ShownBreakpoint,
+    ShownSource,
+    ValueBreakpoint,
+)
+
+LINES, NAMES, VALUES, EXCEPTIONS = "breakpoint", "function breakpoint", "data breakpoint", "exception"
+"""Kinds of breakpoints, in the words of the protocol for the reason of a stop."""
+
+FILTERS: Final = {
+    "nan": "NaN is born",
+    "inf": "Inf is born",
+    "shape": "A carried value or one of a body changes its shape or type",
+    "stuck": "What a loop carries does not change any more",
+    "period": "What a loop carries is as it was some iterations before",
+    "cond": "The condition of a loop turns false",
+    "limit": "A loop ends because its trip count or its slices are used up",
+    "last": "The last iteration of a loop is closed",
+    "end": "A loop ends",
+}
+"""Exception filters that are words of `break`, and what each stops for."""
+FINDINGS: Final = "check"
+"""The filter for what `check` finds."""
+USUAL: Final = ("nan",)
+
+_MOST: Final = 10_000
+_HIT: Final = re.compile(r"(>=|>|==|=|)\s*([0-9]{1,18})")
+
+_Wanted = Callable[[], tuple[BreakDescription, int | None]]
+"""Gives a breakpoint and its line. Raises StepperError for one that cannot be."""
+
+
+class ClientBreakpoints:
+    """The breakpoints that a client wants, and which of the debugger's they are."""
+
+    def __init__(self, debugger: Debugger, listing: ModelListing, source: ShownSource) -> None:
+        self._debugger, self._listing, self._source = debugger, listing, source
+        self._set: dict[str, dict[BreakDescription, int]] = {}
+
+    def kind_of(self, number: int) -> str:
+        """Return of which kind the breakpoint with this number is; one that no client has set is as one on a line."""
+        found = next((kind for kind, known in self._set.items() if number in known.values()), LINES)
+        return EXCEPTIONS if found == FINDINGS else found
+
+    def set_lines(self, wanted: Sequence[LineBreakpoint], offset: int) -> list[ShownBreakpoint]:
+        """Set the breakpoints on lines; `offset` is what a client's lines lack to ours."""
+
+        def made(one: LineBreakpoint) -> _Wanted:
+            return lambda: self._on_line(one, one.line + offset)
+
+        return self._replaced(LINES, [made(one) for one in wanted], offset)
+
+    def _on_line(self, wanted: LineBreakpoint, at: int) -> tuple[BreakDescription, int | None]:
+        line = self._listing.nearest(at)
+        place = None if line is None else self._listing.place(line)
+        if place is None:
+            raise UsageError("a run stops nowhere from this line on")
+        address, condition = self._listing.address(place), wanted.condition or ""
+        if wanted.log_message:
+            if wanted.hit_condition:
+                raise UsageError("a log message has no hit count; write a condition")
+            return BreakDescription(BreakKind.LOG, address, condition, line=wanted.log_message), line
+        return _with_hits(BreakDescription(BreakKind.AT, address, condition), wanted.hit_condition), line
+
+    def set_names(self, wanted: Sequence[NamedBreakpoint]) -> list[ShownBreakpoint]:
+        """Set the breakpoints by name: of operations, loops and iterations, or all else that `break` takes."""
+
+        def made(one: NamedBreakpoint) -> _Wanted:
+            condition = f" if {one.condition}" if one.condition else ""
+            return lambda: (_with_hits(break_description(f"{one.name}{condition}"), one.hit_condition), None)
+
+        return self._replaced(NAMES, [made(one) for one in wanted])
+
+    def set_values(self, wanted: Sequence[ValueBreakpoint]) -> list[ShownBreakpoint]:
+        """Set the breakpoints on values."""
+        return self._replaced(VALUES, [lambda one=one: (_on_value(one), None) for one in wanted])  # type: ignore[misc]
+
+    def set_exceptions(self, wanted: ExceptionFilters, findings: Callable[[], Iterable[str]]) -> list[ShownBreakpoint]:
+        """Set the exception filters; `findings` gives where `check` finds something, and is asked if that is wanted."""
+        pairs = [(name, "") for name in wanted.filters]
+        pairs += [(one.filter_id, one.condition or "") for one in wanted.filter_options]
+        made: list[_Wanted] = [
+            lambda name=name, about=about: (_for_exception(name, about), None)  # type: ignore[misc]
+            for name, about in pairs
+            if name != FINDINGS
+        ]
+        shown = iter(self._replaced(EXCEPTIONS, made))
+        if all(name != FINDINGS for name, _ in pairs):
+            self._replaced(FINDINGS, [])
+        return [self._findings(findings) if name == FINDINGS else next(shown) for name, _ in pairs]
+
+    def _findings(self, findings: Callable[[], Iterable[str]]) -> ShownBreakpoint:
+        try:
+            found = list(dict.fromkeys(findings()))
+        except StepperError as error:
+            return ShownBreakpoint(verified=False, message=str(error))
+        made: list[_Wanted] = [
+            lambda one=one: (BreakDescription(BreakKind.AT, one), None)  # type: ignore[misc]
+            for one in found
+        ]
+        count = sum(one.verified for one in self._replaced(FINDINGS, made))
+        return ShownBreakpoint(verified=True, message=f"check finds {count or 'no'} place{'' if count == 1 else 's'}")
+
+    def _replaced(self, kind: str, wanted: Sequence[_Wanted], offset: int = 0) -> list[ShownBreakpoint]:
+        """Have these breakpoints of a kind and no others; those that are there already stay as they are."""
+        before = self._set.get(kind, {})
+        there = {one.number for one in self._debugger.breakpoints}
+        kept: dict[BreakDescription, int] = {}
+        shown = [self._one(one, before, kept, there, offset) for one in wanted[:_MOST]]
+        excess = ShownBreakpoint(verified=False, message=f"at most {_MOST:,} are set")
+        shown += [excess] * (len(wanted) - len(shown))
+        for number in set(before.values()) - set(kept.values()):
+            if number in there:
+                self._debugger.breakpoints.delete(number)
+        self._set[kind] = kept
+        return shown
+
+    def _one(
+        self,
+        wanted: _Wanted,
+        before: dict[BreakDescription, int],
+        kept: dict[BreakDescription, int],
+        there: set[int],
+        offset: int,
+    ) -> ShownBreakpoint:
+        try:
+            description, line = wanted()
+            number = kept.get(description) or before.get(description, 0)
+            if number not in there:
+                number = self._debugger.breakpoints.add(description).number
+                there.add(number)
+        except StepperError as error:
+            return ShownBreakpoint(verified=False, message=str(error))
+        kept[description] = number
+        if line is None:
+            return ShownBreakpoint(verified=True, id=number, message=self._debugger.breakpoints[number].note)
+        return ShownBreakpoint(verified=True, id=number, source=self._source, line=line - offset)
+
+
+def _with_hits(description: BreakDescription, hits: str | None) -> BreakDescription:
+    """Return the breakpoint with a hit count: `N` or `>= N` from that one on, `== N` at that alone."""
+    if not hits or not hits.strip():
+        return description
+    match = _HIT.fullmatch(hits.strip())
+    count = 0 if match is None else int(match[2]) + (match[1] == ">")
+    if match is None or count < 1:
+        raise UsageError(f"'{hits[:60]}' is no hit count; write 5 or >= 5 (from the fifth on), or == 5")
+    return replace(description, hit=count, exactly=match[1] in ("==", "="))
+
+
+def value_break(address: str) -> str:
+    """Return the breakpoint on what has this address, which is how a client knows it."""
+    return f"changes {address}"
+
+
+def _on_value(wanted: ValueBreakpoint) -> BreakDescription:
+    if wanted.access_type not in (None, "write", "readWrite"):
+        raise UsageError(f"'{wanted.access_type[:20]}': a value is watched for changes alone")
+    if wanted.condition:
+        raise UsageError("a breakpoint on a value has no condition; write one by name: when EXPR")
+    if (kind := data_breakpoint(wanted.data_id)) is None or kind.word != "changes":
+        raise UsageError(f"'{wanted.data_id[:60]}' is not of the form 'changes VALUE'")
+    return _with_hits(BreakDescription(BreakKind.WHEN, wanted.data_id), wanted.hit_condition)
+
+
+def _for_exception(name: str, about: str) -> BreakDescription:
+    if name not in FILTERS:
+        raise UsageError(f"there is no filter '{name[:60]}'; there are {', '.join((*FILTERS, FINDINGS))}")
+    return BreakDescription(BreakKind.WHEN, f"{name} {about}".strip())

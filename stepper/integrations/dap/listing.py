@@ -1,0 +1,223 @@
+"""The listing of a model, which clients show as its source: an operation a line, bodies indented under their loop.
+
+    passes = Loop(most_passes, true, values, most_passes):  # line 70
+        order = Parameter()  # first values, then order_next; f32[?]; line 100
+        pairs_left = Subtract(pairs, passes_done)  # i64[]; line 119
+        order <- order_next  # back edge; line 396
+        again if keep_going
+
+Names are written as the debugger takes them; small constants stand as their values. Where a run stands is the line of
+the operation that ran last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from stepper import element_types
+from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program
+from stepper.engine.roles import Role, Roles, roles_of, without_effect
+from stepper.ir.model import Body, InputMapping, Layer, Port, Source
+from stepper.query.address_resolution import SIDE_NAMES, layer_address, unique_name
+from stepper.wording import excerpt, printable
+
+_INDENT: Final = "    "
+_DEEPEST: Final = 24
+"""Levels that are indented; deeper ones stand below them."""
+_LONGEST_CONSTANT: Final = 20
+
+
+class ListedPlace(Struct, frozen=True, eq=False):
+    """A line at which a run can stop: the layer there, and the index of its operation (None: it is no operation)."""
+
+    program: Program
+    layer: Layer
+    index: int | None
+
+
+class _GraphLines(Struct, eq=False):
+    """Lines of one graph: `head` is that of the loop or side around it, `first` and `last` are its own; behind the
+    operations of a loop's body the last is where an iteration ends.
+    """
+
+    head: int
+    first: int = 0
+    last: int = 0
+
+
+class ModelListing:
+    """The listing of a compiled model; lines are counted from 1."""
+
+    def __init__(self, compiled: CompiledModel) -> None:
+        self._compiled = compiled
+        self.lines: list[str] = []
+        self._places: dict[int, ListedPlace] = {}
+        self._lines: dict[tuple[int, int], int] = {}
+        self._graphs: dict[int, _GraphLines] = {}
+        model = compiled.model
+        self._add(
+            0, f"# {excerpt(model.path.name)}, listed by stepper: an operation a line, where the run stops after it."
+        )
+        self._write()
+
+    @property
+    def text(self) -> str:
+        """Return all lines as one text."""
+        return "\n".join([*self.lines, ""])
+
+    def place(self, line: int) -> ListedPlace | None:
+        """Return the place of a line; None for one at which no run can stop."""
+        return self._places.get(line)
+
+    def nearest(self, line: int) -> int | None:
+        """Return the first line from this one on at which a run can stop; None where there is none."""
+        wanted = range(max(line, 1), len(self.lines) + 1)
+        return next((number for number in wanted if number in self._places), None)
+
+    def between(self, first: int, last: int) -> list[int]:
+        """Return the lines from `first` to `last` at which a run can stop."""
+        return [line for line in range(max(first, 1), min(last, len(self.lines)) + 1) if line in self._places]
+
+    def address(self, place: ListedPlace) -> str:
+        """Return how the debugger calls the layer of a place, wherever a run stands."""
+        return str(layer_address(place.layer, place.program, self._compiled))
+
+    def line_of(self, program: Program, moment: int, *, closed: bool) -> int:
+        """Return the line at which a frame of a program stands: that of the operation `moment` (-1: before all).
+
+        `closed`: its iteration is over, or the first one has not begun yet.
+        """
+        lines = self._graphs[id(program)]
+        if moment < 0:
+            return lines.head if closed else lines.first
+        return lines.last if closed else self._lines[id(program), moment]
+
+    def lines_of(self, program: Program) -> tuple[int, int | None]:
+        """Return the lines of what is around a graph, and of its first operation; None where it has none."""
+        return self._graphs[id(program)].head, self._lines.get((id(program), 0))
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        """Write all graphs, from a work list: no depth of nesting can overflow."""
+        waiting = [self._graph(self._compiled.main, 0, 1, {})]
+        while waiting:
+            inner = next(waiting[-1], None)
+            if inner is None:
+                waiting.pop()
+            else:
+                waiting.append(inner)
+
+    def _graph(self, program: Program, depth: int, head: int, comments: Mapping[int, str]) -> Iterator[Any]:
+        """Write a graph; yield what writes the graphs in it, where these stand."""
+        lines = self._graphs[id(program)] = _GraphLines(head, len(self.lines) + 1)
+        for layer in program.graph.parameters:
+            if program.path:  # those of the model have their values from the start
+                self._place(program, layer, None)
+            form = _form(layer.outputs[0])
+            parts = (comments.get(layer.id, ""), form, f"line {layer.line}")
+            self._add(depth, f"{self._name(program, layer)} = Parameter()  # {_joined(parts)}")
+        for index, operation in enumerate(program.operations):
+            self._place(program, operation.layer, index)
+            self._lines[id(program), index] = len(self.lines) + 1
+            yield from self._operation(program, operation, depth)
+        lines.last = max(lines.first, len(self.lines))
+
+    def _operation(self, program: Program, operation: Operation, depth: int) -> Iterator[Any]:
+        layer = operation.layer
+        arguments = ", ".join(self._argument(program, source) for source in program.graph.sources[layer.id])
+        text = f"{self._name(program, layer)} = {layer.type}({arguments})"
+        if not operation.plans:
+            form = _form(layer.outputs[0]) if layer.outputs else ""
+            self._add(depth, f"{text}  # {_joined((form, f'line {layer.line}'))}")
+            return
+        self._add(depth, f"{text}:  # line {layer.line}")
+        head = len(self.lines)
+        for plan in operation.plans:
+            body = next(one for one in layer.bodies if one.graph is plan.program.graph)
+            if isinstance(plan, LoopPlan):
+                roles = roles_of(layer)
+                inputs = program.graph.sources[layer.id]
+                comments = {one.parameter: self._fed(program, inputs, plan.program, one, roles) for one in body.inputs}
+                yield self._graph(plan.program, depth + 1, head, comments)
+                self._end(plan, body, roles, depth + 1)
+            else:
+                self._add(depth, f"  {SIDE_NAMES[body.role]}:")
+                inputs = program.graph.sources[layer.id]
+                fed = {one.parameter: self._outer(program, inputs, one) for one in body.inputs}
+                yield self._graph(plan.program, depth + 1, len(self.lines), fed)
+
+    def _end(self, plan: LoopPlan, body: Body, roles: Roles, depth: int) -> None:
+        """Write what ends an iteration: what goes back, and whether there is another one."""
+        program, graph = plan.program, plan.program.graph
+        self._graphs[id(program)].last = len(self.lines) + 1
+        for edge in body.back_edges:
+            result = graph.by_id[edge.from_layer]
+            has_effect = without_effect(body, roles, edge) is None
+            self._place(program, result, None)
+            parameter = self._name(program, graph.by_id[edge.to_layer])
+            note = "back edge" if has_effect else "back edge without effect"
+            carried = self._argument(program, graph.sources[result.id][0])
+            self._add(depth, f"{parameter} <- {carried}  # {note}, line {edge.line}")
+        condition = None if plan.condition_result is None else program.producers.get(plan.condition_result)
+        goes_on = "" if condition is None else f" if {self._argument(program, Source(condition[0].id, condition[1]))}"
+        self._add(depth, f"again{goes_on}")
+
+    def _fed(
+        self, outer: Program, inputs: Sequence[Source | None], inner: Program, entry: InputMapping, roles: Roles
+    ) -> str:
+        """Return where a Parameter of a loop's body has its values from."""
+        source = self._outer(outer, inputs, entry)
+        match roles.role_of(entry):
+            case Role.CURRENT_ITERATION:
+                return "the number of the iteration"
+            case Role.SLICED if entry.slicing is not None:
+                return f"a slice of {source} along axis {entry.slicing.axis}"
+            case Role.MERGED:
+                carried = inner.graph.sources[roles.merged_from[entry.parameter]][0]
+                return f"first {source}, then {self._argument(inner, carried)}"
+            case Role.INVARIANT:
+                return f"always {source}"
+        return ""
+
+    def _outer(self, outer: Program, inputs: Sequence[Source | None], entry: InputMapping) -> str:
+        return self._argument(outer, None if entry.input is None else inputs[entry.input])
+
+    def _argument(self, program: Program, source: Source | None) -> str:
+        """Return an input of an operation: its name, or its number where it is a small constant."""
+        if source is None:
+            return "-"
+        slot = program.slots.get(source, -1)
+        constant = program.template[slot] if slot >= 0 else None
+        if constant is not None and constant.size == 1:
+            text = str(constant.item())
+            if len(text) <= _LONGEST_CONSTANT:
+                return text
+        layer = program.graph.by_id[source.layer]
+        name = self._name(program, layer)
+        return f"{name}:{source.output}" if len(layer.outputs) > 1 else name
+
+    def _name(self, program: Program, layer: Layer) -> str:
+        return str(unique_name(layer, program))
+
+    def _place(self, program: Program, layer: Layer, index: int | None) -> None:
+        """Say of the line that comes next that a run can stop there."""
+        self._places[len(self.lines) + 1] = ListedPlace(program, layer, index)
+
+    def _add(self, depth: int, text: str) -> None:
+        self.lines.append(_INDENT * min(depth, _DEEPEST) + printable(text))
+
+
+def _form(port: Port) -> str:
+    """Return type and shape as the file declares them; empty where it does not."""
+    if port.element_type is None:
+        return ""
+    sizes = ",".join("?" if size < 0 else str(size) for size in port.dims)
+    return f"{element_types.name_of(port.element_type.dtype)}[{sizes}]"
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "; ".join(part for part in parts if part)

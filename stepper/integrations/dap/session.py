@@ -1,0 +1,237 @@
+"""One session of a client: the run that it debugs, and how a movement becomes an event."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from msgspec import Struct
+
+from stepper.commands import Interpreter
+from stepper.commands.completion import Completer
+from stepper.commands.stop_answers import stop_lines
+from stepper.debug.breakpoints.breakpoint import BreakDescription
+from stepper.debug.causes.cause import Trigger
+from stepper.debug.debugger import Debugger
+from stepper.debug.scopes import Names
+from stepper.debug.stop import Reason, Stop
+from stepper.errors import StepperError, UsageError
+from stepper.integrations.dap.breakpoints import EXCEPTIONS, ClientBreakpoints
+from stepper.integrations.dap.listing import ModelListing
+from stepper.integrations.dap.messages import InitializeArguments
+from stepper.integrations.dap.source import listing_source
+from stepper.integrations.dap.variables import StopVariables
+from stepper.wording import excerpt
+
+THREAD: Final = 1
+"""A run has one thread."""
+_LONGEST_TITLE: Final = 200
+_SOON: Final = 0.5
+_PACE: Final = 0.25
+"""Seconds after which a movement has a progress, and between two words of it."""
+
+
+class OpenedRun(Struct, frozen=True, eq=False):
+    """A run that was opened: breakpoints that are set with it, notes for the user, and the tick at which to begin."""
+
+    debugger: Debugger
+    breaks: Sequence[BreakDescription] = ()
+    notes: Sequence[str] = ()
+    begin: int = 0
+
+
+OpenRun = Callable[[Mapping[str, Any], bool], OpenedRun]
+"""Opens what the arguments of `launch` (or, if True, of `attach`) name. Raises StepperError."""
+SendEvent = Callable[[str, Any], None]
+
+
+class DebuggedRun:
+    """A run with all that a client sees of it."""
+
+    def __init__(self, opened: OpenedRun, send: SendEvent, *, stops_on_entry: bool, is_debugged: bool) -> None:
+        self.debugger = debugger = opened.debugger
+        compiled = debugger.machine.compiled
+        self.stops_on_entry, self.is_debugged = stops_on_entry, is_debugged
+        self.interpreter = Interpreter(debugger)
+        self.completer = Completer(compiled)
+        self.names = Names(compiled)
+        self.listing = ModelListing(compiled)
+        self.text = self.listing.text
+        self.source = listing_source(debugger.model, self.text, debugger.protected)
+        self.breakpoints = ClientBreakpoints(debugger, self.listing, self.source)
+        self.variables = StopVariables(debugger)
+        self.failure = ""
+        """The error with which the last movement ended."""
+        debugger.breakpoints.sink = lambda line: send("output", {"category": "console", "output": f"{line}\n"})
+        for description in opened.breaks:
+            debugger.breakpoints.add(description)
+        if opened.begin:
+            debugger.goto_tick(opened.begin)
+
+    @property
+    def title(self) -> str:
+        """Return the name of the model, and of the branch that runs."""
+        branch = self.debugger.branches.title
+        name = excerpt(self.debugger.model.name or self.debugger.model.path.stem)
+        return f"{name} [{branch}]" if branch else name
+
+
+class DapSession:
+    """A session: `client` is what that says of itself. `after` is done when the request under way is answered."""
+
+    def __init__(self, open_run: OpenRun, send: SendEvent) -> None:
+        self._open_run, self.send = open_run, send
+        self.client = InitializeArguments()
+        self.after: Callable[[], None] | None = None
+        self.ended = False
+        self.is_configured = False
+        self.is_pause_wanted: Callable[[], bool] = lambda: False
+        self.is_interrupted: Callable[[], bool] = lambda: False
+        self.is_going_on = False
+        """True while a movement is under way that may be interrupted for a request."""
+        self.suspended: Callable[[], Stop] | None = None
+        """The verb that goes on when what came meanwhile is answered."""
+        self._run: DebuggedRun | None = None
+
+    @property
+    def run(self) -> DebuggedRun:
+        """Return the run. UsageError where nothing was launched."""
+        if self._run is None:
+            raise UsageError("there is no run yet: launch one first")
+        return self._run
+
+    @property
+    def has_run(self) -> bool:
+        """True if something was launched."""
+        return self._run is not None
+
+    @property
+    def line_offset(self) -> int:
+        """Return what the client's lines lack to ours, which are counted from 1."""
+        return 0 if self.client.lines_start_at1 else 1
+
+    def launch(self, arguments: Mapping[str, Any], *, attach: bool) -> None:
+        """Open a run. Raise StepperError where that cannot be."""
+        if self._run is not None:
+            raise UsageError("a run was launched already; end the session, or restart it")
+        opened = self._open_run(arguments, attach)
+        stops = bool(arguments.get("stopOnEntry", True))
+        self._run = DebuggedRun(opened, self.send, stops_on_entry=stops, is_debugged=not arguments.get("noDebug"))
+        for note in opened.notes:
+            self.say(note)
+        self.after = lambda: self.send("initialized", None)
+
+    def say(self, text: str, category: str = "console") -> None:
+        """Send lines for the user to read."""
+        self.send("output", {"category": category, "output": f"{text}\n"})
+
+    def end(self) -> None:
+        """End the session when the request is answered."""
+        self.ended = True
+        self.after = lambda: self.send("terminated", None)
+
+    # --- moving --------------------------------------------------------------------------------------------------
+
+    def move(self, verb: Callable[[], Stop], why: str = "step", *, goes_on: bool = False) -> None:
+        """Have a movement carried out when the request is answered; `goes_on`: one that may be interrupted."""
+        self.run.variables.forget()
+        self.suspended = None
+        self.after = lambda: self._moved(verb, why, goes_on=goes_on)
+
+    def resume(self) -> None:
+        """Go on with a movement that was interrupted for a request."""
+        verb, self.suspended = self.suspended, None
+        if verb is not None:
+            self._moved(verb, "step", goes_on=True)
+
+    def _moved(self, verb: Callable[[], Stop], why: str, *, goes_on: bool) -> None:
+        run = self.run
+        run.failure = ""
+        self.is_going_on = goes_on
+        try:
+            with self.working() as is_paused:
+                is_late = goes_on and self.is_interrupted()  # by what came before the run could be paused for it
+                if not is_paused and not is_late:
+                    is_late = verb().reason is Reason.PAUSED and goes_on and self.is_interrupted()
+        except StepperError as error:
+            run.failure = str(error)
+            self.tell_stop(EXCEPTIONS)
+            return
+        finally:
+            self.is_going_on = False
+        if is_late and not self.is_pause_wanted():
+            self.suspended = verb
+        else:
+            self.tell_stop("pause" if is_paused else why)
+
+    @contextmanager
+    def working(self) -> Iterator[bool]:
+        """Work with the debugger in a block, with a progress; True if a pause was asked for that has come too early."""
+        debugger = self.run.debugger
+        with debugger.working(), _Progress(self, debugger):
+            yield self.is_pause_wanted()
+
+    def tell_stop(self, why: str) -> None:
+        """Send where the run stands now; `why` is the reason where nothing but the aim of a movement stopped it."""
+        run = self.run
+        stop = run.debugger.stop
+        reason, numbers = _reason(run, why), [cause.number for cause in stop.causes if cause.number]
+        text = run.failure or "; ".join(stop.details)
+        title = text or (str(stop.reason) if stop.reason is not Reason.MOVED else why)
+        body = {"reason": reason, "threadId": THREAD, "allThreadsStopped": True, "description": title[:_LONGEST_TITLE]}
+        if text:
+            body["text"] = text
+        if numbers:
+            body["hitBreakpointIds"] = numbers
+        if stop.reason is Reason.END and not run.failure:
+            self.say("\n".join(stop_lines(run.debugger)))
+            if not run.is_debugged:
+                self.ended = True
+                self.send("terminated", None)
+                return
+        self.send("stopped", body)
+
+
+def _reason(run: DebuggedRun, why: str) -> str:
+    """Return the reason of a stop in a word of the protocol, or `end`."""
+    stop = run.debugger.stop
+    if run.failure:
+        return EXCEPTIONS
+    if stop.is_interrupted:
+        cause = next(one for one in stop.causes if one.trigger is not Trigger.AIM)
+        return run.breakpoints.kind_of(cause.number) if cause.number else EXCEPTIONS
+    words = {Reason.PAUSED: "pause", Reason.START: "entry", Reason.END: "end"}
+    return words.get(stop.reason, why)
+
+
+class _Progress:
+    """Tells a client that wants to know how far a movement is that takes long; it can be cancelled there."""
+
+    _number = 0
+
+    def __init__(self, session: DapSession, debugger: Debugger) -> None:
+        self._session, self._debugger = session, debugger
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> None:
+        if self._session.client.supports_progress_reporting:
+            self._thread = threading.Thread(target=self._tell, daemon=True, name="progress of the debug adapter")
+            self._thread.start()
+
+    def __exit__(self, *_exception: object) -> None:
+        self._done.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _tell(self) -> None:
+        if self._done.wait(_SOON):
+            return
+        _Progress._number += 1
+        identity, send = f"movement-{_Progress._number}", self._session.send
+        send("progressStart", {"progressId": identity, "title": "stepper runs the model", "cancellable": True})
+        while not self._done.wait(_PACE):
+            send("progressUpdate", {"progressId": identity, "message": f"tick {self._debugger.machine.tick:,}"})
+        send("progressEnd", {"progressId": identity})

@@ -1,0 +1,316 @@
+"""Variables: the scopes of a frame, the values in them, and pages of tensors of any size.
+
+A number stands for whatever can be opened; all are forgotten when the run moves. A page takes its elements out of the
+tensor, and nothing else of that is read.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from stepper.debug.debugger import Debugger
+from stepper.debug.inspection.frame_views import FrameView, frame_views
+from stepper.debug.inspection.text import numbers_text
+from stepper.debug.inspection.views import BackEdgeView, BranchView, InputView, LoopView, OutputView, ScanView
+from stepper.debug.scopes import is_loop
+from stepper.debug.stop import is_branch
+from stepper.element_types import Array
+from stepper.errors import UsageError
+from stepper.integrations.dap.messages import ShownScope, ShownVariable, VariableHint
+from stepper.query.address_syntax import exact_name
+from stepper.query.expression_values import described
+from stepper.wording import counted
+
+MOST: Final = 1000
+"""Variables of an answer; of more there are ranges to open."""
+_MOST_OPEN: Final = 500_000
+_ROOM: Final = 100
+_LARGEST_TESTED: Final = 100_000
+"""Elements of a value that is looked through for NaN and Inf."""
+_MOST_BYTES: Final = 2**20
+
+Content = Callable[[int, int], Sequence[ShownVariable]]
+
+
+class OpenVariables(Struct, frozen=True, eq=False):
+    """Something with variables in it: how many, and what gives those from one index up to another.
+
+    `address` is how a tensor is written, and `index` which part of it this is; `array` is that part.
+    """
+
+    count: int
+    content: Content
+    array: Array | None = None
+    address: str = ""
+    index: tuple[int, ...] = ()
+
+
+class StopVariables:
+    """All that can be opened at a stop, by number."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        self._debugger = debugger
+        self._open: list[OpenVariables] = []
+        self._base = 1
+
+    def forget(self) -> None:
+        """Forget all numbers: the run moves. None is given twice."""
+        self._base += len(self._open)
+        self._open.clear()
+
+    def opened(self, reference: int) -> OpenVariables:
+        """Return what a number stands for. Raise UsageError where it is of another stop, or none."""
+        place = reference - self._base
+        if not 0 <= place < len(self._open):
+            raise UsageError(f"there are no variables {reference} at this stop; ask for its scopes first")
+        return self._open[place]
+
+    def page(self, reference: int, start: int, count: int) -> list[ShownVariable]:
+        """Return variables from `start` on, `count` at most (0: all; of many in ranges). UsageError."""
+        found = self.opened(reference)
+        begin = min(max(start, 0), found.count)
+        end = min(found.count, begin + count) if count > 0 else found.count
+        if end - begin <= MOST:
+            return list(found.content(begin, end))
+        return list(self._ranges(found, begin, end))
+
+    def is_indexed(self, reference: int) -> bool:
+        """Return True if what a number stands for has elements, not variables with names. UsageError."""
+        return self.opened(reference).array is not None
+
+    def _ranges(self, found: OpenVariables, begin: int, end: int) -> Iterator[ShownVariable]:
+        """Yield ranges of as many variables each; in those of very many are ranges again."""
+        each = MOST
+        while (end - begin) / each > MOST:
+            each *= MOST
+        for start in range(begin, end, each):
+            stop = min(start + each, end)
+            part = OpenVariables(
+                stop - start,
+                lambda first, last, start=start: found.content(start + first, start + last),  # type: ignore[misc]
+                found.array,
+                found.address,
+                found.index,
+            )
+            yield ShownVariable(f"[{start}..{stop - 1}]", "", self._numbered(part), presentation_hint=_VIRTUAL)
+
+    def _numbered(self, found: OpenVariables) -> int:
+        if len(self._open) >= _MOST_OPEN:
+            raise UsageError(f"{_MOST_OPEN:,} variables are open at this stop; step, and open fewer")
+        self._open.append(found)
+        return self._base + len(self._open) - 1
+
+    # --- scopes --------------------------------------------------------------------------------------------------
+
+    def scopes(self, depth: int) -> list[ShownScope]:
+        """Return the scopes of the frame at a depth (0: the model's own graph). UsageError where there is none."""
+        stack = self._debugger.machine.stack
+        if not stack and depth == 0:
+            return [self._scope("Outputs", self._outputs(), "locals")]
+        if not 0 <= depth < len(stack):
+            raise UsageError(f"the stack has {counted(len(stack), 'frame')}; there is no frame {depth + 1}")
+        scopes = [self._scope("Values", self._values(depth), "locals")]
+        if is_loop(stack[depth]):
+            loop = self._debugger.loop(depth, differences=False)
+            scopes += [
+                self._scope("Carried", [partial(self._carried, edge) for edge in loop.back_edges]),
+                self._scope("Scan outputs", [partial(self._scan, scan) for scan in loop.scans]),
+                self._scope("Ports", self._ports(loop)),
+                self._scope("Condition", _condition(loop)),
+            ]
+        elif is_branch(stack[depth]) and depth == len(stack) - 1 and (side := self._debugger.view().branch) is not None:
+            scopes += [self._scope("Ports", self._ports(side)), self._scope("Condition", _side(side))]
+        return scopes
+
+    def _scope(self, name: str, made: Sequence[ShownVariable | _Late], hint: str = "") -> ShownScope:
+        def content(begin: int, end: int) -> list[ShownVariable]:
+            return [one if isinstance(one, ShownVariable) else one() for one in made[begin:end]]
+
+        reference = self._numbered(OpenVariables(len(made), content))
+        return ShownScope(name, reference, expensive=False, named_variables=len(made), presentation_hint=hint)
+
+    def _values(self, depth: int) -> list[_Late]:
+        """Return the Parameters and what operations gave, in their order, each shown when it is asked for."""
+        frame = frame_views(self._debugger.machine.stack)[depth]
+        layers = (*frame.graph.parameters, *frame.layers)
+        return [self._value_of(frame, layer, output) for layer in layers for output in range(len(layer.outputs))]
+
+    def _value_of(self, frame: FrameView, layer: Any, output: int) -> _Late:
+        def made() -> ShownVariable:
+            view = frame.value(layer.id, output)
+            name = f"{layer.name}:{output}" if len(layer.outputs) > 1 else layer.name
+            address = frame.address_of(layer, output, self._debugger.machine.compiled)
+            return _absent(name, view.absent) if view.array is None else self.shown(name, view.array, address)
+
+        return made
+
+    def _outputs(self) -> list[ShownVariable]:
+        machine = self._debugger.machine
+        results = machine.compiled.main.graph.results
+        pairs = zip(results, machine.outputs or (), strict=True)
+        return [self.shown(layer.name, np.asarray(array), f"model::{exact_name(layer.name)}") for layer, array in pairs]
+
+    def _carried(self, edge: BackEdgeView) -> ShownVariable:
+        parts = [
+            self._maybe(name, array)
+            for name, array in (("came in", edge.came_in), ("goes out", edge.goes_out), ("comes next", edge.comes_next))
+        ]
+        note = "" if edge.counts else f" ({edge.why})"
+        return self._group(edge.parameter.name, f"<- {edge.result.name}{note}", parts)
+
+    def _scan(self, scan: ScanView) -> ShownVariable:
+        final = "" if scan.final_shape is None else f" of {list(scan.final_shape)}"
+        shape = "" if scan.shape is None else f", {list(scan.shape)}{final}"
+        text = f"{counted(scan.pieces, 'piece')} along axis {scan.axis}{shape}"
+
+        def content(begin: int, end: int) -> list[ShownVariable]:
+            return [self.shown(f"[{number}]", scan.piece(number)) for number in range(begin, end)]
+
+        reference = self._numbered(OpenVariables(scan.pieces, content)) if scan.pieces else 0
+        return ShownVariable(scan.result, text, reference, indexed_variables=scan.pieces or None)
+
+    def _ports(self, loop: LoopView | BranchView) -> list[_Late]:
+        both: tuple[InputView | OutputView, ...] = (*loop.inputs, *loop.outputs)
+        return [partial(self._port, one) for one in both]
+
+    def _port(self, entry: InputView | OutputView) -> ShownVariable:
+        if isinstance(entry, InputView):
+            name = f"input {'-' if entry.input is None else entry.input} -> {entry.inner.name}"
+        else:
+            name = f"{entry.inner.name} -> output {'-' if entry.output is None else entry.output}"
+        parts = [self._maybe("inside", entry.inner.array)]
+        if entry.outer is not None:
+            parts.append(self._maybe("outside", entry.outer.array))
+        return self._group(name, f"{entry.role}: {entry.why}" if entry.why else str(entry.role), parts)
+
+    def _group(self, name: str, text: str, parts: Sequence[ShownVariable]) -> ShownVariable:
+        reference = self._numbered(OpenVariables(len(parts), lambda begin, end: parts[begin:end]))
+        return ShownVariable(name, text, reference, named_variables=len(parts))
+
+    def _maybe(self, name: str, array: Array | None) -> ShownVariable:
+        return _absent(name, "nothing yet") if array is None else self.shown(name, array)
+
+    # --- tensors -------------------------------------------------------------------------------------------------
+
+    def shown(self, name: str, value: Any, address: str = "", index: tuple[int, ...] = ()) -> ShownVariable:
+        """Return a value: a number, or a tensor that can be opened; without an address it is no variable of the run."""
+        if not isinstance(value, np.ndarray | np.generic):
+            return ShownVariable(name, str(value), 0, evaluate_name=address)
+        array = np.asarray(value)
+        written = f"{address}[{','.join(map(str, index))}]" if address and index else address
+        hint = None if address else _READ_ONLY
+        if array.ndim == 0:
+            return ShownVariable(name, _number(array), 0, described(array), written, presentation_hint=hint)
+        reference = self._numbered(
+            OpenVariables(
+                len(array), lambda begin, end: self._elements(array, address, index, begin, end), array, address, index
+            )
+        )
+        return ShownVariable(
+            name,
+            _text(array),
+            reference,
+            described(array),
+            written,
+            indexed_variables=len(array),
+            memory_reference=f"tensor-{reference}",
+            presentation_hint=hint,
+        )
+
+    def _elements(
+        self, array: Array, address: str, index: tuple[int, ...], begin: int, end: int
+    ) -> list[ShownVariable]:
+        part = array[begin:end]
+        return [
+            self.shown(f"[{number}]", part[number - begin], address, (*index, number)) for number in range(begin, end)
+        ]
+
+    def memory(self, reference: str, offset: int, count: int) -> tuple[str, int]:
+        """Return bytes of a tensor in base64, and how many of those that were asked for there are not. UsageError."""
+        number = reference.removeprefix("tensor-")
+        array = self.opened(int(number)).array if number.isdecimal() and len(number) < 19 else None
+        if array is None:
+            raise UsageError(f"there is no memory '{reference[:60]}' at this stop")
+        if array.dtype.kind in "TO":
+            raise UsageError("texts have no bytes to show")
+        begin = min(max(offset, 0), array.nbytes)
+        end = min(array.nbytes, begin + min(max(count, 0), _MOST_BYTES))
+        first, last = begin // array.itemsize, -(-end // array.itemsize)
+        flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
+        raw = np.asarray(flat[first:last]).tobytes()[begin - first * array.itemsize :][: end - begin]
+        return base64.b64encode(raw).decode(), max(count, 0) - len(raw)
+
+    def address(self, reference: int, name: str) -> str:
+        """Return how the debugger calls a variable by its name in what is open. UsageError where it has no name."""
+        found = self.opened(reference)
+        if found.address:
+            number = name.strip("[]")
+            if (
+                not number.isdecimal()
+                or len(number) > 18
+                or int(number) >= (0 if found.array is None else len(found.array))
+            ):
+                raise UsageError(f"'{name[:60]}' is no element of {found.address}")
+            return f"{found.address}[{','.join(map(str, (*found.index, int(number))))}]"
+        for begin in range(0, found.count, MOST):
+            for one in found.content(begin, min(begin + MOST, found.count)):
+                if one.name == name:
+                    if one.evaluate_name:
+                        return one.evaluate_name
+                    raise UsageError(f"'{name[:60]}' is shown only; change it where it is a value of a frame")
+        raise UsageError(f"there is no variable '{name[:60]}' here")
+
+
+_Late = Callable[[], ShownVariable]
+"""A variable that is made when it is shown."""
+
+_READ_ONLY: Final = VariableHint(attributes=("readOnly",))
+_VIRTUAL: Final = VariableHint(kind="virtual", attributes=("readOnly",))
+
+
+def _absent(name: str, why: str) -> ShownVariable:
+    return ShownVariable(name, why, 0, presentation_hint=_VIRTUAL)
+
+
+def _number(array: Array) -> str:
+    return str(array.item()) if array.dtype.names is None else described(array)
+
+
+def _text(array: Array) -> str:
+    """Return type and shape, numbers as far as there is room, and how many are NaN or infinite."""
+    numbers = numbers_text(array, _ROOM) if array.dtype.names is None else ""
+    return f"{described(array)} {numbers}".rstrip() + _non_finite(array)
+
+
+def _non_finite(array: Array) -> str:
+    """Return how many elements are NaN or infinite, of a tensor that is not too large; empty for none."""
+    if array.dtype.kind != "f" or array.size > _LARGEST_TESTED:
+        return ""
+    counts = {"NaN": int(np.isnan(array).sum()), "Inf": int(np.isinf(array).sum())}
+    return "".join(f"  {count} {kind}" for kind, count in counts.items() if count)
+
+
+def _texts(facts: Mapping[str, Any]) -> list[ShownVariable]:
+    return [ShownVariable(name, str(value), 0, presentation_hint=_READ_ONLY) for name, value in facts.items()]
+
+
+def _condition(loop: LoopView) -> list[ShownVariable]:
+    trip, condition = loop.trip, loop.condition
+    most = "any number" if trip.maximum is None else trip.maximum
+    facts: dict[str, Any] = {"iterations": trip.executed, "at most": f"{most} ({trip.origin})", "ends": trip.sentence}
+    if condition is not None:
+        facts |= {"condition": condition.value, "from": condition.origin, "condition says": condition.sentence}
+        if condition.upcoming is not None:
+            facts["condition of this iteration"] = condition.upcoming
+    return _texts(facts)
+
+
+def _side(branch: BranchView) -> list[ShownVariable]:
+    condition = branch.condition
+    return _texts({"side": branch.side, "condition": condition.value, "condition says": condition.sentence})

@@ -1,0 +1,127 @@
+"""The fixture `stepper_run`: a run, watched for what must never be, what must always hold, and how often loops run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from stepper.commands.stop_answers import stop_lines
+from stepper.debug.debugger import Debugger
+from stepper.debug.stop import Reason
+from stepper.engine.rules import Rules
+from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
+from stepper.errors import StepperError, UsageError
+from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, KeptRun, failing
+from stepper.ir.opening import ModelSource
+from stepper.wording import counted, enumerated
+
+_RECORDED: Final = "run.sqlite"
+
+
+class RunCheck(FixtureOfRuns):
+    """Runs models, and fails where a run breaks what was asked of it."""
+
+    @failing
+    def __call__(
+        self,
+        model: ModelSource,
+        inputs: Mapping[str | int, Any],
+        *,
+        never: str | Iterable[str] = ("nan", "inf"),
+        always: str | Iterable[str] = (),
+        iterations: int | Mapping[str, int] | None = None,
+        rules: str | Rules = Rules.SPEC,
+        max_iterations: int | None = None,
+        states: Mapping[str, Any] | None = None,
+    ) -> Outputs:
+        """Return the outputs, as `stepper.run` does.
+
+        `never` are breakpoints on values (`nan`, `inf`, `grow>1e3` or an expression); `always` are expressions, all of
+        whose elements must be true in each iteration; `iterations` is how many the one loop of the model's own graph
+        runs, or by the name of a loop how many it runs each time.
+        """
+        never, always = ([one] if isinstance(one, str) else list(one) for one in (never, always))
+        watched = [*never, *(f"not all({one})" for one in always)]
+        run = KeptRun(model, inputs, states)
+        options = {"rules": rules, "max_iterations": max_iterations, "states": states}
+        debugger, log = _debugger(run, watched, options), LoopLog()
+        debugger.machine.observers = (log,)
+        try:
+            stop = debugger.continue_()
+        except StepperError as error:
+            lines = [str(error), *stop_lines(debugger)]
+        else:
+            if stop.reason is not Reason.BREAK:
+                outputs = collect(debugger.machine, log)
+                lines = [
+                    _told(loop, count)
+                    for loop, count in _wanted(outputs.loops, iterations)
+                    if not loop.fewest == loop.most == count
+                ]
+                if not lines:
+                    return outputs
+            else:
+                lines = stop_lines(debugger)
+        raise self._failure(run, lines, watched, options, debugger)
+
+    def _failure(
+        self, run: KeptRun, lines: list[str], watched: list[str], options: Mapping[str, Any], debugger: Debugger
+    ) -> CheckFailed:
+        """Return how the test fails, what the run got being kept, and recorded where that is asked for."""
+        folder, command = self.keep(run)
+        is_stopped = debugger.stop.is_interrupted
+        breaks = [f"break {one.description.specification}" for one in debugger.breakpoints] if is_stopped else []
+        more = [f"in it: {', '.join(breaks)}, continue"] if breaks else []
+        if self.is_recording:
+            file = folder / _RECORDED
+            _record(_debugger(run, watched, options), file)
+            more.append(f"recorded up to there: {file}")
+        return CheckFailed(lines, command, *more)
+
+
+def _debugger(run: KeptRun, watched: Iterable[str], options: Mapping[str, Any]) -> Debugger:
+    debugger = Debugger(run.model, run.by_position, **options)
+    for what in watched:
+        debugger.break_when(what)
+    return debugger
+
+
+def _record(debugger: Debugger, file: Path) -> None:
+    """Run again, recorded up to where it stops; the file of an earlier run of the test goes."""
+    from stepper.recording import record
+    from stepper.recording.debugging import continue_recorded, recorded
+
+    file.unlink(missing_ok=True)
+    recorder = record(debugger.machine, debugger.inputs, file)
+    with recorded(debugger, recorder):
+        try:
+            continue_recorded(debugger, recorder)
+        except StepperError:
+            recorder.halt()  # the run fails, as it did before
+
+
+def _wanted(loops: Sequence[LoopSummary], wanted: int | Mapping[str, int] | None) -> list[tuple[LoopSummary, int]]:
+    """Return loops with how often each is to run. UsageError for a loop that is not there, or not named."""
+    if wanted is None:
+        return []
+    names = enumerated([repr(loop.name) for loop in loops]) or "none"
+    if isinstance(wanted, Mapping):
+        for name in wanted:
+            if not any(loop.name == name for loop in loops):
+                raise UsageError(f"iterations: no loop '{name}' ran; those that did: {names}")
+        return [(loop, wanted[loop.name]) for loop in loops if loop.name in wanted]
+    outermost = [loop for loop in loops if loop.path.count(" > ") == 1]
+    if len(outermost) != 1:
+        raise UsageError(
+            f"iterations={wanted}: name the loop, as iterations={{NAME: {wanted}}}; those that ran: {names}"
+        )
+    return [(outermost[0], wanted)]
+
+
+def _told(loop: LoopSummary, count: int) -> str:
+    ran = (
+        counted(loop.most, loop.word) if loop.fewest == loop.most else f"{loop.fewest:,} to {loop.most:,} {loop.word}s"
+    )
+    ended = enumerated([str(reason) for reason in loop.ended])
+    return f"{loop.path} ran {ran}, not {count:,}: {ended} (line {loop.line})"

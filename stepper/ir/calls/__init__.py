@@ -1,0 +1,1 @@
+"""Many calls of a model as one loop around it: an iteration is a call."""

@@ -1,0 +1,25 @@
+"""OpenVINO's worker program, by name: so that it can be started before anything else is imported."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Final
+
+from stepper.processes.starting import WorkerProgram, start_early
+
+OPENVINO: Final = "openvino"
+"""Its name where a user chooses an engine or a reference."""
+
+PROGRAM: Final = WorkerProgram("OpenVINO", "stepper.openvino.service", (("OPENBLAS_NUM_THREADS", "1"),))
+"""numpy computes nothing there, and need not start its threads."""
+
+
+def is_installed() -> bool:
+    """Return True if openvino can be imported; does not import it."""
+    return importlib.util.find_spec("openvino") is not None
+
+
+def start_loading() -> None:
+    """Let OpenVINO load in its process from now on, where it is installed."""
+    if is_installed():
+        start_early(PROGRAM)

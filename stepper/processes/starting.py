@@ -1,0 +1,104 @@
+"""The start of a worker process, which may come before anything is asked of it: it loads while this one still imports.
+
+It imports nothing that takes time, numpy least of all.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+
+_START: Final = (
+    "import gc, sys, json; gc.disable(); sys.path[:] = json.loads(sys.argv.pop(1)); from {module} import main; main()"
+)
+"""The collector is off until it serves: of what is imported nothing is garbage, and looking takes its time."""
+
+
+class WorkerProgram(NamedTuple):
+    """A program that runs in worker processes: its name in messages, and the module whose `main()` serves.
+
+    `environment` are variables with which it always runs.
+    """
+
+    name: str
+    module: str
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+class StartedProcess(NamedTuple):
+    """A process whose streams are pipes, and the file into which it prints."""
+
+    process: subprocess.Popen[bytes]
+    messages: IO[bytes]
+
+
+_early: Final[dict[WorkerProgram, StartedProcess]] = {}
+_started: Final[set[WorkerProgram]] = set()
+_owner: Final = os.getpid()
+
+
+def start_early(program: WorkerProgram) -> None:
+    """Start a process for whoever first asks for one of the program; it goes unused where nobody does.
+
+    Where there was one before, nothing is gained: it may still be there, and who starts it again does so itself.
+    """
+    if program not in _started:
+        _early[program] = _begun(program, {}, memory_of_the_machine())
+
+
+def started(program: WorkerProgram, environment: Mapping[str, str], memory: int) -> StartedProcess:
+    """Return a process of a program with these variables and bytes of memory: the one that waits, or a new one."""
+    is_ours = _owner == os.getpid() and not environment
+    if is_ours and memory == memory_of_the_machine() and (waiting := _early.pop(program, None)) is not None:
+        return waiting
+    return _begun(program, environment, memory)
+
+
+def _begun(program: WorkerProgram, environment: Mapping[str, str], memory: int) -> StartedProcess:
+    _started.add(program)
+    messages = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process is
+    command = [sys.executable, "-c", _START.format(module=program.module), json.dumps(sys.path), str(memory)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=messages,
+        env={**os.environ, **dict(program.environment), **environment},
+        **_in_a_group_of_its_own(),
+    )
+    return StartedProcess(process, messages)
+
+
+def _in_a_group_of_its_own() -> dict[str, Any]:
+    """Ctrl+C is for us alone; and a process that is stopped goes on when we end, so that it sees that."""
+    if os.name == "posix":
+        return {"process_group": 0}
+    return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
+
+
+def memory_of_the_machine() -> int:
+    """Return the bytes of memory that a process may have here; 0 where that is not known."""
+    sizes = []
+    with contextlib.suppress(ValueError, OSError, AttributeError):
+        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with contextlib.suppress(ValueError, OSError):
+        sizes.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min((size for size in sizes if size > 0), default=0)
+
+
+@atexit.register
+def _end_unused() -> None:
+    if _owner != os.getpid():  # a child by fork has no part in them
+        return
+    for process, messages in _early.values():
+        process.kill()
+        process.wait()
+        messages.close()

@@ -1,0 +1,280 @@
+"""The file of a sweep: SQLite, with a row for each input that is done. One process writes; any program may read.
+
+A row is there or it is not: each chunk is one transaction, so whatever ends the program loses what was under way
+alone. What a file says is checked like that of any file; nothing in it is executed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from stepper.errors import InputError, OutputError, StepperError, UsageError
+from stepper.files.kinds import RECORDING
+from stepper.files.locks import FileLock, lock
+from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.sweep.inputs import SweepInput
+from stepper.sweep.job import SweepIdentity
+from stepper.sweep.rows import LoopCount, SweepOutcome, SweepRow
+from stepper.wording import excerpt
+
+_MAGIC: Final = b"SQLite format 3\0"
+_APPLICATION: Final = 0x53_57_50_31
+"""`SWP1`, in the header of the file."""
+_LARGEST_VALUE: Final = 2**24
+_TABLES: Final = """
+CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE rows (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, outcome TEXT NOT NULL, what TEXT NOT NULL, operation TEXT NOT NULL,
+    type TEXT NOT NULL, path TEXT NOT NULL, iteration INTEGER, iterations TEXT NOT NULL, address TEXT NOT NULL,
+    text TEXT NOT NULL, loops TEXT NOT NULL, input TEXT NOT NULL, stamp TEXT NOT NULL
+);
+"""
+_COLUMNS: Final = (
+    "number, name, outcome, what, operation, type, path, iteration, iterations, address, text, loops, input, stamp"
+)
+_SEVERAL: Final = {
+    "model": "the model is another one, or was changed",
+    "rules": "it was made with --rules {had}",
+    "asked": "it was made with {had}",
+    "limits": "it was made with other limits",
+    "engine": "it was made with another engine",
+    "given": "other inputs were given to all runs",
+    "program": "it was made by version {had} of the program",
+}
+"""Why a sweep cannot go on, by the field of the identity that differs."""
+
+
+class SweepOptions(Struct, frozen=True, omit_defaults=True):
+    """Options of all runs of a sweep, in the words of the command line, with which one of them is opened again."""
+
+    input: tuple[str, ...] = ()
+    shape: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    states: str = ""
+    rules: str = "spec"
+    engine: str = "numpy"
+    engine_for: tuple[str, ...] = ()
+    device: str = ""
+    precision: str = ""
+    open_sequences: bool = False
+    max_iterations: int | None = None
+    reference: str = ""
+    generate: str = ""
+
+
+class SweepAbout(Struct, frozen=True):
+    """Origin of a sweep: the model as it was named, from which folder, and how its runs were made.
+
+    `count` is that of its inputs.
+    """
+
+    model: str
+    folder: str
+    count: int
+    identity: SweepIdentity
+    options: SweepOptions = SweepOptions()
+
+
+class StoredRow(Struct, frozen=True):
+    """A row with the number of its input, from 1, and what the input is."""
+
+    number: int
+    row: SweepRow
+    input: SweepInput
+    stamp: str
+
+
+class SweepWriter:
+    """A file that is written: rows are added in transactions; a context manager, which holds the lock."""
+
+    def __init__(self, path: Path, about: SweepAbout, protected: ProtectedFiles) -> None:
+        """Open it, or make it. UsageError where it has another sweep, or is in use; OutputError."""
+        OutputFile(path, RECORDING, protected, "--out").check()
+        self.path = path
+        self._lock: FileLock = lock(path, advice="let it end, or choose another file with --out")
+        try:
+            with _errors(path):
+                is_new = not path.exists() or path.stat().st_size == 0
+                if not is_new:
+                    _check_same(read_about(path), about, path)
+                self._connection = sqlite3.connect(path, isolation_level=None)
+                self._prepare(about, is_new=is_new)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _prepare(self, about: SweepAbout, *, is_new: bool) -> None:
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.execute("BEGIN IMMEDIATE")
+        if is_new:
+            self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            for statement in _TABLES.strip().split(";"):
+                if statement.strip():
+                    self._connection.execute(statement)
+        content = msgspec.json.encode(about).decode()
+        self._connection.execute("INSERT OR REPLACE INTO about VALUES ('sweep', ?)", (content,))
+        self._connection.execute("COMMIT")
+
+    def __enter__(self) -> SweepWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+        self._lock.release()
+
+    def kept(self, inputs: Sequence[SweepInput], stamps: Sequence[str]) -> set[int]:
+        """Keep the rows of these inputs, under their numbers of today, and no others; return the numbers.
+
+        Where the set has changed, numbers change with it: the table is that of these inputs alone.
+        """
+        wanted = {(one.name, stamp): number for number, (one, stamp) in enumerate(zip(inputs, stamps, strict=True), 1)}
+        with _errors(self.path):
+            found = self._connection.execute("SELECT number, name, stamp FROM rows").fetchall()
+            moved = {number: wanted.get((name, stamp)) for number, name, stamp in found}
+            if any(number != new for number, new in moved.items()):
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.executemany(
+                    "DELETE FROM rows WHERE number = ?", [(number,) for number, new in moved.items() if new is None]
+                )
+                pairs = [(-new, number) for number, new in moved.items() if new is not None]
+                self._connection.executemany("UPDATE rows SET number = ? WHERE number = ?", pairs)
+                self._connection.execute("UPDATE rows SET number = -number")
+                self._connection.execute("COMMIT")
+        return {new for new in moved.values() if new is not None}
+
+    def add(self, rows: Iterable[StoredRow]) -> None:
+        """Add rows, all of them or none."""
+        with _errors(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                marks = ", ".join("?" * len(_COLUMNS.split(",")))
+                self._connection.executemany(f"INSERT OR REPLACE INTO rows VALUES ({marks})", map(_values, rows))
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+
+def _values(stored: StoredRow) -> tuple[str | int | None, ...]:
+    row = stored.row
+    lists = {name: msgspec.json.encode(getattr(row, name)).decode() for name in ("path", "iterations", "loops")}
+    return (
+        stored.number,
+        row.name,
+        str(row.outcome),
+        row.what,
+        row.operation,
+        row.type,
+        lists["path"],
+        row.iteration,
+        lists["iterations"],
+        row.address,
+        row.text,
+        lists["loops"],
+        msgspec.json.encode(stored.input).decode(),
+        stored.stamp,
+    )
+
+
+def _check_same(had: SweepAbout, now: SweepAbout, path: Path) -> None:
+    for field, words in _SEVERAL.items():
+        was = getattr(had.identity, field)
+        if was != getattr(now.identity, field):
+            why = words.format(had=excerpt(was))
+            raise UsageError(f"{path} has another sweep: {why}; choose another file with --out, or remove that one")
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def is_sweep(path: str | Path) -> bool:
+    """Return True for a file that says of itself to be a sweep."""
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(72)
+    except (OSError, ValueError):
+        return False
+    return head.startswith(_MAGIC) and head[68:72] == _APPLICATION.to_bytes(4, "big")
+
+
+def read_about(path: Path) -> SweepAbout:
+    """Return what a sweep is of. InputError for a file that is none."""
+    with _reading(path) as connection:
+        found = connection.execute("SELECT value FROM about WHERE key = 'sweep'").fetchone()
+        if found is None:
+            raise InputError(f"{path}: is no sweep")
+        return msgspec.json.decode(found[0], type=SweepAbout)
+
+
+def read_rows(path: Path) -> list[StoredRow]:
+    """Return all rows in the order of their numbers. InputError for a file that is none, or damaged."""
+    with _reading(path) as connection:
+        return [_stored(values) for values in connection.execute(f"SELECT {_COLUMNS} FROM rows ORDER BY number")]
+
+
+def read_row(path: Path, number: int) -> StoredRow:
+    """Return one row. UsageError where there is none of this number."""
+    with _reading(path) as connection:
+        query = f"SELECT {_COLUMNS} FROM rows WHERE number = ?"
+        values = connection.execute(query, (number,)).fetchone()
+        if values is None:
+            most = connection.execute("SELECT max(number) FROM rows").fetchone()[0]
+            raise UsageError(f"{path} has no input {number}; its inputs are 1 to {most or 0}")
+        return _stored(values)
+
+
+def _stored(values: Sequence[object]) -> StoredRow:
+    names = [name.strip() for name in _COLUMNS.split(",")]
+    found: Mapping[str, object] = dict(zip(names, values, strict=True))
+    row = SweepRow(
+        name=str(found["name"]),
+        outcome=SweepOutcome(str(found["outcome"])),
+        what=str(found["what"]),
+        operation=str(found["operation"]),
+        type=str(found["type"]),
+        path=msgspec.json.decode(str(found["path"]), type=tuple[str, ...]),
+        iterations=msgspec.json.decode(str(found["iterations"]), type=tuple[int, ...]),
+        address=str(found["address"]),
+        text=str(found["text"]),
+        loops=msgspec.json.decode(str(found["loops"]), type=tuple[LoopCount, ...]),
+    )
+    number = msgspec.convert(found["number"], int)
+    return StoredRow(number, row, msgspec.json.decode(str(found["input"]), type=SweepInput), str(found["stamp"]))
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    with _errors(path):
+        if not path.is_file():
+            raise InputError(f"{path}: cannot be read: there is no such file")
+        if not is_sweep(path):
+            raise UsageError(f"{path} is no sweep: stepper sweep MODEL --out writes one")
+        left = path.with_name(f"{path.name}-journal").exists()  # of a process that was killed
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={'rw' if left else 'ro'}", uri=True)
+        try:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_VALUE)
+            yield connection
+        finally:
+            connection.close()
+
+
+@contextlib.contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except StepperError:
+        raise
+    except (OSError, sqlite3.OperationalError) as error:
+        raise OutputError(f"{path}: cannot be used: {excerpt(str(error), 200)}") from None
+    except (sqlite3.Error, msgspec.MsgspecError, ValueError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read as a sweep: {excerpt(str(error), 200)}") from None

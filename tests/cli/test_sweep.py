@@ -1,0 +1,191 @@
+"""`stepper sweep` as it is called: its report, its answer as JSON, its exit codes, and going on after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.cli.sweeps import opening_words
+from stepper.sweep.inputs import SeedInput
+from stepper.sweep.table_file import SweepAbout, read_about, read_row, read_rows
+from tests.cli.conftest import ROOT, Call, program
+from tests.json_answers import checked
+from tests.sweep.sweeping import NoProcesses, balances, written_inputs
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model in the present folder, with inputs in `set`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "set").mkdir()
+    written_inputs(tmp_path / "set", 30)
+    return balances(tmp_path)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No processes: what is done in them is the same."""
+    monkeypatch.setattr("stepper.cli.sweeps.workers_of", lambda _on, _jobs: NoProcesses())
+
+
+def table(file: Path) -> list[Any]:
+    return [(stored.number, stored.row, stored.stamp) for stored in read_rows(file)]
+
+
+def test_two_processes_say_what_a_run_of_each_input_says(call: Call, model: Path) -> None:
+    answer = checked("sweep", call("sweep", model, "--inputs", "set/*.npz", "--jobs", 2, "--json").out)
+    paths = sorted(Path("set").glob("*.npz"))
+    for row in answer["rows"]:
+        debugger = stepper.Debugger(model, dict(np.load(paths[row["number"] - 1])))
+        debugger.break_when("nan")
+        assert [debugger.continue_().iteration] == row["iterations"]
+    assert len(answer["rows"]) == answer["outcomes"]["stopped"] == answer["places"][0]["inputs"] > 0
+    assert sum(answer["outcomes"].values()) == answer["inputs"] == 30
+    shown = call("sweep", "sweep.sqlite")
+    assert shown.code == 1 and "nan in Divide 'ratio'" in shown.out and "unlike most: " in shown.out
+    screen = call("sweep", "sweep.sqlite", "--open")
+    assert screen.code == 2 and "no terminal to draw on; stepper sweep sweep.sqlite --json has the table" in screen.err
+    again = call("sweep", "sweep.sqlite", "--json")
+    assert json.loads(again.out) == answer
+
+
+def test_a_sweep_that_is_killed_goes_on_to_the_same_table(
+    call: Call, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("stepper.cli.sweeps.workers_of", lambda _on, _jobs: NoProcesses())
+        call("sweep", model, "--random", 600, "--break", "inf", "--out", "whole.sqlite")
+    words = ("sweep", model, "--random", 600, "--break", "inf", "--jobs", 1, "--out", "parts.sqlite")
+    process = program(*words)
+    parts = Path("parts.sqlite")
+    deadline = time.monotonic() + 60
+    while not (parts.exists() and parts.stat().st_size and _count(parts)) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    done = _count(parts)
+    assert done > 0
+    call(*words)
+    assert table(parts) == table(Path("whole.sqlite"))
+
+
+def _count(file: Path) -> int:
+    try:
+        return len(read_rows(file))
+    except stepper.StepperError:
+        return 0
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(model: Path) -> None:
+    process = program("sweep", model, "--random", 100000, "--jobs", 1)
+    file = Path("sweep.sqlite")
+    deadline = time.monotonic() + 60
+    while not _count(file) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    _out, error = process.communicate()
+    assert b"interrupted: " in error and b"are done and kept in sweep.sqlite; the same command goes on" in error
+    assert b"Traceback" not in error and _count(file)
+
+
+def test_a_folder_of_cases_is_a_set(call: Call, model: Path, here: None) -> None:
+    for number in (3, 5):
+        folder = Path("kept") / f"case-{number}"
+        folder.mkdir(parents=True)
+        shutil.copyfile(f"set/in{number:03}.npz", folder / "inputs.npz")
+        shutil.copyfile(model, folder / "model.xml")
+    call("sweep", model, "--inputs", "kept", "--jobs", 1)
+    assert [stored.row.name for stored in read_rows(Path("sweep.sqlite"))] == ["kept/case-3", "kept/case-5"]
+
+
+def test_compared_with_another_model_the_places_are_those_of_compare(call: Call, model: Path, here: None) -> None:
+    other = Path("other")
+    other.mkdir()
+    text = model.read_text(encoding="utf-8").replace('type="Subtract"', 'type="Maximum"')
+    (other / "model.xml").write_text(text, encoding="utf-8")
+    shutil.copyfile(model.with_suffix(".bin"), other / "model.bin")
+    words = ("--with", other / "model.xml", "--jobs", 1)
+    answer = json.loads(call("sweep", model, "--inputs", "set/in00[0-4].npz", *words, "--json").out)
+    assert answer["outcomes"] == {"differs": 5}
+    compared = json.loads(
+        call("compare", model, "--inputs", "set/in000.npz", "--with", other / "model.xml", "--json").out
+    )
+    first = answer["rows"][0]
+    assert (first["type"], first["iterations"]) == ("Subtract", [compared["verdict"]["iteration"]])
+    same = call("sweep", model, "--inputs", "set/in00[0-4].npz", "--with", model, "--jobs", 1, "--out", "s.sqlite")
+    assert same.code == 0 and "5 inputs: 5 nothing" in same.out
+
+
+def test_checked_the_findings_are_those_of_check(call: Call, model: Path, here: None) -> None:
+    answer = json.loads(call("sweep", model, "--inputs", "set/in00[0-9].npz", "--check", "--json").out)
+    found = [row for row in answer["rows"] if row["outcome"] == "finding"]
+    assert found
+    for row in found:
+        alone = json.loads(call("check", model, "--inputs", row["name"], "--with", "none", "--json").out)["findings"]
+        assert row["what"] in {one["rule"] for one in alone}
+
+
+def test_processes_that_cannot_begin_end_the_sweep_with_what_they_say(model: Path) -> None:
+    script = Path("unguarded.py")
+    words = ["sweep", str(model), "--random", "50", "--jobs", "1"]
+    script.write_text(
+        "import sys\nif __name__ != '__main__':\n    raise ImportError('no such package here')\n"
+        f"from stepper.cli import main\nsys.exit(main({words}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=60
+    )
+    last = done.stderr.decode().strip().splitlines()[-1]
+    assert done.returncode == 3 and "a process of the sweep cannot begin: ImportError: no such package here (" in last
+    assert not read_rows(Path("sweep.sqlite"))
+
+
+# --- opening --------------------------------------------------------------------------------------------------------
+
+
+def test_what_opens_an_input_is_its_file_and_its_place(call: Call, model: Path, here: None) -> None:
+    call("sweep", model, "--inputs", "set/*.npz", "--jobs", 1, "--rules", "openvino")
+    number = next(stored.number for stored in read_rows(Path("sweep.sqlite")) if stored.row.outcome == "stopped")
+    stored, about = read_row(Path("sweep.sqlite"), number), read_about(Path("sweep.sqlite"))
+    with opening_words(about, stored) as words:
+        assert words[0] == str(model) and f"--at={stored.row.address}" in words and "--rules=openvino" in words
+        assert f"--inputs={Path.cwd() / stored.row.name}" in words
+        run = call("run", *[word for word in words if not word.startswith(("--at", "--no-keep"))], "--break", "nan")
+    assert f"#{stored.row.iteration}" in run.out
+
+
+def test_an_index_and_a_call_are_written_to_be_opened(call: Call, model: Path, here: None) -> None:
+    loaded = [dict(np.load(f"set/in00{number}.npz")) for number in range(3)]
+    np.savez("all.npz", **{key: np.stack([one[key] for one in loaded]) for key in loaded[0]})
+    call("sweep", model, "--inputs", "all.npz", "--leading-axis", "--jobs", 1)
+    with opening_words(read_about(Path("sweep.sqlite")), read_row(Path("sweep.sqlite"), 3)) as words:
+        path = next(word for word in words if word.startswith("--inputs=")).removeprefix("--inputs=")
+        with np.load(path) as arrays:
+            assert np.array_equal(arrays["0"], loaded[2]["x"])
+    assert not Path(path).exists()
+
+
+def test_a_files_options_cannot_be_others_and_its_function_is_not_called(call: Call, model: Path, here: None) -> None:
+    Path("numbers_here.py").write_text("def one(n): return {}\n")
+    call("sweep", model, "--generate", "numbers_here:one", "--count", 1, "--jobs", 1)
+    opened = call("sweep", "sweep.sqlite", "--open", 1)
+    assert opened.code == 2 and "--generate numbers_here:one" in opened.err
+    about = read_about(Path("sweep.sqlite"))
+    options = type(about.options)(input=("--script=evil",), rules="spec --extension=evil.so")
+    forged = SweepAbout(about.model, about.folder, 1, about.identity, options)
+    stored = type(read_row(Path("sweep.sqlite"), 1))(1, read_row(Path("sweep.sqlite"), 1).row, SeedInput(3), "")
+    with opening_words(forged, stored) as words:
+        rules = "--rules=spec --extension=evil.so"
+        assert words[1:] == ["--input=--script=evil", rules, "--engine=numpy", "--input=*=rand:3", "--no-keep"]

@@ -1,0 +1,79 @@
+"""Sessions of a real client of the Debug Adapter Protocol: that with which VS Code tests adapters, from npm.
+
+STEPPER_CLIENTS=all has them, as .ci/run does; else nothing is fetched.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = Path(__file__).parent / "debug_adapter" / "session.js"
+CLIENT = "@vscode/debugadapter-testsupport@1.68.0"
+SESSIONS = ["overflow", "nested", "sequence"]
+SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the client's package; skips where it cannot be had."""
+    if os.environ.get("STEPPER_CLIENTS") != "all":
+        pytest.skip("STEPPER_CLIENTS=all fetches the client from npm")
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("node and npm are not installed")
+    folder = tmp_path_factory.mktemp("client")
+    install = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", CLIENT]
+    try:
+        done = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"npm does not come to an end within {SECONDS} seconds")
+    if done.returncode != 0:
+        pytest.skip(f"npm install {CLIENT}: {(done.stderr.strip().splitlines() or ['it failed'])[0]}")
+    return folder / "node_modules"
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    """Samples in a folder where listings may be written."""
+    for name in ("rwkv_overflow", "nested_loop", "specification_lstm"):
+        shutil.copytree(ROOT / "sample_models" / name, tmp_path / name, ignore=shutil.ignore_patterns(".stepper"))
+    return tmp_path
+
+
+def held(modules: Path, samples: Path, *port: str) -> list[str]:
+    """The sessions that went well."""
+    adapter = samples / "adapter.py"
+    adapter.write_text("import sys\nfrom stepper.cli import main\nsys.exit(main(['dap']))\n")
+    words = ["node", SCRIPT, modules, sys.executable, adapter, samples, *port]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_real_client_has_every_request_answered_forward_and_back(modules: Path, samples: Path) -> None:
+    assert held(modules, samples) == SESSIONS
+
+
+@pytest.fixture
+def port() -> Iterator[str]:
+    """The port of an adapter."""
+    command = [sys.executable, "-m", "stepper", "dap", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        match = re.search(r"listening on 127.0.0.1:([0-9]+)", process.stdout.readline())
+        assert match is not None
+        yield match[1]
+        process.terminate()
+
+
+def test_it_serves_real_clients_on_a_port_one_after_another(modules: Path, samples: Path, port: str) -> None:
+    assert held(modules, samples, port) == SESSIONS

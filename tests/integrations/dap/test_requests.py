@@ -1,0 +1,253 @@
+"""Requests beyond stepping: breakpoints of all kinds, targets, other values, recordings, errors, large tensors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stepper
+from stepper.cli import main
+from tests.integrations.dap.client import SAMPLES, Client, Refused, copied, sample_client
+from tests.models import Graph
+
+
+def test_a_value_stops_the_run_where_it_changes(tmp_path: Path) -> None:
+    client = sample_client("nested_loop", tmp_path)
+    inputs = np.load(SAMPLES / "nested_loop" / "inputs.npz")["values"]
+    client.request("setFunctionBreakpoints", breakpoints=[{"name": "passes::pairs_of_neighbours@0"}])
+    assert client.go("continue")["reason"] == "function breakpoint"
+    frame = client.stack()[0]["id"]
+    scopes = {one["name"]: one["variablesReference"] for one in client.request("scopes", frameId=frame)["scopes"]}
+    info = client.request("dataBreakpointInfo", variablesReference=scopes["Values"], name="swaps")
+    assert info["dataId"] == "changes passes::pairs_of_neighbours::swaps" and info["accessTypes"] == ["write"]
+    wanted = [{"dataId": info["dataId"]}, {"dataId": "grow>3"}, {"dataId": info["dataId"], "condition": "swaps > 1"}]
+    found = client.request("setDataBreakpoints", breakpoints=wanted)["breakpoints"]
+    assert [one["verified"] for one in found] == [True, False, False]
+    client.request("setFunctionBreakpoints", breakpoints=[])
+    order, swaps = list(inputs), 0
+    while order[swaps] <= order[swaps + 1]:
+        swaps += 1  # the first pair that is in the wrong order
+    assert client.go("continue")["reason"] == "data breakpoint"
+    assert client.value("iter") == str(swaps + 1) and client.value("swaps") == "1"
+    nothing = client.request("dataBreakpointInfo", name="nothing")
+    assert nothing["dataId"] is None and "nothing called" in nothing["description"]
+    values = client.variables(frame, "Values")["values"]
+    element = client.request("dataBreakpointInfo", variablesReference=values["variablesReference"], name="[2]")
+    assert element["dataId"] == "changes passes::pairs_of_neighbours::values[2]"
+
+
+@pytest.mark.parametrize(
+    ("sample", "wanted", "text"),
+    [
+        ("rwkv_overflow", {"filters": ["inf"]}, "overflow|exceeds|maximum"),
+        ("growing_tensor", {"filters": ["shape"]}, "i64\\[3\\] became i64\\[4\\]"),
+        ("while_loop", {"filters": ["cond"]}, "condition became false in iteration 110"),
+        ("for_loop", {"filterOptions": [{"filterId": "end", "condition": "years"}]}, "years"),
+        ("rwkv_overflow", {"filters": ["check"]}, "exp_key"),
+    ],
+)
+def test_exception_filters_stop_with_their_cause(
+    tmp_path: Path, sample: str, wanted: dict[str, Any], text: str
+) -> None:
+    client = sample_client(sample, tmp_path)
+    (found,) = client.request("setExceptionBreakpoints", **wanted)["breakpoints"]
+    assert found["verified"]
+    stop = client.go("continue")
+    assert stop["reason"] == "exception" and re.search(text, stop["text"]), stop
+    assert client.request("exceptionInfo", threadId=1)["description"]
+    unknown = {"filters": ["nan", "what"], "filterOptions": [{"filterId": "end", "condition": "nothing"}]}
+    found = client.request("setExceptionBreakpoints", **unknown)["breakpoints"]
+    assert [one["verified"] for one in found] == [True, False, False] and "there is no filter 'what'" in found[1][
+        "message"
+    ]
+
+
+def test_hit_counts_and_log_messages(tmp_path: Path) -> None:
+    client = sample_client("for_loop", tmp_path)
+    line = client.line("balance_next =")
+    texts = ("3", ">= 3", "> 2", "== 3", "often", "% 2", "0")
+    wanted = [{"line": line, "hitCondition": text} for text in texts]
+    found = client.request("setBreakpoints", source=client.source, breakpoints=wanted)["breakpoints"]
+    assert [one["verified"] for one in found] == [True] * 4 + [False] * 3
+    client.request("setBreakpoints", source=client.source, breakpoints=[{"line": line, "hitCondition": "== 3"}])
+    assert client.go("continue")["reason"] == "breakpoint" and client.value("iter") == "2"
+    assert client.go("continue")["reason"] == "end"
+    log = [{"line": line, "logMessage": "year {iter}", "condition": "iter < 4"}]
+    client.go("reverseContinue")
+    client.request("restart")
+    client.request("setBreakpoints", source=client.source, breakpoints=log)
+    before = len(client.events("output"))
+    client.go("continue")
+    said = [one["output"] for one in client.events("output")[before:]]
+    assert said[:4] == [f"year {number}\n" for number in range(4)] and len(said) == 5
+
+
+def test_a_breakpoint_on_a_parameter_and_on_a_back_edge(tmp_path: Path) -> None:
+    client = sample_client("for_loop", tmp_path)
+    begins, closes = client.line("balance = Parameter"), client.line("balance <-")
+    wanted = [{"line": line} for line in (begins, closes)]
+    found = client.request("setBreakpoints", source=client.source, breakpoints=wanted)["breakpoints"]
+    assert [one["line"] for one in found] == [begins, closes] and all(one["verified"] for one in found)
+    places = []
+    for _ in range(4):
+        client.go("continue")
+        places.append(
+            (client.adapter.session.run.debugger.stop.iteration, client.adapter.session.run.debugger.stop.closed)
+        )
+    assert places == [(0, False), (0, True), (1, False), (1, True)]
+    locations = client.request("breakpointLocations", source=client.source, line=1, endLine=len(client.lines))[
+        "breakpoints"
+    ]
+    assert {begins, closes} <= {one["line"] for one in locations}
+    assert all("again" not in client.lines[one["line"] - 1] for one in locations)
+
+
+def test_step_in_has_targets(tmp_path: Path) -> None:
+    client = sample_client("nested_loop", tmp_path)
+    targets = client.request("stepInTargets", frameId=1)["targets"]
+    assert [one["label"] for one in targets] == ["Loop 'passes'"]
+    client.go("stepIn", targetId=targets[0]["id"])
+    frames = client.stack()
+    assert len(frames) == 2 and "passes @0" in frames[0]["name"]
+    assert client.request("stepInTargets", frameId=1)["targets"] == []  # of an outer frame
+    (inner,) = client.request("stepInTargets", frameId=2)["targets"]
+    client.go("stepIn", targetId=inner["id"])
+    assert "pairs_of_neighbours @0" in client.stack()[0]["name"]
+    with pytest.raises(Refused, match="nothing to step into"):
+        client.request("stepIn", targetId=-1)
+
+
+def test_step_in_has_the_sides_of_an_if(tmp_path: Path) -> None:
+    client = sample_client("while_loop", tmp_path)
+    client.go("stepIn", targetId=client.request("stepInTargets", frameId=1)["targets"][0]["id"])
+    sides = client.request("stepInTargets", frameId=2)["targets"]
+    assert [re.sub(" of.*", "", one["label"]) for one in sides] == ["then", "else"]
+    for side in sides:
+        client.go("stepIn", targetId=side["id"])
+        frames = client.stack()
+        assert len(frames) == 3 and frames[0]["line"] == side["line"]
+        scopes = [one["name"] for one in client.request("scopes", frameId=3)["scopes"]]
+        assert scopes == ["Values", "Ports", "Condition"]
+        condition = client.variables(3, "Condition")
+        assert condition["condition"]["value"] == str(side["label"].startswith("then"))
+
+
+def test_frames_begin_again_and_lines_are_gone_to_in_time(tmp_path: Path) -> None:
+    client = sample_client("nested_loop", tmp_path)
+    client.request("setFunctionBreakpoints", breakpoints=[{"name": "swaps_next", "hitCondition": "== 7"}])
+    client.go("continue")
+    debugger = client.adapter.session.run.debugger
+    tick = debugger.stop.tick
+    client.request("setFunctionBreakpoints", breakpoints=[])
+    line = client.line("left =")
+    here, following = client.request("gotoTargets", source=client.source, line=line)["targets"]
+    assert client.go("goto", targetId=here["id"])["reason"] == "goto"
+    assert debugger.stop.tick < tick and client.stack()[0]["line"] == line
+    client.go("goto", targetId=following["id"])
+    assert client.stack()[0]["line"] == line and debugger.stop.tick > tick - 20
+    stack = client.stack()
+    assert client.go("restartFrame", frameId=2)["reason"] == "restart"
+    assert len(client.stack()) == 2 and "before" in client.stack()[0]["name"] and len(stack) == 3
+    with pytest.raises(Refused, match="no frame 9"):
+        client.request("restartFrame", frameId=9)
+    with pytest.raises(Refused, match="no target"):
+        client.request("goto", targetId=2**40)
+    assert client.request("gotoTargets", source={"path": "x"}, line=line)["targets"] == []
+
+
+def test_another_value_is_a_branch_with_the_outputs_that_numpy_has(tmp_path: Path) -> None:
+    client = sample_client("for_loop", tmp_path)
+    client.request("initialize", supportsInvalidatedEvent=True)
+    client.request("setFunctionBreakpoints", breakpoints=[{"name": "balance_next", "hitCondition": "== 1"}])
+    client.go("continue")
+    frame = client.stack()[0]["id"]
+    value = client.variables(frame, "Values")["balance_next"]
+    answer = client.request("setVariable", variablesReference=value["variablesReference"], name="[1]", value="1")
+    assert answer["value"] == "1.0" and client.events("invalidated")
+    assert client.value("balance_next[1]") == "1.0"
+    answer = client.request("setExpression", expression="balance_next[2]", value="balance_next[1] + 1", frameId=frame)
+    assert answer["value"] == "2.0"
+    for name, wrong in (("[99]", "1"), ("[1]", "nothing"), ("nothing", "1")):
+        reference = client.variables(frame, "Values")["balance_next"]["variablesReference"]
+        assert not client.answer("setVariable", variablesReference=reference, name=name, value=wrong)["success"]
+    (carried, *_) = client.variables(frame, "Carried").values()
+    assert not client.answer(
+        "setVariable", variablesReference=carried["variablesReference"], name="came in", value="1"
+    )["success"]
+    assert "edit" in client.request("threads")["threads"][0]["name"]
+    client.go("continue")
+    inputs = dict(np.load(SAMPLES / "for_loop" / "inputs.npz"))
+    debugger = stepper.Debugger(SAMPLES / "for_loop" / "model.xml", inputs)
+    debugger.break_at("balance_next", once=True)
+    debugger.continue_()
+    debugger.set_value("balance_next[1]", 1.0)
+    debugger.set_value("balance_next[2]", 2.0)
+    debugger.last()
+    outputs = client.variables(1, "Outputs")
+    for layer, expected in zip(debugger.model.graph.results, debugger.machine.outputs or (), strict=True):
+        memory = client.adapter.session.run.variables.opened(outputs[layer.name]["variablesReference"]).array
+        np.testing.assert_array_equal(memory, expected)
+
+
+def test_attach_opens_a_recording_where_it_ended_and_a_case(tmp_path: Path) -> None:
+    model, inputs = copied("for_loop", tmp_path)
+    trace = tmp_path / "run.sqlite"
+    assert main(["run", str(model), "--inputs", str(inputs), "--trace", str(trace), "-q"]) == 0
+    client = Client(tmp_path)
+    client.request("attach", recording=str(trace))
+    client.configured()
+    debugger = client.adapter.session.run.debugger
+    assert debugger.stop.tick > 10 and client.go("reverseContinue")["reason"] == "entry"
+    other = Client(tmp_path)
+    assert "attach to what" in other.answer("attach")["message"]
+    assert not other.answer("attach", recording=str(tmp_path / "none.sqlite"))["success"]
+    other.request("attach", model=str(tmp_path))  # a folder with a model and its inputs
+    assert other.configured()["reason"] == "entry" and other.go("next")
+
+
+def test_a_run_that_fails_stops_before_the_operation_that_does(tmp_path: Path) -> None:
+    client = sample_client("while_loop", tmp_path, maxIterations=5)
+    stop = client.go("continue")
+    assert stop["reason"] == "exception" and "more than 5 iterations" in stop["text"]
+    info = client.request("exceptionInfo", threadId=1)
+    assert info["exceptionId"] == "error" and "more than 5 iterations" in info["description"]
+    assert client.go("stepBack")["reason"] == "step" and len(client.stack()) == 2
+
+
+def test_of_a_large_tensor_pages_are_read_and_ranges_where_a_client_asks_for_all(tmp_path: Path) -> None:
+    net = Graph()
+    x = net.parameter("x", dims=(2_500_000,))
+    net.result(net.apply("Add", x, net.constant(0.0), name="same"))
+    client = Client(tmp_path)
+    client.request("initialize")
+    client.request("launch", model=str(net.write(tmp_path)), input={"x": "rand:1"})
+    client.configured()
+    value = client.variables(1, "Values")["x"]
+    array = client.adapter.session.run.debugger.inputs[0]
+    page = client.page(value["variablesReference"], start=2_499_998, count=10)
+    assert [one["value"] for one in page] == [str(one) for one in array[-2:].tolist()]
+    ranges = client.page(value["variablesReference"])
+    assert len(ranges) <= 1000 and ranges[0]["name"] == "[0..999999]" and ranges[-1]["name"] == "[2000000..2499999]"
+    inner = client.page(ranges[2]["variablesReference"])
+    assert len(inner) == 500
+    (last, *_) = reversed(client.page(inner[-1]["variablesReference"]))
+    assert last["evaluateName"] == "model::x[2499999]" and last["value"] == str(float(array[-1]))
+
+
+def test_a_long_movement_has_a_progress_that_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from stepper.integrations.dap import session
+
+    monkeypatch.setattr(session, "_SOON", 0.0)
+    monkeypatch.setattr(session, "_PACE", 0.001)
+    client = Client(tmp_path)
+    client.begin("while_loop")
+    client.request("initialize", supportsProgressReporting=True)
+    client.configured()
+    client.go("continue")
+    (begun,), (ended,) = client.events("progressStart"), client.events("progressEnd")
+    assert begun["cancellable"] and begun["progressId"] == ended["progressId"]
+    assert all(re.fullmatch(r"tick [0-9,]+", one["message"]) for one in client.events("progressUpdate"))

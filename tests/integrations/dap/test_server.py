@@ -1,0 +1,184 @@
+"""The adapter on streams and on a port: one client at a time, pauses, and clients that vanish."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from stepper.cli.commands.dap import opener
+from stepper.cli.parser import parsed
+from stepper.integrations.dap.framing import framed, read_message
+from stepper.integrations.dap.server import HOST, serve_port, serve_streams
+from tests.debug.iterations.test_series import counting
+from tests.integrations.dap.client import ROOT, copied
+
+SECONDS = 60.0
+
+
+class StreamClient:
+    """A client over streams: it sends, and reads until what it waits for has come."""
+
+    def __init__(self, reader: IO[bytes], writer: IO[bytes]) -> None:
+        self.reader, self.writer, self.sequence = reader, writer, 0
+        self.events: list[dict[str, Any]] = []
+
+    def send(self, command: str, **arguments: Any) -> int:
+        """Send a request; its number."""
+        self.sequence += 1
+        request = {"seq": self.sequence, "type": "request", "command": command, "arguments": arguments}
+        self.writer.write(framed(json.dumps(request).encode()))
+        self.writer.flush()
+        return self.sequence
+
+    def answer(self, number: int) -> dict[str, Any]:
+        """The answer to a request; events before it are kept."""
+        while True:
+            message = self.read()
+            if message["type"] == "response" and message["request_seq"] == number:
+                return message
+
+    def read(self) -> dict[str, Any]:
+        """The next message."""
+        content = read_message(self.reader)
+        assert content is not None, "the adapter has gone"
+        message: dict[str, Any] = json.loads(content)
+        if message["type"] == "event":
+            self.events.append(message)
+        return message
+
+    def event(self, name: str) -> dict[str, Any]:
+        """The next event of this name that was not asked for before."""
+        while True:
+            for number, message in enumerate(self.events):
+                if message["event"] == name:
+                    del self.events[: number + 1]
+                    return message
+            self.read()
+
+    def begin(self, model: Path, inputs: Path | None, **arguments: Any) -> None:
+        """Launch, and wait for the first stop."""
+        self.answer(self.send("initialize", adapterID="stepper"))
+        given = {"model": str(model), **({"inputs": str(inputs)} if inputs else {}), **arguments}
+        answer = self.answer(self.send("launch", **given))
+        assert answer["success"], answer
+        self.event("initialized")
+        self.answer(self.send("configurationDone"))
+        self.event("stopped")
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """The port of an adapter in this process."""
+    found: list[int] = []
+    ready = threading.Event()
+
+    def listening(_host: str, number: int) -> None:
+        found.append(number)
+        ready.set()
+
+    options = parsed(["dap"])
+    threading.Thread(target=serve_port, args=(0, opener(options), listening), daemon=True).start()
+    assert ready.wait(SECONDS)
+    yield found[0]
+
+
+@contextlib.contextmanager
+def connected(port: int) -> Iterator[StreamClient]:
+    with (
+        socket.create_connection((HOST, port), timeout=SECONDS) as end,
+        end.makefile("rb") as reader,
+        end.makefile("wb") as writer,
+    ):
+        yield StreamClient(reader, writer)
+
+
+def test_a_second_client_is_refused_and_the_next_one_served(port: int, tmp_path: Path) -> None:
+    model, inputs = copied("for_loop", tmp_path)
+    with connected(port) as first:
+        first.begin(model, inputs)
+        with connected(port) as second:
+            answer = second.answer(second.send("initialize"))
+            assert not answer["success"] and "another client debugs with this adapter" in answer["message"]
+            assert read_message(second.reader) is None
+        assert first.answer(first.send("threads"))["success"]
+        first.answer(first.send("disconnect"))
+        first.event("terminated")
+    with connected(port) as third:  # at once: the session before may still be ending
+        third.begin(model, inputs)
+
+
+def test_a_browser_is_no_client(port: int) -> None:
+    body = json.dumps({"seq": 1, "type": "request", "command": "initialize"})
+    head = f"POST / HTTP/1.1\r\nHost: {HOST}:{port}\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection((HOST, port), timeout=SECONDS) as end:
+        end.sendall((head + body).encode())
+        answer = end.makefile("rb").read()
+    assert b'"response"' not in answer
+
+
+def test_an_editor_talks_to_the_program_on_its_streams(tmp_path: Path) -> None:
+    model, inputs = copied("for_loop", tmp_path)
+    command = [sys.executable, "-m", "stepper", "dap", str(model), "--inputs", str(inputs)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    with process:
+        assert process.stdin is not None and process.stdout is not None
+        client = StreamClient(process.stdout, process.stdin)
+        client.answer(client.send("initialize"))
+        assert client.answer(client.send("launch"))["success"]  # the model of the command line
+        client.event("initialized")
+        client.answer(client.send("configurationDone"))
+        assert client.event("stopped")["body"]["reason"] == "entry"
+        process.stdin.write(b"garbage\r\n\r\n")
+        client.answer(client.send("next"))
+        assert client.event("stopped")["body"]["reason"] == "step"
+        client.answer(client.send("disconnect"))
+        assert process.wait(SECONDS) == 0
+        assert process.stderr is not None and process.stderr.read() == b""
+
+
+def test_the_program_ends_when_its_client_does(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "stepper", "dap"]
+    done = subprocess.run(command, input=b"", capture_output=True, timeout=SECONDS, cwd=ROOT, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_client_that_vanishes_leaves_nothing_behind() -> None:
+    request = {"seq": 1, "type": "request", "command": "initialize"}
+
+    class Gone(io.RawIOBase):
+        def write(self, _content: Any) -> int:
+            raise BrokenPipeError
+
+    reader = io.BytesIO(framed(json.dumps(request).encode()))
+    serve_streams(reader, Gone(), opener(parsed(["dap"])))  # type: ignore[arg-type]
+
+
+def test_a_run_without_an_end_is_paused_and_takes_breakpoints_meanwhile(port: int, tmp_path: Path) -> None:
+    with connected(port) as client:
+        client.begin(counting(-1).write(tmp_path), None)
+        going = client.send("continue", threadId=1)
+        assert client.answer(going)["success"]
+        assert client.answer(client.send("threads"))["success"]
+        client.answer(client.send("pause", threadId=1))
+        assert client.event("stopped")["body"]["reason"] == "pause"
+        for number in (client.send("continue"), client.send("pause")):  # the pause comes before the run has begun
+            client.answer(number)
+        assert client.event("stopped")["body"]["reason"] == "pause"
+        client.answer(client.send("continue"))
+        found = client.answer(client.send("setFunctionBreakpoints", breakpoints=[{"name": "more"}]))
+        assert found["body"]["breakpoints"][0]["verified"]
+        assert client.event("stopped")["body"]["reason"] == "function breakpoint"
+        client.answer(client.send("setFunctionBreakpoints", breakpoints=[]))
+        client.answer(client.send("continue"))
+        client.answer(client.send("disconnect"))
+        client.event("terminated")
