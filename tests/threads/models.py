@@ -89,6 +89,36 @@ def unrolled_once() -> Graph:
     return net
 
 
+def one_step() -> Graph:
+    """`summing` as an application calls it for each row: the state goes in and comes out."""
+    net = Graph()
+    x, state = net.parameter("x", dims=(1, 2)), net.parameter("hidden", dims=(1, 2))
+    states, final = _recurrent(net, x, state)
+    net.result(states, "states")
+    net.result(final, "hidden_next")
+    return net
+
+
+def one_step_with_a_variable() -> Graph:
+    """The same after a pass that has put the state into a variable and left the loop as it was: with its constant."""
+    net = Graph()
+    x, start = net.parameter("x", dims=(1, 2)), net.constant([[0.5, 0.5]], name="hidden_start")
+    net.apply("ReadValue", start, version="opset3", variable_id="hidden", name="hidden_read")
+    states, final = _recurrent(net, x, start)
+    net.result(states, "states")
+    net.apply("Assign", final, version="opset3", variable_id="hidden", name="hidden_assign")
+    return net
+
+
+def _recurrent(net: Graph, x: Value, start: Value) -> list[Value]:
+    body = net.body()
+    row, hidden = body.parameter("row", dims=(1, 2)), body.parameter("hidden", dims=(1, 2))
+    new = body.apply("Tanh", body.apply("Add", row, hidden, name="mixed"), name="hidden_next")
+    out = body.result(new, "hidden_out")
+    entries = [sliced(x, row), carried(start, hidden, out)]
+    return net.tensor_iterator("recurrent", body, entries, [joined(body.result(new)), last(out)])
+
+
 def growing(*, exposed: bool = False) -> Graph:
     """A state to which a piece is joined in each iteration."""
     net = Graph()

@@ -20,7 +20,7 @@ class Thread(NamedTuple):
     """One row: the links as (repository, number), what went wrong, `make`, commands in its folder, what is said.
 
     `make` writes `model.xml` (and `other/model.xml`, the reference) into a folder. `says` is in the output of the last
-    command. A thread without commands has the reason in `says`.
+    command.
     """
 
     number: int
@@ -44,15 +44,14 @@ def _broken(net: Callable[[], Graph], *changes: tuple[str, str]) -> Callable[[Pa
     return lambda folder: damaged(written(net(), folder), *changes)
 
 
-def _nothing(_folder: Path) -> None:
-    pass
-
-
 LINT = ("lint model.xml",)
 CHECK = ("check model.xml --inputs inputs.npz --with none",)
 CHECK_ALONE = ("check model.xml --with none --seconds 1",)
 COMPARE = ("compare model.xml --with other/model.xml --inputs inputs.npz",)
 COMPARE_ALONE = ("compare model.xml --with other/model.xml",)
+CALLED = (
+    "compare model.xml --with other/model.xml --calls inputs.npz --carry hidden_next=hidden --input hidden=[[0.5,0.5]]",
+)
 RECORD = "run model.xml --inputs inputs.npz --trace run.sqlite --record all -q"
 
 THREADS = (
@@ -82,9 +81,10 @@ THREADS = (
     Thread(8, ((OPENVINO, 5217),), "Unrolled, a TensorIterator of one iteration lost its output.",
            _two(models.unrolled_once, lambda: models.summing(1), x=ROWS[:1]), COMPARE,
            "output 'states' differs from that of other/model.xml"),
-    Thread(9, ((OPENVINO, 4557),), "A pass put the state into variables, and left a Loop rolled.",
-           _nothing, (), "the fault is in a pass of the user's own conversion, between two calls: `compare` holds one "
-           "run against another, not a run against many calls with variables"),
+    Thread(9, ((OPENVINO, 4557),), "A pass put the state into variables, and left the loop as it was.",
+           _two(models.one_step_with_a_variable, models.one_step, x=ROWS), CALLED,
+           "the initial value of Parameter 'hidden' (id 1) is Const 'hidden_start' instead of Parameter 'hidden' "
+           "(line 60) in Loop 'calls' #1 > TensorIterator 'recurrent' #0"),
     Thread(10, ((OPENVINO, 735), (OPENVINO, 4771), (OPENVINO, 6266)), "The states between the steps are wanted.",
            _one(models.summing, x=ROWS), (RECORD, "print run.sqlite hidden@*"),
            "@1  f32[1,2] [[0.5370496, 0.6043678]] @2  f32[1,2] [[0.6842432, 0.7634224]]", 0),
