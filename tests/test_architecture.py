@@ -30,8 +30,13 @@ LAYERS = (
     ("schemas",),
     ("tui", "integrations"),
     ("cli",),
+    ("integrations.documents",),
+    ("integrations.mkdocs", "integrations.sphinx"),
 )
-"""The parts from the ground up; "stepper" are the modules at the top, which all share. Each may import those below."""
+"""The parts from the ground up; "stepper" are the modules at the top, which all share. Each may import those below.
+
+Figures in documents are written with the options of a command, so they alone stand above the command line.
+"""
 
 MAY_IMPORT = {
     part: {below for others in LAYERS[:level] for below in others}
@@ -65,6 +70,8 @@ def part_of(module: str) -> str:
     names = module.split(".")
     if names[0] == "tui":
         return "tui"
+    if ".".join(names[1:3]) in MAY_IMPORT:
+        return ".".join(names[1:3])
     return names[1] if len(names) > 1 and (ROOT / "stepper" / names[1]).is_dir() else "stepper"
 
 

@@ -484,7 +484,12 @@ def _add_export(export: Parser) -> None:
     add("--constants", choices=tuple(ConstantStyle), default="inline", help=constants)
     blocks = "blocks that repeat: each, or one with a count (once in figures of more than 100 boxes)"
     add("--blocks", choices=tuple(BlockStyle), help=blocks)
-    add("--theme", choices=tuple(Theme), default="auto", help="auto follows the reader's colour scheme (default)")
+    add(
+        "--theme",
+        choices=tuple(Theme),
+        default="auto",
+        help="auto follows the reader's colour scheme (default), page that of the page with the SVG in it",
+    )
     export.add_repeated("--only", "REGEX", "draw only operations of this name or type")
     export.add_repeated("--hide", "REGEX", "draw operations of this name or type as groups")
     add(

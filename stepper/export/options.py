@@ -56,12 +56,22 @@ class Preset(StrEnum):
 
 
 class Theme(StrEnum):
-    """Page that the colours of a figure are for."""
+    """Page that the colours of a figure are for.
+
+    `AUTO` follows the colour scheme of the reader, `PAGE` the page of HTML in which the SVG stands: on one that is
+    light for all readers it is light.
+    """
 
     PRINT = "print"
     LIGHT = "light"
     DARK = "dark"
     AUTO = "auto"
+    PAGE = "page"
+
+    @property
+    def fixed(self) -> Theme:
+        """Return the theme in a file whose colours cannot follow anything."""
+        return Theme.LIGHT if self in (Theme.AUTO, Theme.PAGE) else self
 
 
 class LayoutEngine(StrEnum):

@@ -72,7 +72,7 @@ def readme(out: Path) -> Mapping[str, Path]:
 
 
 def documentation(out: Path) -> Mapping[str, Path]:
-    """Return the documentation of Sphinx as a picture of its HTML and as PDF."""
+    """Return the documentation of Sphinx, which draws its figures, as pictures of its HTML and as PDF."""
     made: dict[str, Path] = {}
     if not HAS_SPHINX:
         return made
@@ -80,7 +80,8 @@ def documentation(out: Path) -> Mapping[str, Path]:
         words = ["-m", "sphinx", "-q", "-W", "-b", builder, str(out / "sphinx"), str(out / builder)]
         run([sys.executable, *words], out)
     if CHROMIUM is not None:
-        made["html"] = shot(out / "html" / "index.html", out / "sphinx.png", (1000, 1500))
+        for name, dark in (("html", False), ("html for readers of dark pages", True)):
+            made[name] = shot(out / "html" / "index.html", out / f"sphinx{'-dark' * dark}.png", (1000, 2400), dark=dark)
     if has_latex():
         made["pdf"] = latex(out / "latex", "loops")
     return made

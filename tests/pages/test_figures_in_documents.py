@@ -10,6 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from PIL import Image
+
+from stepper.export.drawing.styles import PALETTES
+from stepper.export.options import Theme
+from tests.pages.build import CHROMIUM, shot
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "figures-in-documents.md"
@@ -108,6 +113,47 @@ def test_sphinx_warns_with_the_line_and_builds_the_rest_with_several_processes(s
     assert ran(sphinx, "sphinx", "-q", "-W", "-b", "html", ".", "strict").returncode == 1
 
 
+@needs_sphinx
+def test_sphinx_warns_in_each_build_until_the_figure_can_be_drawn(sphinx: Path) -> None:
+    (sphinx / "late.rst").write_text(":orphan:\n\nLate\n====\n\n.. stepper:: models/late.xml\n\n   To *come*.\n")
+    for _ in range(2):
+        built = ran(sphinx, "sphinx", "-q", "-W", "-b", "html", ".", "out")
+        assert built.returncode == 1 and "late.rst:6: WARNING: models/late.xml: cannot be read" in built.stderr
+    page = (sphinx / "out" / "late.html").read_text()
+    assert "This figure was not drawn: models/late.xml" in page and "To <em>come</em>" in page
+    shutil.copy(sphinx / "models" / "gru.xml", sphinx / "models" / "late.xml")
+    shutil.copy(sphinx / "models" / "gru.bin", sphinx / "models" / "late.bin")
+    built = ran(sphinx, "sphinx", "-W", "-b", "html", ".", "out")
+    assert built.returncode == 0, built.stderr
+    assert "0 added, 1 changed" in built.stdout and "<svg" in (sphinx / "out" / "late.html").read_text()
+    built = ran(sphinx, "sphinx", "-W", "-b", "html", ".", "out")
+    assert "0 added, 0 changed" in built.stdout
+
+
+@needs_sphinx
+def test_sphinx_reads_pages_again_that_another_version_has_drawn(sphinx: Path) -> None:
+    words = ("-W", "-b", "html", ".", "out")
+    assert ran(sphinx, "sphinx", *words).returncode == 0
+    (sphinx / "plain.rst").write_text(":orphan:\n\nPlain\n=====\n")
+    older = "import stepper; stepper.__version__ = '0'; from sphinx.cmd.build import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", older, *words]
+    built = subprocess.run(command, cwd=sphinx, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert built.returncode == 0 and "1 added, 1 changed" in built.stdout, built.stderr
+
+
+@needs_sphinx
+def test_sphinx_has_pictures_where_it_has_no_svg_and_words_where_it_has_no_pictures(sphinx: Path) -> None:
+    page = sphinx / "index.rst"
+    page.write_text(page.read_text().replace("   :view:", "   :alt: How it runs\n   :view:", 1))
+    for builder in ("texinfo", "text", "xml", "dummy", "singlehtml"):
+        built = ran(sphinx, "sphinx", "-W", "-q", "-b", builder, ".", builder)
+        assert built.returncode == 0, built.stderr
+    (picture,) = (sphinx / "texinfo").glob("*-figures/stepper-*.png")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "[image: How it runs]" in (sphinx / "text" / "index.txt").read_text()
+    assert (sphinx / "singlehtml" / "index.html").read_text().count("<svg") == 1
+
+
 # --- MkDocs ---------------------------------------------------------------------------------------------------------
 
 needs_mkdocs = pytest.mark.skipif(find_spec("mkdocs") is None, reason="MkDocs, of the extra docs, is not installed")
@@ -135,7 +181,7 @@ def test_mkdocs_shows_the_figure_of_the_guide_in_a_page_and_in_a_list(mkdocs: Pa
     assert page.count("<svg") == page.count("<figcaption>") == 2
     identifiers = re.findall(r'<\w+[^>]* id="(s[0-9a-f]{8}[^"]*)"', page)
     assert len(identifiers) >= 4 and len(set(identifiers)) == len(identifiers)
-    assert len(list((mkdocs / ".cache" / "stepper").iterdir())) == 1, "drawn once"
+    assert len(list((mkdocs / ".cache" / "stepper").glob("*.svg"))) == 1, "drawn once"
 
 
 @needs_mkdocs
@@ -147,5 +193,23 @@ def test_mkdocs_warns_with_page_and_line(mkdocs: Path) -> None:
     assert "bad.md:5: --view: '<rolld>' is none of" in built.stderr
     assert "bad.md:10: a figure needs a model" in built.stderr
     page = (mkdocs / "site" / "bad.html").read_text()
-    assert page.count('class="stepper-error"') == 2 and "<rolld>" not in page
+    assert page.count('stepper-error"') == 2 and "<rolld>" not in page
     assert ran(mkdocs, "mkdocs", "build", "--strict").returncode == 1
+
+
+@needs_mkdocs
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize(("scheme", "theme"), [("default", Theme.LIGHT), ("slate", Theme.DARK)])
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light reader", "dark reader"])
+def test_a_figure_is_light_or_dark_as_the_page_is(mkdocs: Path, scheme: str, theme: Theme, is_dark: bool) -> None:
+    settings = mkdocs / "mkdocs.yml"
+    look = f"theme: {{name: material, font: false, palette: {{scheme: {scheme}}}}}\n"
+    settings.write_text(settings.read_text() + look)
+    built = ran(mkdocs, "mkdocs", "build", "--strict")
+    assert built.returncode == 0, built.stderr
+    picture = shot(mkdocs / "site" / "index.html", mkdocs / "page.png", (1300, 900), dark=is_dark)
+    with Image.open(picture) as image:
+        found = {f"#{r:02x}{g:02x}{b:02x}" for _, (r, g, b) in image.convert("RGB").getcolors(1 << 24)}  # type: ignore[misc]
+    other = Theme.LIGHT if theme is Theme.DARK else Theme.DARK
+    assert {PALETTES[theme]["in"], PALETTES[theme]["out"]} <= found
+    assert not {PALETTES[other]["in"], PALETTES[other]["out"]} & found

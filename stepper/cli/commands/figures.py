@@ -7,7 +7,7 @@ import contextlib
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from stepper.cli.commands.export import check_file
 from stepper.cli.commands.export import execute as export
-from stepper.cli.parser import command_parsers, parsed
+from stepper.cli.options.figure_words import NOT_LISTED, words_of
+from stepper.cli.parser import parsed
 from stepper.cli.printing import say
-from stepper.cli.usage import Parser
 from stepper.cli.values import print_json
 from stepper.errors import FINDING, StepperError, UsageError
 from stepper.files.kinds import FORMATS
@@ -27,8 +27,6 @@ from stepper.wording import no_such_file, none_of
 
 _KEYS: Final = ("defaults", "figure", "page", "title", "text")
 _OWN: Final = ("name", "model", "file")
-_DENIED: Final = ("check", "output", "help")
-"""Options of export that a figure of the file cannot have: it has a file, and --check is for all."""
 _MOST_SHOWN: Final = 6
 """Frames of one figure that the page shows, the first ones."""
 _NAME: Final = re.compile(r"[\w./ -]+")
@@ -154,11 +152,10 @@ def _figure(entry: Mapping[str, Any], where: str, folder: Path) -> ListedFigure:
     for one in files:
         if not (folder / one).resolve().is_relative_to(folder):
             raise UsageError(f"{where}: '{one}' is outside of the folder of the file")
-    parser = command_parsers()["export"]
     words = [model, "--quiet"]
     for key, value in entry.items():
         if key not in _OWN:
-            words += _words(key, value, parser, where)
+            words += words_of(key, value, where, _OWN, NOT_LISTED)
     try:
         parsed(["export", *words, *(["-o", files[0]] if frames is None else [])])
     except UsageError as error:
@@ -178,25 +175,6 @@ def _files(name: str, file: Any, frames: Any, where: str) -> list[str]:
     if not isinstance(files, list) or not files or not all(isinstance(one, str) and one for one in files):
         raise UsageError(f'{where}: file is a path or a list of paths, such as file = ["a.svg", "a.pdf"]')
     return files
-
-
-def _words(key: str, value: object, parser: Parser, where: str) -> Iterator[str]:
-    """Yield the words of one option: `key` is its long name without dashes."""
-    options = {
-        string[2:]: action for action in parser.actions for string in action.option_strings if string.startswith("--")
-    }
-    if key not in options or key in _DENIED:
-        raise UsageError(f"{where}: {none_of(key, [*_OWN, *(name for name in options if name not in _DENIED)])}")
-    if isinstance(value, bool):
-        if options[key].nargs != 0:
-            raise UsageError(f"{where}: {key} takes a value, not true or false")
-        yield from (f"--{key}",) * value
-        return
-    values = value if isinstance(value, list) else [value]
-    for one in values:
-        if not isinstance(one, (str, int, float)) or isinstance(one, bool) or options[key].nargs == 0:
-            raise UsageError(f"{where}: {key} = {value!r} is not a value of --{key}")
-        yield f"--{key}={one}"
 
 
 def _chosen(listed: Sequence[ListedFigure], names: Sequence[str], path: Path) -> tuple[ListedFigure, ...]:

@@ -25,9 +25,13 @@ _MODELS: Final = {
     "model": RECORDING_FILE,
     "model_path": "the model",
     "reference": REFERENCE_FILE,
+    "diff": REFERENCE_FILE,
     "trace": RECORDING_FILE,
 }
 """Options with the name of a model or of a recording, and what it is where it is not a model."""
+
+OPTIONS_WITH_A_PATH: Final = frozenset((*_FILES, *_MODELS, "extension"))
+"""Options whose whole value may be a path."""
 
 
 def protected_files(options: argparse.Namespace) -> ProtectedFiles:

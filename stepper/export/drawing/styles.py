@@ -45,8 +45,8 @@ PALETTES: Final[Mapping[Theme, Palette]] = MappingProxyType(
 
 
 def palette(theme: Theme) -> Palette:
-    """Return the colours of a theme; of `auto` those of light."""
-    return PALETTES[Theme.LIGHT if theme is Theme.AUTO else theme]
+    """Return the colours of a theme; of one that follows the reader or the page those of light."""
+    return PALETTES[theme.fixed]
 
 
 _CHOSEN: Final = (
@@ -54,22 +54,30 @@ _CHOSEN: Final = (
     (Theme.DARK, ('[data-theme="dark"]', '[data-md-color-scheme="slate"]')),
 )
 """Selectors of pages that have chosen a theme themselves, whatever the reader's system says."""
+_UNDECIDED: Final = '[data-theme="auto"]'
+"""Selector of pages that leave it to the reader's system."""
 
 
 def variables(theme: Theme, scope: str) -> str:
     """Return CSS that sets the colours as variables of `scope`.
 
-    `auto` follows the theme that the page has chosen, else the colour scheme of the reader.
+    `auto` follows the theme that the page has chosen, else the colour scheme of the reader; `page` the `color-scheme`
+    of the page, where that has chosen no theme.
     """
     rule = _declared(palette(theme), scope)
-    if theme is not Theme.AUTO:
+    if theme is theme.fixed:
         return rule
-    dark = f"@media (prefers-color-scheme: dark) {{ {_declared(PALETTES[Theme.DARK], scope)} }}"
+    light, dark = PALETTES[Theme.LIGHT], PALETTES[Theme.DARK]
+    system = scope if theme is Theme.AUTO else f"{_UNDECIDED} {scope}"
+    follows = [f"@media (prefers-color-scheme: dark) {{ {_declared(dark, system)} }}"]
+    if theme is Theme.PAGE:
+        both = {name: f"light-dark({colour}, {dark[name]})" for name, colour in light.items()}
+        follows.insert(0, f"@supports (color: light-dark(#000, #fff)) {{ {_declared(both, scope)} }}")
     chosen = (
         _declared(PALETTES[of], ", ".join(f"{page} {scope}" if scope != ":root" else f":root{page}" for page in pages))
         for of, pages in _CHOSEN
     )
-    return "\n".join([rule, dark, *chosen])
+    return "\n".join([rule, *follows, *chosen])
 
 
 def _declared(colours: Palette, scope: str) -> str:
@@ -264,12 +272,11 @@ def style_sheet(theme: Theme) -> str:
 
 
 def overrides(theme: Theme, scope: str, classes: Set[str]) -> str:
-    """Return the style sheet of shapes and groups of these classes that have attributes: `auto` is dark where page or
-    reader are.
+    """Return the style sheet of shapes and groups of these classes that have attributes: dark where page or reader are.
 
     It holds on screens alone: in print, and for programs that do not know `@media`, the attributes stay.
     """
-    if theme is not Theme.AUTO:
+    if theme is theme.fixed:
         return ""
     rules = []
     for rule in _RULES:

@@ -14,7 +14,7 @@ from stepper.export.drawing.composing import drawn
 from stepper.export.drawing.shapes import POINTS, Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import Palette, palette, properties_of
 from stepper.export.fonts import BOLD, REGULAR, advance, missing
-from stepper.export.options import LayoutEngine, Theme
+from stepper.export.options import LayoutEngine
 from stepper.export.picture import Picture
 from stepper.export.writers.graphviz import laid_out_by_dot
 
@@ -32,7 +32,7 @@ def write(picture: Picture) -> bytes:
     if request.layout is LayoutEngine.DOT:
         return laid_out_by_dot(picture, "pdf")
     drawing = drawn(picture)
-    theme = Theme.LIGHT if request.theme is Theme.AUTO else request.theme
+    theme = request.theme.fixed
     scale = drawing.points
     if request.width is not None:
         scale *= min(1.0, request.width / (drawing.width * drawing.points / POINTS))

@@ -13,7 +13,7 @@ from stepper.errors import UsageError
 from stepper.export.drawing.composing import drawn
 from stepper.export.drawing.shapes import POINTS
 from stepper.export.fonts import BOLD, REGULAR
-from stepper.export.options import LayoutEngine, Theme
+from stepper.export.options import LayoutEngine
 from stepper.export.picture import Picture
 from stepper.export.writers.graphviz import laid_out_by_dot
 from stepper.export.writers.svg import svg
@@ -44,7 +44,7 @@ def write(picture: Picture) -> bytes:
         )
     import resvg_py
 
-    theme = Theme.LIGHT if request.theme is Theme.AUTO else request.theme
+    theme = request.theme.fixed
     pixels: bytes = resvg_py.svg_to_bytes(
         svg_string=svg(drawing, theme),
         zoom=scale * POINTS / drawing.points,

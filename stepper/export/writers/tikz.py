@@ -12,7 +12,6 @@ from stepper.export.drawing.composing import drawn
 from stepper.export.drawing.shapes import POINTS, Disc, Group, PageDrawing, Path, Rectangle, Shape, TextLine
 from stepper.export.drawing.styles import Palette, palette, properties_of
 from stepper.export.fonts import advance
-from stepper.export.options import Theme
 from stepper.export.picture import Picture
 
 _ESCAPED: Final = {
@@ -98,7 +97,7 @@ def write(picture: Picture) -> str:
     scale = drawing.points
     if request.width is not None:
         scale *= min(1.0, request.width / (drawing.width * drawing.points / POINTS))
-    return tikz(drawing, palette(Theme.LIGHT if request.theme is Theme.AUTO else request.theme), scale)
+    return tikz(drawing, palette(request.theme), scale)
 
 
 def tikz(drawing: PageDrawing, colours: Palette, scale: float = POINTS) -> str:

@@ -33,7 +33,7 @@ def shapes(text: str) -> Iterator[etree._Element]:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_shape_has_literal_colours_of_its_theme(name: str, view: str, theme: Theme) -> None:
     text = picture(name, view, theme=theme, values="thumbnails" if view == "unrolled" else "none").text("svg")
-    colours = {*PALETTES[Theme.LIGHT if theme is Theme.AUTO else theme].values(), "none"}
+    colours = {*PALETTES[theme.fixed].values(), "none"}
     seen = set()
     for shape in shapes(text):
         fill, stroke = shape.get("fill"), shape.get("stroke")
@@ -46,11 +46,11 @@ def test_every_shape_has_literal_colours_of_its_theme(name: str, view: str, them
     assert "var(" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
 
 
-def test_only_the_theme_that_follows_the_reader_has_a_style_sheet_and_it_holds_on_screens_alone() -> None:
+def test_only_themes_that_follow_reader_or_page_have_a_style_sheet_and_it_holds_on_screens_alone() -> None:
     for theme in Theme:
         text = picture("while_loop", "rolled", theme=theme).text("svg")
         sheet = re.search(r"<style>(.*?)</style>", text, re.DOTALL)
-        assert (sheet is not None) == (theme is Theme.AUTO)
+        assert (sheet is not None) == (theme in (Theme.AUTO, Theme.PAGE))
         if sheet is not None:
             assert re.fullmatch(r"@media screen \{.*\}", sheet[1].strip(), re.DOTALL)
             names = set(re.findall(r"\.(s[0-9a-f]{8})", sheet[1]))
@@ -127,7 +127,7 @@ def test_programs_without_css_variables_draw_the_colours(theme: Theme, drawn: ob
     assert callable(drawn)
     for view in ("rolled", "ports"):
         found = {colour[:3] for colour in png_colours(drawn(picture("reverse", view, theme=theme).text("svg")))}
-        colours = PALETTES[Theme.LIGHT if theme is Theme.AUTO else theme]
+        colours = PALETTES[theme.fixed]
         for word in ("page", "body", "in", "out"):
             assert bytes.fromhex(colours[word][1:]) in {bytes(colour) for colour in found}, (view, word)
         assert len(found) > 30

@@ -191,7 +191,8 @@ def test_a_cell_of_csv_is_no_formula(tmp_path: Path) -> None:
 @pytest.mark.parametrize("theme", list(Theme))
 def test_a_theme_follows_the_reader_where_asked(theme: Theme) -> None:
     text = picture("reverse", "rolled", theme=theme).text("svg")
-    assert ("prefers-color-scheme" in text) == (theme is Theme.AUTO)
+    assert ("prefers-color-scheme: dark) { .s" in text) == (theme is Theme.AUTO)
+    assert ("light-dark(" in text) == (theme is Theme.PAGE)
 
 
 @pytest.mark.parametrize("theme", [Theme.LIGHT, Theme.DARK, Theme.PRINT])

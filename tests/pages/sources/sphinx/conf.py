@@ -2,6 +2,8 @@
 
 project = "Loops"
 author = "stepper"
+extensions = ["stepper.integrations.sphinx"]
+numfig = True
 copyright = "2026, stepper"
 html_theme = "alabaster"
 latex_documents = [("index", "loops.tex", "Loops", "stepper", "howto")]

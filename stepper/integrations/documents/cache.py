@@ -1,0 +1,61 @@
+"""Drawn figures by what they were made from, kept between builds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from stepper.errors import OutputError
+
+_KEPT: Final = 30 * 24 * 3600
+"""Seconds for which a figure that no build asks for is kept."""
+
+
+class FigureCache:
+    """A folder of figures. Several processes may fill it: a file is there whole, or not at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, name: str, make: Callable[[Path], None]) -> Path:
+        """Return the file of a name; where there is none, `make` writes one at a path in another folder, of that name.
+
+        Raise OutputError where the folder cannot be written, and what `make` raises.
+        """
+        kept = self.folder / name
+        with contextlib.suppress(OSError):
+            os.utime(kept)
+            return kept
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
+            self._forget()
+            beside = Path(tempfile.mkdtemp(prefix=".drawing-", dir=self.folder))
+        except OSError as error:
+            raise OutputError(f"{self.folder}: figures cannot be kept there: {error.strerror}") from None
+        try:
+            make(beside / name)
+            try:
+                (beside / name).replace(kept)
+            except OSError as error:
+                raise OutputError(f"{kept}: cannot be written: {error.strerror}") from None
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        return kept
+
+    def _forget(self) -> None:
+        """Remove what was not asked for since long; what other processes are about to write is younger."""
+        before = time.time() - _KEPT
+        for path in self.folder.iterdir():
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < before:
+                    if path.is_dir():
+                        shutil.rmtree(path, ignore_errors=True)
+                    else:
+                        path.unlink()

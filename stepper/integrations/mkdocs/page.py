@@ -1,0 +1,61 @@
+"""Where a fence stands: the page, its line, the folder that paths begin in, and the log that counts warnings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+_LOG: Final = logging.getLogger("mkdocs.plugins.stepper")
+"""MkDocs prints the warnings below its own name, and `--strict` counts them."""
+_FENCES: Final = ("```", "~~~")
+
+
+class FencePlace(NamedTuple):
+    """Place of a fence: the folder of mkdocs.yml, and the page and the line in it ("" and 0: not known).
+
+    Outside of MkDocs it is the current folder.
+    """
+
+    folder: Path
+    page: str = ""
+    line: int = 0
+
+    @classmethod
+    def of(cls, md: Any, source: str) -> FencePlace:
+        """Return where the converter of a page has met a fence with this text."""
+        for one in md.treeprocessors:  # the one of links knows the page
+            file, config = getattr(one, "file", None), getattr(one, "config", None)
+            configured = getattr(config, "config_file_path", None)
+            if file is not None and configured:
+                return cls(Path(configured).resolve().parent, file.src_uri, _line(file, source))
+        return cls(Path.cwd())
+
+    def warn(self, text: str) -> None:
+        """Tell an error as a warning with its place."""
+        where = [self.page or "a page", *([str(self.line)] if self.line else [])]
+        _LOG.warning("%s: %s", ":".join(where), text)
+
+
+def _line(file: Any, source: str) -> int:
+    """Return the line of the fence, from 1; 0 where its text is made by something else than the page."""
+    try:
+        page: str = file.content_string
+    except (OSError, UnicodeError):
+        return 0
+    wanted, begin, found = _filled(source.splitlines()), 0, [""]
+    for number, line in enumerate(map(str.strip, page.splitlines()), 1):
+        if not begin and line.startswith(_FENCES) and "stepper" in line:
+            begin, found = number, []
+        elif begin and line.startswith(_FENCES):
+            if _filled(found) == wanted:
+                return begin
+            begin = 0
+        else:
+            found.append(line)
+    return 0
+
+
+def _filled(lines: Iterable[str]) -> list[str]:
+    return [line.strip() for line in lines if line.strip()]
