@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from stepper.debug.debugger import Debugger
 from stepper.diagnosis.check.checking import check_run, ranked
@@ -13,7 +12,7 @@ from stepper.diagnosis.lint.linting import lint
 from stepper.diagnosis.selection import Selection, settings
 from stepper.diagnosis.texts import report_lines
 from stepper.errors import UsageError
-from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, KeptRun, failing
+from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, GivenInputs, KeptRun, failing
 from stepper.ir.opening import ModelSource
 
 
@@ -24,7 +23,7 @@ class ModelCheck(FixtureOfRuns):
     def __call__(
         self,
         model: ModelSource,
-        inputs: Mapping[str | int, Any] | None = None,
+        inputs: GivenInputs | None = None,
         *,
         fail_on: str = "error",
         select: Iterable[str] = (),
@@ -43,8 +42,8 @@ class ModelCheck(FixtureOfRuns):
         chosen = ranked(one for one in found if one.rule in asked.names)
         grave = [one for one in chosen if GRAVITY[one.severity] <= GRAVITY[least]]
         if grave:
-            command = [] if run is None else self.keep(run)[1]
-            raise CheckFailed([line for one in grave for line in report_lines(one)], command)
+            lines = [line for one in grave for line in report_lines(one)]
+            raise CheckFailed(lines) if run is None else self.failed(run, lines)
         return chosen
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from stepper.compare.references.opening import open_reference
 from stepper.compare.report.text import text_lines
@@ -14,7 +12,7 @@ from stepper.engine.machine import Machine
 from stepper.errors import UsageError
 from stepper.files.kinds import RECORDING, is_model_path
 from stepper.files.output import OutputFile, ProtectedFiles
-from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, KeptRun, failing
+from stepper.integrations.pytest_plugin.failing import FixtureOfRuns, GivenInputs, KeptRun, failing
 from stepper.ir.model import Model
 from stepper.ir.opening import ModelSource
 from stepper.tensors.tolerances import Tolerances
@@ -28,7 +26,7 @@ class AgreementCheck(FixtureOfRuns):
         self,
         model: ModelSource,
         other: ModelSource,
-        inputs: Mapping[str | int, Any],
+        inputs: GivenInputs,
         *,
         rtol: float | None = None,
         atol: float | None = None,
@@ -42,7 +40,7 @@ class AgreementCheck(FixtureOfRuns):
         found = _compared(run, other, rtol, atol)
         if found.differs:
             reference = other.path if isinstance(other, Model) else other
-            raise CheckFailed(text_lines(found), [*self.keep(run)[1], "--reference", str(reference)])
+            raise self.failed(run, text_lines(found), reference=reference)
         return found
 
 
@@ -54,7 +52,7 @@ class GoldenCheck(FixtureOfRuns):
         self,
         file: str | Path,
         model: ModelSource,
-        inputs: Mapping[str | int, Any],
+        inputs: GivenInputs,
         *,
         rtol: float | None = None,
         atol: float | None = None,
@@ -69,7 +67,7 @@ class GoldenCheck(FixtureOfRuns):
         found = _compared(run, file, rtol, atol)
         if found.differs:
             again = "pytest --stepper-update records it anew, if this is as it should be"
-            raise CheckFailed(text_lines(found), [*self.keep(run)[1], "--reference", str(file)], again)
+            raise self.failed(run, text_lines(found), again, reference=file)
         return found
 
 

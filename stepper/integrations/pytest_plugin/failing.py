@@ -7,12 +7,14 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import pytest
 
+from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.engine.inputs import bind_inputs
+from stepper.engine.array_files import read_archive
+from stepper.engine.inputs import bind_inputs, positions_of_keys
 from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, CASE_INPUTS, CASE_STATES
 from stepper.files.output import OutputFile, ProtectedFiles
@@ -21,6 +23,13 @@ from stepper.ir.opening import ModelSource, opened
 from stepper.plain_values import write_arrays
 
 _LONGEST_NAME: Final = 100
+_RECORDED: Final = "run.sqlite"
+
+GivenInputs: TypeAlias = Mapping[str | int, Any] | str | Path
+"""Arrays by the names of inputs, or the path of an .npz with them."""
+
+Again: TypeAlias = Callable[[], Debugger]
+"""Makes the debugger of a run once more."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,18 +38,24 @@ T = TypeVar("T")
 class KeptRun:
     """Model and inputs of a run, by the names of the model, for the command that opens it."""
 
-    def __init__(
-        self, source: ModelSource, inputs: Mapping[str | int, Any], states: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, source: ModelSource, inputs: GivenInputs, states: Mapping[str, Any] | None = None) -> None:
         self.model: Model = opened(source)
         self.path = Path(source) if isinstance(source, (str, Path)) else self.model.path
-        self.inputs = bind_inputs(self.model, inputs)
+        self.inputs = bind_inputs(self.model, _read(self.model, inputs))
         self.states = states or {}
 
     @property
     def by_position(self) -> dict[str | int, Array]:
         """Return the inputs as a debugger takes them."""
         return dict(enumerate(self.inputs))
+
+
+def _read(model: Model, inputs: GivenInputs) -> Mapping[str | int, Any]:
+    if not isinstance(inputs, (str, Path)):
+        return inputs
+    arrays = read_archive(Path(inputs))
+    keys = positions_of_keys(model.graph.parameters, arrays)
+    return {position: arrays[key] for position, key in keys.items()}
 
 
 class FixtureOfRuns:
@@ -76,8 +91,24 @@ class FixtureOfRuns:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def keep(self, run: KeptRun, at: str = "") -> tuple[Path, list[str]]:
-        """Write the inputs of a run; return their folder, and the command that opens the run, at an address."""
+    def failed(
+        self, run: KeptRun, lines: Sequence[str], *more: str, reference: object = None, again: Again | None = None
+    ) -> CheckFailed:
+        """Return how the test fails: these lines, the command that opens the run, and more.
+
+        What the run got is kept; where that is asked for, the run is recorded, as `again` makes it (None: to its end).
+        `reference` is what it was compared with.
+        """
+        folder, command = self._keep(run)
+        words = [*command, *([] if reference is None else ["--reference", str(reference)])]
+        if self.is_recording:
+            file = folder / _RECORDED
+            _record(Debugger(run.model, run.by_position, states=run.states) if again is None else again(), file)
+            more = (*more, f"recorded{'' if again is None else ' up to there'}: {file}")
+        return CheckFailed(lines, words, *more)
+
+    def _keep(self, run: KeptRun) -> tuple[Path, list[str]]:
+        """Write the inputs of a run; return their folder, and the command that opens the run."""
         folder = self.folder()
         words = ["stepper", str(run.path)]
         protected = ProtectedFiles.of_model(run.path)
@@ -88,7 +119,7 @@ class FixtureOfRuns:
                 with OutputFile(folder / file, ARRAYS, protected).writing() as target:
                     write_arrays(target, arrays)
                 words += [option, str(folder / file)]
-        return folder, [*words, *(["--at", at] if at else [])]
+        return folder, words
 
 
 class CheckFailed(StepperError):
@@ -97,6 +128,20 @@ class CheckFailed(StepperError):
     def __init__(self, lines: Sequence[str], command: Sequence[str] = (), *more: str) -> None:
         opens = [f"open it: {shlex.join(command)}"] if command else []
         super().__init__("\n".join([*lines, *opens, *more]))
+
+
+def _record(debugger: Debugger, file: Path) -> None:
+    """Run again, recorded up to where it stops; the file of an earlier run of the test goes."""
+    from stepper.recording import record
+    from stepper.recording.debugging import continue_recorded, recorded
+
+    file.unlink(missing_ok=True)
+    recorder = record(debugger.machine, debugger.inputs, file)
+    with recorded(debugger, recorder):
+        try:
+            continue_recorded(debugger, recorder)
+        except StepperError:
+            recorder.halt()  # the run fails, as it did before
 
 
 def failing(check: Callable[P, T]) -> Callable[P, T]:

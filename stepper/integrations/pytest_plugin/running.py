@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from stepper.commands.stop_answers import stop_lines
 from stepper.debug.debugger import Debugger
@@ -12,11 +11,9 @@ from stepper.debug.stop import Reason
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.errors import StepperError, UsageError
-from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, KeptRun, failing
+from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, GivenInputs, KeptRun, failing
 from stepper.ir.opening import ModelSource
 from stepper.wording import counted, enumerated
-
-_RECORDED: Final = "run.sqlite"
 
 
 class RunCheck(FixtureOfRuns):
@@ -26,7 +23,7 @@ class RunCheck(FixtureOfRuns):
     def __call__(
         self,
         model: ModelSource,
-        inputs: Mapping[str | int, Any],
+        inputs: GivenInputs,
         *,
         never: str | Iterable[str] = ("nan", "inf"),
         always: str | Iterable[str] = (),
@@ -68,16 +65,11 @@ class RunCheck(FixtureOfRuns):
     def _failure(
         self, run: KeptRun, lines: list[str], watched: list[str], options: Mapping[str, Any], debugger: Debugger
     ) -> CheckFailed:
-        """Return how the test fails, what the run got being kept, and recorded where that is asked for."""
-        folder, command = self.keep(run)
+        """Return how the test fails, with what to type in the debugger to come there."""
         is_stopped = debugger.stop.is_interrupted
         breaks = [f"break {one.description.specification}" for one in debugger.breakpoints] if is_stopped else []
         more = [f"in it: {', '.join(breaks)}, continue"] if breaks else []
-        if self.is_recording:
-            file = folder / _RECORDED
-            _record(_debugger(run, watched, options), file)
-            more.append(f"recorded up to there: {file}")
-        return CheckFailed(lines, command, *more)
+        return self.failed(run, lines, *more, again=lambda: _debugger(run, watched, options))
 
 
 def _debugger(run: KeptRun, watched: Iterable[str], options: Mapping[str, Any]) -> Debugger:
@@ -85,20 +77,6 @@ def _debugger(run: KeptRun, watched: Iterable[str], options: Mapping[str, Any]) 
     for what in watched:
         debugger.break_when(what)
     return debugger
-
-
-def _record(debugger: Debugger, file: Path) -> None:
-    """Run again, recorded up to where it stops; the file of an earlier run of the test goes."""
-    from stepper.recording import record
-    from stepper.recording.debugging import continue_recorded, recorded
-
-    file.unlink(missing_ok=True)
-    recorder = record(debugger.machine, debugger.inputs, file)
-    with recorded(debugger, recorder):
-        try:
-            continue_recorded(debugger, recorder)
-        except StepperError:
-            recorder.halt()  # the run fails, as it did before
 
 
 def _wanted(loops: Sequence[LoopSummary], wanted: int | Mapping[str, int] | None) -> list[tuple[LoopSummary, int]]:

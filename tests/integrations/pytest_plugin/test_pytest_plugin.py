@@ -127,6 +127,38 @@ def test_a_recording_is_made_where_it_is_asked_for_up_to_the_stop(ran: Ran, pyte
     assert last == 6  # the Inf is born in iteration 7, which is not closed
 
 
+@pytest.mark.parametrize(
+    ("fixture", "call"),
+    [
+        ("stepper_check", "stepper_check(MIXING, of_mixing)"),
+        ("stepper_agree", "stepper_agree(YEARS, 'other.npz', of_years)"),
+    ],
+)
+def test_other_runs_that_fail_are_recorded_to_their_end(
+    ran: Ran, pytester: pytest.Pytester, fixture: str, call: str
+) -> None:
+    np.savez(pytester.path / "other.npz", final_balance=np.zeros(3, np.float32))
+    result = ran(call, fixture=fixture, words=("--stepper-trace", "kept"))
+    result.assert_outcomes(failed=1)
+    (file,) = (pytester.path / "kept").rglob("*.sqlite")
+    assert f"recorded: {file}" in result.stdout.str()
+    with open_recording(file) as recording:
+        ((last,),) = recording.query("SELECT max(iteration) FROM statistics")
+    assert last == (11 if fixture == "stepper_check" else 9)
+
+
+def test_inputs_may_be_an_archive(ran: Ran, pytester: pytest.Pytester) -> None:
+    np.savez(pytester.path / "wrong.npz", rates=np.zeros(3, np.float32))
+    given = str(SAMPLES / "for_loop/inputs.npz")
+    result = ran(
+        f"assert np.isclose(stepper_run(YEARS, {given!r})['final_balance'][0], 1104.62)",
+        "stepper_run(YEARS, 'wrong.npz')",
+        "stepper_run(YEARS, 'none.npz')",
+    )
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["*no input 'rates'*", "*none.npz*"])
+
+
 def test_wrong_use_is_one_sentence(ran: Ran) -> None:
     result = ran("stepper_run(YEARS, {})", "stepper_run('none.xml', {})", "stepper_run(YEARS, of_years, never='nam')")
     result.assert_outcomes(failed=3)
