@@ -16,10 +16,15 @@ def junit(found: Mapping[str, Sequence[Finding]], rules: Mapping[str, Rule], lea
     """Return a suite for each model (by its file) with a test for each rule that is broken in it.
 
     A test fails where a finding is as grave as `least`; it passes, with the text in `system-out`, where none is. A
-    model in which nothing is wrong has one test, which passes, since readers take a suite without tests for a fault.
+    model in which nothing is wrong has one test, which passes, since readers take a suite without tests for a fault;
+    so it is where there is no model.
     The form is that of the schema `junit-10.xsd`, which Jenkins' xUnit plugin holds a file against.
     """
     root = etree.Element("testsuites", name="stepper")
+    if not found:
+        suite = etree.SubElement(root, "testsuite", name="models")
+        etree.SubElement(suite, "testcase", name="no model was to be looked at", classname="models")
+        _count(suite)
     for file, findings in found.items():
         _add_suite(root, file, findings, rules, least)
     _count(root)

@@ -41,7 +41,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "name": rule.name,
         "shortDescription": {"text": rule.name.replace("-", " ")},
         "fullDescription": {"text": rule.means},
-        "help": {"text": f"{rule.means}. {rule.do}. ({rule.source})", "markdown": "\n".join(_help(rule))},
+        "help": {"text": f"{rule.means}. To do: {rule.do}. ({rule.source})", "markdown": "\n".join(_help(rule))},
         **({} if page is None else {"helpUri": f"{_PAGES}{page}"}),
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }

@@ -170,7 +170,7 @@ def test_hooks_stop_the_commit_of_a_model_with_a_fault(
         pytest.skip("no registry of packages is reached, from which pre-commit installs what a hook needs")
     said = snippet(CI, "yaml", "stepper-lint")
     said = said.replace("https://example.org/stepper", str(hooks.folder))
-    said = said.replace("rev: main", f"rev: {hooks.git('rev-parse', 'HEAD').strip()}")
+    said = said.replace("rev: REVISION", f"rev: {hooks.git('rev-parse', 'HEAD').strip()}")
     repository.write(".pre-commit-config.yaml", said)
     repository.write("pom.xml", "<project/>\n")
     repository.environment["PRE_COMMIT_HOME"] = str(tmp_path / "hooks")

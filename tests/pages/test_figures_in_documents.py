@@ -185,6 +185,19 @@ def test_mkdocs_shows_the_figure_of_the_guide_in_a_page_and_in_a_list(mkdocs: Pa
 
 
 @needs_mkdocs
+def test_links_lead_to_a_figure_with_a_name(mkdocs: Path) -> None:
+    text = "# Named\n\n[There](#run) and [here](#body).\n\n"
+    text += "```stepper\nmodels/gru.xml\nview: ports\nname: run\nclass: wide new\n```\n\n"
+    text += "```{.stepper #body .wide}\nmodels/gru.xml\nview: rolled\ncarried\n```\n"
+    (mkdocs / "docs" / "named.md").write_text(text)
+    (mkdocs / "mkdocs.yml").write_text((mkdocs / "mkdocs.yml").read_text() + "validation: {links: {anchors: warn}}\n")
+    built = ran(mkdocs, "mkdocs", "build", "--strict")
+    page = (mkdocs / "site" / "named.html").read_text()
+    assert '<figure id="run" class="stepper wide new">' in page and '<figure id="body" class="stepper wide">' in page
+    assert built.returncode == 0, built.stderr
+
+
+@needs_mkdocs
 def test_mkdocs_warns_with_page_and_line(mkdocs: Path) -> None:
     text = "# Bad\n\nText.\n\n```stepper\nmodels/gru.xml\nview: <rolld>\n```\n\n```stepper\n```\n"
     (mkdocs / "docs" / "bad.md").write_text(text)

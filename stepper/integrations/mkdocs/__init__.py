@@ -12,7 +12,7 @@ Paths are relative to the folder of mkdocs.yml, elsewhere to the working directo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -21,11 +21,13 @@ from stepper.errors import StepperError
 from stepper.integrations.documents.cache import FigureCache
 from stepper.integrations.documents.figure import DocumentKind, asked
 from stepper.integrations.documents.inline import InlineFigures
-from stepper.integrations.mkdocs.page import FencePlace
+from stepper.integrations.mkdocs.page import FencePlace, tell_anchor
 from stepper.integrations.mkdocs.reading import read_fence
 
 CACHE: Final = Path(".cache", "stepper")
 """Folder of the figures, below that of mkdocs.yml."""
+_OF_ELEMENT: Final = ("name", "class")
+"""Options that are attributes of the element in the page."""
 
 
 def fence(source: str, language: str, css_class: str, options: object, md: Any, **header: Any) -> str:
@@ -34,9 +36,13 @@ def fence(source: str, language: str, css_class: str, options: object, md: Any, 
     figures: InlineFigures = vars(md).setdefault("stepper_figures", InlineFigures())  # one Markdown is one page
     try:
         model, said = read_fence(source)
-        figure = asked(model, said, place.folder, place.folder)
+        options = {key: value for key, value in said.items() if key not in _OF_ELEMENT}
+        figure = asked(model, options, place.folder, place.folder)
         file = figure.drawn(DocumentKind.SCREEN, FigureCache(place.folder / CACHE))
-        return f"<figure{_attributes(css_class, header)}>\n{figures.svg(file)}{_caption(figure.caption)}\n</figure>"
+        name = said.get("name", "").strip() or header.get("id_value") or ""
+        tell_anchor(md, name)
+        classes = [css_class, *(header.get("classes") or ()), *said.get("class", "").split()]
+        return _element(name, classes, figures.svg(file), figure.caption)
     except StepperError as error:
         place.warn(str(error))
         return (
@@ -46,13 +52,7 @@ def fence(source: str, language: str, css_class: str, options: object, md: Any, 
         )
 
 
-def _caption(text: str) -> str:
-    return f"\n<figcaption>{escape(text)}</figcaption>" if text else ""
-
-
-def _attributes(css_class: str, header: Mapping[str, Any]) -> str:
-    """Return those of the figure: its class, and what its header gives, as in `{.stepper #name .class}`."""
-    id = header.get("id_value")
-    classes = " ".join([css_class, *(header.get("classes") or ())])
-    name = f' id="{escape(id)}"' if id else ""
-    return f'{name} class="{escape(classes)}"'
+def _element(name: str, classes: Iterable[str], svg: str, caption: str) -> str:
+    id = f' id="{escape(name)}"' if name else ""
+    below = f"\n<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f'<figure{id} class="{escape(" ".join(classes))}">\n{svg}{below}\n</figure>'

@@ -38,6 +38,14 @@ class FencePlace(NamedTuple):
         _LOG.warning("%s: %s", ":".join(where), text)
 
 
+def tell_anchor(md: Any, name: str) -> None:
+    """Have MkDocs know a name that links lead to: it sees none in what fences make."""
+    for one in md.treeprocessors:
+        names = getattr(one, "present_anchor_ids", None)
+        if isinstance(names, set):
+            names.add(name)
+
+
 def _line(file: Any, source: str) -> int:
     """Return the line of the fence, from 1; 0 where its text is made by something else than the page."""
     try:

@@ -52,10 +52,10 @@ class StepperDirective(SphinxDirective):
         documents.having.add(self.env.docname)
         location = self.get_location()
         options = {name: value for name, value in self.options.items() if name not in _OF_FIGURES}
-        folder, root = self.env.doc2path(self.env.docname).parent, Path(self.env.srcdir)
+        folder, root = Path(self.env.doc2path(self.env.docname)).parent, Path(self.env.srcdir)
         caption, picture = options.get("caption", "").strip(), nodes.Element()
         try:
-            asked_for = asked(self.arguments[0].strip(), options, Path(folder), root)
+            asked_for = asked(self.arguments[0].strip(), options, folder, root)
             picture = self._picture(asked_for)
         except StepperError as error:
             documents.failed.add(self.env.docname)
