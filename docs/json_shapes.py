@@ -543,7 +543,7 @@ class FaultCasesAnswer(AnyAnswer):
 
 class CaseData(TypedDict):
     """A case: a folder with a model, and the files that it has; `facts` are null where no call of an application was
-    kept.
+    kept. `damage` says why it cannot be used; null where it can.
     """
 
     folder: str
@@ -553,6 +553,7 @@ class CaseData(TypedDict):
     outputs: str | None
     calls: str | None
     facts: CaseFacts | None
+    damage: str | None
 
 
 class CasesAnswer(AnyAnswer):

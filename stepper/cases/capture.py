@@ -83,6 +83,7 @@ class Capture:
         self.troubles: list[str] = []
         self._reserved = 0
         self._lock = threading.RLock()
+        self._length = calls
         self._ring = CallRing(calls) if calls > 1 else None
         self._hooks = CallHooks(self, model)
 
@@ -98,6 +99,14 @@ class Capture:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._hooks.end()
+
+    def forked(self) -> None:
+        """Begin anew in a process that was forked from the one that was listened to."""
+        self._lock = threading.RLock()
+        self._ring = CallRing(self._length) if self._length > 1 else None
+        self.cases, self.troubles = [], []
+        self.calls = self.hits = self._reserved = 0
+        self._hooks.forked()
 
     # --- what the hooks tell -------------------------------------------------------------------------------------
 
@@ -152,8 +161,8 @@ class Capture:
 
     def _write(self, call: ObservedCall, outputs: Mapping[str, Array] | None, trigger: CallTrigger) -> None:
         """Write the folder of a case: under another name until all is in it. Raises OutputError."""
-        target = self._free_name(f"case-{call.number:06}")
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        name = f"case-{call.number:06}"
+        part = self.folder / f".{name}.{os.getpid()}.part"
         try:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
@@ -169,16 +178,20 @@ class Capture:
             facts = msgspec.structs.replace(_facts(call, outputs, trigger, files, trouble), carried=carried)
             text = msgspec.json.format(msgspec.json.encode(facts), indent=2)
             OutputFile(part / CASE_FACTS, FORMATS["json"].kind).write(text + b"\n")
-            part.rename(target)
+            target = self._renamed(part, name)
         except OSError as error:
             shutil.rmtree(part, ignore_errors=True)
-            raise cannot_be_written(target, error.strerror or str(error)) from None
+            raise cannot_be_written(self.folder / name, error.strerror or str(error)) from None
         except OutputError:
             shutil.rmtree(part, ignore_errors=True)
             raise
         if call.source is not None:
             call.source.moved(part, target)
-        self.cases.append(target)
+        self.written(target)
+
+    def written(self, folder: Path) -> None:
+        """Note a case that is written."""
+        self.cases.append(folder)
 
     def _write_calls(self, folder: Path, call: ObservedCall) -> tuple[tuple[str, str], ...]:
         """Write the calls up to this one; return what the application carried from call to call."""
@@ -196,12 +209,20 @@ class Capture:
             _write_arrays(folder / CASE_CALLS_OUTPUTS, named)
         return carried
 
-    def _free_name(self, name: str) -> Path:
+    def _renamed(self, part: Path, name: str) -> Path:
+        """Give a folder its name, or one with a number that no other process has taken; return it."""
         found, number = self.folder / name, 1
-        while found.exists():
+        while True:
+            if not found.exists():
+                try:
+                    part.rename(found)
+                except OSError:
+                    if not found.exists():
+                        raise
+                else:
+                    return found
             number += 1
             found = self.folder / f"{name}-{number}"
-        return found
 
     def _model_files(self, call: ObservedCall, folder: Path) -> tuple[ModelFiles | None, str]:
         if call.source is None:

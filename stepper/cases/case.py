@@ -10,11 +10,12 @@ calls_outputs.npz          what came out of all of them
 case.json                  where the case comes from (CaseFacts)
 
 Only model.xml must be there: what `reduce` writes is a case, and so is a folder with a model and inputs.npz. Names of
-files are never taken from a file of the case.
+files are never taken from a file of the case, and no link of it leads out of it.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -89,28 +90,33 @@ class CaseFacts(Struct, frozen=True, omit_defaults=True):
 
 
 class Case(Struct, frozen=True):
-    """A folder that was found to be a case. Files that are not there are None; `facts` are those of case.json."""
+    """A folder that was found to be a case. Files that are not there are None; `facts` are those of case.json.
+
+    Of one that cannot be used `damage` says why, and none of its files is named.
+    """
 
     folder: Path
-    model: Path | None
-    inputs: Path | None
-    states: Path | None
-    outputs: Path | None
-    facts: CaseFacts | None
+    model: Path | None = None
+    inputs: Path | None = None
+    states: Path | None = None
+    outputs: Path | None = None
+    facts: CaseFacts | None = None
     calls: Path | None = None
     calls_states: Path | None = None
     calls_outputs: Path | None = None
+    damage: str = ""
 
 
 def read_case(folder: Path) -> Case:
     """Return a case; its arrays and its model are not read. UsageError for no case, InputError for a damaged one."""
     if not is_case(folder):
         raise UsageError(f"{folder} is no case: it has no {CASE_MODEL}")
-    found = {
-        name: folder / name
-        for name in (CASE_MODEL, CASE_INPUTS, CASE_STATES, CASE_OUTPUTS, CASE_CALLS_STATES, CASE_CALLS_OUTPUTS)
-        if (folder / name).is_file()
-    }
+    try:
+        _check_links(folder)
+        names = (CASE_MODEL, CASE_INPUTS, CASE_STATES, CASE_OUTPUTS, CASE_CALLS_STATES, CASE_CALLS_OUTPUTS)
+        found = {name: folder / name for name in names if _is_there(folder / name)}
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read: {reason_of(folder, error)}") from None
     return Case(
         folder,
         found.get(CASE_MODEL),
@@ -124,13 +130,43 @@ def read_case(folder: Path) -> Case:
     )
 
 
+def _check_links(folder: Path) -> None:
+    """Raise InputError for a link out of the folder: a case is handed on, and whoever opens it names no other file."""
+    home = folder.resolve()
+    calls = folder / CASE_CALLS
+    for place in (folder, *([calls] if calls.is_dir() and not calls.is_symlink() else [])):
+        with os.scandir(place) as entries:
+            links = [Path(entry.path) for entry in entries if entry.is_symlink()]
+        for link in links:
+            if not link.resolve().is_relative_to(home):
+                raise InputError(f"{link}: is a link out of the case: put the file itself in its place")
+
+
+def _is_there(path: Path) -> bool:
+    if path.is_file():
+        return True
+    if path.exists():
+        raise InputError(f"{path}: is not a file")
+    return False
+
+
 def cases_in(folder: Path) -> list[Case]:
-    """Return the cases of a folder in the order of their names, itself first. UsageError where it cannot be read."""
+    """Return the cases of a folder in the order of their names, itself first, also those that are damaged.
+
+    UsageError where it cannot be read.
+    """
     try:
         entries = sorted(one for one in folder.iterdir() if not one.name.startswith("."))
     except OSError as error:
         raise UsageError(f"{folder}: cannot be read: {reason_of(folder, error)}") from None
-    return [read_case(one) for one in (folder, *entries) if is_case(one)]
+    return [_read_or_damaged(one) for one in (folder, *entries) if is_case(one)]
+
+
+def _read_or_damaged(folder: Path) -> Case:
+    try:
+        return read_case(folder)
+    except InputError as error:
+        return Case(folder, damage=str(error))
 
 
 def _read_facts(path: Path) -> CaseFacts | None:

@@ -3,9 +3,10 @@
 The classes of `openvino` get other methods while somebody listens, and their own back when nobody does. All ways into a
 call prepare its inputs with one function, `_data_dispatch`: behind it the tensors are there that the call will see,
 also those that a request was given before, and they are copied before the application can fill its arrays again.
-What comes out is looked at where the application learns that it is there (`infer` and `wait` return, all of a queue is
-done), at the latest before the request is used again. In `AsyncInferQueue` nothing of Python need run for that, and no
-callback is put in the place of another one.
+What comes out is looked at where the application learns that it is there: `infer` and `wait` return, all of a queue is
+done, before a callback of the application runs; at the latest before the request is used again. Where there is no
+callback, none is set: then nothing of Python need run for a call in `AsyncInferQueue`. No request is kept alive: one of
+a queue must not outlive it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import functools
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -73,15 +74,25 @@ class _Preparation(threading.local):
     owner: Any = None
 
 
-class _Known:
-    """Facts of a compiled model, a request or a queue."""
+class _Pending(NamedTuple):
+    """A call that is under way, and where in memory its inputs are."""
 
-    def __init__(self, source: ModelSource | None, fresh: Mapping[str, Array] | None) -> None:
-        self.source, self.fresh = source, fresh
+    call: ObservedCall
+    memory: tuple[int, ...]
+
+
+class _Known:
+    """Facts of a compiled model, a request or a queue.
+
+    `pending` are calls by the position of their request in the queue, 0 without one.
+    """
+
+    def __init__(self, source: ModelSource | None, fresh: Mapping[str, Array] | None, owner: weakref.ref[Any]) -> None:
+        self.source, self.fresh, self.owner = source, fresh, owner
         self.inputs: list[str] = []
         self.outputs: list[str] = []
         self.calls: dict[int, int] = {}
-        self.pending: dict[int, ObservedCall] = {}
+        self.pending: dict[int, _Pending] = {}
         self.streams: dict[int, int] = {}
 
 
@@ -92,7 +103,7 @@ class CallHooks:
         """Prepare; `model` is that of compiled models of which nobody knows from what they were made."""
         self._observer, self._model = observer, model
         self._scope = _Preparation()
-        self._known: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
+        self._known: dict[int, _Known] = {}  # by the id of what is alive
         self._origins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
         self._replaced: list[tuple[Any, str, Any, bool]] = []
@@ -122,7 +133,9 @@ class CallHooks:
         replace(api.InferRequest, "wait_for", self._waited)
         replace(api.AsyncInferQueue, "__init__", self._queue_made)
         replace(api.AsyncInferQueue, "start_async", self._started)
+        replace(api.InferRequest, "set_callback", self._callback_set)
         replace(api.AsyncInferQueue, "wait_all", self._all_waited)
+        replace(api.AsyncInferQueue, "set_callback", self._callback_set)
         replace(api.Core, "read_model", self._read)
         replace(api.Core, "compile_model", self._compiled)
         replace(api.CompiledModel, "create_infer_request", self._request_made)
@@ -130,19 +143,28 @@ class CallHooks:
 
     def end(self) -> None:
         """Look at what is done and was not looked at yet, and listen no more."""
-        with self._quietly():
-            with self._lock:
-                owners = [(owner, known) for owner, known in self._known.items() if known.pending]
-            for owner, known in owners:
-                for place in list(known.pending):
-                    if self._wait_for(self._request_of(owner, place), 0):
-                        self._settle(owner, place)
+        with self._lock:
+            found = list(self._known.values())
+        for known in found:
+            for place in list(known.pending):
+                with self._quietly():
+                    request = self._request_of(known, place)
+                    if request is not None and self._wait_for(request, 0):
+                        self._settle(known, place)
         for holder, name, old, was_own in reversed(self._replaced):
             if was_own:
                 setattr(holder, name, old)
             else:
                 delattr(holder, name)
         self._replaced.clear()
+        with self._lock:
+            self._known.clear()
+
+    def forked(self) -> None:
+        """Begin anew in a process that was forked: the calls that are under way are those of the other one."""
+        self._lock = threading.RLock()
+        for known in self._known.values():
+            known.pending.clear()
 
     def _replace(self, holder: Any, name: str, made: Callable[..., Any]) -> None:
         old, was_own = getattr(holder, name), name in vars(holder)
@@ -208,18 +230,28 @@ class CallHooks:
             self._know(queue, self._source(model), _states(queue[0]))
 
     def _know(self, owner: Any, source: ModelSource | None, fresh: Mapping[str, Array] | None) -> _Known:
+        key = id(owner)
+        known = _Known(source, fresh, weakref.ref(owner, lambda _gone: self._forget(key)))
         with self._lock:
-            known = self._known[owner] = _Known(source, fresh)
+            self._known[key] = known
         return known
 
-    def _of(self, owner: Any) -> _Known:
+    def _forget(self, key: int) -> None:
         with self._lock:
-            known = self._known.get(owner)
+            self._known.pop(key, None)
+
+    def _of(self, owner: Any) -> _Known:
+        known = self._found(owner)
         return self._know(owner, self._source(owner), None) if known is None else known
+
+    def _found(self, owner: Any) -> _Known | None:
+        with self._lock:
+            known = self._known.get(id(owner))
+        return known if known is not None and known.owner() is owner else None
 
     def _source(self, owner: Any) -> ModelSource | None:
         with self._lock:
-            known = self._known.get(owner)
+            known = self._found(owner)
             if known is None and self._model is not None and not isinstance(self._model, ModelSource):
                 self._model = _source_of(self._model)
         source = None if known is None else known.source
@@ -231,7 +263,7 @@ class CallHooks:
         with self._prepared_by(request):
             found = old(request, *arguments, **options)
         with self._quietly():
-            self._settle(request, 0, is_done=True)
+            self._settle(self._of(request), 0, is_done=True)
         return found
 
     def _started(self, old: Callable[..., Any], owner: Any, *arguments: Any, **options: Any) -> None:
@@ -247,7 +279,7 @@ class CallHooks:
         except Exception as error:
             with self._quietly():
                 if not isinstance(owner, self._queue):
-                    self._close(owner, 0, None, str(error))
+                    self._close(self._of(owner), 0, None, str(error))
             raise
         finally:
             self._scope.owner = outer
@@ -259,7 +291,7 @@ class CallHooks:
                 owner = request
             elif isinstance(owner, self._queue):
                 place = owner.get_idle_request_id()  # the one that was chosen: it is taken when it starts
-            self._settle(owner, place)
+            self._settle(self._of(owner), place)
         given = old(request, *arguments, **options)
         with self._quietly():
             self._begun(owner, place, request, given)
@@ -278,9 +310,10 @@ class CallHooks:
         way = place if states else 0  # variables are of one request; without any a queue is one stream
         if way not in known.streams:
             known.streams[way] = next(self._streams)
-        inputs = _inputs(request, given, known.inputs)
+        tensors = _tensors(request, given)
+        inputs = {name: to_array(tensor) for name, tensor in zip(known.inputs, tensors, strict=True)}
         call = ObservedCall(number, request_call, inputs, changed, known.source, known.streams[way])
-        known.pending[place] = call
+        known.pending[place] = _Pending(call, _memory(tensors))
         self._observer.begun(call)
 
     def _waited(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
@@ -288,11 +321,11 @@ class CallHooks:
             is_done = old(request, *arguments, **options)
         except Exception as error:
             with self._quietly():
-                self._close(request, 0, None, str(error))
+                self._close(self._of(request), 0, None, str(error))
             raise
         with self._quietly():
             if is_done is not False:
-                self._settle(request, 0, is_done=True)
+                self._settle(self._of(request), 0, is_done=True)
         return is_done
 
     def _all_waited(self, old: Callable[..., Any], queue: Any, *arguments: Any, **options: Any) -> Any:
@@ -300,29 +333,55 @@ class CallHooks:
             return old(queue, *arguments, **options)
         finally:
             with self._quietly():
-                for place in sorted(self._of(queue).pending):
-                    self._settle(queue, place)
+                known = self._of(queue)
+                for place in sorted(known.pending):
+                    self._settle(known, place)
 
-    def _request_of(self, owner: Any, place: int) -> Any:
+    def _callback_set(self, old: Callable[..., Any], owner: Any, *arguments: Any, **options: Any) -> Any:
+        if arguments:
+            arguments = (self._behind_a_look(owner, arguments[0]), *arguments[1:])
+        elif "callback" in options:
+            options["callback"] = self._behind_a_look(owner, options["callback"])
+        return old(owner, *arguments, **options)
+
+    def _behind_a_look(self, owner: Any, callback: Any) -> Any:
+        """Return a callback that looks at what came out before that of the application can change it."""
+        if not callable(callback):
+            return callback
+        known, is_queue = self._of(owner), isinstance(owner, self._queue)
+
+        @functools.wraps(callback)
+        def looked_and_called(*given: Any) -> Any:
+            with self._quietly():
+                request = given[0] if is_queue else known.owner()
+                place = _place_of(known, request) if is_queue else 0
+                if self._replaced and request is not None and place is not None:
+                    self._close(known, place, request, "")
+            return callback(*given)
+
+        return looked_and_called
+
+    def _request_of(self, known: _Known, place: int) -> Any:
+        """Return a request that has not gone yet; else None."""
+        owner = known.owner()
         return owner[place] if isinstance(owner, self._queue) else owner
 
-    def _settle(self, owner: Any, place: int, *, is_done: bool = False) -> None:
+    def _settle(self, known: _Known, place: int, *, is_done: bool = False) -> None:
         """Look at what the last call of a request gave, which is done; where it failed, waiting says so."""
-        if place not in self._of(owner).pending:
+        request, error = self._request_of(known, place) if place in known.pending else None, ""
+        if request is None:
             return
-        request, error = self._request_of(owner, place), ""
         if not is_done:
             try:
                 self._wait(request)
             except RuntimeError as failure:
                 error = str(failure)
-        self._close(owner, place, None if error else request, error)
+        self._close(known, place, None if error else request, error)
 
-    def _close(self, owner: Any, place: int, request: Any, error: str) -> None:
-        known = self._of(owner)
-        call = known.pending.pop(place, None)
-        if call is not None:
-            self._observer.ended(call, None if request is None else _outputs(request, known.outputs), error)
+    def _close(self, known: _Known, place: int, request: Any, error: str) -> None:
+        pending = known.pending.pop(place, None)
+        if pending is not None:
+            self._observer.ended(pending.call, None if request is None else _outputs(request, known.outputs), error)
 
 
 def _source_of(model: Any) -> ModelSource:
@@ -336,16 +395,30 @@ def _names(ports: Any) -> list[str]:
     return [name if names.index(name) == index else str(index) for index, name in enumerate(names)]
 
 
-def _inputs(request: openvino.InferRequest, given: Any, names: list[str]) -> dict[str, Array]:
-    """Return copies of the inputs that a call will see: what it is `given`, and what the request has already."""
+def _tensors(request: openvino.InferRequest, given: Any) -> list[Any]:
+    """Return the inputs that a call will see: what it is `given`, and what the request has already."""
+    ports = request.model_inputs
     tensors = {
-        key if isinstance(key, int) else _index_of(request.model_inputs, key): tensor
+        key if isinstance(key, int) else _index_of(ports, key): tensor
         for key, tensor in (given.items() if isinstance(given, Mapping) else [(0, given)])
     }
-    return {
-        name: to_array(tensors[index] if index in tensors else request.get_input_tensor(index))
-        for index, name in enumerate(names)
-    }
+    return [tensors[index] if index in tensors else request.get_input_tensor(index) for index in range(len(ports))]
+
+
+def _memory(tensors: Sequence[Any]) -> tuple[int, ...]:
+    """Return where tensors are in memory; texts have no one place."""
+    return tuple(one.data.ctypes.data if one.element_type.get_type_name() in _PLAIN else 0 for one in tensors)
+
+
+def _place_of(known: _Known, request: openvino.InferRequest) -> int | None:
+    """Return the position in its queue of a request that has ended; None where it cannot be told.
+
+    A callback is given another object than the queue has. Both have the same inputs, and no other request has these,
+    but for calls that share all their arrays.
+    """
+    memory = _memory(_tensors(request, {}))
+    places = [place for place, pending in list(known.pending.items()) if pending.memory == memory]
+    return places[0] if len(places) == 1 else None
 
 
 def _index_of(ports: Any, key: Any) -> int:

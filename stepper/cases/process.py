@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+from multiprocessing.util import Finalize, register_after_fork
 from pathlib import Path
 from typing import Final
 
@@ -40,32 +41,53 @@ class CaptureSettings(Struct, frozen=True):
 
 
 class ProcessReport(Struct, frozen=True):
-    """Calls of a process so far, those that a condition held for, and what could not be kept."""
+    """Calls of a process so far, those that a condition held for, and what could not be kept.
+
+    `is_whole` is False where the process has not said how it ended: then there may be more.
+    """
 
     calls: int = 0
     hits: int = 0
     troubles: tuple[str, ...] = ()
+    is_whole: bool = False
 
 
 def begin(settings: str) -> None:
     """Begin the capture of this process; it ends with it. `settings` are CaptureSettings as JSON."""
     found = msgspec.json.decode(settings, type=CaptureSettings)
-    capture = Capture(found.when, found.to, found.most, calls=found.calls)
-    _report(capture)  # first: what cannot be written there is known before anything is touched
+    capture = _ProcessCapture(found.when, found.to, found.most, calls=found.calls)
+    capture.report()  # first: what cannot be written there is known before anything is touched
     capture.__enter__()
+    atexit.register(capture.end)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=capture.forked)
+        register_after_fork(capture, _end_with_process)
 
-    def end() -> None:
+
+class _ProcessCapture(Capture):
+    """The capture of a process, which may end at any moment without a word: each case is reported."""
+
+    def written(self, folder: Path) -> None:
+        """Note a case that is written."""
+        super().written(folder)
+        self.report()
+
+    def end(self) -> None:
+        """End it, and report that it did."""
         with contextlib.suppress(StepperError):
-            capture.__exit__(None, None, None)
-            _report(capture)
+            self.__exit__(None, None, None)
+            self.report(is_whole=True)
 
-    atexit.register(end)
+    def report(self, *, is_whole: bool = False) -> None:
+        """Write what was counted so far."""
+        report = ProcessReport(self.calls, self.hits, tuple(self.troubles), is_whole)
+        target = self.folder / f"{_PREFIX}{os.getpid()}.json"
+        OutputFile(target, FORMATS["json"].kind).write(msgspec.json.encode(report))
 
 
-def _report(capture: Capture) -> None:
-    report = ProcessReport(capture.calls, capture.hits, tuple(capture.troubles))
-    target = capture.folder / f"{_PREFIX}{os.getpid()}.json"
-    OutputFile(target, FORMATS["json"].kind).write(msgspec.json.encode(report))
+def _end_with_process(capture: _ProcessCapture) -> None:
+    """Report at the end of a process that multiprocessing has forked, which does not end as others do."""
+    Finalize(None, capture.end, exitpriority=0)
 
 
 def taken_reports(folder: Path) -> list[ProcessReport]:

@@ -56,13 +56,19 @@ class ModelSource:
 
     def compiled(self, compiled: openvino.CompiledModel, device: str | None) -> None:
         """Take over what it was compiled with."""
-        self.device = device or "AUTO"
-        for name in sorted({str(one) for one in compiled.get_property("SUPPORTED_PROPERTIES")} - _UNTOLD):
+        found: dict[str, Any] = {}
+        for name in {str(one) for one in compiled.get_property("SUPPORTED_PROPERTIES")}:
             try:
-                self.properties[name] = _property_text(compiled.get_property(name))
+                found[name] = compiled.get_property(name)
             except (RuntimeError, TypeError):  # some have no value that Python has
                 continue
-        self.device = self.properties.get("EXECUTION_DEVICES") or self.device
+        for one, of_device in _mapping(found.pop("DEVICE_PROPERTIES", None)).items():  # where AUTO, HETERO... chose it
+            for name, value in _mapping(of_device).items():
+                if found.setdefault(name, value) != value:
+                    found[f"{one}.{name}"] = value
+        told = sorted(name for name in found if name.rpartition(".")[2] not in _UNTOLD)
+        self.properties = {name: _property_text(found[name]) for name in told}
+        self.device = self.properties.get("EXECUTION_DEVICES") or device or "AUTO"
 
     def write(self, folder: Path, core: openvino.Core, read: Any) -> ModelFiles:
         """Write the model into a folder; again only as links to what was written first. Raises CannotBeKept, OSError.
@@ -141,6 +147,10 @@ def versions() -> Mapping[str, str]:
         "python": platform.python_version(),
         "stepper": stepper.__version__,
     }
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _property_text(value: Any) -> str:

@@ -53,14 +53,24 @@ class Triggers:
                     places = np.argwhere(is_such(storable(value)))
                     first = tuple(int(one) for one in places[0])
                     found = CallTrigger(word, index, name, len(places), int(value.size), first)
-        if found is None and any(condition(inputs, outputs) for condition in self.conditions):
-            found = CallTrigger("condition")
+        if found is None and self.conditions:
+            given = _read_only(inputs), _read_only(outputs)
+            if any(condition(*given) for condition in self.conditions):
+                found = CallTrigger("condition")
         return found
 
     def _of_number(self, number: int) -> CallTrigger | None:
         if number in self.numbers:
             return CallTrigger("number")
         return CallTrigger("any") if "any" in self.words else None
+
+
+def _read_only(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return views into which a condition cannot write: outputs are in the memory of the application."""
+    views = {name: value.view() for name, value in arrays.items()}
+    for view in views.values():
+        view.flags.writeable = False
+    return views
 
 
 def _word(word: str) -> str:

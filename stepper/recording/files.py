@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from stepper.errors import SessionError, StepperError, UsageError
+from stepper.files.kinds import is_case
 from stepper.files.output import cannot_be_written, usual_mode
 from stepper.recording import schema
-from stepper.wording import excerpt, no_such_file
+from stepper.wording import excerpt, no_such_file, printable
 
 _MAGIC: Final = b"SQLite format 3\0"
 _LEAST_LENGTH: Final = 2**20
@@ -113,10 +114,16 @@ def _was_left(path: Path) -> bool:
     return any(log.exists() for log in logs) and os.access(path, os.W_OK)
 
 
+def _no_file_text(path: Path) -> str:
+    if is_case(path):
+        return f"is a case, no recording of a run; stepper run {printable(str(path))} --trace FILE makes one"
+    return "is not a file" if path.exists() else no_such_file(path)
+
+
 def _check_beginning(path: Path) -> None:
     try:
         if not path.is_file():
-            raise SessionError("is not a file" if path.exists() else no_such_file(path))
+            raise SessionError(_no_file_text(path))
         with path.open("rb") as file:
             beginning = file.read(len(_MAGIC))
     except OSError as error:

@@ -111,9 +111,13 @@ def _inputs_at(path: str) -> list[FileInput]:
     place = Path(path)
     if not place.is_dir():
         return [FileInput(path)]
-    cases = [FileInput(str(one.inputs), str(one.states or "")) for one in cases_in(place) if one.inputs is not None]
-    if cases:
-        return cases
+    cases = cases_in(place)
+    damage = next((one.damage for one in cases if one.damage), "")
+    if damage:
+        raise InputError(damage)
+    found = [FileInput(str(one.inputs), str(one.states or "")) for one in cases if one.inputs is not None]
+    if found:
+        return found
     try:
         return [FileInput(str(one)) for one in sorted(place.iterdir()) if one.suffix in ARRAYS.suffixes]
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -139,3 +140,15 @@ def test_a_reference_beside_the_debugger_is_called_as_often(call: Call, tmp_path
     script.write_text("goto cell@7\ndiff\n")
     told = call("debug", *STATEFUL, "--no-keep", "--reference", FOLDER / "vad_stateful.xml", "--script", script)
     assert "0 of 8 operations that have run differ" in told.out
+
+
+@pytest.mark.parametrize("name", ["a=b", "x=1 [2]*", "12", "input=zeros"])
+def test_calls_are_read_of_a_folder_of_any_name(call: Call, name: str, tmp_path: Path) -> None:  # noqa: F811
+    folder = tmp_path / name / "calls"
+    folder.mkdir(parents=True)
+    for number, frame in enumerate(VAD_STATEFUL.calls["input"][:4]):
+        np.savez(folder / f"{number}.npz", input=frame)
+    shutil.copyfile(FOLDER / "vad_stateful.xml", folder.parent / "model.xml")
+    shutil.copyfile(FOLDER / "vad_stateful.bin", folder.parent / "model.bin")
+    told = call("run", folder.parent, "--input", "sr=16000")
+    assert told.code == 0 and "Loop 'calls': 4 calls" in told.out

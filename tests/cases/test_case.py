@@ -52,6 +52,34 @@ def test_damaged_facts_are_one_sentence_with_the_file(text: str, tmp_path: Path)
     assert str(caught.value).startswith(f"{folder / 'case.json'}: ") and len(str(caught.value)) < 400
 
 
+@pytest.mark.parametrize("name", ["model.xml", "model.bin", "inputs.npz", "calls", "calls/1.npz", "case.json"])
+def test_a_link_out_of_a_case_is_refused(name: str, tmp_path: Path) -> None:
+    folder, secret = folder_with(tmp_path / "one", model_xml=""), folder_with(tmp_path / "secret", file="")
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(secret if name == "calls" else secret / "file")
+    with pytest.raises(InputError, match=r"is a link out of the case") as caught:
+        read_case(folder)
+    assert str(caught.value).startswith(str(folder / name))
+    (found,) = cases_in(tmp_path)
+    assert found.damage == str(caught.value) and found.model is None
+
+
+def test_a_link_within_a_case_and_one_to_a_case_are_followed(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "one", weights="")
+    (folder / "model.xml").symlink_to("weights")
+    (tmp_path / "two").symlink_to(folder)
+    assert read_case(tmp_path / "two").model == tmp_path / "two" / "model.xml"
+
+
+@pytest.mark.parametrize("name", ["inputs.npz", "states.npz", "calls_outputs.npz"])
+def test_what_is_no_file_is_said_to_be_none(name: str, tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "one", model_xml="")
+    (folder / name).mkdir()
+    with pytest.raises(InputError, match="is not a file"):
+        read_case(folder)
+
+
 @pytest.mark.parametrize("words", [["run"], ["check"], ["compare"], []], ids=["run", "check", "compare", "bare"])
 def test_a_folder_that_is_no_case_is_told_what_a_case_needs(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -51,8 +51,8 @@ def test_a_function_gets_inputs_and_outputs_by_name() -> None:
         return bool(outputs["y"][0] > 2)
 
     triggers = Triggers((condition, "error"))
-    assert triggers.of_outputs(1, {"x": 5}, {"y": np.array([1.0])}) is None  # type: ignore[dict-item]
-    assert triggers.of_outputs(2, {"x": 6}, {"y": np.array([3.0])}) == CallTrigger("condition")  # type: ignore[dict-item]
+    assert triggers.of_outputs(1, {"x": np.array(5)}, {"y": np.array([1.0])}) is None
+    assert triggers.of_outputs(2, {"x": np.array(6)}, {"y": np.array([3.0])}) == CallTrigger("condition")
     assert [x for x, _y in heard] == [5, 6]
     assert triggers.of_error(3, "no") == CallTrigger("error", message="no")
 

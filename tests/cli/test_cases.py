@@ -93,6 +93,26 @@ def captured(call: Call, folder: Path, *words: object) -> tuple[int, str, str]:
     return call("capture", "--to", folder / "kept", *words)
 
 
+def test_a_damaged_case_is_listed_beside_the_others(call: Call, case: Path) -> None:
+    broken, odd = case.with_name("broken"), case.with_name("odd")
+    for one in (broken, odd):
+        shutil.copytree(case, one)
+    (broken / "case.json").write_text("{")
+    (odd / "inputs.npz").write_bytes(b"PK nothing")
+    found = call("cases", case.parent)
+    assert found.code == 1 and not found.err
+    assert found.out.splitlines()[0].startswith(f"{broken}") and "does not say what a case says" in found.out
+    assert "inputs that cannot be read; outputs final_balance[3]" in found.out and f"{case}  call 7" in found.out
+    answer = checked("cases", call("cases", case.parent, "--json").out)
+    assert [bool(one["damage"]) for one in answer["cases"]] == [True, False, False]
+
+
+def test_a_case_in_place_of_a_recording_is_told_how_to_make_one(call: Call, case: Path) -> None:
+    for words in (("print", case, "x"), ("find", case, "nan")):
+        refused = call(*words)
+        assert refused.code == 3 and f"stepper run {case} --trace FILE makes one" in refused.err
+
+
 def test_the_exit_code_of_the_application_is_that_of_the_command(call: Call, tmp_path: Path) -> None:
     code, out, err = captured(call, tmp_path, "--", sys.executable, "-c", "raise SystemExit(7)")
     assert (code, out) == (7, "") and "the application ended with exit code 7" in err

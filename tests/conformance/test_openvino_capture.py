@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -282,3 +283,135 @@ def test_a_case_of_the_last_calls_opens_as_a_loop_over_them(
     assert "2 of 36 elements: [10,1] = 80, [11,1] = 60" in capsys.readouterr().out
     assert main(["run", str(folder), "--calls", "1", "-q"]) == 0, "the call alone"
     assert "shares  f32[1,3]" in capsys.readouterr().out
+
+
+def test_what_a_callback_writes_into_the_outputs_is_not_kept(tmp_path: Path) -> None:
+    """The application mends a NaN in the tensor of its request: what OpenVINO gave is what went wrong."""
+    import openvino as ov
+
+    mended: list[int] = []
+
+    def mend(request: Any, number: int) -> None:
+        output = request.get_output_tensor(0).data
+        if np.isnan(output).any():
+            mended.append(number)
+            output[...] = 0
+
+    with stepper.capture("nan", tmp_path) as kept:
+        queue = ov.AsyncInferQueue(ov.Core().compile_model(small_model(), "CPU"), 3)
+        queue.set_callback(mend)
+        for number in range(1, 41):
+            queue.start_async(ones(1 + number % 3, -number if number % 20 == 7 else number), number)
+        queue.wait_all()
+    assert sorted(mended) == [7, 27] and (kept.calls, kept.hits, kept.troubles) == (40, 2, [])
+    for folder, number in zip(sorted(kept.cases), (7, 27), strict=True):
+        assert np.array_equal(read_archive(folder / "inputs.npz")["x"], ones(1 + number % 3, -number)["x"])
+        assert np.isnan(read_archive(folder / "outputs.npz")["out_0"]).all()
+
+
+def test_the_calls_of_a_queue_that_has_gone_are_kept_and_it_goes_as_before(tmp_path: Path) -> None:
+    """A request that outlives its queue breaks the process, so in one of its own."""
+    ended = command("capture", "--to", "kept", "--most", "20", "--", sys.executable, "-c", GOES, folder=tmp_path)
+    assert ended.returncode == 1 and "ended with exit code" not in ended.stderr
+    assert "30 calls of OpenVINO, 10 with nan" in ended.stderr
+
+
+GOES = """
+import gc
+import numpy as np, openvino as ov
+from openvino import opset13 as op
+
+def application():
+    x = op.parameter([1, 3], np.float32, name="x")
+    queue = ov.AsyncInferQueue(ov.Core().compile_model(ov.Model([op.result(op.sqrt(x))], [x], "small"), "CPU"), 3)
+    queue.set_callback(lambda request, number: None)
+    for number in range(3):
+        queue.start_async([np.full((1, 3), number - 1, np.float32)], number)
+    for request in queue:
+        request.wait()
+
+for _ in range(10):
+    application()
+    gc.collect()
+"""
+
+
+def test_a_callback_is_called_as_before_when_the_capture_is_over(tmp_path: Path) -> None:
+    import openvino as ov
+
+    called: list[object] = []
+    with stepper.capture("any", tmp_path) as kept:
+        compiled = ov.Core().compile_model(small_model(), "CPU")
+        request, queue = compiled.create_infer_request(), ov.AsyncInferQueue(compiled, 2)
+        request.set_callback(called.append, "of the request")
+        queue.set_callback(lambda _request, data: called.append(data))
+    for _ in range(2):
+        request.start_async(ones(1))
+        request.wait()
+        queue.start_async(ones(1), "of the queue")
+        queue.wait_all()
+    assert called == ["of the request", "of the queue"] * 2 and kept.calls == 0
+
+
+def test_a_condition_cannot_change_what_the_application_gets(tmp_path: Path) -> None:
+    import openvino as ov
+
+    def writes(_inputs: object, outputs: Any) -> bool:
+        next(iter(outputs.values()))[...] = 0
+        return True
+
+    with stepper.capture(writes, tmp_path) as kept:
+        request = ov.Core().compile_model(small_model(), "CPU").create_infer_request()
+        assert request.infer(ones(1, 4), share_outputs=True)[0].tolist() == [[2, 2, 2]]
+    assert not kept.cases and "read-only" in kept.troubles[0]
+
+
+@pytest.mark.parametrize("device", ["CPU", "AUTO", "HETERO:CPU"])
+def test_the_bits_in_which_a_device_computes_are_known_whoever_chose_it(device: str, tmp_path: Path) -> None:
+    import openvino as ov
+
+    core, options = ov.Core(), {"INFERENCE_PRECISION_HINT": "bf16"}
+    truth = core.compile_model(small_model(), "CPU", options).get_property("INFERENCE_PRECISION_HINT").get_type_name()
+    with stepper.capture(1, tmp_path) as kept:
+        core.compile_model(small_model(), device, options)(ones(1))
+    facts = read_case(kept.cases[0]).facts
+    assert facts is not None and facts.properties["INFERENCE_PRECISION_HINT"] == truth and facts.device == "CPU"
+
+
+ENDS = """
+import os, signal, sys
+import multiprocessing
+import numpy as np
+import openvino as ov
+from openvino import opset13 as op
+
+def work():
+    x = op.parameter([1, 3], np.float32, name="x")
+    compiled = ov.Core().compile_model(ov.Model([op.result(op.sqrt(x))], [x], "small"), "CPU")
+    for number in range(1, 21):
+        compiled(np.full((1, 3), -1 if number == 7 else 1, np.float32))
+
+if sys.argv[1] == "forked":
+    processes = [multiprocessing.get_context("fork").Process(target=work) for _ in range(3)]
+    for one in processes:
+        one.start()
+    for one in processes:
+        one.join()
+else:
+    work()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.parametrize(("way", "calls", "names"), [
+    ("forked", 60, ["case-000007", "case-000007-2", "case-000007-3"]), ("killed", 7, ["case-000007"]),
+])  # fmt: skip
+def test_processes_that_end_in_other_ways_are_counted(way: str, calls: int, names: list[str], tmp_path: Path) -> None:
+    (tmp_path / "application.py").write_text(ENDS)
+    words = ("--", sys.executable, "application.py", way)
+    answer = json.loads(command("capture", "--to", "kept", "--json", *words, folder=tmp_path).stdout)
+    assert (answer["calls"], answer["hits"], answer["troubles"]) == (calls, len(names), [])
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == names
+    told = command("capture", "--to", "again", *words, folder=tmp_path).stderr
+    assert ("1 process ended without a word" in told) == (way == "killed")

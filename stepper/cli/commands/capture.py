@@ -105,7 +105,12 @@ def _tell(options: argparse.Namespace, reports: list[ProcessReport], cases: list
             "and from GenAI pipelines cannot be seen"
         )
     calls, hits = sum(report.calls for report in reports), sum(report.hits for report in reports)
-    lines.append(f"{counted(calls, 'call')} of OpenVINO, {hits:,} with {' or '.join(options.when or ['nan'])}")
+    is_full = any(report.hits >= options.most for report in reports)
+    behind = f"; behind {counted(options.most, 'case')} of a process its calls are only counted" if is_full else ""
+    lines.append(f"{counted(calls, 'call')} of OpenVINO, {hits:,} with {' or '.join(options.when or ['nan'])}{behind}")
+    if lost := sum(not report.is_whole for report in reports):
+        processes = "1 process" if lost == 1 else f"{lost:,} processes"
+        lines.append(f"{processes} ended without a word, as by a signal: calls after the last case are not counted")
     if code:
         lines.append(f"the application ended with exit code {code}")
     if cases:

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from stepper.cases.case import Case, cases_in
 from stepper.cases.texts import trigger_text
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.engine.array_files import archive_shapes
-from stepper.errors import UsageError
+from stepper.errors import FINDING, InputError, UsageError
 from stepper.records import as_data
-from stepper.wording import counted
+from stepper.wording import counted, excerpt
+
+_MOST_ARRAYS: Final = 20
 
 
 def execute(options: argparse.Namespace) -> int:
-    """List them; UsageError where there are none."""
+    """List them; FINDING where one is damaged. UsageError where there are none."""
     folder = Path(options.folder)
     cases = cases_in(folder)
     if not cases:
         raise UsageError(f"{folder} has no cases: folders with a model.xml, as stepper capture and reduce write them")
     if options.json:
         print_json({"folder": options.folder, "cases": [case_data(case) for case in cases]})
-        return 0
-    for line in case_lines(cases):
-        say(line)
-    return 0
+    else:
+        for line in case_lines(cases):
+            say(line)
+    return FINDING if any(case.damage for case in cases) else 0
 
 
 def case_lines(cases: list[Case]) -> list[str]:
@@ -36,9 +38,10 @@ def case_lines(cases: list[Case]) -> list[str]:
     lines = []
     for case in cases:
         facts = case.facts
-        what = "" if facts is None else f"call {facts.call:,}: {trigger_text(facts.trigger)}"
+        what = case.damage if facts is None else f"call {facts.call:,}: {trigger_text(facts.trigger)}"
         lines.append(f"{case.folder!s:{width}}  {what}".rstrip())
-        lines += [f"{'':{width}}  {text}" for text in (_files_text(case), *(facts.trouble if facts else ())) if text]
+        told = (_files_text(case), *map(excerpt, facts.trouble if facts else ()))
+        lines += [f"{'':{width}}  {text}" for text in told if text]
     return lines
 
 
@@ -46,13 +49,21 @@ def _files_text(case: Case) -> str:
     parts = []
     for title, path in (("inputs", case.inputs), ("variables", case.states), ("outputs", case.outputs)):
         if path is not None:
-            shapes = archive_shapes(path)
-            parts.append(f"{title} {', '.join(f'{key}{list(shape)}' for key, shape in shapes.items())}")
+            parts.append(f"{title} {_arrays_text(path)}")
     if case.calls is not None:
         carried = [] if case.facts is None else [f"{output} to {input}" for output, input in case.facts.carried]
         handed_on = f", which carry {', '.join(carried)}" if carried else ""
         parts.append(f"with {counted(sum(1 for _ in case.calls.glob('*.npz')), 'call')} up to it{handed_on}")
     return "; ".join(parts)
+
+
+def _arrays_text(path: Path) -> str:
+    try:
+        shapes = list(archive_shapes(path).items())
+    except InputError:
+        return "that cannot be read"
+    texts = [f"{excerpt(key)}{list(shape)}" for key, shape in shapes[:_MOST_ARRAYS]]
+    return ", ".join([*texts, *([f"and {len(shapes) - _MOST_ARRAYS:,} more"] if shapes[_MOST_ARRAYS:] else [])])
 
 
 def case_data(case: Case) -> dict[str, Any]:
@@ -68,4 +79,5 @@ def case_data(case: Case) -> dict[str, Any]:
         "folder": str(case.folder),
         **{name: None if path is None else str(path) for name, path in files.items()},
         "facts": None if case.facts is None else as_data(case.facts),
+        "damage": case.damage or None,
     }

@@ -55,7 +55,7 @@ def files_of_calls(options: argparse.Namespace) -> ProtectedFiles:
     """Return the files from which calls are read."""
     found = ProtectedFiles()
     for text in getattr(options, "calls", []):
-        name, equals, spec = text.partition("=")
+        name, equals, spec = _parted(text)
         paths = [file_of(_along(spec)[0])] if equals else [] if name.isdecimal() else _files(name)
         for path in paths:
             if path is not None:
@@ -80,6 +80,13 @@ def _carried(text: str | tuple[str, str]) -> tuple[str, str]:
     if not equals or not output or not input:
         raise UsageError(f"--carry {text}: OUTPUT=INPUT is expected, such as stateN=state")
     return output, input
+
+
+def _parted(text: str) -> tuple[str, str, str]:
+    """Return the input, `=` and the SPEC of a word of --calls; a file or folder that is there is all of its name."""
+    if "=" not in text or Path(text).exists():
+        return text, "", ""
+    return text.partition("=") if text.count("=") < 2 else text.rpartition("=")
 
 
 def _along(spec: str) -> tuple[str, int | None, int | None]:
@@ -121,7 +128,7 @@ class _Given:
 
     def add(self, text: str) -> None:
         """Take one word of `--calls`."""
-        name, equals, spec = text.partition("=") if text.count("=") < 2 else text.rpartition("=")
+        name, equals, spec = _parted(text)
         if not equals and name.isdecimal() and len(name) < 10:
             if not 1 <= int(name) <= MOST_CALLS or self.count is not None:
                 raise UsageError(f"--calls {text}: the number of calls, once, from 1 to {MOST_CALLS:,}")
