@@ -10,6 +10,7 @@ import pytest
 from sample_models import picture
 from stepper.cli import main
 from stepper.cli.commands.figures import figure_list, page_of
+from tests.test_docs import FENCE
 
 ROOT = Path(__file__).parents[1]
 LIST = ROOT / "sample_models" / "figures.toml"
@@ -49,7 +50,7 @@ def test_every_figure_of_the_pages_is_made_by_the_list() -> None:
     made = {(LIST.parent / file).resolve() for one in figure_list(LIST).figures for file in one.files}
     others = re.compile(r"tour(_\w+)?\.svg|data_line\.svg")
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "sample_models").glob("*.md")):
-        for link in re.findall(r"!\[[^]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+        for link in re.findall(r"!\[[^]]*\]\(([^)]+)\)", FENCE.sub("", page.read_text(encoding="utf-8"))):
             path = (page.parent / link).resolve()
             assert path.is_file(), (page, link)
             is_made = path in made or path.parent in made or path == picture.FILE.resolve()

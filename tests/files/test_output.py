@@ -71,6 +71,7 @@ DEBUG = ["debug", "model.xml", "--inputs", "inputs.npz"]
         ([*EXPORT, "--as", "svg", "-o", "model.xml"], "-o model.xml: that is the model"),
         ([*EXPORT, "-o", "model.xml"], "-o model.xml: that is the model"),
         ([*EXPORT, "-o", "other.xml"], "-o other.xml: .xml names no format"),
+        ([*EXPORT, "--diff", "rate.npy", "--as", "svg", "-o", "rate.npy"], "-o rate.npy: that is the reference"),
         ([*EXPORT, "--as", "json", "-o", "inputs.npz"], "-o inputs.npz: that is the file of --inputs"),
         ([*DEBUG, "--session", "model.xml"], "--session model.xml: that is the model"),
         ([*DEBUG, "--script", "script", "--session", "script"], "--session script: that is the script"),

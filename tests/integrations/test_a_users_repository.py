@@ -143,6 +143,18 @@ def test_a_page_of_mkdocs_has_the_figure(repository: UsersRepository) -> None:
     assert not [line for line in repository.git("status", "--short").splitlines() if ".cache" in line]
 
 
+def test_what_quarto_runs_before_it_renders_writes_what_its_pages_name(repository: UsersRepository) -> None:
+    repository.write("figures.toml", named_as_here(snippet(GUIDE, "toml")))
+    settings, page = snippet(GUIDE, 'yaml title="_quarto.yml"'), snippet(GUIDE, "markdown", "{#fig-")
+    (command,) = re.findall(r"pre-render: stepper (.*)", settings)
+    drawn = repository.python("stepper", *command.split())
+    assert drawn.returncode == 0, drawn.stderr
+    (figure,) = re.findall(r"\]\((.*?)\)\{#fig-", page)
+    for kind, begins in (("svg", b"<svg"), ("pdf", b"%PDF")):
+        assert f"default-image-extension: {kind}" in settings
+        assert (repository.folder / f"{figure}.{kind}").read_bytes().startswith(begins)
+
+
 # --- hooks ------------------------------------------------------------------------------------------------------------
 
 

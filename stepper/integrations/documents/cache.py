@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from stepper.errors import OutputError
+from stepper.files.kinds import FileKind
+from stepper.files.output import OutputFile
 
+_GIT: Final = ".gitignore"
+_IGNORED: Final = FileKind("what git passes over", ())
 _KEPT: Final = 30 * 24 * 3600
 """Seconds for which a figure that no build asks for is kept."""
 
@@ -24,7 +26,7 @@ class FigureCache:
         self.folder = folder
 
     def get(self, name: str, make: Callable[[Path], None]) -> Path:
-        """Return the file of a name; where there is none, `make` writes one at a path in another folder, of that name.
+        """Return the file of a name, which `make` writes in one go where there is none.
 
         Raise OutputError where the folder cannot be written, and what `make` raises.
         """
@@ -34,19 +36,13 @@ class FigureCache:
             return kept
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
             self._forget()
-            beside = Path(tempfile.mkdtemp(prefix=".drawing-", dir=self.folder))
         except OSError as error:
             raise OutputError(f"{self.folder}: figures cannot be kept there: {error.strerror}") from None
-        try:
-            make(beside / name)
-            try:
-                (beside / name).replace(kept)
-            except OSError as error:
-                raise OutputError(f"{kept}: cannot be written: {error.strerror}") from None
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+        ignored = self.folder / _GIT
+        if not ignored.exists():
+            OutputFile(ignored, _IGNORED).write(b"*\n")
+        make(kept)
         return kept
 
     def _forget(self) -> None:
@@ -54,8 +50,5 @@ class FigureCache:
         before = time.time() - _KEPT
         for path in self.folder.iterdir():
             with contextlib.suppress(OSError):
-                if path.stat().st_mtime < before:
-                    if path.is_dir():
-                        shutil.rmtree(path, ignore_errors=True)
-                    else:
-                        path.unlink()
+                if path.stat().st_mtime < before and path.name != _GIT:
+                    path.unlink()
