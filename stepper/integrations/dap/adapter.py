@@ -34,6 +34,10 @@ _INTERRUPTING: Final = frozenset({
 """Requests that a movement to the next stop is interrupted for; it goes on when they are answered."""
 
 
+_SHOWN_IN_PLACE: Final = frozenset({"evaluate", "completions", "stepper/stop", "stepper/figure", "stepper/overview"})
+"""Requests whose errors the client shows where it has asked: in the console, beside a watch, in a view."""
+
+
 class Adapter:
     """An adapter for one client; `send` gets each message, from any thread."""
 
@@ -145,7 +149,7 @@ class Adapter:
         self._put(lambda number: Response(number, request.seq, success=True, command=request.command, body=shown))
 
     def _refuse(self, request: Request, text: str, code: int = 1) -> None:
-        body = {"error": {"id": code, "format": text, "showUser": True}}
+        body = {"error": {"id": code, "format": text, "showUser": request.command not in _SHOWN_IN_PLACE}}
         message: str | UnsetType = text.splitlines()[0] if text else "it failed"
         self._put(
             lambda number: Response(

@@ -227,6 +227,12 @@ class GotoArguments(_Carried, frozen=True):
     target_id: int
 
 
+class FigureArguments(_Carried, frozen=True):
+    """Arguments of `stepper/figure`: the number that a stop has given."""
+
+    figure: int
+
+
 class MemoryArguments(_Carried, frozen=True):
     """Bytes of a tensor."""
 

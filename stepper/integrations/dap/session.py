@@ -23,6 +23,7 @@ from stepper.integrations.dap.listing import ModelListing
 from stepper.integrations.dap.messages import InitializeArguments
 from stepper.integrations.dap.source import listing_source
 from stepper.integrations.dap.variables import StopVariables
+from stepper.integrations.following import Follower
 from stepper.wording import excerpt
 
 THREAD: Final = 1
@@ -62,6 +63,7 @@ class DebuggedRun:
         self.source = listing_source(debugger.model, self.text, debugger.protected)
         self.breakpoints = ClientBreakpoints(debugger, self.listing, self.source)
         self.variables = StopVariables(debugger)
+        self.follower = Follower(debugger)
         self.failure = ""
         """The error with which the last movement ended."""
         debugger.breakpoints.sink = lambda line: send("output", {"category": "console", "output": f"{line}\n"})

@@ -36,27 +36,10 @@ def address_of_site(card: Card, site: LayerSite | None, run: int, iteration: int
 
 
 def _address(card: Card, layer: Layer | None, run: int, iteration: int, compiled: CompiledModel) -> str:
-    from stepper.query.address_resolution import MAIN, Target, address_of  # the first picture has no cursor
-    from stepper.query.address_syntax import Address, Level, Name, NameKind
+    from stepper.debug.overview.addresses import address_in_loop  # the first picture has no cursor
 
-    program = card.program
-    if program is None or not program.operations:
-        return ""
-    named = program.operations[0].layer if layer is None else layer
-    slot = program.slots.get((named.id, 0), -1)
-    place = address_of(Target(program, named, 0, slot, named, (None,) * len(program.path)), compiled)
-    outer = iter(card.runs[run].outer if run < len(card.runs) else ())
-    levels, known = [], iter(place.levels)
-    for around in program.path:
-        level = next(known)
-        if around.type == "If":
-            levels += [level, next(known)]
-        else:
-            levels.append(Level(level.name, None if around is program.path[-1] else next(outer, None)))
-    if layer is None:
-        main = Level(Name(NameKind.PLAIN, MAIN))
-        return str(Address(tuple(levels[:-1]) or (main,), levels[-1].name, None, iteration))
-    return str(Address(tuple(levels), place.operation, None, iteration))
+    outer = card.runs[run].outer if run < len(card.runs) else ()
+    return "" if card.program is None else address_in_loop(card.program, outer, iteration, compiled, layer)
 
 
 def short_address(cards: Sequence[Card], card: Card, line: Line, run: int, iteration: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from stepper.debug.causes.texts import sentences
 from stepper.integrations.dap.messages import (
     FrameArguments,
     MemoryArguments,
@@ -59,14 +60,14 @@ def _loaded_sources(session: DapSession, _arguments: NoArguments) -> dict[str, A
 
 @request("source", arguments=SourceRequest)
 def _source(session: DapSession, _arguments: SourceRequest) -> dict[str, Any]:
-    return {"content": session.run.text, "mimeType": "text/x-python"}
+    return {"content": session.run.text}
 
 
 @request("exceptionInfo", arguments=NoArguments)
 def _exception_info(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
     run = session.run
     stop = run.debugger.stop
-    text = run.failure or "\n".join(stop.details)
+    text = run.failure or "\n".join(() if stop.cause is None else sentences(stop.cause))
     kind = "error" if run.failure else "none" if stop.cause is None else stop.cause.kind
     details = {"message": text, "typeName": kind, "stackTrace": f"{text}\n{stop.place}"}
     return {"exceptionId": kind, "description": text, "breakMode": "always", "details": details}

@@ -21,7 +21,7 @@ class RequestKind(Struct, frozen=True, eq=False):
     answer: Callable[[DapSession, Any], Any]
 
 
-_MODULES: Final = ("life", "moving", "breaking", "looking", "evaluating")
+_MODULES: Final = ("life", "moving", "breaking", "looking", "evaluating", "following")
 _KINDS: Final[dict[str, RequestKind]] = {}
 
 

@@ -1,0 +1,240 @@
+"""The facts of a run (`Debugger.overview`) as a part of an HTML page: before, a card a loop, after, what was found.
+
+It carries its own style and no script, needs nothing from a network, follows the light or dark scheme of the page,
+and escapes every name. Columns are buttons with `data-goto`: the moment for which they stand, as `goto` takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from typing import Final
+
+from stepper.debug.causes.texts import how_sentence, title
+from stepper.debug.causes.verdicts import verdict_text
+from stepper.debug.overview.addresses import address_in_loop
+from stepper.debug.overview.facts import ActivationFacts, LoopFacts, ModelPortFacts, Overview, Row, RowKind, RunState
+from stepper.debug.overview.programs import in_order, programs_of
+from stepper.engine.loops import EndReason
+from stepper.engine.program import CompiledModel, Program
+from stepper.export.overview.strips import scale_text, strip
+from stepper.query.short_names import last_part, without_number
+from stepper.tensors.histories import ValueHistory
+from stepper.wording import counted, excerpt
+
+_MOST_CARDS: Final = 60
+_MOST_ROWS: Final = 24
+_MOST_MARKS: Final = 24
+"""Numbers on a ruler."""
+_MOST_FOUND: Final = 4
+_GROUPS: Final = {  # in the order of rows
+    RowKind.CONDITION: "goes on?",
+    RowKind.BIRTH: "!",
+    RowKind.BACK_EDGE: "↺",
+    RowKind.CONCATENATED: "⊞",
+    RowKind.LAST_VALUE: "→",
+    RowKind.SLICE: "◫",
+}
+_REASONS: Final = {
+    EndReason.TRIP_COUNT: "the trip count",
+    EndReason.SLICES: "no slice is left",
+    EndReason.CONDITION: "its condition is false",
+    EndReason.INITIAL_CONDITION: "its initial condition is false",
+    EndReason.NO_ITERATIONS: "there is no iteration to run",
+}
+_STATES: Final = {
+    RunState.NOT_RUN: "not run yet",
+    RunState.RUNNING: "running",
+    RunState.FAILED: "failed",
+    RunState.PAUSED: "paused",
+    RunState.OUT_OF_TIME: "paused: out of time",
+    RunState.OUT_OF_MEMORY: "paused: out of memory",
+}
+
+STYLE: Final = """
+.stepper-overview {
+  color: var(--ink); background: var(--ground); padding: 8px;
+  font: 12px/1.5 system-ui, "Liberation Sans", Arial, sans-serif;
+}
+.stepper-overview p { margin: 0 0 4px; }
+.stepper-overview .quiet { color: var(--quiet); }
+.stepper-overview .bad { color: var(--bad); font-weight: 600; }
+.stepper-overview section { border-top: 1px solid var(--line); padding: 6px 0 8px; }
+.stepper-overview table { border-collapse: collapse; width: 100%; table-layout: fixed; background: none; }
+.stepper-overview td {
+  padding: 1px 4px; text-align: left; vertical-align: middle; border: 0; background: none;
+  overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+}
+.stepper-overview .name { width: 13em; }
+.stepper-overview .end { width: 9em; color: var(--quiet); }
+.stepper-overview td.strip { position: relative; padding: 1px 0; }
+.stepper-overview .strip > img {
+  display: block; width: 100%; max-width: none; height: var(--high, 20px); image-rendering: pixelated;
+}
+.stepper-overview .bars { display: block; width: 100%; height: 22px; }
+.stepper-overview .bars rect { fill: #7d93b2; }
+.stepper-overview .bars .nan { fill: #c81e3c; }
+.stepper-overview .bars .inf { fill: #de548c; }
+.stepper-overview :is(.cells, .columns) { display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); }
+.stepper-overview .cells { text-align: center; font-variant-numeric: tabular-nums; }
+.stepper-overview .columns { position: absolute; inset: 0; }
+.stepper-overview .columns > * { border: 0; padding: 0; background: none; cursor: pointer; min-width: 0; }
+.stepper-overview .columns > :is(:hover, :focus-visible) { outline: 1px solid var(--accent); background: #5cc8bc33; }
+.stepper-overview .columns > .now { box-shadow: inset 2px 0 var(--accent), inset -2px 0 var(--accent); }
+"""
+
+
+_LIGHT: Final = "--ground: #fff; --ink: #1f2328; --quiet: #57606a; --line: #d0d7de; --bad: #b3123f; --accent: #0b7a70;"
+_DARK: Final = (
+    "--ground: #14171c; --ink: #d5dae3; --quiet: #97a1b0; --line: #39414d; --bad: #ff8494; --accent: #5cc8bc;"
+)
+_SCHEMES: Final = f"""
+.stepper-overview {{ {_LIGHT} }}
+@media (prefers-color-scheme: dark) {{ .stepper-overview {{ {_DARK} }} }}
+:is([data-jp-theme-light="true"], [data-theme="light"], .vscode-light) .stepper-overview {{ {_LIGHT} }}
+:is([data-jp-theme-light="false"], [data-theme="dark"], .vscode-dark, .vscode-high-contrast) .stepper-overview {{
+  {_DARK}
+}}
+"""
+"""Colours of the page's scheme: that of the system, or what JupyterLab, themes and VS Code say of theirs."""
+
+
+def overview_html(overview: Overview, compiled: CompiledModel) -> str:
+    """Return the overview of a run of this model as a `div` with its style."""
+    loops = "".join(_cards(overview, compiled))
+    more = len(overview.loops) - _MOST_CARDS
+    rest = f'<p class="quiet">… {more} more loops</p>' if more > 0 else ""
+    return (
+        f'<div class="stepper-overview"><style>{_SCHEMES}{STYLE}</style>{_head(overview)}{loops}{rest}'
+        f"<section>{_ports('after', overview.outputs)}{_found(overview)}</section></div>"
+    )
+
+
+def _head(overview: Overview) -> str:
+    state = _STATES.get(overview.state, "")
+    ran = (
+        f"{state + ', ' if state else ''}{counted(overview.iterations, 'iteration')}, {counted(overview.ticks, 'tick')}"
+    )
+    count = sum(overview.operations.values())
+    operations = f'<p><span class="quiet">then</span> {counted(count, "operation")}</p>' if count else ""
+    return f'<p class="quiet">{escape(ran)}</p>{_ports("before", overview.inputs)}{operations}{_failure(overview)}'
+
+
+def _failure(overview: Overview) -> str:
+    return "" if overview.failure is None else f'<p class="bad">{escape(excerpt(overview.failure.message, 400))}</p>'
+
+
+def _ports(word: str, ports: Sequence[ModelPortFacts]) -> str:
+    texts = []
+    for port in ports[:12]:
+        value = "" if port.brief is None else f" {escape(port.brief.text)}"
+        bad = [f"NaN in {port.nan:,}"] * bool(port.nan) + [f"Inf in {port.infinite:,}"] * bool(port.infinite)
+        fault = f' <span class="bad">{", ".join(bad)} of {port.size:,}</span>' if bad else ""
+        texts.append(f"<b>{escape(excerpt(port.name))}</b>{value}{fault}")
+    more = f" … {len(ports) - 12} more" if len(ports) > 12 else ""
+    return f'<p><span class="quiet">{word}</span> {" · ".join(texts)}{more}</p>' if texts else ""
+
+
+def _found(overview: Overview) -> str:
+    births = "".join(
+        f'<p><span class="quiet">found</span> <span class="bad">{escape(title(birth.cause))}</span> '
+        f"{escape(how_sentence(birth.cause))}</p>"
+        for birth in overview.births[:_MOST_FOUND]
+    )
+    clean = '<p><span class="quiet">found</span> no NaN, no Inf</p>' if overview.births_complete else ""
+    return births or clean
+
+
+# --- a card ---------------------------------------------------------------------------------------------------------
+
+
+def _cards(overview: Overview, compiled: CompiledModel) -> Iterator[str]:
+    programs = programs_of(overview, compiled)
+    for index in in_order(overview)[:_MOST_CARDS]:
+        facts, program = overview.loops[index], programs[index]
+        runs = facts.activations
+
+        def addresses(run: ActivationFacts, program: Program | None = program) -> Callable[[int], str]:
+            return lambda at: "" if program is None else address_in_loop(program, run.outer, at, compiled)
+
+        shown = runs[-1] if runs else None
+        inner = "".join(f", {count} {name}" for name, count in facts.inner.items())
+        about = f"{facts.layer.type} {facts.layer.id} · {counted(facts.operations, 'operation')}{inner}"
+        yield (
+            f'<section style="margin-left: {min(facts.depth, 8)}em"><p><b>{escape(excerpt(facts.layer.name))}</b> '
+            f'<span class="quiet">{escape(about)} · {escape(_count(facts))}</span></p>'
+            f"{'' if shown is None else _run(facts, shown, addresses(shown))}</section>"
+        )
+
+
+def _count(facts: LoopFacts) -> str:
+    if not facts.runs:
+        return "not run"
+    total = counted(facts.total, facts.iteration_word)
+    return total if facts.runs == 1 else f"{total} in {facts.runs:,} runs, the last of which is shown"
+
+
+def _run(facts: LoopFacts, run: ActivationFacts, address: Callable[[int], str]) -> str:
+    """Return why a run of a loop ended, and its rows over the iterations."""
+    rows = [(row, history) for row, history in zip(facts.rows, run.values, strict=False) if _is_shown(row, history)]
+    rows.sort(key=lambda one: list(_GROUPS).index(one[0].kind))
+    spans: list[list[int]] = max(
+        (history.spans.tolist() for _row, history in rows if history is not None), key=len, default=[]
+    )
+    table = _table(facts, rows[:_MOST_ROWS], spans, address) if spans else ""
+    more = f'<p class="quiet">… {len(rows) - _MOST_ROWS} more rows</p>' if len(rows) > _MOST_ROWS else ""
+    return f"<p>{escape(_ended(facts, run))}</p>{table}{more}"
+
+
+def _is_shown(row: Row, history: ValueHistory | None) -> bool:
+    return history is not None and history.count > 0 and row.same_as is None and row.kind in _GROUPS
+
+
+def _ended(facts: LoopFacts, run: ActivationFacts) -> str:
+    ending = run.ending
+    if ending is None:
+        return "it can never end: nothing changes its condition" if facts.never_ends else "not at its end"
+    verdict = "" if ending.verdict is None else verdict_text(ending.verdict)
+    by_condition = ending.reason in (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
+    why = verdict if verdict and by_condition else _REASONS[ending.reason]
+    return f"did not begin: {why}" if ending.iteration < 0 else f"ended after iteration {ending.iteration:,}: {why}"
+
+
+def _table(
+    facts: LoopFacts,
+    rows: Sequence[tuple[Row, ValueHistory | None]],
+    spans: list[list[int]],
+    address: Callable[[int], str],
+) -> str:
+    word = facts.iteration_word
+    columns = "".join(_column(word, address(first), first, last) for first, last in spans)
+    ruler = f'<td class="name">{word}</td><td>{_ruler(spans)}</td><td class="end"></td>'
+    lines = [f'<tr class="quiet">{ruler}</tr>']
+    for row, history in rows:
+        assert history is not None, "_is_shown has seen to it"
+        high = min(max(history.elements, 2), 64) * (5 if history.elements <= 12 else 2)
+        over = f'<span class="columns">{columns}</span>' if len(history.spans) == len(spans) else ""
+        lines.append(
+            f'<tr><td class="name" title="{escape(row.inner.name)}">{_GROUPS[row.kind]} {escape(_name(row))} '
+            f'<span class="quiet">{"×".join(map(str, history.shape))}</span></td>'
+            f'<td class="strip" style="--high: {high}px">{strip(history, over)}</td>'
+            f'<td class="end">{escape(scale_text(history))}</td></tr>'
+        )
+    return f"<table>{''.join(lines)}</table>"
+
+
+def _column(word: str, address: str, first: int, last: int) -> str:
+    """Return what stands over a column, which answers to a click and says which iterations it is."""
+    text = f"{word} {first:,}" + (f" to {last - 1:,}" if last - first > 1 else "")
+    return f'<button type="button" data-goto="{escape(address)}" title="{text}" aria-label="{text}"></button>'
+
+
+def _ruler(spans: list[list[int]]) -> str:
+    each = -(-len(spans) // _MOST_MARKS)
+    marks = (f"<span>{first if number % each == 0 else ''}</span>" for number, (first, _last) in enumerate(spans))
+    return f'<span class="cells">{"".join(marks)}</span>'
+
+
+def _name(row: Row) -> str:
+    named = row.inner if row.producer is None or row.kind in (RowKind.BACK_EDGE, RowKind.SLICE) else row.producer
+    return excerpt(without_number(last_part(named.name)), 24)
