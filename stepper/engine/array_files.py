@@ -85,27 +85,27 @@ def read_array(path: Path, reading: ReadProgress | None = None) -> Array:
 def read_archive(path: Path, *, most: int | None = None) -> dict[str, Array]:
     """Return all arrays of an .npz. InputError for a file that is none, or whose arrays take more than `most` bytes."""
 
-    def arrays(archive: Any) -> dict[str, Array]:
-        size = 0 if most is None else sum(member.file_size for member in archive.zip.infolist())
+    def arrays(archive: zipfile.ZipFile) -> dict[str, Array]:
+        size = 0 if most is None else sum(member.file_size for member in archive.infolist())
         if most is not None and size > most:
             raise InputError(f"{path}: takes {size_text(size)}, more than the {size_text(most)} that are read")
-        return {key: archive[key] for key in archive.files}
+        return {key: _array(archive, name) for key, name in _names(archive).items()}
 
     return _loaded(path, ".npz", lambda: _members(path, arrays))
 
 
 def archive_keys(path: Path) -> list[str]:
     """Return the keys of an .npz; nothing else is read. InputError for a file that is none."""
-    return _loaded(path, ".npz", lambda: _members(path, lambda archive: list(archive.files)))
+    return _loaded(path, ".npz", lambda: _members(path, lambda archive: list(_names(archive))))
 
 
 def archive_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the arrays of an .npz by key; their numbers are not read. InputError for what is none."""
 
-    def shapes(archive: Any) -> dict[str, tuple[int, ...]]:
+    def shapes(archive: zipfile.ZipFile) -> dict[str, tuple[int, ...]]:
         found = {}
-        for key in archive.files:
-            with archive.zip.open(key if key in archive.zip.namelist() else f"{key}.npy") as file:
+        for key, name in _names(archive).items():
+            with archive.open(name) as file:
                 found[key] = header_of(file)[0]
         return found
 
@@ -115,10 +115,12 @@ def archive_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 def read_member(path: Path, key: str, reading: ReadProgress | None = None) -> Array:
     """Return one array of an .npz; the others are not read. UsageError for an unknown key, else InputError."""
 
-    def chosen(archive: Any) -> Array | list[str]:
-        if key not in archive.files:
-            return list(archive.files)
-        return np.asarray(archive[key] if reading is None else _in_pieces(archive.zip, key, reading))
+    def chosen(archive: zipfile.ZipFile) -> Array | list[str]:
+        names = _names(archive)
+        if key not in names:
+            return list(names)
+        name = names[key]
+        return _array(archive, name) if reading is None else np.asarray(_in_pieces(archive, name, reading))
 
     found = _loaded(path, ".npz", lambda: _members(path, chosen))
     if isinstance(found, list):
@@ -129,8 +131,7 @@ def read_member(path: Path, key: str, reading: ReadProgress | None = None) -> Ar
     return found
 
 
-def _in_pieces(archive: zipfile.ZipFile, key: str, reading: ReadProgress) -> Array:
-    name = key if key in archive.namelist() else f"{key}.npy"
+def _in_pieces(archive: zipfile.ZipFile, name: str, reading: ReadProgress) -> Array:
     with archive.open(name) as file:
         shape, dtype = header_of(file)
         reading.begin(shape, math.prod(shape) * dtype.itemsize)
@@ -149,14 +150,24 @@ def header_of(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def _members(path: Path, use: Callable[[Any], T]) -> T:
-    # numpy leaves a file open that it opened and could not make sense of.
+def _members(path: Path, use: Callable[[zipfile.ZipFile], T]) -> T:
     with path.open("rb") as file:
-        if not zipfile.is_zipfile(file):
-            raise ValueError("it is not an archive of arrays")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as archive:
+        try:
+            archive = zipfile.ZipFile(file)
+        except zipfile.BadZipFile:
+            raise ValueError("it is not an archive of arrays") from None
+        with archive:
             return use(archive)
+
+
+def _names(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Return the names of the members by the keys of the arrays, as numpy has them."""
+    return {name.removesuffix(".npy"): name for name in archive.namelist()}
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(name) as file:
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
 
 
 def _loaded(path: Path, kind: str, load: Callable[[], T]) -> T:

@@ -21,7 +21,8 @@ from typing import Any, Final, Protocol, Self
 
 from stepper.errors import ExecutionError, UsageError
 from stepper.processes.endings import signal_name
-from stepper.sweep.worker import OVERDUE, begin_process, ready
+from stepper.sweep.limits import OVERDUE
+from stepper.sweep.worker import begin_process, ready
 from stepper.wording import excerpt
 
 DASK: Final = "dask://"

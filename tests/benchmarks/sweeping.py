@@ -90,7 +90,7 @@ def reports(folder: Path, *, quick: bool) -> timing.Reports:
     """Everything, measured."""
     if quick:
         return [one_process(folder, 1, 3, 12), whole(folder, 1, 5, 12)]
-    return [one_process(folder, 15, 60, 12), one_process(folder, 15, 30, 150), whole(folder, 3, 2000, 150)]
+    return [one_process(folder, 15, 60, 12), one_process(folder, 15, 30, 150), whole(folder, 2, 10_000, 150)]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from stepper.errors import InputError, OutputError, UsageError
 from stepper.sweep import worker
 from stepper.sweep.executors import LocalWorkers, ProcessLost
 from stepper.sweep.inputs import CallInput, FileInput, InputReader, SliceInput, files_inputs, random_inputs
+from stepper.sweep.judges import breaks as break_judges
 from stepper.sweep.rows import SweepOutcome
 from stepper.sweep.summary import summary
 from stepper.sweep.table_file import read_row, read_rows
@@ -82,7 +83,7 @@ def test_a_quick_look_changes_no_row(
 ) -> None:
     inputs = files_inputs([str(tmp_path / "set")])
     quick = swept(job_of(model, breaks=breaks), inputs, tmp_path / "a.sqlite")
-    monkeypatch.setattr(worker, "Screen", lambda *_: type("No", (), {"is_possible": False})())
+    monkeypatch.setattr(break_judges, "Screen", lambda *_: type("No", (), {"is_possible": False})())
     thorough = swept(job_of(model, breaks=breaks, seconds=59.0), inputs, tmp_path / "b.sqlite")
     assert quick == thorough
     assert len({stored.row.outcome for stored in quick}) == 2 or breaks == ("cond",)
@@ -122,7 +123,7 @@ def test_a_set_that_has_changed_keeps_the_rows_of_what_is_the_same(
     np.savez(tmp_path / "set" / "a.npz", x=np.ones((STEPS, 2), np.float32), start=np.ones((1, 2), np.float32))
     ran: list[str] = []
     row = worker._row
-    monkeypatch.setattr(worker, "_row", lambda prepared, one: ran.append(one.name) or row(prepared, one))
+    monkeypatch.setattr(worker, "_row", lambda *given: ran.append(given[-1].name) or row(*given))
     inputs = files_inputs([str(tmp_path / "set")])
     rows = swept(job, inputs, file)
     assert ran == [str(tmp_path / "set" / "a.npz"), files[9]]

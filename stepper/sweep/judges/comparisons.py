@@ -1,0 +1,150 @@
+"""Comparisons over inputs: the outputs first, and where these differ the runs in lock step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from stepper.compare.alignment.layers import align, follow_order
+from stepper.compare.files.constants import ConstantValues
+from stepper.compare.references.model import ModelReference
+from stepper.compare.references.opening import model_title, open_reference
+from stepper.compare.references.openvino import OpenVINOReference
+from stepper.compare.references.protocol import ReferenceFailed, ReferenceRun
+from stepper.compare.report.verdict import ComparisonVerdict
+from stepper.compare.report.words import named
+from stepper.compare.run.comparison import RunComparison, compare_models, compare_with, machine_beside
+from stepper.compare.run.walk import LockstepWalk
+from stepper.element_types import Array
+from stepper.engine.compiler import compile_model
+from stepper.engine.rules import Rules
+from stepper.engine.run import LoopLog
+from stepper.engine.variables import variables_alone
+from stepper.errors import ExecutionError
+from stepper.ir import read
+from stepper.ir.opening import open_sequences
+from stepper.openvino.partner import OPENVINO
+from stepper.openvino.peer import OpenVINOPeer
+from stepper.sweep import row_making
+from stepper.sweep.prepared import Prepared
+from stepper.sweep.row_making import row_text
+from stepper.sweep.rows import LoopCount, SweepOutcome, SweepRow
+from stepper.tensors.tolerances import Tolerances
+
+
+class ModelJudge:
+    """Compares with another model: the outputs first, and where these differ the runs in lock step."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        job, rules, partner = prepared.job, Rules(prepared.job.rules), prepared.job.engine.partner
+        self._prepared = prepared
+        theirs = read(job.reference)
+        self._theirs = open_sequences(theirs) if job.open_sequences else theirs
+        compiled = compile_model(self._theirs, rules, partner)
+        constants = ConstantValues(prepared.model, prepared.compiled), ConstantValues(self._theirs, compiled)
+        self._alignment = align(prepared.model, self._theirs, {}, constants)
+        self._ordered = compile_model(follow_order(self._theirs, self._alignment), rules, partner)
+        self._title = model_title(Path(job.source or job.model), Path(job.reference))
+        self._tolerances = job.tolerances or Tolerances()
+
+    def row(self, name: str, inputs: Sequence[Array], states: dict[str, Any]) -> SweepRow:
+        """Return the first place where the two part."""
+        prepared, limit = self._prepared, self._prepared.job.max_iterations
+        other = machine_beside(self._ordered, self._alignment, inputs, limit, states)
+        reference = ModelReference(other, self._alignment, self._title)
+        with suppress(ExecutionError):  # that only the reference fails is a difference
+            prepared.run(other)
+        loops, agrees = _outputs_beside(prepared, inputs, states, reference, self._tolerances)
+        if agrees:
+            return row_making.clean_row(name, loops)
+        found = compare_models(
+            prepared.model,
+            self._theirs,
+            inputs,
+            title=self._title,
+            rules=prepared.job.rules,
+            tolerances=self._tolerances,
+            max_iterations=limit,
+            states=states,
+            partner=prepared.job.engine.partner,
+        )
+        return _compared_row(name, found, loops)
+
+
+class ReferenceJudge:
+    """Compares with what is no model of ours: OpenVINO, ONNX, values, a recording."""
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+        self._peer: OpenVINOPeer | None = None
+
+    def row(self, name: str, inputs: Sequence[Array], states: dict[str, Any]) -> SweepRow:
+        """Return the first place where the two part."""
+        prepared, reference = self._prepared, self._reference(inputs, states)
+        tolerances = prepared.job.tolerances or Tolerances(exact=reference.is_exact)
+        loops, agrees = _outputs_beside(prepared, inputs, states, reference, tolerances)
+        if agrees:
+            return row_making.clean_row(name, loops)
+        found = compare_with(prepared.machine(inputs, states), reference, tolerances)
+        return _compared_row(name, found, loops)
+
+    def _reference(self, inputs: Sequence[Array], states: dict[str, Any]) -> ReferenceRun:
+        job, compiled = self._prepared.job, self._prepared.compiled
+        runtime = job.engine.runtime
+        if job.reference != OPENVINO:
+            source, limit = job.source or job.model, job.max_iterations
+            return open_reference(job.reference, compiled, inputs, runtime, source, limit, states=states)
+        if states:
+            peer = OpenVINOPeer(compiled.model, runtime, variables_alone(compiled.model, states))
+        else:
+            peer = self._peer = self._peer or OpenVINOPeer(compiled.model, runtime)  # which keeps what it compiles
+        return OpenVINOReference(peer, inputs, str(runtime), seconds=job.seconds)
+
+
+def _outputs_beside(
+    prepared: Prepared,
+    inputs: Sequence[Array],
+    states: dict[str, Any],
+    reference: ReferenceRun,
+    tolerances: Tolerances,
+) -> tuple[tuple[LoopCount, ...], bool]:
+    """Run our side; return its loops, and if all outputs agree with those of the reference."""
+    machine, log = prepared.machine(inputs, states), LoopLog()
+    machine.observers = (log,)
+    walk = LockstepWalk(machine, reference, tolerances)
+    prepared.run(machine)
+    loops = row_making.counts_of_run(log.summaries)
+    try:
+        theirs = reference.outputs()
+    except ReferenceFailed:
+        return loops, False
+    outputs = walk.outputs_beside(theirs)
+    differs = any(not one.theirs_known or (one.measure is not None and one.measure.differs) for one in outputs)
+    return loops, not differs
+
+
+def _compared_row(name: str, found: RunComparison, loops: tuple[LoopCount, ...]) -> SweepRow:
+    if found.verdict is None:
+        return row_making.clean_row(name, loops)
+    return _difference_row(name, found.verdict, loops)
+
+
+def _difference_row(name: str, verdict: ComparisonVerdict, loops: Sequence[LoopCount]) -> SweepRow:
+    """Return the row of an input with which the reference computes something else."""
+    layer = verdict.shows_at or verdict.layer or verdict.loop
+    numbers = [step.iteration for step in verdict.path if step.iteration is not None]
+    if verdict.iteration is not None:
+        numbers = [*numbers[: max(sum(step.layer.is_loop for step in verdict.path) - 1, 0)], verdict.iteration]
+    return SweepRow(
+        name,
+        SweepOutcome.DIFFERS,
+        what="values",
+        operation="" if layer is None else layer.name,
+        type="" if layer is None else layer.type,
+        path=tuple(named(step.layer) for step in verdict.path),
+        iterations=tuple(numbers),
+        text=row_text(verdict.reason),
+        loops=tuple(loops),
+    )
