@@ -23,7 +23,7 @@ _LOOKS_EACH: Final = 0.1
 _GRACE: Final = 10.0
 
 
-class Watched(Struct):
+class LimitedRun(Struct):
     """A machine that runs, until when it may, and if it was stopped for that."""
 
     machine: Machine
@@ -31,7 +31,7 @@ class Watched(Struct):
     is_overdue: bool = False
 
 
-_watched: dict[int, Watched] = {}
+_watched: dict[int, LimitedRun] = {}
 """The machines that run now, by thread."""
 _watching = threading.Lock()
 _may_exit = False
@@ -39,9 +39,9 @@ _thread: list[threading.Thread] = []
 
 
 @contextmanager
-def limited(machine: Machine, seconds: float) -> Iterator[Watched]:
+def limited(machine: Machine, seconds: float) -> Iterator[LimitedRun]:
     """Pause a machine that is still at work after so many seconds; one thread looks after all of a process."""
-    watched = Watched(machine, time.monotonic() + seconds)
+    watched = LimitedRun(machine, time.monotonic() + seconds)
     key = threading.get_ident()
     if not _thread:
         _begin_watching()

@@ -1,1 +1,1 @@
-"""What is said of a run: where a breakpoint stops it, what check finds, where it parts from a reference."""
+"""Judgements of runs: where a breakpoint stops one, what check finds, where one parts from a reference."""
