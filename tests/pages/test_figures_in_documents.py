@@ -154,6 +154,32 @@ def test_sphinx_has_pictures_where_it_has_no_svg_and_words_where_it_has_no_pictu
     assert (sphinx / "singlehtml" / "index.html").read_text().count("<svg") == 1
 
 
+@needs_sphinx
+@pytest.mark.parametrize(("first", "second", "page", "suffix"), [
+    ("html", "latex", "loops.tex", ".pdf"), ("latex", "html", "index.html", ".svg"),
+])  # fmt: skip
+def test_a_figure_that_another_builder_alone_cannot_draw_is_a_warning_there(
+    sphinx: Path, first: str, second: str, page: str, suffix: str
+) -> None:
+    settings = (sphinx / "conf.py").read_text()
+    assert ran(sphinx, "sphinx", "-q", "-W", "-d", "trees", "-b", first, ".", "first").returncode == 0
+    (sphinx / "conf.py").write_text(f"""{settings}
+from stepper.integrations.documents import drawing, figure
+
+def draw(words, folder, target):
+    if target.suffix == {suffix!r}:
+        raise drawing.FigureFailed("no <room>")
+    drawing.draw(words, folder, target)
+
+figure.draw = draw
+""")
+    built = ran(sphinx, "sphinx", "-q", "-j", "2", "-d", "trees", "-b", second, ".", "second")
+    assert built.returncode == 0 and "Traceback" not in built.stderr
+    assert re.search(r"index\.rst:6: WARNING: no <room>", built.stderr), built.stderr
+    text = (sphinx / "second" / page).read_text()
+    assert "This figure was not drawn" in text and "iteration by iteration" in text, "the caption stays"
+
+
 # --- MkDocs ---------------------------------------------------------------------------------------------------------
 
 needs_mkdocs = pytest.mark.skipif(find_spec("mkdocs") is None, reason="MkDocs, of the extra docs, is not installed")
