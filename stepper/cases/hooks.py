@@ -96,6 +96,34 @@ class _Known:
         self.streams: dict[int, int] = {}
 
 
+class _Replaced(NamedTuple):
+    """A method of ours, and the one in the place of which it stands, the holder's own or inherited."""
+
+    holder: Any
+    name: str
+    method: Any
+    old: Any
+    was_own: bool
+
+    def put_back(self) -> None:
+        """Put the old one in its place; later, where that of a capture which began after this one is there."""
+        if vars(self.holder).get(self.name) is not self.method:
+            _left[id(self.method)] = self
+            return
+        last = self
+        while id(last.old) in _left:
+            last = _left.pop(id(last.old))
+        if last.was_own:
+            setattr(self.holder, self.name, last.old)
+        else:
+            delattr(self.holder, self.name)
+
+
+_replacing = threading.Lock()
+_left: dict[int, _Replaced] = {}
+"""Methods of captures that have ended, by their id, for one that has not ended yet to take away."""
+
+
 class CallHooks:
     """The methods of `openvino` in place of which others stand while there is an observer."""
 
@@ -106,7 +134,7 @@ class CallHooks:
         self._known: dict[int, _Known] = {}  # by the id of what is alive
         self._origins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
-        self._replaced: list[tuple[Any, str, Any, bool]] = []
+        self._replaced: list[_Replaced] = []
         self._streams = itertools.count()
         self.read_model: Callable[..., Any] | None = None
 
@@ -151,12 +179,10 @@ class CallHooks:
                     request = self._request_of(known, place)
                     if request is not None and self._wait_for(request, 0):
                         self._settle(known, place)
-        for holder, name, old, was_own in reversed(self._replaced):
-            if was_own:
-                setattr(holder, name, old)
-            else:
-                delattr(holder, name)
-        self._replaced.clear()
+        replaced, self._replaced = self._replaced, []
+        with _replacing:
+            for one in reversed(replaced):
+                one.put_back()
         with self._lock:
             self._known.clear()
 
@@ -167,14 +193,15 @@ class CallHooks:
             known.pending.clear()
 
     def _replace(self, holder: Any, name: str, made: Callable[..., Any]) -> None:
-        old, was_own = getattr(holder, name), name in vars(holder)
+        with _replacing:
+            old, was_own = getattr(holder, name), name in vars(holder)
 
-        @functools.wraps(old)
-        def method(*arguments: Any, **options: Any) -> Any:
-            return made(old, *arguments, **options)
+            @functools.wraps(old)
+            def method(*arguments: Any, **options: Any) -> Any:
+                return made(old, *arguments, **options) if self._replaced else old(*arguments, **options)
 
-        self._replaced.append((holder, name, old, was_own))
-        setattr(holder, name, method)
+            self._replaced.append(_Replaced(holder, name, method, old, was_own))
+            setattr(holder, name, method)
 
     @contextmanager
     def _quietly(self) -> Iterator[None]:

@@ -205,7 +205,7 @@ def opening_words(about: SweepAbout, stored: StoredRow, generate: str | None = N
     """
     with tempfile.TemporaryDirectory(prefix="stepper-sweep-") as folder:
         yield [
-            str(Path(about.folder) / about.model),
+            str((Path(about.folder) / about.model).absolute()),  # which is no option, whatever its name is
             *_option_words(about),
             *_input_words(about, stored.input, Path(folder), generate),
             *([f"--at={stored.row.address}"] if stored.row.address else []),

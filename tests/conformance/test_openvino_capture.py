@@ -134,6 +134,26 @@ def test_openvino_is_as_it_was_behind_a_capture(tmp_path: Path) -> None:
     assert [dict(vars(one)) for one in holders] == before
 
 
+def test_captures_that_overlap_leave_openvino_as_it_was(tmp_path: Path) -> None:
+    """As in two threads: the first ends while the second listens."""
+    import openvino as ov
+    from openvino import _ov_api as api
+
+    holders = (api, api.Core, api.CompiledModel, api.InferRequest, api.AsyncInferQueue)
+    before = [dict(vars(one)) for one in holders]
+    first, second, third = (stepper.capture("any", tmp_path / name, 9) for name in "abc")
+    compiled = ov.Core().compile_model(small_model(), "CPU")
+    for begin, end in ((first, None), (second, None), (None, first), (third, None), (None, second), (None, third)):
+        if begin is not None:
+            begin.__enter__()
+        if end is not None:
+            end.__exit__(None, None, None)
+        compiled(ones(1))
+    assert [dict(vars(one)) for one in holders] == before
+    assert [one.calls for one in (first, second, third)] == [2, 3, 2]
+    assert not any(one.troubles for one in (first, second, third))
+
+
 @pytest.mark.parametrize("way", ["infer", "wait", "queue"])
 def test_a_call_that_fails_is_kept_with_its_inputs(way: str, tmp_path: Path) -> None:
     import openvino as ov
