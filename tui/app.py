@@ -30,6 +30,8 @@ from tui.keys.keys import KEYS
 from tui.keys.palette import ActionPalette, Actions
 from tui.messages import (
     Answered,
+    EditorCame,
+    EditorMoves,
     FaultFound,
     InputLoaded,
     InputsRefused,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from stepper.debug.debugger import Debugger
     from stepper.debug.stop import Stop
     from stepper.debug.story.question import StoryQuestion
+    from stepper.integrations.dap.visits import EditorPort, Visit
     from stepper.session.autosave import Autosave
     from stepper.session.input_choices import InputChoices, Opening
     from tui.keys.key_files import ChosenKeys
@@ -135,12 +138,15 @@ class StepperApp(App[int]):
         choosing: Callable[[], Opening] | None = None,
         starts_up: bool = False,
         runs: bool | None = None,
+        editors: EditorPort | None = None,
     ) -> None:
         """A debugger, or how it is made when the first screen is there; None: of a model whose inputs are chosen first
         (`opening`). `choosing` is how those of a debugger can be chosen anew.
 
         `runs`: the overview is the first screen and that of the end, and the run that it shows is made at once (False:
         when it is asked for). None: the main screen is both, and the overview makes its run when it is opened.
+
+        `editors` is where editors join the run.
         """
         super().__init__()
         self.keymap = KEYS if keys is None else keys.keymap
@@ -148,10 +154,12 @@ class StepperApp(App[int]):
         self.answered = "", "dim"
         self._refused: tuple[str, str] | None = None
         """The answer that said what is wrong with a line."""
+        self._editors = editors
+        self._editor = "" if editors is None else f"dap {editors.number}"
         self._conflicts = () if keys is None else keys.conflicts
         self._wanted: tuple[int, int] | None = None
         self.look = Look() if look is None else look
-        self.state = State(model=name)
+        self.state = State(model=name, editor="" if editors is None else f"dap {editors.number}")
         self.runs = runs
         self.refusal: Exception | None = None
         """Why there is no debugger, where that ended the application."""
@@ -203,6 +211,8 @@ class StepperApp(App[int]):
         if self.inputs is not None:
             self.push_screen(VIEWS["inputs"].load()(self))
         self.set_timer(_SETTLING, self._settle_when_open)
+        if self._editors is not None:
+            self._editors.open(self)
 
     def on_ready(self) -> None:
         """The screen is painted: begin with the model."""
@@ -246,7 +256,11 @@ class StepperApp(App[int]):
 
     def drive(self, debugger: Debugger | Callable[[], Debugger] | None, log: EventLog | None = None) -> Driver:
         """Put a new driver in place of the present one, and return it; it is not started."""
-        self.driver = Driver(self, debugger, self.state.model, log, keep=self.session.save_changes)
+        if self._editors is not None and log is not None:  # another run follows
+            self._editors.end_session(restarts=True)
+        self.driver = Driver(
+            self, debugger, self.state.model, log, keep=self.session.save_changes, editors=self._editors
+        )
         return self.driver
 
     def start_driver(self) -> None:
@@ -270,6 +284,41 @@ class StepperApp(App[int]):
         else:
             _settle()
 
+    # --- the host of editors, in their threads -------------------------------------------------------------------
+
+    @property
+    def is_moving(self) -> bool:
+        """True while the run is moved from here."""
+        return self.driver.is_moving
+
+    @property
+    def has_ended(self) -> bool:
+        """True if what waits for the run is never done."""
+        return self.driver.has_ended
+
+    def visit(self, visit: Visit) -> None:
+        """Have this done with the run, when it is its turn. UsageError where there is no run yet."""
+        self.driver.visit(visit)
+        if visit.title:
+            self.post_message(EditorMoves())
+
+    def on_editor_moves(self, _message: EditorMoves) -> None:
+        """Show how far a movement has come that an editor has asked for."""
+        self.driver.watch()
+
+    def tell_editor(self, *, joined: bool) -> None:
+        """An editor has come, or has left."""
+        self.post_message(EditorCame(joined=joined))
+
+    def on_editor_came(self, message: EditorCame) -> None:
+        """Show that the run has a second reader."""
+        assert self._editors is not None
+        self._editor = "editor" if message.joined else f"dap {self._editors.number}"
+        if self._has_front:
+            self.state = replace(self.state, editor=self._editor)
+            self.front.show(self.state)
+            self.say("an editor has joined the run" if message.joined else "the editor has left")
+
     # --- what the driver tells -----------------------------------------------------------------------------------
 
     def on_state_changed(self, message: StateChanged) -> None:
@@ -284,7 +333,7 @@ class StepperApp(App[int]):
         if wanted is not None and message.state.depth != wanted[0]:
             self._wanted = wanted
         selected = before.selected if keeps else wanted[1] if wanted and not self._wanted else None
-        self.state = replace(message.state, selected=selected)
+        self.state = replace(message.state, selected=selected, editor=self._editor)
         if self.chooser.begins:
             self.chooser.begins = False
             self.say("")

@@ -23,6 +23,7 @@ from tui.theme import Look
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.element_types import Array
+    from stepper.integrations.dap.visits import EditorPort
     from stepper.ir.model import Model
     from stepper.session.input_choices import Opening
     from tui.session.application_session import Reopen
@@ -71,16 +72,28 @@ def open_application(
     keeping: SessionOptions | None = None,
     reopen: Reopen | None = None,
     runs: bool = True,
+    editors: EditorPort | None = None,
 ) -> int:
     """Run a model on inputs, by position, until the user leaves; the exit code.
 
     The debugger is made when the screen is there; what that raises ends the application. `given`: other inputs can be
-    chosen. `runs`: the model is run at once, in the background.
+    chosen. `runs`: the model is run at once, in the background. `editors` is where editors join the run.
     """
     choosing = None if given is None else lambda: given.opening(model, inputs)
     look = {"ascii": ascii, "light": light}
     name = model_name(model)
-    return _run(make, None, name, lines, keeping=keeping, reopen=reopen, choosing=choosing, runs=runs, **look)
+    return _run(
+        make,
+        None,
+        name,
+        lines,
+        keeping=keeping,
+        reopen=reopen,
+        choosing=choosing,
+        runs=runs,
+        editors=editors,
+        **look,
+    )
 
 
 def _run(
@@ -95,6 +108,7 @@ def _run(
     reopen: Reopen | None,
     choosing: Callable[[], Opening] | None,
     runs: bool,
+    editors: EditorPort | None,
 ) -> int:
     keeping = SessionOptions() if keeping is None else keeping
     keys = chosen_keys(keeping.keys)
@@ -114,6 +128,7 @@ def _run(
         choosing=choosing,
         starts_up=keeping.starts_up,
         runs=runs,
+        editors=editors,
     )
     try:
         with collector_off():  # until the application has all that stays
@@ -148,10 +163,13 @@ def open_inputs(
     light: bool = False,
     keeping: SessionOptions | None = None,
     runs: bool = True,
+    editors: EditorPort | None = None,
 ) -> int:
     """Return the same, the inputs screen first."""
     opening, name, look = given.opening(model, {}), model_name(model), {"ascii": ascii, "light": light}
-    return _run(None, opening, name, lines, keeping=keeping, reopen=None, choosing=None, runs=runs, **look)
+    return _run(
+        None, opening, name, lines, keeping=keeping, reopen=None, choosing=None, runs=runs, editors=editors, **look
+    )
 
 
 def model_name(model: Model) -> str:

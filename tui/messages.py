@@ -83,6 +83,18 @@ class Answered(Message):
         self.error = error
 
 
+class EditorCame(Message):
+    """An editor has joined the run, or has left it."""
+
+    def __init__(self, *, joined: bool) -> None:
+        super().__init__()
+        self.joined = joined
+
+
+class EditorMoves(Message):
+    """An editor has asked for a movement."""
+
+
 class FaultFound(Message):
     """A fault of the program itself, told and survived."""
 

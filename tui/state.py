@@ -158,6 +158,7 @@ class State(Struct, frozen=True, eq=False):
     without_loops: str = ""
     far: FarState | None = None
     is_far: bool = False
+    editor: str = ""
 
     @property
     def inside(self) -> State:

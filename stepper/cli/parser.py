@@ -395,6 +395,7 @@ def add_application(tui: Parser, *, has_model: bool = True) -> None:
     )
     arguments.add_keys(tui)
     arguments.add_debugging(tui)
+    add("--dap", type=arguments.port, metavar="PORT", help="let an editor join this run, on 127.0.0.1 (0: a free port)")
     tui.add_flag("--ascii", help="for a terminal without line drawing and other symbols")
     tui.add_flag("--light", help="dark letters on a light ground")
 

@@ -28,6 +28,7 @@ from textual.pilot import Pilot
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.facts import Overview, RunState
+from stepper.integrations.dap.visits import EditorPort
 from stepper.session.input_choices import Opening
 from tests.debug.debugged import SAMPLES
 from tests.last_digits import difference
@@ -215,6 +216,7 @@ def drive(
     look: Look | None = None,
     starts_up: bool = False,
     runs: bool | None = None,
+    editors: EditorPort | None = None,
 ) -> None:
     """Run a script in the application on a sample model, or what else is to open, beginning with `lines`."""
 
@@ -222,7 +224,7 @@ def drive(
         opening = subject if isinstance(subject, Opening) else None
         debugger = debugger_of_sample(subject) if isinstance(subject, str) else None if opening else subject
         name = subject if isinstance(subject, str) else "subject"
-        app = StepperApp(debugger, name, look, opening=opening, starts_up=starts_up, runs=runs)
+        app = StepperApp(debugger, name, look, opening=opening, starts_up=starts_up, runs=runs, editors=editors)
         async with app.run_test(size=size) as pilot:
             driven = Driven(app, pilot)
             try:

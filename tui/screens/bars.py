@@ -109,6 +109,8 @@ class TopBar(BarPane):
             words = [] if is_named else [clip(printable(state.branch), 12)]
             words += ["edited*"] if state.is_edited else []
             rows.append([(f"   {', '.join(words)}", "edit")])
+        if state.editor:
+            rows.append([(f"   {state.editor}", "accent" if state.editor == "editor" else "dim")])
         return rows
 
     def _beside(self) -> Row:

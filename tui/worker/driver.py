@@ -19,6 +19,7 @@ from textual.timer import Timer
 
 from stepper.errors import StepperError, UsageError
 from stepper.files.output import ProtectedFiles
+from stepper.integrations.dap.visits import Visit
 from stepper.session.autosave import EVERY
 from tui.messages import Answered, FaultFound, InputsRefused, OverviewGrew, Reply, RunProgress, StateChanged
 from tui.state import Running
@@ -32,6 +33,7 @@ if TYPE_CHECKING:  # the worker imports what it needs: the screen is painted bef
     from stepper.debug.overview.facts import Overview
     from stepper.element_types import Array
     from stepper.engine.program import CompiledModel
+    from stepper.integrations.dap.visits import EditorPort
     from tui.worker.background_run import BackgroundRun
     from tui.worker.snapshot import Snapshots
 
@@ -75,16 +77,19 @@ class Driver:
         log: EventLog | None = None,
         *,
         keep: Callable[[Debugger, bool], tuple[str, bool]] = lambda _debugger, _due: ("", False),
+        editors: EditorPort | None = None,
     ) -> None:
         """The debugger, or how one is made (in the worker); None: there will be another driver that has one.
 
         `keep` saves the session after each job, with True what waits; it says what is wrong and whether anything waits.
+        `editors` is told of what is done with the run.
         """
         self._app = app
         self._name = name
         self.log = EventLog() if log is None else log
         self._make = debugger
         self._keep = keep
+        self._editors = editors
         self._is_due = False
         self._logged: deque[str] = deque(maxlen=_LOGGED)
         self.is_open = False
@@ -148,6 +153,10 @@ class Driver:
         """
         self._put(Asked(question, then, title, gives_way, line))
 
+    def visit(self, visit: Visit) -> None:
+        """Have done what an editor wants of the run; from any thread, behind which `watch` shows how far that is."""
+        self._enqueue(visit)
+
     def leave_off(self) -> None:
         """Pause the replay of a question that gives way, for nobody wants it any more."""
         with self._lock:
@@ -205,6 +214,16 @@ class Driver:
         return self._waiting > 0
 
     @property
+    def is_moving(self) -> bool:
+        """True while a movement is under way."""
+        return bool(self._command)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if what was asked for and is not done never will be."""
+        return self.is_closed and not self._thread.is_alive()
+
+    @property
     def is_at_rest(self) -> bool:
         """True if everything is done, the histories as well."""
         return self._resting
@@ -226,6 +245,10 @@ class Driver:
         self._jobs.put(None)
 
     def _put(self, job: Request) -> None:
+        self._enqueue(job)
+        self.watch()
+
+    def _enqueue(self, job: Request) -> None:
         if self._make is None:
             raise UsageError("the model does not run yet: choose its inputs, F5 runs")
         with self._lock:
@@ -237,6 +260,9 @@ class Driver:
             if self._filling or (self._yielding and presses):
                 self._debugger.pause()
         self._jobs.put(job)
+
+    def watch(self) -> None:
+        """Show from now on how far a movement under way has come."""
         if self._timer is not None and not self._is_looking:
             self._is_looking = True
             self._timer.reset()
@@ -276,7 +302,7 @@ class Driver:
                 job = self._next_job()
             if job is None:
                 return
-            if isinstance(job, ExecuteLine):
+            if isinstance(job, ExecuteLine | Visit):
                 quiet = _QUIET
             try:
                 with self._debugger.working():  # so that a pause is heeded from before it can be asked for
@@ -324,15 +350,27 @@ class Driver:
         with self._lock:
             self._yielding = _gives_way(job)
             self._debugger.machine.request_pause(wanted=self._yielding and self.is_pressed)
+        if isinstance(job, Visit):
+            self._visited(job)
+            return
         if isinstance(job, Asked):
+            if job.title and self._editors is not None:
+                self._editors.begins()
             self._app.post_message(self._found(job))
+            if self._editors is not None:
+                self._editors.stands()
             if job.title:
                 self._snapshots.after("")
                 self._stand()
                 self._show(None)
             return
         if isinstance(job, ExecuteLine):
-            self._show(self._reply(job))
+            if self._editors is not None and _moves(job.line):
+                self._editors.begins()
+            reply, failure = self._reply(job)
+            if self._editors is not None:
+                self._editors.stands(failure)
+            self._show(reply)
             return
         self._snapshots.adjust(job)
         self._show(None)
@@ -352,7 +390,31 @@ class Driver:
                 if asked.title:
                     self._debugger.machine.request_pause(wanted=False)
 
-    def _reply(self, job: ExecuteLine) -> Reply:
+    def _visited(self, job: Visit) -> None:
+        """Carry out what an editor wants, and show what has changed by it."""
+        with self._lock:
+            self._rate.begin()
+            self._command = job.title
+        before = self._debugger.stop
+        try:
+            found = job.work(self._debugger)
+        finally:
+            with self._lock:
+                self._command = ""
+                self._debugger.machine.request_pause(wanted=False)
+            job.done.set()
+        if not found.is_other:
+            return
+        self._snapshots.after(found.failure)
+        self._stand()
+        after, is_failed = self._debugger.stop, bool(found.failure)
+        lines = (*self._take_log(), *(found.failure.splitlines() if is_failed else (f"{after.place} ({job.title})",)))
+        self.log.follow(job.title, before, after, lines, is_failed, False)
+        moved = after is not before
+        self._show(Reply(job.title, lines if moved or is_failed else (), is_failed, moved))
+
+    def _reply(self, job: ExecuteLine) -> tuple[Reply, str]:
+        """Carry out a line; return what came of it, and the error with which the run failed, or none."""
         from stepper.commands import Answer
 
         with self._lock:
@@ -378,7 +440,8 @@ class Driver:
         self.log.follow(job.line, before, self._debugger.stop, lines, bool(run_failure), bool(failure))
         ended = self._interpreter.session.ended
         moved = _moves(job.line) if failure else "reason" in answer.data
-        return Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer), refused)
+        reply = Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer), refused)
+        return reply, run_failure
 
     def _stand(self) -> None:
         """Note the place of the run in the log."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from stepper.integrations.dap.visits import Visit
+
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.debug.iterations.far_runs import LoopOfRun
@@ -121,11 +123,13 @@ Adjustment = (
     | ShowAgain
     | CompareWithin
 )
-Request = ExecuteLine | Asked | Adjustment
+Request = ExecuteLine | Asked | Adjustment | Visit
 
 
 def name_of(request: Request) -> str:
     """Return the name of a request, for a message about it."""
     if isinstance(request, ExecuteLine):
         return request.line.split(maxsplit=1)[0] if request.line.strip() else "again"
+    if isinstance(request, Visit):
+        return request.title or "a question of the editor"
     return type(request.question if isinstance(request, Asked) else request).__name__

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from stepper.errors import InputError, UsageError
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
     from stepper.element_types import Array
+    from stepper.integrations.dap.visits import EditorPort
     from stepper.ir.model import Model
 
 
@@ -33,11 +34,24 @@ def execute(options: argparse.Namespace) -> int:
     in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))  # textual-serve says so where it draws in place of a terminal
     if not in_browser and not (_is_terminal(sys.stdin) and _is_terminal(sys.stdout)):
         raise UsageError("there is no terminal to draw on; stepper debug takes commands from a file or a pipe")
-    with nullcontext() if options.no_keep else session_file.locked(options), collector_off():
-        return _open(options)  # the application enables the collector when it has all that stays
+    with (
+        nullcontext() if options.no_keep else session_file.locked(options),
+        _editors(options) as editors,
+        collector_off(),
+    ):
+        return _open(options, editors)  # the application enables the collector when it has all that stays
 
 
-def _open(options: argparse.Namespace) -> int:
+def _editors(options: argparse.Namespace) -> AbstractContextManager[EditorPort | None]:
+    """Return the port on which editors join the run, for as long as the application is open; None without one."""
+    if options.dap is None:
+        return nullcontext()
+    from stepper.integrations.dap.joining import RunPort
+
+    return closing(RunPort(options.dap))
+
+
+def _open(options: argparse.Namespace, editors: EditorPort | None) -> int:
     lines = [f"source {options.script}"] if options.script else []
     lines += [f"run-to {options.at}"] if options.at else []
     from tui import launch  # here, as what is wrong with the options is said without waiting for textual
@@ -66,7 +80,7 @@ def _open(options: argparse.Namespace) -> int:
     if inputs is None:
         partner_of(options, model)  # raises for options that do not go together before anybody chooses inputs
         return launch.open_inputs(
-            model, given, lines, ascii=options.ascii, light=options.light, keeping=keeping, runs=runs
+            model, given, lines, ascii=options.ascii, light=options.light, keeping=keeping, runs=runs, editors=editors
         )
 
     def opened() -> Debugger:
@@ -84,6 +98,7 @@ def _open(options: argparse.Namespace) -> int:
         keeping=keeping,
         reopen=opened,
         runs=runs,
+        editors=editors,
     )
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from stepper.errors import StepperError
 from stepper.integrations.dap.messages import EventMessage, Request, Response
@@ -20,7 +20,8 @@ from stepper.integrations.dap.requests.registry import RequestKind, request_kind
 from stepper.integrations.dap.session import DapSession, OpenRun
 from stepper.wording import excerpt, near_text
 
-_PAUSING: Final = frozenset({"pause", "cancel", "disconnect", "terminate"})
+_PAUSING: Final = frozenset({"pause", "cancel"})
+_LEAVING: Final = frozenset({"disconnect", "terminate"})
 _INTERRUPTING: Final = frozenset({
     "setBreakpoints",
     "setFunctionBreakpoints",
@@ -47,6 +48,10 @@ class Adapter:
         self._sending = threading.Lock()
         self._heard = self._handled = 0
         self._paused_to = self._interrupted_to = 0
+        self._greeting = b""
+        self.is_leaving = False
+        """True as soon as the client wants to leave, or has gone."""
+        self.elsewhere: Elsewhere | None = None
         self.session = DapSession(open_run, self._event)
         self.session.is_pause_wanted = lambda: self._handled <= self._paused_to
         self.session.is_interrupted = lambda: self._handled < self._interrupted_to
@@ -59,12 +64,11 @@ class Adapter:
     def hear(self, content: bytes) -> None:
         """Take note of a message that `handle` will be given."""
         self._heard += 1
-        try:
-            command = msgspec.json.decode(content, type=Request).command
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            return
+        command = command_of(content)
         if command in _PAUSING:
             self.pause()
+        elif command in _LEAVING:
+            self.leave()
         elif command in _INTERRUPTING:
             self._interrupted_to = self._heard
             if self.session.is_going_on:
@@ -74,6 +78,13 @@ class Adapter:
         """Have the movement under way, and those that were asked for before, end at once."""
         self._paused_to = self._heard
         self._stop_movement()
+
+    def leave(self) -> None:
+        """The client leaves: a movement of its own ends at once, one of an application that shows the run goes on."""
+        self.is_leaving = True
+        self._paused_to = self._heard
+        if not self.session.is_shared or self.session.is_moving:
+            self._stop_movement()
 
     def _stop_movement(self) -> None:
         if self.session.has_run:
@@ -91,6 +102,11 @@ class Adapter:
             return  # nothing is asked of a client that it could answer
         session = self.session
         session.after = None
+        if request.command == "initialize":
+            self._greeting = content
+        if request.command == "attach" and (port := _port(request)) is not None and not session.is_joining:
+            self.elsewhere = Elsewhere(port, self._greeting, content)
+            return
         try:
             body = self._answered(request)
         except StepperError as error:
@@ -102,14 +118,27 @@ class Adapter:
         else:
             self._respond(request, body)
         self._carry_on()
+        if session.has_run:
+            session.tell_breakpoints()
 
-    def resume(self) -> bool:
-        """Go on with a movement that was interrupted; False where there is none."""
-        if self.session.suspended is None:
-            return False
-        self.session.after = self.session.resume
-        self._carry_on()
-        return True
+    def refuse(self, content: bytes, text: str) -> None:
+        """Answer a message that is not carried out with the reason for that, in place of `handle`."""
+        self._handled += 1
+        try:
+            self._refuse(msgspec.json.decode(content, type=Request), text)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self.session.say(text, "stderr")
+
+    @property
+    def is_suspended(self) -> bool:
+        """True if there is a movement that was interrupted, with which `resume` goes on."""
+        return self.session.suspended is not None
+
+    def resume(self) -> None:
+        """Go on with a movement that was interrupted; nothing where there is none."""
+        if self.is_suspended:
+            self.session.after = self.session.resume
+            self._carry_on()
 
     def _carry_on(self) -> None:
         """Do what is to be done behind an answer."""
@@ -166,6 +195,36 @@ class BadArguments(StepperError):
     """A request that there is not, or whose arguments are not those of the protocol."""
 
     exit_code = 2
+
+
+class Elsewhere(Struct, frozen=True):
+    """An application on another port that has the run; `greeting` and `attaching` are what it is told first."""
+
+    port: int
+    greeting: bytes
+    attaching: bytes
+
+
+class _Port(Struct, frozen=True):
+    """The argument of `attach` that names an application."""
+
+    port: Annotated[int, Meta(ge=1, le=65535)] | None = None
+
+
+def _port(request: Request) -> int | None:
+    """Return the port that a request to attach names; None where it names none, or what is none."""
+    try:
+        return msgspec.json.decode(bytes(request.arguments), type=_Port).port
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def command_of(content: bytes) -> str:
+    """Return the command of a message; empty where it is no request."""
+    try:
+        return msgspec.json.decode(content, type=Request).command
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return ""
 
 
 def refusal(content: bytes, text: str) -> bytes | None:

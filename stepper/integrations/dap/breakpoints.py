@@ -7,7 +7,7 @@ operation listed there, by name or for an exception as `break` takes it, on a va
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind
 from stepper.debug.breakpoints.data_breakpoints import data_breakpoint
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import Debugger
+from stepper.debug.inspection.run_views import BreakView, break_views
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.listing import ModelListing
 from stepper.integrations.dap.messages import (
@@ -59,11 +60,61 @@ class ClientBreakpoints:
     def __init__(self, debugger: Debugger, listing: ModelListing, source: ShownSource) -> None:
         self._debugger, self._listing, self._source = debugger, listing, source
         self._set: dict[str, dict[BreakDescription, int]] = {}
+        self._own: set[int] = set()
+        """Those that were not there before the client wanted them."""
+        self._seen: set[int] = set()
+        """Numbers of those that the client has been told of, or need not be."""
 
     def kind_of(self, number: int) -> str:
         """Return of which kind the breakpoint with this number is; one that no client has set is as one on a line."""
         found = next((kind for kind, known in self._set.items() if number in known.values()), LINES)
         return EXCEPTIONS if found == FINDINGS else found
+
+    # --- beside others that set some ---------------------------------------------------------------------------
+
+    def pass_over(self) -> None:
+        """Take those that there are as known to the client."""
+        self._seen = {one.number for one in self._debugger.breakpoints}
+
+    def news(self, offset: int) -> Iterator[tuple[str, ShownBreakpoint]]:
+        """Yield those on a line that the client has not set as `new`, and those of its own that are gone as `removed`.
+
+        A new one is from then on one of the client: where it sends all of its source without it, it goes.
+        """
+        there = {one.number for one in self._debugger.breakpoints}
+        if there == self._seen:
+            return
+        for known in self._set.values():
+            for description, number in list(known.items()):
+                if number not in there:
+                    del known[description]
+                    yield "removed", ShownBreakpoint(verified=False, id=number)
+        set_here = {number for known in self._set.values() for number in known.values()}
+        new = there - self._seen - set_here
+        self._seen = there
+        for view in break_views(one for one in self._debugger.breakpoints if one.number in new):
+            line = None if view.description.once else self._line_of(view)
+            place = None if line is None else self._listing.place(line)
+            if line is not None and place is not None:
+                plain = BreakDescription(BreakKind.AT, self._listing.address(place))
+                if self._set.setdefault(LINES, {}).setdefault(plain, view.number) == view.number:
+                    yield "new", ShownBreakpoint(verified=True, id=view.number, source=self._source, line=line - offset)
+
+    def _line_of(self, view: BreakView) -> int | None:
+        """Return the line of one that sits at one operation; None for all else."""
+        if view.kind not in (BreakKind.AT, BreakKind.LOG) or len(view.places) != 1:
+            return None
+        ((program, index),) = view.first_places
+        return self._listing.line_of(program, index, closed=False) if index >= 0 else None
+
+    def leave(self) -> None:
+        """Take those away that were not there before the client wanted them."""
+        there = {one.number for one in self._debugger.breakpoints}
+        for number in self._own & there:
+            self._debugger.breakpoints.delete(number)
+        self._set.clear()
+
+    # --- setting -------------------------------------------------------------------------------------------------
 
     def set_lines(self, wanted: Sequence[LineBreakpoint], offset: int) -> list[ShownBreakpoint]:
         """Set the breakpoints on lines; `offset` is what a client's lines lack to ours."""
@@ -125,11 +176,14 @@ class ClientBreakpoints:
         return ShownBreakpoint(verified=True, message=f"check finds {count or 'no'} place{'' if count == 1 else 's'}")
 
     def _replaced(self, kind: str, wanted: Sequence[_Wanted], offset: int = 0) -> list[ShownBreakpoint]:
-        """Have these breakpoints of a kind and no others; those that are there already stay as they are."""
+        """Have these breakpoints of a kind and no others; those that are there, of others too, stay as they are."""
         before = self._set.get(kind, {})
         there = {one.number for one in self._debugger.breakpoints}
+        known = {number for numbers in self._set.values() for number in numbers.values()}
+        others = {one.description: one.number for one in self._debugger.breakpoints if one.number not in known}
         kept: dict[BreakDescription, int] = {}
-        shown = [self._one(one, before, kept, there, offset) for one in wanted[:_MOST]]
+        usable = {**others, **before}
+        shown = [self._one(one, usable, kept, there, offset) for one in wanted[:_MOST]]
         excess = ShownBreakpoint(verified=False, message=f"at most {_MOST:,} are set")
         shown += [excess] * (len(wanted) - len(shown))
         for number in set(before.values()) - set(kept.values()):
@@ -152,6 +206,7 @@ class ClientBreakpoints:
             if number not in there:
                 number = self._debugger.breakpoints.add(description).number
                 there.add(number)
+                self._own.add(number)
         except StepperError as error:
             return ShownBreakpoint(verified=False, message=str(error))
         kept[description] = number

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import IO, Final
 
+HOST: Final = "127.0.0.1"
+"""Programs of this machine alone may ask: a client has the rights of whoever started the adapter."""
 LARGEST: Final = 2**22
 """Bytes of a message; a client never sends as many."""
 _LONGEST_LINE: Final = 1000

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import socket
+import struct
 import threading
 from collections.abc import Callable
-from typing import IO, Final
+from typing import IO, Final, Protocol
 
 from stepper.errors import UsageError
 from stepper.integrations.dap.adapter import Adapter, refusal
-from stepper.integrations.dap.framing import Unframed, framed, read_message
+from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message
+from stepper.integrations.dap.relaying import relay
 from stepper.integrations.dap.session import OpenRun
 
-HOST: Final = "127.0.0.1"
-"""Programs of this machine alone may ask: a client has the rights of whoever started the adapter."""
 _MOST_WAITING: Final = 64
 """Messages that are read before those before are answered."""
 _MOST_TOLD: Final = 20
@@ -23,11 +24,48 @@ _MOST_TOLD: Final = 20
 _MOST_WAITING_CLIENTS: Final = 8
 _LEAVING: Final = 1.0
 """Seconds that a session may take to end where the next client is there already."""
+_UNREAD: Final = 10.0
+"""Seconds after which a client that does not read what it is sent is gone."""
 _PATIENCE: Final = 5.0
 """Seconds in which a client that is not served says anything."""
 
 
-def serve_streams(reader: IO[bytes], writer: IO[bytes], open_run: OpenRun, *, strict: bool = False) -> None:
+class Lead(Protocol):
+    """Who carries out what a client asks: whoever serves it, or an application that has the run as well."""
+
+    def joined(self, adapter: Adapter) -> None:
+        """A client is there."""
+
+    def carry_out(self, adapter: Adapter, content: bytes | None) -> None:
+        """Answer a message; None: go on with the movement that was interrupted."""
+
+    def left(self, adapter: Adapter) -> None:
+        """The client is gone."""
+
+
+class _Direct:
+    """Carries out all in the thread that serves the client."""
+
+    def joined(self, adapter: Adapter) -> None:
+        """Nothing is to be done."""
+
+    def carry_out(self, adapter: Adapter, content: bytes | None) -> None:
+        """Answer at once."""
+        if content is None:
+            adapter.resume()
+        else:
+            adapter.handle(content)
+
+    def left(self, adapter: Adapter) -> None:
+        """Nothing is to be done."""
+
+
+_DIRECT: Final = _Direct()
+
+
+def serve_streams(
+    reader: IO[bytes], writer: IO[bytes], open_run: OpenRun, *, strict: bool = False, lead: Lead = _DIRECT
+) -> None:
     """Serve one client until it leaves or ends the session; `strict`: a message without its frame ends it, too."""
     gone = threading.Event()
 
@@ -45,13 +83,21 @@ def serve_streams(reader: IO[bytes], writer: IO[bytes], open_run: OpenRun, *, st
     threading.Thread(
         target=_read, args=(reader, adapter, waiting, strict), daemon=True, name="reader of the debug adapter"
     ).start()
-    while not adapter.ended and not gone.is_set():
-        if waiting.empty() and adapter.resume():
-            continue
-        content = waiting.get()
-        if content is None:
-            return
-        adapter.handle(content)
+    lead.joined(adapter)
+    try:
+        while not adapter.ended and not gone.is_set():
+            if adapter.is_suspended and waiting.empty():
+                lead.carry_out(adapter, None)
+                continue
+            content = waiting.get()
+            if content is None:
+                return
+            lead.carry_out(adapter, content)
+            if adapter.elsewhere is not None:
+                relay(adapter, adapter.elsewhere, waiting, send)
+                return
+    finally:
+        lead.left(adapter)
 
 
 def _read(reader: IO[bytes], adapter: Adapter, waiting: queue.Queue[bytes | None], strict: bool) -> None:
@@ -69,7 +115,7 @@ def _read(reader: IO[bytes], adapter: Adapter, waiting: queue.Queue[bytes | None
         except (OSError, ValueError):
             content = None
         if content is None:
-            adapter.pause()
+            adapter.leave()
             waiting.put(None)
             return
         adapter.hear(content)
@@ -79,36 +125,72 @@ def _read(reader: IO[bytes], adapter: Adapter, waiting: queue.Queue[bytes | None
 # --- a port ---------------------------------------------------------------------------------------------------------
 
 
-def serve_port(port: int, open_run: OpenRun, listening: Callable[[str, int], None]) -> None:
-    """Serve clients one after another until the program is interrupted; a second one at a time is refused.
+class ClientPort:
+    """A port of this machine, on which clients are served one after another; a second one at a time is refused."""
 
-    `listening` is told where; port 0 is any that is free. UsageError for a port that is taken.
-    """
-    try:
-        server = socket.create_server((HOST, port))
-    except OSError as error:
-        raise UsageError(f"--port {port}: {error.strerror or error}; 0 takes one that is free") from None
-    with server:
-        listening(*server.getsockname()[:2])
-        clients: queue.Queue[socket.socket] = queue.Queue()
-        seat = threading.Semaphore()
+    def __init__(self, port: int, option: str = "--port") -> None:
+        """Listen; port 0 is any that is free. UsageError for a port that is taken, with the option that named it."""
+        try:
+            self._server = socket.create_server((HOST, port))
+        except OSError as error:
+            raise UsageError(f"{option} {port}: {error.strerror or error}; 0 takes one that is free") from None
+        self.number: int = self._server.getsockname()[1]
+        self.is_closed = False
+        self._clients: queue.Queue[socket.socket] = queue.Queue()
+        self._seat = threading.Semaphore()
+        self._client: socket.socket | None = None
+
+    def serve(self, served: Callable[[IO[bytes], IO[bytes]], None]) -> None:
+        """Have clients served, by this function with what they say and hear, until the port is closed."""
         threading.Thread(
-            target=_accept, args=(server, clients, seat), daemon=True, name="door of the debug adapter"
+            target=_accept,
+            args=(self._server, self._clients, self._seat),
+            daemon=True,
+            name="door of the adapter",
         ).start()
-        while True:
-            with _next(clients) as client, client.makefile("rb") as reader, client.makefile("wb") as writer:
+        while (client := self._next()) is not None:
+            self._client = client
+            with client, client.makefile("rb") as reader, client.makefile("wb") as writer:
                 try:
-                    serve_streams(reader, writer, open_run, strict=True)
+                    served(reader, writer)
                 finally:
-                    with contextlib.suppress(OSError):
-                        client.shutdown(socket.SHUT_RDWR)
-            seat.release()
+                    self._client = None
+                    _hang_up(client)
+            self._seat.release()
+
+    def _next(self) -> socket.socket | None:
+        while not self.is_closed:
+            with contextlib.suppress(queue.Empty):
+                return self._clients.get(timeout=0.2)  # so that an interruption is heard on every system
+        return None
+
+    def hang_up(self) -> None:
+        """End the conversation with the client that is served; from any thread."""
+        client = self._client
+        if client is not None:
+            _hang_up(client)
+
+    def close(self) -> None:
+        """Listen no longer; the client that is served hears nothing more."""
+        self.is_closed = True
+        _hang_up(self._server)  # which wakes the thread that waits for clients
+        self._server.close()
+        self.hang_up()
 
 
-def _next(clients: queue.Queue[socket.socket]) -> socket.socket:
-    while True:
-        with contextlib.suppress(queue.Empty):
-            return clients.get(timeout=0.2)  # so that an interruption is heard on every system
+def _hang_up(one: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+
+
+def serve_port(port: int, open_run: OpenRun, listening: Callable[[str, int], None]) -> None:
+    """Serve clients until the program is interrupted; `listening` is told where. UsageError for a taken port."""
+    door = ClientPort(port)
+    try:
+        listening(HOST, door.number)
+        door.serve(lambda reader, writer: serve_streams(reader, writer, open_run, strict=True))
+    finally:
+        door.close()
 
 
 def _accept(server: socket.socket, clients: queue.Queue[socket.socket], seat: threading.Semaphore) -> None:
@@ -118,12 +200,20 @@ def _accept(server: socket.socket, clients: queue.Queue[socket.socket], seat: th
             client = server.accept()[0]
         except OSError:
             return
+        _bound_sending(client)
         if seat.acquire(blocking=False):
             clients.put(client)
         elif doors.acquire(blocking=False):
             threading.Thread(target=_let_wait, args=(client, clients, seat, doors), daemon=True).start()
         else:
             client.close()
+
+
+def _bound_sending(client: socket.socket) -> None:
+    """Have a client that reads nothing taken for gone, where the system can tell: else a run would wait for it."""
+    if os.name == "posix":
+        with contextlib.suppress(OSError):
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(_UNREAD), 0))
 
 
 def _let_wait(

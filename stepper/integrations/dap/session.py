@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from stepper.commands import Interpreter
 from stepper.commands.completion import Completer
 from stepper.commands.stop_answers import stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
+from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.causes.cause import Trigger
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import Names
@@ -35,12 +37,16 @@ _PACE: Final = 0.25
 
 
 class OpenedRun(Struct, frozen=True, eq=False):
-    """A run that was opened: breakpoints that are set with it, notes for the user, and the tick at which to begin."""
+    """A run that was opened: breakpoints that are set with it, notes for the user, and the tick at which to begin.
+
+    `shared`: it is that of an application, which moves it, too, and goes on without the client.
+    """
 
     debugger: Debugger
     breaks: Sequence[BreakDescription] = ()
     notes: Sequence[str] = ()
     begin: int = 0
+    shared: bool = False
 
 
 OpenRun = Callable[[Mapping[str, Any], bool], OpenedRun]
@@ -66,11 +72,34 @@ class DebuggedRun:
         self.follower = Follower(debugger)
         self.failure = ""
         """The error with which the last movement ended."""
-        debugger.breakpoints.sink = lambda line: send("output", {"category": "console", "output": f"{line}\n"})
+        self.is_shared = opened.shared
+        self._sink = debugger.breakpoints.sink
+        debugger.breakpoints.sink = partial(self._hear, send)
         for description in opened.breaks:
             debugger.breakpoints.add(description)
+        if not opened.shared:
+            self.breakpoints.pass_over()
         if opened.begin:
             debugger.goto_tick(opened.begin)
+
+    def _hear(self, send: SendEvent, line: LogMessage) -> None:
+        """A logpoint writes a line."""
+        if self.is_shared:
+            self._sink(line)
+        send("output", {"category": "console", "output": f"{line}\n"})
+
+    def leave(self) -> None:
+        """Leave a shared run as it is without the client: its breakpoints go, and what they write is for others."""
+        self.debugger.breakpoints.sink = self._sink
+        self.breakpoints.leave()
+
+    @property
+    def signs(self) -> tuple[object, ...]:
+        """Return what tells if anything was changed: edits, the branch, breakpoints, watches, what is held as A."""
+        debugger = self.debugger
+        edits = tuple((tick, len(found)) for tick, found in debugger.timeline.edits.items())
+        breakpoints = [(one.number, one.description) for one in debugger.breakpoints]
+        return debugger.branches.title, edits, breakpoints, len(debugger.watches), debugger.pinned
 
     @property
     def title(self) -> str:
@@ -95,6 +124,12 @@ class DapSession:
         """True while a movement is under way that may be interrupted for a request."""
         self.suspended: Callable[[], Stop] | None = None
         """The verb that goes on when what came meanwhile is answered."""
+        self.is_moving = False
+        """True while the client has the run move."""
+        self.is_joining = False
+        """True if there is no other run than that of an application; one that attaches to a port means this one."""
+        self._is_told_moving = False
+        self._told: tuple[Stop | None, object] = None, None
         self._run: DebuggedRun | None = None
 
     @property
@@ -110,6 +145,11 @@ class DapSession:
         return self._run is not None
 
     @property
+    def is_shared(self) -> bool:
+        """True if the run is that of an application, too."""
+        return self._run is not None and self._run.is_shared
+
+    @property
     def line_offset(self) -> int:
         """Return what the client's lines lack to ours, which are counted from 1."""
         return 0 if self.client.lines_start_at1 else 1
@@ -119,8 +159,10 @@ class DapSession:
         if self._run is not None:
             raise UsageError("a run was launched already; end the session, or restart it")
         opened = self._open_run(arguments, attach)
-        stops = bool(arguments.get("stopOnEntry", True))
-        self._run = DebuggedRun(opened, self.send, stops_on_entry=stops, is_debugged=not arguments.get("noDebug"))
+        stops = opened.shared or bool(arguments.get("stopOnEntry", True))
+        self._run = DebuggedRun(
+            opened, self.send, stops_on_entry=stops, is_debugged=opened.shared or not arguments.get("noDebug")
+        )
         for note in opened.notes:
             self.say(note)
         self.after = lambda: self.send("initialized", None)
@@ -172,8 +214,52 @@ class DapSession:
     def working(self) -> Iterator[bool]:
         """Work with the debugger in a block, with a progress; True if a pause was asked for that has come too early."""
         debugger = self.run.debugger
-        with debugger.working(), _Progress(self, debugger):
-            yield self.is_pause_wanted()
+        self.is_moving = True
+        try:
+            with debugger.working(), _Progress(self, debugger):
+                yield self.is_pause_wanted()
+        finally:
+            self.is_moving = False
+
+    # --- beside an application ---------------------------------------------------------------------------------
+
+    def note(self) -> bool:
+        """Take note of how the run stands and what is set in it; True if that is another than the last time."""
+        now = self.run.debugger.stop, self.run.signs
+        is_other = now[0] is not self._told[0] or now[1] != self._told[1]
+        self._told = now
+        return is_other
+
+    def tell_moving(self) -> None:
+        """Send that the application moves the run."""
+        if self.is_configured:
+            self._is_told_moving = True
+            self.suspended = None  # it would go on from somewhere else
+            self.send("continued", {"threadId": THREAD, "allThreadsContinued": True})
+
+    def tell_others(self, failure: str) -> None:
+        """Send what the application has done: moved the run (with an error, or none), or changed something in it."""
+        run, before = self.run, self._told[0]
+        run.failure = failure or (run.failure if before is run.debugger.stop else "")
+        is_other = self.note()
+        if self._is_told_moving or before is not run.debugger.stop:
+            self._is_told_moving, self.suspended = False, None
+            run.variables.forget()
+            self.tell_stop("step")
+        elif is_other:
+            run.variables.forget()
+            if self.client.supports_invalidated_event:
+                self.send("invalidated", {"areas": ["all"]})
+        self.tell_breakpoints()
+
+    def tell_breakpoints(self) -> None:
+        """Send which breakpoints the client has not set and now has, and which of its own are gone."""
+        if not self.is_configured:
+            return  # it may still set the same
+        for reason, shown in self.run.breakpoints.news(self.line_offset):
+            self.send("breakpoint", {"reason": reason, "breakpoint": shown})
+
+    # --- telling -------------------------------------------------------------------------------------------------
 
     def tell_stop(self, why: str) -> None:
         """Send where the run stands now; `why` is the reason where nothing but the aim of a movement stopped it."""

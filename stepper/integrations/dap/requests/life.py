@@ -37,7 +37,7 @@ _CAN: Final = (
 )
 
 
-@request("initialize", arguments=InitializeArguments)
+@request("initialize", arguments=InitializeArguments, needs_run=False)
 def _initialize(session: DapSession, arguments: InitializeArguments) -> dict[str, Any]:
     session.client = arguments
     filters = [
@@ -77,12 +77,12 @@ def _configuration_done(session: DapSession, _arguments: NoArguments) -> None:
         session.move(run.debugger.last)
 
 
-@request("restart", arguments=NoArguments)
+@request("restart", arguments=NoArguments, moves=True)
 def _restart(session: DapSession, _arguments: NoArguments) -> None:
     session.move(session.run.debugger.first, "restart")
 
 
-@request("disconnect", "terminate", arguments=NoArguments)
+@request("disconnect", "terminate", arguments=NoArguments, needs_run=False)
 def _end(session: DapSession, _arguments: NoArguments) -> None:
     session.end()
 
@@ -92,11 +92,11 @@ def _threads(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
     return {"threads": [{"id": THREAD, "name": session.run.title if session.has_run else "no run yet"}]}
 
 
-@request("pause", arguments=NoArguments)
+@request("pause", arguments=NoArguments, needs_run=False)
 def _pause(_session: DapSession, _arguments: NoArguments) -> None:
     """Answer a pause of what is not under way: nothing. One of a movement is heard before (see adapter.py)."""
 
 
-@request("cancel", arguments=CancelArguments)
+@request("cancel", arguments=CancelArguments, needs_run=False)
 def _cancel(_session: DapSession, _arguments: CancelArguments) -> None:
     """Answer as with `pause`."""

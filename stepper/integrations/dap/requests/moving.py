@@ -28,7 +28,7 @@ _Verb = Callable[[Debugger], Stop]
 def _moves(name: str, verb: _Verb, *, goes_on: bool = False) -> None:
     """Register a request that is a verb of the debugger."""
 
-    @request(name, arguments=NoArguments)
+    @request(name, arguments=NoArguments, moves=True)
     def answer(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
         debugger = session.run.debugger
         session.move(lambda: verb(debugger), goes_on=goes_on)
@@ -42,7 +42,7 @@ _moves("stepBack", lambda debugger: debugger.reverse_next())
 _moves("stepOut", lambda debugger: debugger.finish())
 
 
-@request("stepIn", arguments=StepInArguments)
+@request("stepIn", arguments=StepInArguments, moves=True)
 def _step_in(session: DapSession, arguments: StepInArguments) -> None:
     run = session.run
     if arguments.target_id is None:
@@ -76,7 +76,7 @@ def _step_in_targets(session: DapSession, arguments: FrameArguments) -> dict[str
     return {"targets": [ShownTarget(line, label, line - offset) for line, label in found]}
 
 
-@request("restartFrame", arguments=FrameArguments)
+@request("restartFrame", arguments=FrameArguments, moves=True)
 def _restart_frame(session: DapSession, arguments: FrameArguments) -> None:
     debugger = session.run.debugger
     tick = restart_tick(debugger, arguments.frame_id - 1)
@@ -97,7 +97,7 @@ def _goto_targets(session: DapSession, arguments: GotoLine) -> dict[str, Any]:
     return {"targets": targets}
 
 
-@request("goto", arguments=GotoArguments)
+@request("goto", arguments=GotoArguments, moves=True)
 def _goto(session: DapSession, arguments: GotoArguments) -> None:
     run = session.run
     line, way = divmod(arguments.target_id, 2)
