@@ -100,6 +100,7 @@ class Driver:
         self._jobs: SimpleQueue[Request | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._command = ""
+        self._is_moving = False
         self._filling = False
         self._yielding = False
         self._waiting = 0
@@ -215,8 +216,8 @@ class Driver:
 
     @property
     def is_moving(self) -> bool:
-        """True while a movement is under way."""
-        return bool(self._command)
+        """True while a movement is under way that was typed here."""
+        return self._is_moving
 
     @property
     def has_ended(self) -> bool:
@@ -354,8 +355,6 @@ class Driver:
             self._visited(job)
             return
         if isinstance(job, Asked):
-            if job.title and self._editors is not None:
-                self._editors.begins()
             self._app.post_message(self._found(job))
             if self._editors is not None:
                 self._editors.stands()
@@ -365,9 +364,11 @@ class Driver:
                 self._show(None)
             return
         if isinstance(job, ExecuteLine):
-            if self._editors is not None and _moves(job.line):
+            self._is_moving = _moves(job.line)
+            if self._editors is not None and self._is_moving:
                 self._editors.begins()
             reply, failure = self._reply(job)
+            self._is_moving = False
             if self._editors is not None:
                 self._editors.stands(failure)
             self._show(reply)

@@ -51,7 +51,7 @@ class Adapter:
         self._greeting = b""
         self.is_leaving = False
         """True as soon as the client wants to leave, or has gone."""
-        self.elsewhere: Elsewhere | None = None
+        self.elsewhere: RunElsewhere | None = None
         self.session = DapSession(open_run, self._event)
         self.session.is_pause_wanted = lambda: self._handled <= self._paused_to
         self.session.is_interrupted = lambda: self._handled < self._interrupted_to
@@ -105,7 +105,7 @@ class Adapter:
         if request.command == "initialize":
             self._greeting = content
         if request.command == "attach" and (port := _port(request)) is not None and not session.is_joining:
-            self.elsewhere = Elsewhere(port, self._greeting, content)
+            self.elsewhere = RunElsewhere(port, self._greeting, content)
             return
         try:
             body = self._answered(request)
@@ -197,7 +197,7 @@ class BadArguments(StepperError):
     exit_code = 2
 
 
-class Elsewhere(Struct, frozen=True):
+class RunElsewhere(Struct, frozen=True):
     """An application on another port that has the run; `greeting` and `attaching` are what it is told first."""
 
     port: int

@@ -112,7 +112,7 @@ class RunPort:
         if moves and host is not None and host.is_moving:
             self._refuse(adapter, content, _OTHER_MOVES)
             return
-        asked = _Asked(self, adapter, content, moves=moves)
+        asked = _TurnAwaited(self, adapter, content, moves=moves)
         visit = Visit(asked.answer, f"editor: {command or 'continue'}" if moves else "", threading.Event())
         refusal = self._visit(visit)
         if refusal:
@@ -156,7 +156,7 @@ class RunPort:
         return Visited(session.note() or bool(failure), failure)
 
 
-class _Asked:
+class _TurnAwaited:
     """A message that waits for its turn, which never comes where it is given up before."""
 
     def __init__(self, port: RunPort, adapter: Adapter, content: bytes | None, *, moves: bool) -> None:

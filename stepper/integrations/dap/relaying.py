@@ -12,7 +12,7 @@ from typing import IO, Final
 import msgspec
 from msgspec import Struct
 
-from stepper.integrations.dap.adapter import Adapter, Elsewhere
+from stepper.integrations.dap.adapter import Adapter, RunElsewhere
 from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message
 from stepper.integrations.dap.messages import EventMessage
 
@@ -22,14 +22,14 @@ _ENDED: Final = msgspec.json.encode(EventMessage(0, "terminated"))
 
 
 class _Said(Struct, frozen=True):
-    """What of a message tells which it is."""
+    """A message, as far as that tells which it is."""
 
     command: str = ""
     event: str = ""
 
 
 def relay(
-    adapter: Adapter, there: Elsewhere, waiting: queue.Queue[bytes | None], send: Callable[[bytes], None]
+    adapter: Adapter, there: RunElsewhere, waiting: queue.Queue[bytes | None], send: Callable[[bytes], None]
 ) -> None:
     """Hand on what waits and what is answered, until one of both ends is gone.
 

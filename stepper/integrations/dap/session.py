@@ -16,6 +16,7 @@ from stepper.commands.stop_answers import stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.breakpoints.breakpoints import LogMessage
 from stepper.debug.causes.cause import Trigger
+from stepper.debug.causes.texts import sentences, title
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import Names
 from stepper.debug.stop import Reason, Stop
@@ -100,6 +101,12 @@ class DebuggedRun:
         edits = tuple((tick, len(found)) for tick, found in debugger.timeline.edits.items())
         breakpoints = [(one.number, one.description) for one in debugger.breakpoints]
         return debugger.branches.title, edits, breakpoints, len(debugger.watches), debugger.pinned
+
+    @property
+    def story(self) -> str:
+        """Return what stopped the run and how it came to that, a sentence a line; empty where nothing did."""
+        told = (sentence for cause in self.debugger.stop.causes for sentence in sentences(cause))
+        return self.failure or "\n".join(told)
 
     @property
     def title(self) -> str:
@@ -266,9 +273,9 @@ class DapSession:
         run = self.run
         stop = run.debugger.stop
         reason, numbers = _reason(run, why), [cause.number for cause in stop.causes if cause.number]
-        text = run.failure or "; ".join(stop.details)
-        title = text or (str(stop.reason) if stop.reason is not Reason.MOVED else why)
-        body = {"reason": reason, "threadId": THREAD, "allThreadsStopped": True, "description": title[:_LONGEST_TITLE]}
+        text = run.story
+        words = _title(run, why)
+        body = {"reason": reason, "threadId": THREAD, "allThreadsStopped": True, "description": words[:_LONGEST_TITLE]}
         if text:
             body["text"] = text
         if numbers:
@@ -282,6 +289,16 @@ class DapSession:
         self.send("stopped", body)
 
 
+def _title(run: DebuggedRun, why: str) -> str:
+    """Return in a few words why the run stands here."""
+    stop = run.debugger.stop
+    if run.failure:
+        return run.failure.splitlines()[0]
+    if stop.cause is not None and stop.is_interrupted:
+        return title(stop.cause)
+    return why if stop.reason is Reason.MOVED else str(stop.reason)
+
+
 def _reason(run: DebuggedRun, why: str) -> str:
     """Return the reason of a stop in a word of the protocol, or `end`."""
     stop = run.debugger.stop
@@ -290,6 +307,8 @@ def _reason(run: DebuggedRun, why: str) -> str:
     if stop.is_interrupted:
         cause = next(one for one in stop.causes if one.trigger is not Trigger.AIM)
         return run.breakpoints.kind_of(cause.number) if cause.number else EXCEPTIONS
+    if why == "pause":
+        return why  # it came before the run had moved
     words = {Reason.PAUSED: "pause", Reason.START: "entry", Reason.END: "end"}
     return words.get(stop.reason, why)
 

@@ -1,4 +1,4 @@
-"""What an application and an editor that joins its run know of each other. An application loads no more than this."""
+"""An application and an editor that joins its run, as they know each other. An application loads no more than this."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Visited(Struct, frozen=True):
-    """What an editor has done with the run: whether there is anything else to be shown now, and with which error."""
+    """Result of a visit: whether there is anything else to be shown now, and with which error it ended."""
 
     is_other: bool = False
     failure: str = ""

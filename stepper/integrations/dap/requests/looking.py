@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stepper.debug.causes.texts import sentences
 from stepper.integrations.dap.messages import (
     FrameArguments,
     MemoryArguments,
@@ -67,7 +66,7 @@ def _source(session: DapSession, _arguments: SourceRequest) -> dict[str, Any]:
 def _exception_info(session: DapSession, _arguments: NoArguments) -> dict[str, Any]:
     run = session.run
     stop = run.debugger.stop
-    text = run.failure or "\n".join(() if stop.cause is None else sentences(stop.cause))
+    text = run.story
     kind = "error" if run.failure else "none" if stop.cause is None else stop.cause.kind
     details = {"message": text, "typeName": kind, "stackTrace": f"{text}\n{stop.place}"}
     return {"exceptionId": kind, "description": text, "breakMode": "always", "details": details}
