@@ -134,6 +134,15 @@ def is_floating(dtype: np.dtype[Any]) -> bool:
     return dtype in FLOATING
 
 
+def have_same_bits(one: Array, other: Array) -> bool:
+    """Return True if two arrays have the same type, shape and numbers, to the last bit, or the same texts."""
+    if one is other:
+        return True
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    return bool((one == other).all()) if one.dtype.kind == "T" else one.tobytes() == other.tobytes()
+
+
 class FloatLimits(Struct, frozen=True):
     """The largest number of a type of floats, the least normal and the least one above 0."""
 

@@ -15,13 +15,15 @@ import functools
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from stepper.cases.replacing import ReplacedMethods
+from stepper.cases.request_values import memory_of, names_of, outputs_of, states_of, tensors_of
 from stepper.cases.sources import ModelSource
-from stepper.element_types import Array
+from stepper.element_types import Array, have_same_bits
 from stepper.errors import UsageError
 from stepper.openvino.tensors import to_array
 
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     import openvino
 
 _SEAM: Final = "_data_dispatch"
-_PLAIN: Final = frozenset({"f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"})
-"""Element types of which a tensor shows its numbers as they are."""
 
 
 class ObservedCall(NamedTuple):
@@ -96,34 +96,6 @@ class _Known:
         self.streams: dict[int, int] = {}
 
 
-class _Replaced(NamedTuple):
-    """A method of ours, and the one in the place of which it stands, the holder's own or inherited."""
-
-    holder: Any
-    name: str
-    method: Any
-    old: Any
-    was_own: bool
-
-    def put_back(self) -> None:
-        """Put the old one in its place; later, where that of a capture which began after this one is there."""
-        if vars(self.holder).get(self.name) is not self.method:
-            _left[id(self.method)] = self
-            return
-        last = self
-        while id(last.old) in _left:
-            last = _left.pop(id(last.old))
-        if last.was_own:
-            setattr(self.holder, self.name, last.old)
-        else:
-            delattr(self.holder, self.name)
-
-
-_replacing = threading.Lock()
-_left: dict[int, _Replaced] = {}
-"""Methods of captures that have ended, by their id, for one that has not ended yet to take away."""
-
-
 class CallHooks:
     """The methods of `openvino` in place of which others stand while there is an observer."""
 
@@ -134,7 +106,7 @@ class CallHooks:
         self._known: dict[int, _Known] = {}  # by the id of what is alive
         self._origins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
-        self._replaced: list[_Replaced] = []
+        self._methods = ReplacedMethods()
         self._streams = itertools.count()
         self.read_model: Callable[..., Any] | None = None
 
@@ -153,21 +125,25 @@ class CallHooks:
         self.read_model = api.Core.read_model
         self._request, self._queue = api.InferRequest, api.AsyncInferQueue
         self._wait, self._wait_for = api.InferRequest.wait, api.InferRequest.wait_for
-        replace = self._replace
-        replace(api, _SEAM, self._dispatched)
-        replace(api.InferRequest, "infer", self._inferred)
-        replace(api.InferRequest, "start_async", self._started)
-        replace(api.InferRequest, "wait", self._waited)
-        replace(api.InferRequest, "wait_for", self._waited)
-        replace(api.AsyncInferQueue, "__init__", self._queue_made)
-        replace(api.AsyncInferQueue, "start_async", self._started)
-        replace(api.InferRequest, "set_callback", self._callback_set)
-        replace(api.AsyncInferQueue, "wait_all", self._all_waited)
-        replace(api.AsyncInferQueue, "set_callback", self._callback_set)
-        replace(api.Core, "read_model", self._read)
-        replace(api.Core, "compile_model", self._compiled)
-        replace(api.CompiledModel, "create_infer_request", self._request_made)
-        replace(api.InferRequest, "get_compiled_model", self._compiled_of)
+        replace = self._methods.replace
+        try:
+            replace(api, _SEAM, self._dispatched)
+            replace(api.InferRequest, "infer", self._inferred)
+            replace(api.InferRequest, "start_async", self._started)
+            replace(api.InferRequest, "wait", self._waited)
+            replace(api.InferRequest, "wait_for", self._waited)
+            replace(api.AsyncInferQueue, "__init__", self._queue_made)
+            replace(api.AsyncInferQueue, "start_async", self._started)
+            replace(api.InferRequest, "set_callback", self._callback_set)
+            replace(api.AsyncInferQueue, "wait_all", self._all_waited)
+            replace(api.AsyncInferQueue, "set_callback", self._callback_set)
+            replace(api.Core, "read_model", self._read)
+            replace(api.Core, "compile_model", self._compiled)
+            replace(api.CompiledModel, "create_infer_request", self._request_made)
+            replace(api.InferRequest, "get_compiled_model", self._compiled_of)
+        except BaseException:
+            self._methods.put_back()
+            raise
 
     def end(self) -> None:
         """Look at what is done and was not looked at yet, and listen no more."""
@@ -179,10 +155,7 @@ class CallHooks:
                     request = self._request_of(known, place)
                     if request is not None and self._wait_for(request, 0):
                         self._settle(known, place)
-        replaced, self._replaced = self._replaced, []
-        with _replacing:
-            for one in reversed(replaced):
-                one.put_back()
+        self._methods.put_back()
         with self._lock:
             self._known.clear()
 
@@ -191,17 +164,6 @@ class CallHooks:
         self._lock = threading.RLock()
         for known in self._known.values():
             known.pending.clear()
-
-    def _replace(self, holder: Any, name: str, made: Callable[..., Any]) -> None:
-        with _replacing:
-            old, was_own = getattr(holder, name), name in vars(holder)
-
-            @functools.wraps(old)
-            def method(*arguments: Any, **options: Any) -> Any:
-                return made(old, *arguments, **options) if self._replaced else old(*arguments, **options)
-
-            self._replaced.append(_Replaced(holder, name, method, old, was_own))
-            setattr(holder, name, method)
 
     @contextmanager
     def _quietly(self) -> Iterator[None]:
@@ -248,13 +210,13 @@ class CallHooks:
     def _request_made(self, old: Callable[..., Any], compiled: Any) -> Any:
         request = old(compiled)
         with self._quietly():
-            self._know(request, self._source(compiled), _states(request))
+            self._know(request, self._source(compiled), states_of(request))
         return request
 
     def _queue_made(self, old: Callable[..., Any], queue: Any, model: Any, *rest: Any, **options: Any) -> None:
         old(queue, model, *rest, **options)
         with self._quietly():
-            self._know(queue, self._source(model), _states(queue[0]))
+            self._know(queue, self._source(model), states_of(queue[0]))
 
     def _know(self, owner: Any, source: ModelSource | None, fresh: Mapping[str, Array] | None) -> _Known:
         key = id(owner)
@@ -331,16 +293,18 @@ class CallHooks:
         if not self._observer.wants_calls:
             return
         if not known.inputs:
-            known.inputs, known.outputs = _names(request.model_inputs), _names(request.model_outputs)
-        states, fresh = _states(request), known.fresh or {}
-        changed = {name: value for name, value in states.items() if not _are_same(value, fresh.get(name))}
+            known.inputs, known.outputs = names_of(request.model_inputs), names_of(request.model_outputs)
+        states, fresh = states_of(request), known.fresh or {}
+        changed = {
+            name: value for name, value in states.items() if name not in fresh or not have_same_bits(value, fresh[name])
+        }
         way = place if states else 0  # variables are of one request; without any a queue is one stream
         if way not in known.streams:
             known.streams[way] = next(self._streams)
-        tensors = _tensors(request, given)
+        tensors = tensors_of(request, given)
         inputs = {name: to_array(tensor) for name, tensor in zip(known.inputs, tensors, strict=True)}
         call = ObservedCall(number, request_call, inputs, changed, known.source, known.streams[way])
-        known.pending[place] = _Pending(call, _memory(tensors))
+        known.pending[place] = _Pending(call, memory_of(tensors))
         self._observer.begun(call)
 
     def _waited(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
@@ -382,7 +346,7 @@ class CallHooks:
             with self._quietly():
                 request = given[0] if is_queue else known.owner()
                 place = _place_of(known, request) if is_queue else 0
-                if self._replaced and request is not None and place is not None:
+                if self._methods.are_in_place and request is not None and place is not None:
                     self._close(known, place, request, "")
             return callback(*given)
 
@@ -408,33 +372,12 @@ class CallHooks:
     def _close(self, known: _Known, place: int, request: Any, error: str) -> None:
         pending = known.pending.pop(place, None)
         if pending is not None:
-            self._observer.ended(pending.call, None if request is None else _outputs(request, known.outputs), error)
+            self._observer.ended(pending.call, None if request is None else outputs_of(request, known.outputs), error)
 
 
 def _source_of(model: Any) -> ModelSource:
     """Return the source for a model that the user names: a path, or an openvino.Model."""
     return ModelSource(model if hasattr(model, "clone") else None, None if hasattr(model, "clone") else model)
-
-
-def _names(ports: Any) -> list[str]:
-    """Return the name of each port; of one without a name, or with one that another has, its position."""
-    names = [port.any_name if port.names else str(index) for index, port in enumerate(ports)]
-    return [name if names.index(name) == index else str(index) for index, name in enumerate(names)]
-
-
-def _tensors(request: openvino.InferRequest, given: Any) -> list[Any]:
-    """Return the inputs that a call will see: what it is `given`, and what the request has already."""
-    ports = request.model_inputs
-    tensors = {
-        key if isinstance(key, int) else _index_of(ports, key): tensor
-        for key, tensor in (given.items() if isinstance(given, Mapping) else [(0, given)])
-    }
-    return [tensors[index] if index in tensors else request.get_input_tensor(index) for index in range(len(ports))]
-
-
-def _memory(tensors: Sequence[Any]) -> tuple[int, ...]:
-    """Return where tensors are in memory; texts have no one place."""
-    return tuple(one.data.ctypes.data if one.element_type.get_type_name() in _PLAIN else 0 for one in tensors)
 
 
 def _place_of(known: _Known, request: openvino.InferRequest) -> int | None:
@@ -443,31 +386,6 @@ def _place_of(known: _Known, request: openvino.InferRequest) -> int | None:
     A callback is given another object than the queue has. Both have the same inputs, and no other request has these,
     but for calls that share all their arrays.
     """
-    memory = _memory(_tensors(request, {}))
+    memory = memory_of(tensors_of(request, {}))
     places = [place for place, pending in list(known.pending.items()) if pending.memory == memory]
     return places[0] if len(places) == 1 else None
-
-
-def _index_of(ports: Any, key: Any) -> int:
-    """Return the position of an input that is named, or given as a port."""
-    return next(index for index, port in enumerate(ports) if key in (port, *port.names))
-
-
-def _outputs(request: openvino.InferRequest, names: list[str]) -> dict[str, Array]:
-    """Return the outputs of a request, as they are now: numbers share its memory where they can."""
-    tensors = {name: request.get_output_tensor(index) for index, name in enumerate(names)}
-    return {
-        name: tensor.data if tensor.element_type.get_type_name() in _PLAIN else to_array(tensor)
-        for name, tensor in tensors.items()
-    }
-
-
-def _states(request: openvino.InferRequest) -> dict[str, Array]:
-    """Return copies of the variables of a request."""
-    return {state.name: to_array(state.state) for state in request.query_state()}
-
-
-def _are_same(one: Array, other: Array | None) -> bool:
-    if other is None or one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    return one.tobytes() == other.tobytes()

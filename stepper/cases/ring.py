@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.cases.hooks import ObservedCall
-from stepper.element_types import Array
+from stepper.element_types import Array, have_same_bits
 
 _MOST_STREAMS: Final = 256
 
@@ -59,12 +59,12 @@ def carried_names(calls: Sequence[HeardCall]) -> tuple[tuple[str, str], ...]:
     """
     found = []
     for name, first in calls[0].call.inputs.items() if len(calls) > 1 else ():
-        if all(_are_same(one.call.inputs[name], first) for one in calls):
+        if all(have_same_bits(one.call.inputs[name], first) for one in calls):
             continue
         given = [one.call.inputs[name] for one in calls[1:]]
         for output in calls[0].outputs or ():
             made = [None if one.outputs is None else one.outputs[output] for one in calls[:-1]]
-            if all(one is not None and _are_same(one, other) for one, other in zip(made, given, strict=True)):
+            if all(one is not None and have_same_bits(one, other) for one, other in zip(made, given, strict=True)):
                 found.append((output, name))
                 break
     return tuple(found)
@@ -88,9 +88,3 @@ def _joined(values: Sequence[Array], *, only_last: bool) -> Array:
     pieces = [np.atleast_1d(value) for value in values]
     same = len({(piece.ndim, piece.shape[1:]) for piece in pieces}) == 1
     return np.concatenate(pieces) if same else values[-1]
-
-
-def _are_same(one: Array, other: Array) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    return one is other or bool(np.asarray(one).tobytes() == np.asarray(other).tobytes())

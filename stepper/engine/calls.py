@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.arguments import mapping
-from stepper.element_types import Array
+from stepper.element_types import Array, have_same_bits
 from stepper.engine import inputs
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
@@ -105,11 +105,8 @@ def called_alike(model: Model, like: Model) -> Model:
 
 def _are_equal(arrays: Sequence[Any]) -> bool:
     """Return True for several arrays that have the same numbers, NaN being the same as NaN."""
-    first = np.asarray(arrays[0]) if len(arrays) > 1 else np.empty(0)
-    others = map(np.asarray, arrays[1:])
-    return len(arrays) > 1 and all(
-        one.shape == first.shape and one.dtype == first.dtype and one.tobytes() == first.tobytes() for one in others
-    )
+    first, *others = map(np.asarray, arrays) if len(arrays) > 1 else (np.empty(0),)
+    return bool(others) and all(have_same_bits(first, one) for one in others)
 
 
 def _agreed(parameters: Sequence[Layer], counts: Mapping[int, int], count: int | None) -> int:
