@@ -21,7 +21,7 @@ from stepper.cli.printing import say
 from stepper.debug.debugger import Debugger
 from stepper.engine.frames import place
 
-_ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _PATIENCE: Final = 0.7
 """Seconds in which a pause takes effect as a rule; after that a message says what it waits for."""
 _SOON, _TRIES = 0.1, 10
@@ -59,7 +59,7 @@ class Interruptions:
 
     def __enter__(self) -> Interruptions:
         with contextlib.suppress(ValueError):  # only the main thread may do so
-            for number in (signal.SIGINT, *_ENDING):
+            for number in (signal.SIGINT, *ENDING):
                 previous = signal.getsignal(number)
                 if previous is not signal.SIG_IGN:  # nohup, or a command in the background
                     handler = self._interrupt if number is signal.SIGINT else self._end

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +119,26 @@ def test_the_exit_code_of_the_application_is_that_of_the_command(call: Call, tmp
     code, out, err = captured(call, tmp_path, "--", sys.executable, "-c", "raise SystemExit(7)")
     assert (code, out) == (7, "") and "the application ended with exit code 7" in err
     assert "no process of Python in it used OpenVINO" in err
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no such signal here")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_ends_the_command_ends_the_application(name: str, tmp_path: Path) -> None:
+    (tmp_path / "application.py").write_text(
+        "import pathlib, signal, sys, time\n"
+        f"signal.signal(signal.{name}, lambda *_: sys.exit(5))\n"
+        "pathlib.Path('ready').touch()\n"
+        "time.sleep(60)\n"
+    )
+    words = [sys.executable, "-m", "stepper", "capture", "--to", "kept", "--", sys.executable, "application.py"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "ready").exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(getattr(signal, name))
+        told = process.communicate(timeout=50)[1]
+    assert process.returncode == 5 and "the application ended with exit code 5" in told
 
 
 def test_an_application_that_ends_well_without_cases_is_0(call: Call, tmp_path: Path) -> None:

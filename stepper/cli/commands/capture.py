@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -18,6 +21,7 @@ from stepper.cases.case import Case, cases_in
 from stepper.cases.process import STARTUP, VARIABLE, CaptureSettings, ProcessReport, taken_reports
 from stepper.cases.triggers import Triggers
 from stepper.cli.commands.cases import case_data, case_lines
+from stepper.cli.interruptions import ENDING
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.errors import FINDING, UsageError
@@ -78,7 +82,7 @@ def _run(words: list[str], environment: dict[str, str], *, is_json: bool) -> int
     """Return the exit code of the command, 128 + N where signal N ended it."""
     stdout = _STDERR if is_json else None  # the answer alone goes to stdout
     try:
-        with subprocess.Popen(words, env=environment, stdout=stdout) as process:
+        with subprocess.Popen(words, env=environment, stdout=stdout) as process, _handed_on(process):
             try:
                 code = process.wait()
             except KeyboardInterrupt:  # the application has heard it as well
@@ -86,6 +90,20 @@ def _run(words: list[str], environment: dict[str, str], *, is_json: bool) -> int
     except OSError as error:
         raise UsageError(f"{words[0]} cannot be started: {error.strerror or error}") from None
     return code if code >= 0 else 128 - code
+
+
+@contextlib.contextmanager
+def _handed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Hand on to the application what would end this program, which then has something to tell."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda number, _: process.send_signal(number)) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _after_interrupt(process: subprocess.Popen[bytes]) -> int:
