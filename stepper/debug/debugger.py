@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from msgspec.structs import replace
@@ -69,6 +70,8 @@ _ENDLESS: Final = 2**62
 _Places = list[tuple[Program, int, Phase]]
 """Where frames stand, one inside the other."""
 
+_WIDGETS: Final = "stepper.integrations.notebook.loop_widget"
+"""Stands above the debugger and is loaded when a notebook asks for it."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -192,6 +195,16 @@ class Debugger:
     def depth(self) -> int:
         """Return how many frames are on the stack: 1 in the model's own graph."""
         return len(self.machine.stack)
+
+    def widget(self) -> Any:
+        """Return this debugger as a widget of a notebook: slider, steps, figure, values over the iterations, story.
+
+        Needs the extra `stepper[notebook]`. Raise UsageError without it.
+        """
+        try:
+            return import_module(_WIDGETS).LoopWidget(self)
+        except ModuleNotFoundError as error:
+            raise UsageError(f"a widget needs {error.name}: pip install 'stepper[notebook]'") from None
 
     @_taking_turns
     def view(self, *, differences: bool = True) -> StopView:

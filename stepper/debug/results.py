@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 from msgspec import Struct
 
 from stepper.element_types import Array
+from stepper.html_tables import html_table
+from stepper.ops.operands import form_text
 from stepper.records import OneLine
 
 if TYPE_CHECKING:
@@ -58,6 +61,12 @@ class Series(OneLine, Struct, frozen=True, eq=False):
     stopped: str
     total: int
     in_branch: bool = False
+
+    def _repr_html_(self) -> str:
+        """Return a table of the values, for notebooks."""
+        pairs = zip(self.iterations, self.values, strict=True)
+        rows = [(f"@{at}", f"{form_text(one)} {np.array2string(one.reshape(-1), threshold=8)}") for at, one in pairs]
+        return html_table([*rows, *([("", self.stopped)] if self.stopped else [])], self.name)
 
 
 class PreviousValue(OneLine, Struct, frozen=True, eq=False):

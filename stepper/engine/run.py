@@ -20,6 +20,7 @@ from stepper.engine.partners import Partner, computed_elsewhere, operations_else
 from stepper.engine.program import CompiledModel, Operation
 from stepper.engine.rules import Note, Rules
 from stepper.engine.variables import bind_states, states_of
+from stepper.html_tables import html_table
 from stepper.ir.model import LayerSite, Model, layer_site
 from stepper.ir.opening import ModelSource
 from stepper.ops.operands import form_text
@@ -106,14 +107,11 @@ class Outputs(dict[str, Array]):
 
     def _repr_html_(self) -> str:
         """Return a table of the outputs and one of the loops, for notebooks."""
-        from html import escape  # notebooks alone need it
-
         rows = [
             (name, form_text(value), np.array2string(value.reshape(-1), threshold=8)) for name, value in self.items()
         ]
         loops = [(one.path, f"{one.iterations:,} iterations", ", ".join(map(str, one.ended))) for one in self.loops]
-        lines = (f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in [*rows, *loops])
-        return f"<table>{''.join(lines)}</table>"
+        return html_table([*rows, *loops])
 
 
 class ComputedElsewhere(Struct, frozen=True):

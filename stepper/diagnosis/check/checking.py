@@ -17,6 +17,8 @@ from stepper.diagnosis.check.subject import RunSubject, beginning
 from stepper.diagnosis.findings import GRAVITY, Finding
 from stepper.diagnosis.registry import rule_finders
 from stepper.diagnosis.rule import SubjectKind
+from stepper.diagnosis.texts import consequence, headline, remedy
+from stepper.html_tables import html_table
 from stepper.ir.model import Model
 
 SECONDS: Final = 60.0
@@ -38,6 +40,11 @@ class CheckedRun(Struct, frozen=True):
 
     findings: tuple[Finding, ...]
     overview: Overview
+
+    def _repr_html_(self) -> str:
+        """Return a table of the findings, for notebooks."""
+        rows = [(str(one.severity), headline(one), consequence(one), remedy(one)) for one in self.findings]
+        return html_table(rows, "" if rows else "nothing is wrong")
 
 
 def check_run(

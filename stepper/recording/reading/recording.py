@@ -25,8 +25,10 @@ from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary
 from stepper.engine.variables import bind_states
 from stepper.errors import SessionError
+from stepper.html_tables import html_table
 from stepper.ir import read
 from stepper.ir.model import Model
+from stepper.ops.operands import form_text
 from stepper.recording import files
 from stepper.recording.blobs import RECORDED, BlobReader
 from stepper.recording.options import RecordingOptions
@@ -34,6 +36,7 @@ from stepper.recording.origin import RunOrigin, check_inputs, check_states, read
 from stepper.recording.session_rows import read_kept
 from stepper.recording.snapshots import checksum, pieces_from
 from stepper.recording.states import restore
+from stepper.wording import excerpt
 
 _MOST_ROWS: Final = 1_000_000
 _ROWS_AT_ONCE: Final = 256
@@ -66,6 +69,16 @@ class Recording:
         except BaseException:
             self._connection.close()
             raise
+
+    def __repr__(self) -> str:
+        return f"<Recording {excerpt(str(self.path))} of {excerpt(self.origin.model)}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table of what the run was given and what it gave, for notebooks."""
+        rows = [("model", self.origin.model, f"rules {self.origin.rules}")]
+        for word, found in (("input", self.inputs()), ("output", self.outputs())):
+            rows += [(word, name, form_text(value)) for name, value in found.items()]
+        return html_table(rows, repr(self)[1:-1])
 
     # --- looking -------------------------------------------------------------------------------------------------
 

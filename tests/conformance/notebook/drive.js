@@ -1,0 +1,129 @@
+// Uses a notebook as a person does, and says what it shows: node drive.js NODE_MODULES CHROMIUM ADDRESS FOLDER [dark]
+// Prints a line of JSON for each thing that was done, and writes pictures into the folder.
+'use strict';
+
+const [modules, chromium, address, folder, theme = 'light'] = process.argv.slice(2);
+const puppeteer = require(`${modules}/puppeteer-core`);
+const SECONDS = 60;
+const flags = [
+  '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync', '--force-color-profile=srgb',
+];
+const errors = [];
+
+class Notebook {
+  constructor(page) {
+    this.page = page;
+  }
+  seen() {
+    return this.page.evaluate(() => {
+      const root = window.loop();
+      const ids = [...root.querySelectorAll('[id]')].map((one) => one.id);
+      const text = (selector) => (root.querySelector(selector) || { textContent: '' }).textContent;
+      const now = root.querySelector('.followed');
+      return {
+        place: text('.place'), reasons: [...root.querySelectorAll('.reasons li')].map((one) => one.textContent),
+        iteration: root.querySelector('input[type=range]').value, most: root.querySelector('input[type=range]').max,
+        boxes: root.querySelectorAll('[data-address]').length, now: now ? now.dataset.address : '',
+        chosen: text('.chosen b'), value: text('.chosen pre'), answer: text('.answer'),
+        columns: root.querySelectorAll('[data-goto]').length, breakpoints: text('.breakpoints'),
+        story: [...root.querySelectorAll('[data-panel=story] text')].map((one) => one.textContent).join(' '), theme: root.dataset.theme || '',
+        twice: ids.filter((one, at) => ids.indexOf(one) !== at),
+      };
+    });
+  }
+  async until(holds, what) {
+    const end = Date.now() + 1000 * SECONDS;
+    while (Date.now() < end) {
+      try {
+        if (holds(await this.seen())) return;
+      } catch {
+        // not there yet
+      }
+      await new Promise((done) => setTimeout(done, 20));
+    }
+    throw new Error(`not within ${SECONDS} seconds: ${what}: ${JSON.stringify(await this.seen().catch(String))}`);
+  }
+  async told(step, more = {}) {
+    await new Promise((done) => setTimeout(done, 400));
+    console.log(JSON.stringify({ step, ...more, ...(await this.seen()) }));
+    await this.page.screenshot({ path: `${folder}/${step}_${theme}.png` });
+  }
+  click(selector) {
+    return this.page.evaluate((wanted) => window.loop().querySelector(wanted).click(), selector);
+  }
+  async command(line) {
+    await this.page.evaluate((text) => {
+      const form = window.loop().querySelector('form');
+      form.querySelector('input').value = text;
+      form.requestSubmit();
+    }, line);
+  }
+}
+
+(async () => {
+  const browser = await puppeteer.launch({ executablePath: chromium, args: flags, headless: true });
+  try {
+    const page = await browser.newPage();
+    // marimo keeps a widget in a tree of its own, below the document's
+    await page.evaluateOnNewDocument(() => {
+      window.loop = (within = document) => {
+        const found = within.querySelector('.stepper-loop');
+        if (found) return found;
+        const inner = [...within.querySelectorAll('*')].filter((one) => one.shadowRoot);
+        return inner.map((one) => window.loop(one.shadowRoot)).find(Boolean) || null;
+      };
+    });
+    page.on('pageerror', (error) => errors.push(String(error).slice(0, 300)));
+    await page.setViewport({ width: 1200, height: 1300 });
+    await page.goto(address, { waitUntil: 'domcontentloaded', timeout: 1000 * SECONDS });
+    const notebook = new Notebook(page);
+    if (address.includes('/lab/')) {
+      await page.waitForSelector('.jp-Notebook .jp-Cell', { timeout: 1000 * SECONDS });
+      await page.waitForFunction(() => window.jupyterapp || document.querySelector('.jp-Toolbar'), { timeout: 1000 * SECONDS });
+      await new Promise((done) => setTimeout(done, 3000));
+      await page.click('.jp-Notebook .jp-Cell .jp-InputArea-editor');
+      for (let cell = 0; cell < 2; cell += 1) {
+        await page.keyboard.down('Shift');
+        await page.keyboard.press('Enter');
+        await page.keyboard.up('Shift');
+        await new Promise((done) => setTimeout(done, 500));
+      }
+    }
+    await notebook.until((seen) => seen.boxes > 0, 'the widget is shown');
+    await page.evaluate(() => window.loop().scrollIntoView());
+    await notebook.told('start');
+    await notebook.command('break nan');
+    await notebook.until((seen) => seen.breakpoints.includes('when nan'), 'the breakpoint is listed');
+    await notebook.click('[data-verb="continue"]');
+    await notebook.until((seen) => seen.reasons.length > 0, 'it stops at the NaN');
+    await notebook.told('nan');
+    await notebook.click('[data-tab="story"]');
+    await notebook.until((seen) => seen.story.includes('born'), 'the story is drawn');
+    await notebook.told('story');
+    await notebook.click('[data-tab="body"]');
+    const begin = Date.now();
+    await page.evaluate(() => {
+      const slider = window.loop().querySelector('input[type=range]');
+      slider.value = '5';
+      slider.dispatchEvent(new Event('change'));
+    });
+    await notebook.until((seen) => seen.place.includes('#5'), 'the slider goes to iteration 5');
+    await notebook.told('slider', { milliseconds: Date.now() - begin });
+    await page.evaluate(() => {
+      const boxes = [...window.loop().querySelectorAll('[data-address]')];
+      boxes.find((one) => one.dataset.address.endsWith('token_part')).dispatchEvent(new MouseEvent('click', { bubbles: true }));
+    });
+    await notebook.until((seen) => seen.chosen.endsWith('token_part'), 'a click shows a value');
+    await notebook.told('value');
+    await notebook.click('[data-tab="overview"]');
+    await page.evaluate(() => [...window.loop().querySelectorAll('[data-goto]')].find((one) => one.dataset.goto.endsWith('@3')).click());
+    await notebook.until((seen) => seen.place.includes('#3'), 'a column goes there');
+    await notebook.told('overview', { errors });
+  } finally {
+    await browser.close();
+  }
+})().catch((error) => {
+  console.error(String(error), errors.join('; '));
+  process.exit(1);
+});
