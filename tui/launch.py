@@ -135,6 +135,8 @@ def _run(
             code = app.run() or app.return_code or 0
     finally:
         gc.unfreeze()
+        if editors is not None and app.driver.ended() is not None:
+            editors.leave_run()  # before what the editor has set is saved as if the user had
         trouble = app.session.save_at_end()
         if trouble:
             _tell(trouble)

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from stepper.integrations.dap.requests.registry import request_kinds
 from tests.conformance.npm_packages import installed
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "debug_adapter" / "session.js"
 CLIENT = "@vscode/debugadapter-testsupport@1.68.0"
-SESSIONS = ["overflow", "nested", "sequence"]
+SESSIONS = ["overflow", "nested", "sequence", "attached"]
 SECONDS = 120
 
 
@@ -34,6 +35,9 @@ def samples(tmp_path: Path) -> Path:
     """Samples in a folder where listings may be written."""
     for name in ("rwkv_overflow", "nested_loop", "specification_lstm"):
         shutil.copytree(ROOT / "sample_models" / name, tmp_path / name, ignore=shutil.ignore_patterns(".stepper"))
+    nested = tmp_path / "nested_loop"
+    given = ["--inputs", nested / "inputs.npz", "--trace", tmp_path / "run.sqlite", "--quiet"]
+    subprocess.run([sys.executable, "-m", "stepper", "run", nested / "model.xml", *given], cwd=ROOT, check=True)
     return tmp_path
 
 
@@ -44,7 +48,9 @@ def held(modules: Path, samples: Path, *port: str) -> list[str]:
     words = ["node", SCRIPT, modules, sys.executable, adapter, samples, *port]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    *sessions, requests = done.stdout.splitlines()
+    assert set(requests.split()[1:]) - {"nonsense"} == set(request_kinds())
+    return sessions
 
 
 def test_a_real_client_has_every_request_answered_forward_and_back(modules: Path, samples: Path) -> None:

@@ -365,10 +365,12 @@ class Driver:
             return
         if isinstance(job, ExecuteLine):
             self._is_moving = _moves(job.line)
-            if self._editors is not None and self._is_moving:
-                self._editors.begins()
-            reply, failure = self._reply(job)
-            self._is_moving = False
+            try:
+                if self._editors is not None and self._is_moving:
+                    self._editors.begins()
+                reply, failure = self._reply(job)
+            finally:
+                self._is_moving = False
             if self._editors is not None:
                 self._editors.stands(failure)
             self._show(reply)

@@ -63,6 +63,13 @@ class RunPort:
             adapter.session.ended = True
             self._door.hang_up()
 
+    def leave_run(self) -> None:
+        """The run is over: end the session of the editor, and take out of the run what it has set there."""
+        adapter = self._adapter
+        self.end_session(restarts=False)
+        if adapter is not None and adapter.session.is_shared:
+            adapter.session.run.leave()
+
     def close(self) -> None:
         """End the session of the editor, and listen no longer."""
         self.end_session(restarts=False)

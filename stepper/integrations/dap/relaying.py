@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from stepper.integrations.dap.adapter import Adapter, RunElsewhere
-from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message
+from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message, send_at_once
 from stepper.integrations.dap.messages import EventMessage
 
 _PATIENCE: Final = 5.0
@@ -46,6 +46,7 @@ def relay(
         send(_ENDED)
         return
     connection.settimeout(None)
+    send_at_once(connection)
     with connection, connection.makefile("rb") as reader:
         answers = threading.Thread(
             target=_hand_back, args=(reader, waiting, send), daemon=True, name="answers of the application"

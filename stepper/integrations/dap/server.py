@@ -13,7 +13,7 @@ from typing import IO, Final, Protocol
 
 from stepper.errors import UsageError
 from stepper.integrations.dap.adapter import Adapter, refusal
-from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message
+from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message, send_at_once
 from stepper.integrations.dap.relaying import relay
 from stepper.integrations.dap.session import OpenRun
 
@@ -200,6 +200,7 @@ def _accept(server: socket.socket, clients: queue.Queue[socket.socket], seat: th
             client = server.accept()[0]
         except OSError:
             return
+        send_at_once(client)
         _bound_sending(client)
         if seat.acquire(blocking=False):
             clients.put(client)

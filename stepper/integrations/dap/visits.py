@@ -67,5 +67,8 @@ class EditorPort(Protocol):
     def stands(self, failure: str = "") -> None:
         """The application has done something with the run, which may have failed; in the thread of that."""
 
+    def leave_run(self) -> None:
+        """The run is over: end the session of the editor, and take out of the run what it has set there."""
+
     def end_session(self, *, restarts: bool) -> None:
         """End the session of the editor that is there; `restarts`: there will be another run, which it may join."""

@@ -5,8 +5,12 @@ const { DebugClient } = require(`${modules}/@vscode/debugadapter-testsupport`);
 const assert = require('assert');
 const fs = require('fs');
 
+const sent = new Set();
+const { send } = DebugClient.prototype;
+DebugClient.prototype.send = function (command, ...rest) { sent.add(command); return send.call(this, command, ...rest); };
+
 class Session {
-  static async begin(name, configure = async () => {}, launch = {}) {
+  static async begin(name, configure = async () => {}, launch = {}, attach = undefined) {
     const session = new Session();
     const client = session.client = new DebugClient(python, adapter, 'stepper');
     await client.start(port ? Number(port) : undefined);
@@ -14,7 +18,8 @@ class Session {
     const folder = `${samples}/${name}`;
     session.capabilities = (await client.initializeRequest()).body;
     const initialized = client.waitForEvent('initialized');
-    await client.customRequest('launch', { model: `${folder}/model.xml`, inputs: `${folder}/inputs.npz`, ...launch });
+    const given = { model: `${folder}/model.xml`, inputs: `${folder}/inputs.npz`, ...launch };
+    await client.customRequest(attach ? 'attach' : 'launch', attach ?? given);
     await initialized;
     session.source = (await client.customRequest('loadedSources')).body.sources[0];
     session.lines = fs.readFileSync(session.source.path, 'utf8').split('\n');
@@ -140,7 +145,34 @@ async function sequence() {
   await s.end();
 }
 
+async function attached() {
+  const recording = `${samples}/run.sqlite`;
+  const s = await Session.begin('nested_loop', undefined, {}, { recording });
+  assert.equal(s.entry.reason, 'end');
+  const back = await s.go('stepBack');
+  assert.equal(back.reason, 'step');
+  const listed = (await s.client.customRequest('source', { source: s.source, sourceReference: 0 })).body.content;
+  assert.equal(listed, s.lines.join('\n'));
+  const line = s.line('swaps_next =');
+  const places = (await s.client.customRequest('breakpointLocations', { source: s.source, line, endLine: line + 1 })).body.breakpoints;
+  assert.equal(places[0].line, line);
+  await s.go('restart');
+  await s.client.setBreakpointsRequest({ source: s.source, breakpoints: [{ line, hitCondition: '3' }] });
+  const hit = await s.go('continue');
+  assert.equal(hit.reason, 'breakpoint');
+  await s.client.pauseRequest({ threadId: 1 });  // nothing is under way
+  await s.client.customRequest('cancel', { progressId: 'none' });
+  const view = (await s.client.customRequest('stepper/stop')).body;
+  assert(view && typeof view === 'object');
+  assert(/<svg/.test(JSON.stringify((await s.client.customRequest('stepper/figure', { figure: view.figure ?? 0 })).body)));
+  assert(/data-goto/.test((await s.client.customRequest('stepper/overview')).body.html));
+  const over = s.client.waitForEvent('terminated');
+  await s.client.customRequest('terminate');
+  await over;
+}
+
 (async () => {
-  for (const session of [overflow, nested, sequence]) { await session(); console.log(session.name); }
+  for (const session of [overflow, nested, sequence, attached]) { await session(); console.log(session.name); }
+  console.log(`requests: ${[...sent].sort().join(' ')}`);
   process.exit(0);
 })().catch((error) => { console.error(error); process.exit(1); });

@@ -18,7 +18,7 @@ import pytest
 from stepper.cli.commands.dap import opener
 from stepper.cli.parser import parsed
 from stepper.integrations.dap.framing import framed, read_message
-from stepper.integrations.dap.server import HOST, serve_port, serve_streams
+from stepper.integrations.dap.server import HOST, ClientPort, serve_port, serve_streams
 from tests.debug.iterations.test_series import counting
 from tests.integrations.dap.client import ROOT, copied
 
@@ -115,6 +115,21 @@ def test_a_second_client_is_refused_and_the_next_one_served(port: int, tmp_path:
         first.event("terminated")
     with connected(port) as third:  # at once: the session before may still be ending
         third.begin(model, inputs)
+
+
+def test_answers_on_a_port_do_not_wait_for_one_another() -> None:
+    """An answer and the event behind it are two small messages, of which the second would wait 40 ms for the first."""
+    door = ClientPort(0)
+    seen: list[int] = []
+
+    def served(_reader: IO[bytes], _writer: IO[bytes]) -> None:
+        assert door._client is not None
+        seen.append(door._client.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        door.close()
+
+    with socket.create_connection((HOST, door.number), timeout=SECONDS):
+        door.serve(served)
+    assert seen[0]
 
 
 def test_a_browser_is_no_client(port: int) -> None:

@@ -304,6 +304,24 @@ def test_the_session_ends_with_the_application_and_when_another_run_follows(tmp_
     drive(debugger, script, editors=port)
 
 
+def test_the_session_that_is_kept_has_nothing_of_an_editor_that_was_there_at_the_end(
+    tmp_path: Path, port: RunPort
+) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("break interest")
+        async with joined(port) as editor:
+            await editor.attach()
+            await editor.request("setFunctionBreakpoints", breakpoints=[{"name": "balance_next"}])
+            driven.app.leave()
+            debugger = await asyncio.to_thread(driven.app.driver.ended)
+            assert debugger is not None and len(debugger.breakpoints) == 2
+            port.leave_run()
+            await editor.event("terminated")
+            assert [str(one.description) for one in debugger.breakpoints] == ["break interest"]
+
+    drive(sample("for_loop", tmp_path), script, editors=port)
+
+
 def test_an_adapter_that_the_editor_starts_hands_on_to_the_application(tmp_path: Path, port: RunPort) -> None:
     """As `{"request": "attach", "port": N}` of an editor that starts `stepper dap` itself."""
 
