@@ -107,6 +107,12 @@ class ClientBreakpoints:
         ((program, index),) = view.first_places
         return self._listing.line_of(program, index, closed=False) if index >= 0 else None
 
+    def count_anew(self) -> None:
+        """Have those of the client that have a hit count count from here."""
+        numbers = {number for known in self._set.values() for number in known.values()}
+        for one in [one for one in self._debugger.breakpoints if one.number in numbers and one.description.hit]:
+            self._debugger.breakpoints.change(one.number, one.description)
+
     def leave(self) -> None:
         """Take those away that were not there before the client wanted them."""
         there = {one.number for one in self._debugger.breakpoints}
@@ -241,7 +247,14 @@ def _on_value(wanted: ValueBreakpoint) -> BreakDescription:
     return _with_hits(BreakDescription(BreakKind.WHEN, wanted.data_id), wanted.hit_condition)
 
 
+def is_of_a_loop(name: str) -> bool:
+    """True if an exception filter may be for one loop alone, which is its condition then."""
+    return data_breakpoint(f"{name} x") is not None
+
+
 def _for_exception(name: str, about: str) -> BreakDescription:
     if name not in FILTERS:
         raise UsageError(f"there is no filter '{name[:60]}'; there are {', '.join((*FILTERS, FINDINGS))}")
+    if about and not is_of_a_loop(name):
+        raise UsageError(f"'{name}' is for all operations and has no condition")
     return BreakDescription(BreakKind.WHEN, f"{name} {about}".strip())

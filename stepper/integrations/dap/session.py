@@ -89,6 +89,12 @@ class DebuggedRun:
             self._sink(line)
         send("output", {"category": "console", "output": f"{line}\n"})
 
+    def from_the_start(self) -> Stop:
+        """Go to the start, where hit counts begin anew, as in a program that is started again."""
+        stop = self.debugger.first()
+        self.breakpoints.count_anew()
+        return stop
+
     def leave(self) -> None:
         """Leave a shared run as it is without the client: its breakpoints go, and what they write is for others."""
         self.debugger.breakpoints.sink = self._sink

@@ -251,3 +251,27 @@ def test_a_long_movement_has_a_progress_that_can_be_cancelled(tmp_path: Path, mo
     (begun,), (ended,) = client.events("progressStart"), client.events("progressEnd")
     assert begun["cancellable"] and begun["progressId"] == ended["progressId"]
     assert all(re.fullmatch(r"tick [0-9,]+", one["message"]) for one in client.events("progressUpdate"))
+
+
+def test_hit_counts_begin_anew_with_the_run(tmp_path: Path) -> None:
+    client = sample_client("nested_loop", tmp_path)
+    wanted = [{"line": client.line("swaps_next ="), "hitCondition": "3"}]
+    assert client.go("continue")["reason"] == "end"  # where it is set nothing more can be counted
+    (set_here,) = client.request("setBreakpoints", source=client.source, breakpoints=wanted)["breakpoints"]
+    for _ in range(2):
+        assert client.go("restart")["reason"] == "entry"
+        stop = client.go("continue")
+        assert stop["hitBreakpointIds"] == [set_here["id"]] and "@2" in client.stack()[0]["name"]
+
+
+def test_filters_say_which_of_them_may_be_for_one_loop(tmp_path: Path) -> None:
+    client = Client(tmp_path)
+    can = client.begin("nested_loop")
+    client.configured()
+    for one in can["exceptionBreakpointFilters"]:
+        options = [{"filterId": one["filter"], "condition": "passes"}]
+        if one["filter"] == "check":
+            continue
+        (found,) = client.request("setExceptionBreakpoints", filters=[], filterOptions=options)["breakpoints"]
+        assert found["verified"] == one["supportsCondition"], found
+        assert found["verified"] or "no condition" in found["message"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from stepper.integrations.dap.breakpoints import FILTERS, FINDINGS, USUAL
+from stepper.integrations.dap.breakpoints import FILTERS, FINDINGS, USUAL, is_of_a_loop
 from stepper.integrations.dap.messages import CancelArguments, InitializeArguments, NoArguments
 from stepper.integrations.dap.requests.registry import request
 from stepper.integrations.dap.session import THREAD, DapSession
@@ -41,8 +41,8 @@ _CAN: Final = (
 def _initialize(session: DapSession, arguments: InitializeArguments) -> dict[str, Any]:
     session.client = arguments
     filters = [
-        {"filter": name, "label": label, "default": name in USUAL, "supportsCondition": True}
-        | {"conditionDescription": "the name of a loop or a value; without one any"}
+        {"filter": name, "label": label, "default": name in USUAL, "supportsCondition": is_of_a_loop(name)}
+        | ({"conditionDescription": "the name of a loop; without one any"} if is_of_a_loop(name) else {})
         for name, label in FILTERS.items()
     ]
     filters.append({"filter": FINDINGS, "label": "What stepper check finds in this run", "default": False})
@@ -79,7 +79,7 @@ def _configuration_done(session: DapSession, _arguments: NoArguments) -> None:
 
 @request("restart", arguments=NoArguments, moves=True)
 def _restart(session: DapSession, _arguments: NoArguments) -> None:
-    session.move(session.run.debugger.first, "restart")
+    session.move(session.run.from_the_start, "restart")
 
 
 @request("disconnect", "terminate", arguments=NoArguments, needs_run=False)
