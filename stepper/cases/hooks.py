@@ -75,7 +75,7 @@ class _Preparation(threading.local):
 
 
 class _Pending(NamedTuple):
-    """A call that is under way, and where in memory its inputs are."""
+    """A call that is under way, and in a queue where in memory its inputs are."""
 
     call: ObservedCall
     memory: tuple[int, ...]
@@ -304,7 +304,7 @@ class CallHooks:
         tensors = tensors_of(request, given)
         inputs = {name: to_array(tensor) for name, tensor in zip(known.inputs, tensors, strict=True)}
         call = ObservedCall(number, request_call, inputs, changed, known.source, known.streams[way])
-        known.pending[place] = _Pending(call, memory_of(tensors))
+        known.pending[place] = _Pending(call, memory_of(tensors) if isinstance(owner, self._queue) else ())
         self._observer.begun(call)
 
     def _waited(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
