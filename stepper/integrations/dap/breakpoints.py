@@ -107,6 +107,15 @@ class ClientBreakpoints:
         ((program, index),) = view.first_places
         return self._listing.line_of(program, index, closed=False) if index >= 0 else None
 
+    @property
+    def brought(self) -> frozenset[BreakDescription]:
+        """Return those that were not there before the client wanted them."""
+        return frozenset(one.description for one in self._debugger.breakpoints if one.number in self._own)
+
+    def claim(self, brought: frozenset[BreakDescription]) -> None:
+        """Take those as brought by the client that it brought to the run which this one follows."""
+        self._own |= {one.number for one in self._debugger.breakpoints if one.description in brought}
+
     def count_anew(self) -> None:
         """Have those of the client that have a hit count count from here."""
         numbers = {number for known in self._set.values() for number in known.values()}

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import IO, Any, Final
 
+from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.debugger import Debugger
 from stepper.errors import UsageError
 from stepper.integrations.dap.adapter import Adapter, command_of
@@ -32,6 +33,8 @@ class RunPort:
         self._host: RunHost | None = None
         self._adapter: Adapter | None = None
         self._debugger: Debugger | None = None
+        self._brought: frozenset[BreakDescription] = frozenset()
+        """What an editor had set in the run before, which was copied to this one."""
 
     @property
     def number(self) -> int:
@@ -58,7 +61,10 @@ class RunPort:
     def end_session(self, *, restarts: bool) -> None:
         """End the session of the editor that is there; `restarts`: there will be another run, which it may join."""
         if (adapter := self._adapter) is not None and not adapter.ended:
-            body = {"restart": True} if restarts and adapter.session.is_shared else None
+            is_asked_back = restarts and adapter.session.is_shared
+            if is_asked_back:  # the run that follows has them, too
+                self._brought = adapter.session.run.breakpoints.brought
+            body = {"restart": True} if is_asked_back else None
             adapter.session.send("terminated", body)
             adapter.session.ended = True
             self._door.hang_up()
@@ -151,7 +157,7 @@ class RunPort:
 
     def answered(self, adapter: Adapter, content: bytes | None, debugger: Debugger, *, moves: bool) -> Visited:
         """Answer a message; in the thread of the run."""
-        session = adapter.session
+        session, was_shared = adapter.session, adapter.session.is_shared
         self._debugger = debugger
         if content is None:
             adapter.resume()
@@ -159,6 +165,9 @@ class RunPort:
             adapter.handle(content)
         if not session.is_shared:
             return Visited()
+        if not was_shared:
+            session.run.breakpoints.claim(self._brought)
+            self._brought = frozenset()
         failure = session.run.failure if moves else ""
         return Visited(session.note() or bool(failure), failure)
 

@@ -290,9 +290,15 @@ def test_the_session_ends_with_the_application_and_when_another_run_follows(tmp_
     async def script(driven: Driven) -> None:
         async with joined(port) as editor:
             await editor.attach()
+            await editor.request("setFunctionBreakpoints", breakpoints=[{"name": "interest"}])
             driven.app.session.follow(lambda: Debugger(debugger.model, dict(np.load(tmp_path / "inputs.npz"))))
             assert (await editor.event("terminated")) == {"restart": True}
         await shown(driven, lambda: "editor" not in driven.text("top"))
+        assert len(driven.app.driver._debugger.breakpoints) == 1  # the run that follows has taken it over
+        async with joined(port) as editor:
+            await editor.attach()
+            await editor.request("disconnect")
+        await shown(driven, lambda: not driven.state.breaks)
         async with joined(port) as editor:
             await editor.attach()
             await editor.request("stepIn", threadId=1)
