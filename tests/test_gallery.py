@@ -46,9 +46,9 @@ def test_the_page_of_the_gallery_is_current() -> None:
 
 
 def test_every_figure_of_the_pages_is_made_by_the_list() -> None:
-    """But for screens of the application, the picture of the README, and the one diagram of the program itself."""
+    """But for screens of applications, the picture of the README, and the one diagram of the program itself."""
     made = {(LIST.parent / file).resolve() for one in figure_list(LIST).figures for file in one.files}
-    others = re.compile(r"tour(_\w+)?\.svg|data_line\.svg")
+    others = re.compile(r"tour(_\w+)?\.svg|data_line\.svg|(notebook|vscode)_\w+\.png")
     for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "sample_models").glob("*.md")):
         for link in re.findall(r"!\[[^]]*\]\(([^)]+)\)", FENCE.sub("", page.read_text(encoding="utf-8"))):
             path = (page.parent / link).resolve()

@@ -20,7 +20,6 @@ from stepper.engine.partners import Partner, computed_elsewhere, operations_else
 from stepper.engine.program import CompiledModel, Operation
 from stepper.engine.rules import Note, Rules
 from stepper.engine.variables import bind_states, states_of
-from stepper.html_tables import html_table
 from stepper.ir.model import LayerSite, Model, layer_site
 from stepper.ir.opening import ModelSource
 from stepper.ops.operands import form_text
@@ -107,6 +106,8 @@ class Outputs(dict[str, Array]):
 
     def _repr_html_(self) -> str:
         """Return a table of the outputs and one of the loops, for notebooks."""
+        from stepper.html_tables import html_table  # the first picture goes without
+
         rows = [
             (name, form_text(value), np.array2string(value.reshape(-1), threshold=8)) for name, value in self.items()
         ]

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.element_types import ElementType
-from stepper.html_tables import html_table
 from stepper.ir.calls.plan import CALLS, Calls, iteration_word
 from stepper.ir.shapes import PartialShape
 from stepper.ir.weights import Weights
@@ -326,6 +325,8 @@ class Model(Immutable, Struct, frozen=True, eq=False, weakref=True, dict=True):
 
     def _repr_html_(self) -> str:
         """Return a table of inputs, outputs and loops, for notebooks."""
+        from stepper.html_tables import html_table  # the first picture goes without
+
         rows = [("input", layer, str(parameter_shape(layer))) for layer in self.graph.parameters]
         rows += [("output", layer, str(PartialShape.of_dims(layer.inputs[0].dims))) for layer in self.graph.results]
         loops = [layer for _path, graph in self.graphs() for layer in graph.layers if layer.is_loop]

@@ -104,6 +104,8 @@ const there = (...paths) => async (path) => paths.includes(path);
   assert.deepEqual(found([], '/env/bin/python', '/usr/bin', isFile), ['/env/bin/stepper']);
   assert.deepEqual(found([], undefined, '/bin:/usr/bin', isFile), ['/usr/bin/stepper']);
   assert.equal(found([], '/other/python', '/bin', isFile), undefined);
+  const own = (path) => path === '/project/.venv/bin/stepper';
+  assert.deepEqual(found([], undefined, '/bin', own, '/project'), ['/project/.venv/bin/stepper']);
 })().catch((error) => { console.error(error); process.exit(1); });
 """
 

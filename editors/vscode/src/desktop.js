@@ -32,7 +32,7 @@ async function chosenPython(resource) {
 async function adapter(session) {
   const folder = session.workspaceFolder;
   const setting = vscode.workspace.getConfiguration('stepper', folder).get('command');
-  const words = program.found(setting, await chosenPython(folder && folder.uri), process.env.PATH, isFile);
+  const words = program.found(setting, await chosenPython(folder && folder.uri), process.env.PATH, isFile, folder && folder.uri.fsPath);
   if (!words) {
     const open = 'Open the setting';
     const text = 'The program stepper was not found: install it into the chosen Python environment (pip install stepper), or name it in the setting stepper.command.';
