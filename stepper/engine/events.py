@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import numpy as np
 
 if TYPE_CHECKING:
     from stepper.engine.frames import Activation, Frame
+
+
+NUMPY_FALSE: Final = np.False_
+"""What comparisons of numpy's scalars give where they do not hold; there is one such object."""
 
 
 class Every(IntEnum):
@@ -59,6 +65,33 @@ class Watcher(Protocol):
 
     def after_iteration(self, frame: Frame) -> bool:
         """Take note of a closed iteration of a loop. Return True to stop."""
+
+
+class ValueWatch(NamedTuple):
+    """An iteration watch that has to be asked only where some values say so.
+
+    `read` gets the values in a tuple, in the order of `slots`, and after them the number of the iteration. The watch
+    need not be asked where that gives False, or what it gives is judged false; it is where either raises an exception.
+    A straight body that runs as a function leaves it for nothing else, so its values need not be put into the frame.
+    """
+
+    ask: Callable[[Frame], bool]
+    read: Callable[[tuple[Any, ...]], object]
+    judged: Callable[[Any], bool]
+    slots: tuple[int, ...]
+
+    def is_due(self, frame: Frame) -> bool:
+        """Return True if it is to be asked about an iteration that was closed."""
+        assert frame.activation is not None
+        try:
+            value = self.read((*map(frame.values.__getitem__, self.slots), frame.activation.iteration))
+            return value is not NUMPY_FALSE and value is not False and self.judged(value)
+        except Exception:  # it says itself what is wrong
+            return True
+
+    def __call__(self, frame: Frame, /) -> bool:
+        """Return True to stop; to be called after an iteration."""
+        return self.is_due(frame) and self.ask(frame)
 
 
 class Taps(NamedTuple):

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from stepper.engine.events import ValueWatch
 from stepper.engine.frames import Activation, Frame, Phase
 from stepper.engine.program import execute, execute_any
 from stepper.engine.rules import Rules
@@ -103,20 +104,46 @@ def iterate_on(frame: Frame, most: int, onlookers: Onlookers) -> bool:
         forms.walked(activation.iteration - begun)
         if stopped or activation.iteration - begun < walked or frame.phase is not _BETWEEN:
             return stopped
-    return most > walked and _call(frame, most - walked, onlookers)
+    if not isinstance(onlookers.watch, ValueWatch):
+        return most > walked and _call(frame, most - walked, onlookers)
+    return most > walked and _call_until(frame, most - walked, onlookers, onlookers.watch)
+
+
+def _call_until(frame: Frame, most: int, onlookers: Onlookers, watch: ValueWatch) -> bool:
+    """As `_call`, asking the watch after those iterations only whose values say so."""
+    activation, caller = frame.activation, onlookers.caller
+    assert activation is not None
+    last = activation.iteration + most
+    while activation.iteration < last:
+        begun = activation.iteration
+        if not _call(frame, last - begun, onlookers):
+            return False
+        caller.tick += (activation.iteration - begun) * (frame.pc + 2)
+        try:
+            if watch.ask(frame):
+                return True
+        except Exception as error:
+            raise WatcherRaised(error) from error
+    return False
 
 
 def _call(frame: Frame, most: int, onlookers: Onlookers) -> bool:
-    """Make iterations by the function that was written of the body (see straight.py)."""
+    """Make iterations by the function that was written of the body (see straight.py).
+
+    True if the watch stopped them, or, a `ValueWatch`, is to be asked.
+    """
     activation, program = frame.activation, frame.program
     assert activation is not None and activation.code is not None
     plan: Any = activation.plan
     handed = [*((scan.append, scan.result) for scan in activation.scans), *onlookers.taps]
-    watched = onlookers.watch is not None
+    watch = onlookers.watch
+    looked_at = watch.slots if isinstance(watch, ValueWatch) else None
+    watched = watch is not None and looked_at is None
     casts, numbered = activation.casts, plan.current_iteration
     if not watched:
         read = program.slots_read
-        numbered = [one for one in numbered if one[0] in read or any(one[0] == slot for _, slot in handed)]
+        read = read.union(looked_at or (), (slot for _, slot in handed))
+        numbered = [one for one in numbered if one[0] in read]
     moves = Moves(
         carried=plan.carried,
         at_once=plan.passes_on,
@@ -128,6 +155,7 @@ def _call(frame: Frame, most: int, onlookers: Onlookers) -> bool:
         shaped=tuple(scan.result for scan in activation.scans),
         handed=tuple(slot for _, slot in handed),
         watched=watched,
+        looked_at=looked_at,
     )
     form = program.forms.form(moves)
     begun = activation.iteration
@@ -143,7 +171,7 @@ def _call(frame: Frame, most: int, onlookers: Onlookers) -> bool:
             onlookers.caller,
             frame.pc + 2,
             [scan.first_shape for scan in activation.scans],
-            onlookers.watch,
+            watch,
             _BETWEEN,
             [step[0] for step in activation.code],
             [dtype for _, dtype in casts],
@@ -158,6 +186,8 @@ def _call(frame: Frame, most: int, onlookers: Onlookers) -> bool:
         if stage is Stage.OPERATION:
             frame.pc = index
         elif stage is Stage.WATCH and isinstance(error, Exception):
+            if looked_at is not None:
+                return True  # the watch says itself what is wrong
             raise WatcherRaised(error) from error
         elif stage is Stage.CONDITION and isinstance(error, ValueError):
             return False

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
+from stepper.engine.events import NUMPY_FALSE
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable
 
@@ -42,7 +43,8 @@ class Moves(NamedTuple):
     after all are read; `bounded` are Parameters whose size is looked at, `cast` those that keep their type. `sliced`
     are (Parameter, axis), `numbered` those that get the iteration's number. `condition` is the slot of the body's
     condition. `shaped` are the slots of the pieces, `handed` those that are handed over after the iteration. `watched`:
-    after each iteration all values are in the frame, and a watcher is asked.
+    after each iteration all values are in the frame, and a watcher is asked. `looked_at` are the slots of a watch that
+    is asked only where their values say so (see `ValueWatch`).
     """
 
     carried: tuple[tuple[int, int], ...]
@@ -55,6 +57,7 @@ class Moves(NamedTuple):
     shaped: tuple[int, ...]
     handed: tuple[int, ...]
     watched: bool
+    looked_at: tuple[int, ...] | None
 
 
 class Straight(NamedTuple):
@@ -102,7 +105,7 @@ class Forms:
         """
         if moves not in self._made:
             text, stages = _text(self._steps, moves)
-            names: dict[str, Any] = {"refuse": refuse_giant, "enough": _enough}
+            names: dict[str, Any] = {"refuse": refuse_giant, "enough": _enough, "no": NUMPY_FALSE}
             exec(compile(text, "<straight body>", "exec"), names)  # made of numbers of slots alone
             self._made[moves] = Straight(names["iterate"], stages)
         return self._made[moves]
@@ -162,6 +165,10 @@ def _text(steps: Sequence[Slots], moves: Moves) -> tuple[str, dict[int, tuple[St
         add("caller.tick += cost", Stage.PIECES)
         add("if watch(frame): return True", Stage.WATCH)
     else:
+        if moves.looked_at is not None:
+            given = "".join(f"v{slot}, " for slot in moves.looked_at)
+            add(f"due = watch.read(({given}iteration,))", Stage.WATCH)
+            add("if due is not no and due is not False and watch.judged(due): return True", Stage.WATCH)
         lines += ["    finally:", *(f"        V[{slot}] = v{slot}" for slot in sorted(written)), "        del V"]
     return "\n".join(lines) + "\n", stages
 
@@ -210,6 +217,6 @@ def _written(steps: Sequence[Slots], moves: Moves) -> set[int]:
 
 
 def _read(steps: Sequence[Slots], moves: Moves) -> set[int]:
-    closed = [*(slot for _, slot in moves.carried), *moves.shaped, *moves.handed]
+    closed = [*(slot for _, slot in moves.carried), *moves.shaped, *moves.handed, *(moves.looked_at or ())]
     condition = [] if moves.condition is None else [moves.condition]
     return set(closed + condition).union(*(_ports(step)[0] for step in steps))

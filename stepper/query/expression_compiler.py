@@ -63,6 +63,13 @@ class Scope(Protocol):
 Code = Callable[[Scope], Value]
 
 
+class Leaves(Struct, frozen=True):
+    """Codes of what an expression reads here and now, where it is not a Scope that is read."""
+
+    operand: Callable[[Address], Callable[[Any], Value]]
+    iteration: Callable[[Any], Value]
+
+
 class ReadFrom(Enum):
     """Which method of the scope reads an address."""
 
@@ -81,12 +88,16 @@ class ResultKind(Enum):
 
 
 class Part(Struct, frozen=True):
-    """A compiled part. `constant` is its value if that is known; `raw`: a tensor as it was read, maybe packed codes."""
+    """A compiled part. `constant` is its value if that is known; `raw`: a tensor as it was read, maybe packed codes.
+
+    `undecoded` is what reads such a tensor and what makes numbers of it, where `code` does both.
+    """
 
     code: Code
     kind: ResultKind
     constant: Value = None
     raw: bool = False
+    undecoded: tuple[Code, Callable[[Value], Value]] | None = None
 
 
 def constant_part(value: Value) -> Part:
@@ -105,16 +116,20 @@ _NO_OVERFLOW: Final = 65504
 _SOURCES: Final = {"prev": ReadFrom.PREVIOUS, "ref": ReadFrom.REFERENCE}
 
 
+_SCOPE: Final = Leaves(lambda address: lambda scope: scope.value(address), lambda scope: scope.iteration())
+
+
 class Compiler:
     """Compiles the tree of one text, and notes what it reads."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, leaves: Leaves | None = None) -> None:
         self.text = text
         self.reads: dict[tuple[Address, ReadFrom], None] = {}
         self.reads_iteration = False
         self.loops: dict[str, None] = {}
         self.may_warn = False
         self._source = ReadFrom.NOW
+        self._leaves = leaves or _SCOPE
         self._forms: dict[type[Node], Callable[[Any], Part]] = {
             Literal: lambda node: constant_part(node.value),
             Sizes: lambda node: Part(lambda _scope: node.value, ResultKind.SHAPE, node.value),
@@ -140,18 +155,10 @@ class Compiler:
         part = self.part(node)
         if part.kind not in (ResultKind.PLAIN, ResultKind.TENSOR):
             self._fail(f"{what} takes numbers and tensors, this is {part.kind.value}", node.position)
-        return replace(part, code=self._decoded(part.code, decode, node.position), raw=False) if part.raw else part
-
-    def _decoded(self, read: Code, decode: Callable[[Value], Value], position: int) -> Code:
-        decode = self._guarded(decode, position)
-
-        def code(scope: Scope) -> Value:
-            value = read(scope)
-            if type(value) in NATIVE_SCALARS or (type(value) is np.ndarray and value.dtype.num in NATIVE):
-                return value
-            return decode(value)
-
-        return code
+        if not part.raw:
+            return part
+        decode = self._guarded(decode, node.position)
+        return replace(part, code=_decoded(part.code, decode), raw=False, undecoded=(part.code, decode))
 
     # --- operands ------------------------------------------------------------------------------------------------
 
@@ -164,7 +171,7 @@ class Compiler:
         self.reads_iteration = True
         if self._source is ReadFrom.PREVIOUS:
             return Part(lambda scope: scope.iteration() - 1, ResultKind.PLAIN)
-        return Part(lambda scope: scope.iteration(), ResultKind.PLAIN)
+        return Part(self._leaves.iteration, ResultKind.PLAIN)
 
     def _operand(self, node: Operand) -> Part:
         address = node.address
@@ -172,7 +179,7 @@ class Compiler:
         code: Code
         match self._source:
             case ReadFrom.NOW:
-                code = lambda scope: scope.value(address)  # noqa: E731  # one call less than a function around it
+                code = self._leaves.operand(address)
             case ReadFrom.PREVIOUS:
                 code = lambda scope: scope.previous(address)  # noqa: E731
             case ReadFrom.REFERENCE:
@@ -227,7 +234,8 @@ class Compiler:
             return Part(lambda scope: apply(a_code(scope), b_code(scope)), ResultKind.PLAIN)
         self.may_warn |= b is None or not abs(b) <= _NO_OVERFLOW
         if b is not None:
-            return Part(_with_constant(operation, apply, a_code, b), ResultKind.TENSOR)
+            read, decode = left.undecoded or (a_code, None)
+            return Part(_with_constant(operation, apply, read, decode, b), ResultKind.TENSOR)
 
         def code(scope: Scope) -> Value:
             a, b = a_code(scope), b_code(scope)
@@ -431,7 +439,19 @@ class Compiler:
         return self._applied(values.as_index, part.code, node.position)
 
 
-def _with_constant(operation: Operation, apply: Operation, read: Code, constant: Value) -> Code:
+def _decoded(read: Code, decode: Callable[[Value], Value]) -> Code:
+    def code(scope: Scope) -> Value:
+        value = read(scope)
+        if type(value) in NATIVE_SCALARS or (type(value) is np.ndarray and value.dtype.num in NATIVE):
+            return value
+        return decode(value)
+
+    return code
+
+
+def _with_constant(
+    operation: Operation, apply: Operation, read: Code, decode: Callable[[Value], Value] | None, constant: Value
+) -> Code:
     """Return the operation on a tensor and a number of the text: the condition that hot loops have most."""
 
     def code(scope: Scope) -> Value:
@@ -441,6 +461,8 @@ def _with_constant(operation: Operation, apply: Operation, read: Code, constant:
                 return operation(value, constant)
             except FAILURES:
                 pass
+        if decode is not None and not (type(value) is np.ndarray and value.dtype.num in NATIVE):
+            value = decode(value)
         return apply(value, constant)
 
     return code

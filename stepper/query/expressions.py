@@ -11,6 +11,7 @@ elements; size rank shape dtype; prev(x) one iteration before, ref(x) in the ref
 from __future__ import annotations
 
 import contextvars
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from msgspec import Struct
 
 from stepper.query import expression_values as values
 from stepper.query.address_syntax import Address
-from stepper.query.expression_compiler import Code, Compiler, ReadFrom, ResultKind, Scope
+from stepper.query.expression_compiler import Code, Compiler, Leaves, ReadFrom, ResultKind, Scope
 from stepper.query.expression_syntax import FUNCTION_NAMES, ExpressionError, parse_tree
 from stepper.records import Brief
 
@@ -58,6 +59,10 @@ class Expression(Brief, Struct, frozen=True):
     def reading(self) -> Code:
         """Return what `evaluate` does, where numpy's warnings are off already, as they are while a machine runs."""
         return self._code
+
+    def reading_by(self, leaves: Leaves) -> Callable[[Any], Any]:
+        """Return what `reading` does, for what is not a Scope: `leaves` say how that is read."""
+        return Compiler(self.text, leaves).part(parse_tree(self.text)).code
 
     def judged(self, value: Any) -> bool:
         """True if a value that the expression had is true; as `truth` has it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -20,6 +20,14 @@ Test = Callable[[Sequence[Frame]], Causes | None]
 """Given the stack at a moment: what holds, as data, or None where nothing does."""
 
 
+class ValueTest(NamedTuple):
+    """Quick test of values of a body; see `ValueWatch` for what it is made of."""
+
+    read: Callable[[tuple[Any, ...]], object]
+    judged: Callable[[Any], bool]
+    slots: tuple[int, ...]
+
+
 class Check(Struct, frozen=True, eq=False):
     """A test at a place: after operation `index` of a program, at BEGUN, or (its operations' number) when it is closed.
 
@@ -27,7 +35,8 @@ class Check(Struct, frozen=True, eq=False):
     computed after its place; `prompt`: it is to be made at once, because it is likely to stop the run.
     `at_entry`: to be made as well where a loop is entered that runs no iteration.
     `guard` is shared by many checks and says quickly whether any of them can hold; `may_hold` says so of this one, or
-    raises a StepperError, of which the test has the words.
+    raises a StepperError, of which the test has the words; `of_values` does where no more is read than values of the
+    body's own.
     """
 
     program: Program
@@ -37,6 +46,7 @@ class Check(Struct, frozen=True, eq=False):
     at_entry: bool = False
     guard: Guard | None = None
     may_hold: Callable[[Sequence[Frame]], bool] | None = None
+    of_values: ValueTest | None = None
 
 
 class Guard(Struct, frozen=True, eq=False):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
 
-from stepper.debug.breakpoints.checks import BEGUN, bodies, closed, is_body, iteration_in
+from stepper.debug.breakpoints.checks import BEGUN, ValueTest, bodies, closed, is_body, iteration_in
 from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.locations import file_of
 from stepper.debug.reference_values import ReferencedValue
@@ -19,6 +20,7 @@ from stepper.errors import UsageError
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address
 from stepper.query.atlas import Atlas
+from stepper.query.expression_compiler import Leaves
 from stepper.query.expression_syntax import Call, Indexed, Node, parse_tree
 from stepper.query.expressions import Expression, parse
 
@@ -123,11 +125,34 @@ def _holding(expression: Expression, scope: StackScope) -> Callable[[Sequence[Fr
     return holds
 
 
+def _value_test(expression: Expression, targets: dict[Address, Target], program: Program) -> ValueTest | None:
+    """Return the same of the values of a body alone; None where something else is read."""
+    if expression.previous or expression.references or expression.loops or not is_body(program):
+        return None
+    if any(target.program is not program for target in targets.values()):
+        return None
+    whole, count = _needs_shapes(expression.text), len(targets)
+    places = {address: place for place, address in enumerate(targets)}
+
+    def operand(address: Address) -> Callable[[Any], Value]:
+        place = places[address]
+
+        def single(given: Any) -> Value:
+            value = given[place]
+            return value[0] if value.shape == _ONE else value
+
+        return itemgetter(place) if whole else single
+
+    read = expression.reading_by(Leaves(operand, itemgetter(count)))
+    return ValueTest(read, expression.judged, tuple(target.slot for target in targets.values()))
+
+
 class Condition:
     """An expression for a place: after operation `index` of `program`, and until the iteration ends.
 
     `windows` are to be told of closed iterations. `holds` says for a stack whether the condition is true now; it is not
-    where something that it reads does not exist. It raises StepperError where the values do not fit.
+    where something that it reads does not exist. It raises StepperError where the values do not fit. `of_values`
+    says so quickly of values of the body alone, if no more is read.
     """
 
     def __init__(self, expression: Expression, timeline: Timeline, program: Program, index: int) -> None:
@@ -154,6 +179,7 @@ class Condition:
             for address in expression.references
         }
         self.holds = _holding(expression, self._scope)
+        self.of_values = _value_test(expression, targets, program)
 
     def value(self, stack: Sequence[Frame]) -> Any:
         """Return what the expression is now. Raise StepperError."""

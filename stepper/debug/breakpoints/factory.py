@@ -169,7 +169,7 @@ def is_true(condition: Condition) -> Check:
         except StepperError as error:
             return (_unevaluated(condition, error, stack),)
 
-    return Check(condition.program, condition.index, test)
+    return Check(condition.program, condition.index, test, may_hold=condition.holds, of_values=condition.of_values)
 
 
 def _became(condition: Condition, stack: Sequence[Frame], *, was_false: bool) -> Became:
@@ -188,7 +188,8 @@ def _unevaluated(condition: Condition, error: StepperError, stack: Sequence[Fram
 
 def at_place(place: BreakpointPlace, condition: Condition | None, file: str, *, prompt: bool) -> Check:
     """Return a check at a place, in its iterations, where the condition is true; `file` is that of the model."""
-    depth, holds = len(place.program.path), None if condition is None else condition.holds
+    depth = len(place.program.path)
+    holds, of_values = (None, None) if condition is None else (condition.holds, condition.of_values)
 
     def test(stack: Sequence[Frame]) -> Causes | None:
         try:
@@ -208,7 +209,7 @@ def at_place(place: BreakpointPlace, condition: Condition | None, file: str, *, 
         )
         return (reached,)
 
-    return Check(place.program, place.index, test, prompt=prompt, may_hold=holds)
+    return Check(place.program, place.index, test, prompt=prompt, may_hold=holds, of_values=of_values)
 
 
 def _passed(place: BreakpointPlace, frame: Frame) -> MergedInput | None:

@@ -20,6 +20,7 @@ from stepper.debug.breakpoints.breakpoint import Breakpoint
 from stepper.debug.breakpoints.checks import BEGUN, Check, Guard, closed, is_body, iteration_in
 from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.causes.cause import Cause, Trigger
+from stepper.engine.events import ValueWatch
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
@@ -232,6 +233,8 @@ class BreakpointWatcher:
         if only is None or only.may_hold is None:
             return ask
         may_hold = only.may_hold
+        if only.of_values is not None:
+            return ValueWatch(ask, *only.of_values)
 
         def watch(frame: Frame) -> bool:
             try:
