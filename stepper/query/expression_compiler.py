@@ -91,6 +91,7 @@ class Part(Struct, frozen=True):
     """A compiled part. `constant` is its value if that is known; `raw`: a tensor as it was read, maybe packed codes.
 
     `undecoded` is what reads such a tensor and what makes numbers of it, where `code` does both.
+    `element` is what reads a tensor, and the fixed index of which this part is the element.
     """
 
     code: Code
@@ -98,6 +99,7 @@ class Part(Struct, frozen=True):
     constant: Value = None
     raw: bool = False
     undecoded: tuple[Code, Callable[[Value], Value]] | None = None
+    element: tuple[Code, tuple[Any, ...]] | None = None
 
 
 def constant_part(value: Value) -> Part:
@@ -235,7 +237,10 @@ class Compiler:
         self.may_warn |= b is None or not abs(b) <= _NO_OVERFLOW
         if b is not None:
             read, decode = left.undecoded or (a_code, None)
-            return Part(_with_constant(operation, apply, read, decode, b), ResultKind.TENSOR)
+            compared = _with_constant(operation, apply, read, decode, b)
+            if left.element is not None:
+                compared = _of_element(operation, *left.element, b, compared)
+            return Part(compared, ResultKind.TENSOR)
 
         def code(scope: Scope) -> Value:
             a, b = a_code(scope), b_code(scope)
@@ -410,7 +415,8 @@ class Compiler:
                     pass
             return element(value, fixed or ())
 
-        part = Part(chosen if fixed is None else code, kind, raw=base.raw)
+        of = None if fixed is None or kind is not ResultKind.TENSOR else (read, fixed)
+        part = Part(chosen if fixed is None else code, kind, raw=base.raw, element=of)
         return (
             replace(part, kind=ResultKind.PLAIN)
             if kind is ResultKind.SHAPE and not isinstance(node.items[0], Slice)
@@ -464,6 +470,21 @@ def _with_constant(
         if decode is not None and not (type(value) is np.ndarray and value.dtype.num in NATIVE):
             value = decode(value)
         return apply(value, constant)
+
+    return code
+
+
+def _of_element(operation: Operation, read: Code, index: tuple[Any, ...], constant: Value, otherwise: Code) -> Code:
+    """Return the same for one element of a tensor, in one call where it is a number of numpy's own."""
+
+    def code(scope: Scope) -> Value:
+        try:
+            value = read(scope)[index]
+            if type(value) in NATIVE_SCALARS:
+                return operation(value, constant)
+        except FAILURES:
+            pass
+        return otherwise(scope)
 
     return code
 
