@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import numpy as np
+from stepper.engine.straight import NUMPY_FALSE
 
 if TYPE_CHECKING:
     from stepper.engine.frames import Activation, Frame
-
-
-NUMPY_FALSE: Final = np.False_
-"""What comparisons of numpy's scalars give where they do not hold; there is one such object."""
 
 
 class Every(IntEnum):
@@ -67,7 +64,8 @@ class Watcher(Protocol):
         """Take note of a closed iteration of a loop. Return True to stop."""
 
 
-class ValueWatch(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ValueWatch:
     """An iteration watch that has to be asked only where some values say so.
 
     `read` gets the values in a tuple, in the order of `slots`, and after them the number of the iteration. The watch

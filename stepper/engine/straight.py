@@ -11,9 +11,13 @@ from enum import Enum, auto
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
-from stepper.engine.events import NUMPY_FALSE
+import numpy as np
+
 from stepper.errors import KernelError
 from stepper.ops.operands import ensure_allocatable
+
+NUMPY_FALSE: Final = np.False_
+"""What comparisons of numpy's scalars give where they do not hold; there is one such object."""
 
 MANY_ELEMENTS: Final = 2**20
 """Carried values of more elements than these are looked at in each iteration, where the body can make them grow."""

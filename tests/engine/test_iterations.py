@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from stepper.engine import EventKind, Every, Machine, Rules, compile_model, iterations, straight
+from stepper.engine.events import ValueWatch
 from stepper.engine.frames import Frame, place
 from stepper.engine.inputs import bind_inputs
 from stepper.errors import ExecutionError, StepperError
@@ -191,6 +192,63 @@ def test_a_watcher_sees_each_iteration_as_a_walk_by_operations_leaves_it(tmp_pat
         with pytest.raises(LookupError, match="not found"):
             list(machine.run(Every.LOOP))
         assert state(machine) == seen[0][end - 1]
+
+
+class LookingAtSome(Looking):
+    """A watcher that keeps what it sees of five iterations in eight."""
+
+    def after_iteration(self, frame: Frame) -> bool:
+        """Keep the state, but of those whose values say no."""
+        assert frame.activation is not None
+        return frame.activation.iteration % 8 > 2 and super().after_iteration(frame)
+
+
+class LookingAtValues(LookingAtSome):
+    """The same of a watcher that is asked where its values say so: some say no, some yes, and some cannot be judged."""
+
+    given: list[str]
+
+    def iteration_watch(self, frame: Frame) -> ValueWatch:
+        """Look at all slots; what is said of an iteration follows from its number."""
+        slots, self.given = tuple(slot for slot, value in enumerate(frame.values) if value is not None), []
+        says: list[Any] = [False, np.False_, np.zeros(1, bool), True, np.True_, np.ones(1), np.ones(2)]
+
+        def read(given: tuple[Any, ...]) -> object:
+            self.given.append(repr(given))
+            if given[-1] % 8 == 7:
+                raise ValueError("cannot be read")
+            return says[given[-1] % 8]
+
+        def ask(frame: Frame) -> bool:
+            assert frame.activation is not None
+            values = (*(frame.values[slot] for slot in slots), frame.activation.iteration)
+            assert values[-1] % 8 > 2 and self.given[-1] == repr(values), "it was given the values that the frame has"
+            return self.after_iteration(frame)
+
+        return ValueWatch(ask, read, bool, slots)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_watch_of_values_is_asked_where_they_say_so_and_sees_the_same(tmp_path: Path, seed: int) -> None:
+    machine = machine_of(straight_loop(seed), tmp_path)
+    start = machine.snapshot()
+    machine.watcher = expected = LookingAtSome(machine)
+    end = finished(machine, Every.OPERATION)
+    machine.restore(start)
+    machine.watcher = given = LookingAtValues(machine)
+    assert finished(machine, Every.LOOP) == end
+    assert given.seen == expected.seen
+    for stop in {len(given.seen) // 2, len(given.seen) - 1} - {0, -1}:
+        for asked in ({"stop": stop}, {"fail": stop}):
+            machine.restore(start)
+            machine.watcher = LookingAtValues(machine, **asked)
+            if "stop" in asked:
+                while machine.advance(Every.LOOP).kind is not EventKind.STOPPED:
+                    pass
+            else:
+                with pytest.raises(LookupError, match="not found"):
+                    list(machine.run(Every.LOOP))
+            assert state(machine) == expected.seen[stop - 1]
 
 
 def _root(folder: Path) -> Machine:

@@ -1,0 +1,72 @@
+"""Conditions of breakpoints in loops that run as a function: they stop where asking in every iteration stops."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from stepper.debug.breakpoints import watcher
+from stepper.debug.debugger import Debugger
+from stepper.engine import iterations, straight
+from stepper.engine.events import ValueWatch
+from tests.models import Graph, carried, joined, last
+
+CONDITIONS = [
+    "total[0] > 300",
+    "total > 300",
+    "300 < total",
+    "total[0] > 300 and iter > 60",
+    "half[0, 1] == 20.0",
+    "half[0] > 20",
+    "any(half > 20)",
+    "iter == 77",
+    "iter > 70 or total < 0",
+    "not total < 300",
+    "total > prev(total) + 8",
+    "shape(half) == [1, 2]",
+    "number == 33",
+    "number[0] == 33",
+    "total[1] > 300",
+    "half > 20",
+    "isnan(total)",
+    "abs(total - 300) < 4",
+    "total / (iter - 50) > 1e30",
+]
+
+
+def counting(folder: Path) -> Debugger:
+    """`total` grows by 4.5 in each of 200 iterations, from 0; `half` is a row of two that a piece is made of."""
+    net = Graph()
+    body = net.body()
+    number, state = body.parameter("number", "i64"), body.parameter("state", dims=(1,))
+    total = body.apply("Add", state, body.constant([4.5]), name="total")
+    half = body.apply("Multiply", total, body.constant([[0.5, 0.25]]), name="half", dims=(1, 2))
+    result = body.result(total)
+    inputs, outputs = [carried(net.constant([0.0]), state, result)], [last(result), joined(body.result(half))]
+    for output in net.loop("loop", body, 200, True, inputs, outputs, iteration=number):
+        net.result(output)
+    return Debugger(net.read(folder), {})
+
+
+def stops(debugger: Debugger, condition: str) -> list[str]:
+    """All stops of a run under this condition, each with its causes."""
+    debugger.break_at("half", condition=condition)
+    found = []
+    while debugger.machine.outputs is None:
+        stop = debugger.continue_()
+        found.append(f"{debugger.machine.tick} {stop}")
+    return found
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_condition_stops_a_function_where_it_stops_a_walk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: str
+) -> None:
+    monkeypatch.setattr(watcher, "ValueWatch", lambda ask, *_test: ask)
+    expected = stops(counting(tmp_path), condition)
+    monkeypatch.setattr(watcher, "ValueWatch", ValueWatch)
+    assert stops(counting(tmp_path), condition) == expected
+    monkeypatch.setattr(straight, "WORTH_IT", 0)
+    monkeypatch.setattr(iterations, "LEAST_CALLED", 0)
+    assert stops(counting(tmp_path), condition) == expected
