@@ -292,6 +292,7 @@ class Compiler:
 
     def _chain(self, node: Comparison, parts: list[Part]) -> Part:
         """`a < b < c`: every operand is read at most once, and none after the first comparison that is false."""
+        self.may_warn = True
         links = [
             (_on(values.COMPARISONS[operator], before.kind, part.kind), part.code, position)
             for (operator, position, _), before, part in zip(node.rest, parts, parts[1:], strict=False)
