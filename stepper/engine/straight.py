@@ -143,6 +143,7 @@ def _text(steps: Sequence[Slots], moves: Moves) -> tuple[str, dict[int, tuple[St
         *_unpacked("p", len(moves.shaped), "shapes"),
         *_unpacked("h", len(moves.handed), "H"),
         *(f"    v{slot} = V[{slot}]" for slot in sorted(written | _read(steps, moves))),
+        *(["    read, judged = watch.read, watch.judged"] if moves.looked_at is not None else ()),
         "    if watch is not None:" if moves.watched else "    try:",
         "        for iteration in range(first, last + 1):",
         "            if caller.pause_requested: return None",
@@ -171,8 +172,8 @@ def _text(steps: Sequence[Slots], moves: Moves) -> tuple[str, dict[int, tuple[St
     else:
         if moves.looked_at is not None:
             given = "".join(f"v{slot}, " for slot in moves.looked_at)
-            add(f"due = watch.read(({given}iteration,))", Stage.WATCH)
-            add("if due is not no and due is not False and watch.judged(due): return True", Stage.WATCH)
+            add(f"due = read(({given}iteration,))", Stage.WATCH)
+            add("if due is not no and due is not False and judged(due): return True", Stage.WATCH)
         lines += ["    finally:", *(f"        V[{slot}] = v{slot}" for slot in sorted(written)), "        del V"]
     return "\n".join(lines) + "\n", stages
 
