@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from stepper.debug.timeline import Timeline
 from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame, Phase
+from stepper.engine.frames import Frame, Phase, Snapshot, loop_run
 from stepper.engine.program import Program
 from stepper.errors import Paused, StepperError
 
@@ -147,14 +147,30 @@ def _before_iteration(timeline: Timeline, depth: int, iteration: int) -> str:
     frame = machine.stack[depth]
     activation = frame.activation
     assert activation is not None
-    if depth == len(machine.stack) - 1 and frame.program.straight:
-        tick = _closed(frame, machine.tick) + (iteration - activation.iteration - 1) * _ticks(frame.program)
-        if tick > machine.tick:
-            return _on_to(timeline, tick, depth)
+    is_straight = depth == len(machine.stack) - 1 and frame.program.straight
+    if is_straight and (tick := _end_of(frame, iteration - 1, machine.tick)) <= machine.tick:
         timeline.goto(tick)
-    elif iteration <= activation.iteration:
+    elif is_straight or iteration > activation.iteration:
+        _jump_on(timeline, depth, iteration)
+        if is_straight:
+            return _on_to(timeline, tick, depth)
+    else:
         _back_to(timeline, depth, iteration)
     return ""
+
+
+def _jump_on(timeline: Timeline, depth: int, iteration: int) -> None:
+    """Stand at the latest moment of this run of the loop that is kept and comes before the iteration."""
+    machine = timeline.machine
+    run, tick = loop_run(machine.stack[: depth + 1]), machine.tick
+
+    def fits(kept: Snapshot) -> bool:
+        if kept.tick <= tick or len(kept.frames) <= depth:
+            return False
+        activation = kept.frames[depth].activation
+        return activation is not None and activation.iteration < iteration and loop_run(kept.frames[: depth + 1]) == run
+
+    timeline.jump_on(fits)
 
 
 def _on_to(timeline: Timeline, tick: int, depth: int) -> str:
@@ -187,6 +203,8 @@ def _ticks(program: Program) -> int:
     return len(program.code) + 2
 
 
-def _closed(frame: Frame, tick: int) -> int:
-    """Return the tick at which the iteration that a straight frame is in will be (or was) closed."""
-    return tick + len(frame.program.code) - frame.pc + 1 if frame.phase is Phase.RUNNING else tick
+def _end_of(frame: Frame, iteration: int, tick: int) -> int:
+    """Return the tick at which an iteration of a straight frame, which is at `tick` now, will be (or was) closed."""
+    assert frame.activation is not None
+    closed = tick + len(frame.program.code) - frame.pc + 1 if frame.phase is Phase.RUNNING else tick
+    return closed + (iteration - frame.activation.iteration) * _ticks(frame.program)
