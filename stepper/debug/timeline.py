@@ -259,13 +259,6 @@ class Timeline:
         with self._returning():
             self._replay(tick)
 
-    def jump_on(self, fits: Callable[[Snapshot], bool]) -> None:
-        """Stand at the latest moment that is kept and fits; where somebody wants to see the way there, stay."""
-        if self._active() is None and not self.machine.observers:
-            kept = self.history.latest(fits)
-            if kept is not None:
-                self.machine.restore(kept)
-
     def back(self, tick: int, least: int) -> None:
         """Back to a tick that a movement forward from `least` went past; raises Paused between the two."""
         try:

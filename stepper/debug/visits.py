@@ -13,9 +13,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.engine.events import Event, EventKind, Every
-from stepper.engine.frames import Frame, Phase, Snapshot, loop_run
+from stepper.engine.frames import Frame, Phase, Snapshot
 from stepper.engine.program import Program
 from stepper.errors import Paused, StepperError
 
@@ -151,7 +152,7 @@ def _before_iteration(timeline: Timeline, depth: int, iteration: int) -> str:
     if is_straight and (tick := _end_of(frame, iteration - 1, machine.tick)) <= machine.tick:
         timeline.goto(tick)
     elif is_straight or iteration > activation.iteration:
-        _jump_on(timeline, depth, iteration)
+        go_before(timeline, depth, iteration)
         if is_straight:
             return _on_to(timeline, tick, depth)
     else:
@@ -159,18 +160,36 @@ def _before_iteration(timeline: Timeline, depth: int, iteration: int) -> str:
     return ""
 
 
-def _jump_on(timeline: Timeline, depth: int, iteration: int) -> None:
-    """Stand at the latest moment of this run of the loop that is kept and comes before the iteration."""
+def go_before(timeline: Timeline, depth: int, iteration: int) -> None:
+    """Go to where an iteration of the loop at this depth is still to begin: the nearest moment that is known.
+
+    Raise Paused.
+    """
     machine = timeline.machine
-    run, tick = loop_run(machine.stack[: depth + 1]), machine.tick
+    frame = machine.stack[depth]
+    assert frame.activation is not None
+    entered = frame.activation.entered
 
-    def fits(kept: Snapshot) -> bool:
-        if kept.tick <= tick or len(kept.frames) <= depth:
-            return False
-        activation = kept.frames[depth].activation
-        return activation is not None and activation.iteration < iteration and loop_run(kept.frames[: depth + 1]) == run
+    def fits(snapshot: Snapshot) -> bool:
+        frames = snapshot.frames
+        return len(frames) > depth and is_run(frames[depth], entered) and _has_still(frames[depth], iteration)
 
-    timeline.jump_on(fits)
+    nearest = timeline.history.latest(fits)
+    if nearest is not None and (nearest.tick > machine.tick or not _has_still(frame, iteration)):
+        timeline.goto(nearest.tick)
+    elif not _has_still(frame, iteration):
+        timeline.goto(entered)
+
+
+def is_run(frame: Frame, entered: int) -> bool:
+    """True if this is the frame of the run of a loop that was entered at a tick."""
+    return frame.activation is not None and frame.activation.entered == entered
+
+
+def _has_still(frame: Frame, iteration: int) -> bool:
+    """True if the iteration has not begun."""
+    now = iteration_of(frame)
+    return now is None or now < iteration
 
 
 def _on_to(timeline: Timeline, tick: int, depth: int) -> str:

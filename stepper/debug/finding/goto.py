@@ -133,9 +133,32 @@ def _begin(timeline: Timeline, place: BreakpointPlace, wanted: Wanted) -> str:
     path = place.program.path
     if outermost is None or outermost >= len(stack) or stack[outermost].program.path != path[:outermost]:
         timeline.goto(0)
+        nearest = timeline.history.latest(lambda kept: _is_before(kept.frames, path, wanted))
+        if nearest is not None:
+            timeline.goto(nearest.tick)
         return ""
-    asked = wanted[outermost]
-    return before_iteration(timeline, outermost, asked if isinstance(asked, int) else asked.start or 0)
+    return before_iteration(timeline, outermost, _first(wanted[outermost]))
+
+
+def _is_before(frames: Sequence[Frame], path: Sequence[Layer], wanted: Wanted) -> bool:
+    """True if a moment is surely before the first one in these iterations: in the same of all loops but for one."""
+    for depth, (frame, layer) in enumerate(zip(frames[1:], path, strict=False), 1):
+        if frame.program.path != path[:depth]:
+            return False
+        if not layer.is_loop:
+            continue
+        asked, now = wanted.get(depth), iteration_of(frame)
+        if asked is None:
+            return False
+        if now is None or now < _first(asked):
+            return True
+        if now != asked:
+            return False
+    return False
+
+
+def _first(asked: int | IterationRange) -> int:
+    return asked if isinstance(asked, int) else asked.start or 0
 
 
 def _is_in(iteration: int | None, asked: int | IterationRange) -> bool:

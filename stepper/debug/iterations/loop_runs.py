@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stepper.debug.scopes import loop_depth
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import Spot, excursion, walk
+from stepper.debug.visits import Spot, excursion, is_run, walk
 from stepper.engine.events import Event, EventKind, Every
 from stepper.engine.frames import Frame, Phase, Snapshot
 from stepper.engine.machine import Machine
@@ -85,7 +85,7 @@ def go_to_latest(timeline: Timeline, depth: int) -> None:
     entered = activation.entered
 
     def fits(snapshot: Snapshot) -> bool:
-        return len(snapshot.frames) > depth and _is_run(snapshot.frames[depth], entered)
+        return len(snapshot.frames) > depth and is_run(snapshot.frames[depth], entered)
 
     nearest = timeline.history.latest(fits)
     if nearest is not None and nearest.tick > machine.tick:
@@ -106,37 +106,6 @@ def address_in_run(address: Address, body: Program, outer: Outer, iteration: int
         else:  # a side of an If
             levels.append(level)
     return replace(address, levels=tuple(levels), iterations=iteration)
-
-
-def go_before(timeline: Timeline, depth: int, iteration: int) -> None:
-    """Go to where an iteration of the loop at this depth is still to begin: the nearest moment that is known.
-
-    Raise Paused.
-    """
-    machine = timeline.machine
-    frame = machine.stack[depth]
-    assert frame.activation is not None
-    entered = frame.activation.entered
-
-    def fits(snapshot: Snapshot) -> bool:
-        frames = snapshot.frames
-        return len(frames) > depth and _is_run(frames[depth], entered) and _has_still(frames[depth], iteration)
-
-    nearest = timeline.history.latest(fits)
-    if nearest is not None and (nearest.tick > machine.tick or not _has_still(frame, iteration)):
-        timeline.goto(nearest.tick)
-    elif not _has_still(frame, iteration):
-        timeline.goto(entered)
-
-
-def _is_run(frame: Frame, entered: int) -> bool:
-    return frame.activation is not None and frame.activation.entered == entered
-
-
-def _has_still(frame: Frame, iteration: int) -> bool:
-    """True if the iteration has not begun."""
-    now = iteration_of(frame)
-    return now is None or now < iteration
 
 
 def outer_now(frames: Sequence[Frame]) -> Outer:

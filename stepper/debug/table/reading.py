@@ -8,10 +8,10 @@ from typing import Any, Final
 from weakref import proxy
 
 from stepper.debug.iterations import slots
-from stepper.debug.iterations.loop_runs import Outer, enter_run, go_before
+from stepper.debug.iterations.loop_runs import Outer, enter_run
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
-from stepper.debug.visits import PAUSED, Spot, excursion, walk
+from stepper.debug.visits import PAUSED, Spot, excursion, go_before, walk
 from stepper.engine.events import Event, EventKind, Every, RunObserver, Taps
 from stepper.engine.frames import Frame, Snapshot
 from stepper.engine.machine import Machine

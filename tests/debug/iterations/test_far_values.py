@@ -59,6 +59,13 @@ def test_a_value_of_a_long_loop_is_computed_from_the_nearest_moment_that_is_kept
             moved.clear()
             assert debugger.value(f"`{loop.name}`::`{name}`@{at}").tobytes() == expected[at].tobytes()
             assert sum(moved) < whole / 10
+        for at in (RUNS - 1, RUNS // 2, 7):
+            stand()
+            moved.clear()
+            debugger.goto(f"`{loop.name}`::`{name}`@{at}")
+            assert debugger.frame.values[named(body, name)].tobytes() == expected[at].tobytes()
+            assert debugger.machine.stack[-1].activation.iteration == at
+            assert sum(moved) < whole / 10
 
 
 def sorting() -> Debugger:
@@ -84,6 +91,14 @@ def test_values_of_any_run_of_an_inner_loop_are_those_of_a_plain_run(moved: list
             orders[numbers[0]] = event.frame.values[named(outer, "keep_going")]
     debugger.last()
     whole, chosen = debugger.timeline.furthest, random.Random(4)
+    for numbers in [*chosen.sample(sorted(expected), 20), max(expected)]:
+        chosen.choice([debugger.first, debugger.last])()
+        moved.clear()
+        debugger.goto(f"{PASSES}@{numbers[0]}::{PAIRS}::values_next@{numbers[1]}")
+        stack = debugger.machine.stack
+        assert tuple(one.activation.iteration for one in stack if one.activation is not None) == numbers
+        assert debugger.frame.values[named(inner, "values_next")].tobytes() == expected[numbers].tobytes()
+        assert sum(moved) < whole / 10, numbers
     debugger.first()
     for numbers in [*chosen.sample(sorted(expected), 40), max(expected)]:
         found = debugger.value(f"{PASSES}@{numbers[0]}::{PAIRS}::values_next@{numbers[1]}")
