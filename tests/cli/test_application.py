@@ -13,13 +13,14 @@ SAMPLE = Path(__file__).parents[2] / "sample_models" / "rwkv_overflow"
 
 
 def test_the_command_opens_the_application_on_a_terminal_which_a_key_leaves() -> None:
-    words = ["-m", "stepper", str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz")]
+    words = ["-m", "stepper", str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz"), "--no-keep"]
     assert shown(words, b"operations", b"q").code == 0
 
 
 def test_the_application_paints_for_a_browser_where_textual_serve_asks_for_it() -> None:
     web = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "COLUMNS": "120", "ROWS": "36"}
-    arguments = [sys.executable, "-m", "stepper", str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz")]
+    words = [str(SAMPLE / "model.xml"), "--inputs", str(SAMPLE / "inputs.npz"), "--no-keep"]
+    arguments = [sys.executable, "-m", "stepper", *words]
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(arguments, env=os.environ | web, **streams) as process:
         assert process.stdout is not None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from stepper.errors import StepperError
 from stepper.integrations.dap.messages import EventMessage, Request, Response
@@ -20,7 +20,6 @@ from stepper.integrations.dap.requests.registry import RequestKind, request_kind
 from stepper.integrations.dap.session import DapSession, OpenRun
 from stepper.wording import excerpt, near_text
 
-_PAUSING: Final = frozenset({"pause", "cancel"})
 _LEAVING: Final = frozenset({"disconnect", "terminate"})
 _INTERRUPTING: Final = frozenset({
     "setBreakpoints",
@@ -47,7 +46,7 @@ class Adapter:
         self._sequence = itertools.count(1)
         self._sending = threading.Lock()
         self._heard = self._handled = 0
-        self._paused_to = self._interrupted_to = 0
+        self._paused_to = self._interrupted_to = self._answered_to = 0
         self._greeting = b""
         self.is_leaving = False
         """True as soon as the client wants to leave, or has gone."""
@@ -65,7 +64,7 @@ class Adapter:
         """Take note of a message that `handle` will be given."""
         self._heard += 1
         command = command_of(content)
-        if command in _PAUSING:
+        if command == "pause" or (command == "cancel" and self._is_cancelled(content)):
             self.pause()
         elif command in _LEAVING:
             self.leave()
@@ -73,6 +72,15 @@ class Adapter:
             self._interrupted_to = self._heard
             if self.session.is_going_on:
                 self._stop_movement()
+
+    def _is_cancelled(self, content: bytes) -> bool:
+        """True if a request to cancel is for the movement under way, or for a request that is still to be answered."""
+        try:
+            asked = msgspec.json.decode(bytes(msgspec.json.decode(content, type=Request).arguments), type=_Cancelled)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return False
+        is_movement = bool(asked.progress) and asked.progress == self.session.progress
+        return is_movement or (asked.request is not None and asked.request > self._answered_to)
 
     def pause(self) -> None:
         """Have the movement under way, and those that were asked for before, end at once."""
@@ -117,6 +125,7 @@ class Adapter:
             self._refuse(request, f"an error of the adapter itself: {type(error).__name__}: {excerpt(str(error), 300)}")
         else:
             self._respond(request, body)
+        self._answered_to = request.seq
         self._carry_on()
         if session.has_run:
             session.tell_breakpoints()
@@ -203,6 +212,13 @@ class RunElsewhere(Struct, frozen=True):
     port: int
     greeting: bytes
     attaching: bytes
+
+
+class _Cancelled(Struct, frozen=True):
+    """The arguments of `cancel`: what it is for, by the number of a request or by what has a progress."""
+
+    request: int | None = field(name="requestId", default=None)
+    progress: str | None = field(name="progressId", default=None)
 
 
 class _Port(Struct, frozen=True):

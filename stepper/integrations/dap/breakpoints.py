@@ -17,6 +17,7 @@ from stepper.debug.breakpoints.data_breakpoints import data_breakpoint
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.run_views import BreakView, break_views
+from stepper.diagnosis.findings import Finding
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.listing import ModelListing
 from stepper.integrations.dap.messages import (
@@ -62,6 +63,7 @@ class ClientBreakpoints:
         self._set: dict[str, dict[BreakDescription, int]] = {}
         self._own: set[int] = set()
         """Those that were not there before the client wanted them."""
+        self._found: dict[BreakDescription, Finding] = {}
         self._seen: set[int] = set()
         """Numbers of those that the client has been told of, or need not be."""
 
@@ -164,8 +166,10 @@ class ClientBreakpoints:
         """Set the breakpoints on values."""
         return self._replaced(VALUES, [lambda one=one: (_on_value(one), None) for one in wanted])  # type: ignore[misc]
 
-    def set_exceptions(self, wanted: ExceptionFilters, findings: Callable[[], Iterable[str]]) -> list[ShownBreakpoint]:
-        """Set the exception filters; `findings` gives where `check` finds something, and is asked if that is wanted."""
+    def set_exceptions(
+        self, wanted: ExceptionFilters, findings: Callable[[], Iterable[Finding]]
+    ) -> list[ShownBreakpoint]:
+        """Set the exception filters; `findings` gives what `check` finds at a place, and is asked if that is wanted."""
         pairs = [(name, "") for name in wanted.filters]
         pairs += [(one.filter_id, one.condition or "") for one in wanted.filter_options]
         made: list[_Wanted] = [
@@ -178,15 +182,18 @@ class ClientBreakpoints:
             self._replaced(FINDINGS, [])
         return [self._findings(findings) if name == FINDINGS else next(shown) for name, _ in pairs]
 
-    def _findings(self, findings: Callable[[], Iterable[str]]) -> ShownBreakpoint:
+    def finding(self, number: int) -> Finding | None:
+        """Return what `check` finds where the breakpoint with this number sits; None for all others."""
+        known = self._set.get(FINDINGS, {})
+        return next((self._found.get(one) for one, other in known.items() if other == number), None)
+
+    def _findings(self, findings: Callable[[], Iterable[Finding]]) -> ShownBreakpoint:
         try:
-            found = list(dict.fromkeys(findings()))
+            asked = [(BreakDescription(BreakKind.AT, one.address), one) for one in findings()]
         except StepperError as error:
             return ShownBreakpoint(verified=False, message=str(error))
-        made: list[_Wanted] = [
-            lambda one=one: (BreakDescription(BreakKind.AT, one), None)  # type: ignore[misc]
-            for one in found
-        ]
+        self._found = dict(reversed(asked))  # the gravest of a place
+        made: list[_Wanted] = [lambda one=one: (one, None) for one in dict.fromkeys(one for one, _ in asked)]  # type: ignore[misc]
         count = sum(one.verified for one in self._replaced(FINDINGS, made))
         return ShownBreakpoint(verified=True, message=f"check finds {count or 'no'} place{'' if count == 1 else 's'}")
 

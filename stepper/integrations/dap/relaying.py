@@ -26,6 +26,8 @@ class _Said(Struct, frozen=True):
 
     command: str = ""
     event: str = ""
+    success: bool = True
+    message: str = ""
 
 
 def relay(
@@ -49,7 +51,10 @@ def relay(
     send_at_once(connection)
     with connection, connection.makefile("rb") as reader:
         answers = threading.Thread(
-            target=_hand_back, args=(reader, waiting, send), daemon=True, name="answers of the application"
+            target=_hand_back,
+            args=(reader, adapter, there, waiting, send),
+            daemon=True,
+            name="answers of the application",
         )
         answers.start()
         with contextlib.suppress(OSError):
@@ -61,17 +66,31 @@ def relay(
         answers.join(_PATIENCE)
 
 
-def _hand_back(reader: IO[bytes], waiting: queue.Queue[bytes | None], send: Callable[[bytes], None]) -> None:
-    """Hand back all but the answer to the greeting, which was given; at the end say that there is one."""
-    has_ended = is_greeted = False
+def _hand_back(
+    reader: IO[bytes],
+    adapter: Adapter,
+    there: RunElsewhere,
+    waiting: queue.Queue[bytes | None],
+    send: Callable[[bytes], None],
+) -> None:
+    """Hand back all but the answer to the greeting, which was given; at the end say that there is one.
+
+    Where the application does not take the client, that is the answer to its request to attach.
+    """
+    has_ended = is_greeted = is_answered = False
+    reason = "it ended the conversation"
     with contextlib.suppress(OSError, ValueError, Unframed):
         while (content := read_message(reader)) is not None:
             said = msgspec.json.decode(content, type=_Said)
             if not is_greeted and said.command == "initialize":
                 is_greeted = True
+                reason = reason if said.success else said.message
                 continue
+            is_answered = is_answered or said.command == "attach"
             has_ended = has_ended or said.event == "terminated"
             send(content)
+    if not is_answered:
+        adapter.refuse(there.attaching, f"the application on port {there.port}: {reason}")
     if not has_ended:
         send(_ENDED)
     waiting.put(None)

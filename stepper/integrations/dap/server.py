@@ -150,13 +150,20 @@ class ClientPort:
         ).start()
         while (client := self._next()) is not None:
             self._client = client
-            with client, client.makefile("rb") as reader, client.makefile("wb") as writer:
-                try:
-                    served(reader, writer)
-                finally:
-                    self._client = None
-                    _hang_up(client)
-            self._seat.release()
+            try:
+                self._serve(client, served)
+            except OSError:
+                pass  # it was gone before all that it was told had gone out
+            finally:
+                self._seat.release()
+
+    def _serve(self, client: socket.socket, served: Callable[[IO[bytes], IO[bytes]], None]) -> None:
+        with client, client.makefile("rb") as reader, client.makefile("wb") as writer:
+            try:
+                served(reader, writer)
+            finally:
+                self._client = None
+                _hang_up(client)
 
     def _next(self) -> socket.socket | None:
         while not self.is_closed:

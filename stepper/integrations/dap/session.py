@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
@@ -15,11 +15,13 @@ from stepper.commands.completion import Completer
 from stepper.commands.stop_answers import stop_lines
 from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.breakpoints.breakpoints import LogMessage
-from stepper.debug.causes.cause import Trigger
+from stepper.debug.causes.cause import Cause, Trigger
 from stepper.debug.causes.texts import sentences, title
 from stepper.debug.debugger import Debugger
 from stepper.debug.scopes import Names
 from stepper.debug.stop import Reason, Stop
+from stepper.diagnosis.findings import Finding
+from stepper.diagnosis.texts import consequence, headline
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.dap.breakpoints import EXCEPTIONS, ClientBreakpoints
 from stepper.integrations.dap.listing import ModelListing
@@ -111,8 +113,16 @@ class DebuggedRun:
     @property
     def story(self) -> str:
         """Return what stopped the run and how it came to that, a sentence a line; empty where nothing did."""
-        told = (sentence for cause in self.debugger.stop.causes for sentence in sentences(cause))
+        told = (sentence for cause in self.debugger.stop.causes for sentence in self._told(cause))
         return self.failure or "\n".join(told)
+
+    def _told(self, cause: Cause) -> Iterable[str]:
+        found = self.finding_of(cause)
+        return sentences(cause) if found is None else (headline(found), consequence(found))
+
+    def finding_of(self, cause: Cause | None) -> Finding | None:
+        """Return what `check` finds at the place that stopped the run, where a client asked for its findings."""
+        return None if cause is None or not cause.number else self.breakpoints.finding(cause.number)
 
     @property
     def title(self) -> str:
@@ -137,6 +147,8 @@ class DapSession:
         """True while a movement is under way that may be interrupted for a request."""
         self.suspended: Callable[[], Stop] | None = None
         """The verb that goes on when what came meanwhile is answered."""
+        self.progress = ""
+        """What the movement under way is called where the client follows it; empty where it does not."""
         self.is_moving = False
         """True while the client has the run move."""
         self.is_joining = False
@@ -344,7 +356,9 @@ class _Progress:
             return
         _Progress._number += 1
         identity, send = f"movement-{_Progress._number}", self._session.send
+        self._session.progress = identity
         send("progressStart", {"progressId": identity, "title": "stepper runs the model", "cancellable": True})
         while not self._done.wait(_PACE):
             send("progressUpdate", {"progressId": identity, "message": f"tick {self._debugger.machine.tick:,}"})
+        self._session.progress = ""
         send("progressEnd", {"progressId": identity})

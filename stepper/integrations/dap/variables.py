@@ -33,6 +33,8 @@ _MOST_OPEN: Final = 500_000
 _ROOM: Final = 100
 _LARGEST_TESTED: Final = 100_000
 """Elements of a value that is looked through for NaN and Inf."""
+_LARGEST_PAGE_TESTED: Final = 1_000_000
+"""Elements of all values of a page that are."""
 _MOST_BYTES: Final = 2**20
 
 Content = Callable[[int, int], Sequence[ShownVariable]]
@@ -41,7 +43,8 @@ Content = Callable[[int, int], Sequence[ShownVariable]]
 class OpenVariables(Struct, frozen=True, eq=False):
     """Something with variables in it: how many, and what gives those from one index up to another.
 
-    `address` is how a tensor is written, and `index` which part of it this is; `array` is that part.
+    `address` is how a tensor is written, and `index` which part of it this is; `array` is that part. `scope`: the depth
+    and the name of a scope.
     """
 
     count: int
@@ -49,6 +52,7 @@ class OpenVariables(Struct, frozen=True, eq=False):
     array: Array | None = None
     address: str = ""
     index: tuple[int, ...] = ()
+    scope: tuple[int, str] | None = None
 
 
 class StopVariables:
@@ -56,20 +60,40 @@ class StopVariables:
 
     def __init__(self, debugger: Debugger) -> None:
         self._debugger = debugger
-        self._open: list[OpenVariables] = []
+        self._open: list[OpenVariables | None] = []
+        self._old: set[int] = set()
         self._base = 1
 
     def forget(self) -> None:
         """Forget all numbers: the run moves. None is given twice."""
         self._base += len(self._open)
         self._open.clear()
+        self._old.clear()
+
+    def renew(self) -> None:
+        """Read what is open anew when it is asked for: the run stands still, but a value of it is another now."""
+        self._old = set(range(len(self._open)))
+
+    def _again(self, one: OpenVariables) -> OpenVariables | None:
+        """Return the same as it is now; None for a part of something, which is to be opened again."""
+        if one.scope is not None:
+            depth, name = one.scope
+            return next((self.opened(new.variables_reference) for new in self.scopes(depth) if new.name == name), None)
+        if one.array is None or not one.address or one.count != len(one.array):
+            return None
+        array = np.asarray(self._debugger.value(one.address))[one.index]
+        return self.opened(self.shown("", array, one.address, one.index).variables_reference)
 
     def opened(self, reference: int) -> OpenVariables:
         """Return what a number stands for. Raise UsageError where it is of another stop, or none."""
         place = reference - self._base
-        if not 0 <= place < len(self._open):
+        found = self._open[place] if 0 <= place < len(self._open) else None
+        if found is not None and place in self._old:
+            self._old.discard(place)
+            found = self._open[place] = self._again(found)
+        if found is None:
             raise UsageError(f"there are no variables {reference} at this stop; ask for its scopes first")
-        return self._open[place]
+        return found
 
     def page(self, reference: int, start: int, count: int) -> list[ShownVariable]:
         """Return variables from `start` on, `count` at most (0: all; of many in ranges). UsageError."""
@@ -112,27 +136,28 @@ class StopVariables:
         """Return the scopes of the frame at a depth (0: the model's own graph). UsageError where there is none."""
         stack = self._debugger.machine.stack
         if not stack and depth == 0:
-            return [self._scope("Outputs", self._outputs(), "locals")]
+            return [self._scope("Outputs", self._outputs(), "locals", 0)]
         if not 0 <= depth < len(stack):
             raise UsageError(f"the stack has {counted(len(stack), 'frame')}; there is no frame {depth + 1}")
-        scopes = [self._scope("Values", self._values(depth), "locals")]
+        scopes = [self._scope("Values", self._values(depth), "locals", depth)]
         if is_loop(stack[depth]):
             loop = self._debugger.loop(depth, differences=False)
             scopes += [
-                self._scope("Carried", [partial(self._carried, edge) for edge in loop.back_edges]),
-                self._scope("Scan outputs", [partial(self._scan, scan) for scan in loop.scans]),
-                self._scope("Ports", self._ports(loop)),
-                self._scope("Condition", _condition(loop)),
+                self._scope("Carried", [partial(self._carried, edge) for edge in loop.back_edges], depth=depth),
+                self._scope("Scan outputs", [partial(self._scan, scan) for scan in loop.scans], depth=depth),
+                self._scope("Ports", self._ports(loop), depth=depth),
+                self._scope("Condition", _condition(loop), depth=depth),
             ]
         elif is_branch(stack[depth]) and depth == len(stack) - 1 and (side := self._debugger.view().branch) is not None:
-            scopes += [self._scope("Ports", self._ports(side)), self._scope("Condition", _side(side))]
+            scopes += [self._scope("Ports", self._ports(side), depth=depth)]
+            scopes.append(self._scope("Condition", _side(side), depth=depth))
         return scopes
 
-    def _scope(self, name: str, made: Sequence[ShownVariable | _Late], hint: str = "") -> ShownScope:
+    def _scope(self, name: str, made: Sequence[ShownVariable | _Late], hint: str = "", depth: int = 0) -> ShownScope:
         def content(begin: int, end: int) -> list[ShownVariable]:
             return [one if isinstance(one, ShownVariable) else one() for one in made[begin:end]]
 
-        reference = self._numbered(OpenVariables(len(made), content))
+        reference = self._numbered(OpenVariables(len(made), content, scope=(depth, name)))
         return ShownScope(name, reference, expensive=False, named_variables=len(made), presentation_hint=hint)
 
     def _values(self, depth: int) -> list[_Late]:
@@ -198,8 +223,13 @@ class StopVariables:
 
     # --- tensors -------------------------------------------------------------------------------------------------
 
-    def shown(self, name: str, value: Any, address: str = "", index: tuple[int, ...] = ()) -> ShownVariable:
-        """Return a value: a number, or a tensor that can be opened; without an address it is no variable of the run."""
+    def shown(
+        self, name: str, value: Any, address: str = "", index: tuple[int, ...] = (), *, most: int = _LARGEST_TESTED
+    ) -> ShownVariable:
+        """Return a value: a number, or a tensor that can be opened; without an address it is no variable of the run.
+
+        One of more than `most` elements is not looked through for NaN and Inf.
+        """
         if not isinstance(value, np.ndarray | np.generic):
             return ShownVariable(name, str(value), 0, evaluate_name=address)
         array = np.asarray(value)
@@ -214,7 +244,7 @@ class StopVariables:
         )
         return ShownVariable(
             name,
-            _text(array),
+            _text(array, most),
             reference,
             described(array),
             written,
@@ -227,8 +257,10 @@ class StopVariables:
         self, array: Array, address: str, index: tuple[int, ...], begin: int, end: int
     ) -> list[ShownVariable]:
         part = array[begin:end]
+        most = _LARGEST_TESTED if part.size <= _LARGEST_PAGE_TESTED else 0
         return [
-            self.shown(f"[{number}]", part[number - begin], address, (*index, number)) for number in range(begin, end)
+            self.shown(f"[{number}]", part[number - begin], address, (*index, number), most=most)
+            for number in range(begin, end)
         ]
 
     def memory(self, reference: str, offset: int, count: int) -> tuple[str, int]:
@@ -282,15 +314,15 @@ def _number(array: Array) -> str:
     return str(array.item()) if array.dtype.names is None else described(array)
 
 
-def _text(array: Array) -> str:
-    """Return type and shape, numbers as far as there is room, and how many are NaN or infinite."""
+def _text(array: Array, most: int) -> str:
+    """Return type and shape, numbers as far as there is room, and how many are NaN or infinite; of `most` at most."""
     numbers = numbers_text(array, _ROOM) if array.dtype.names is None else ""
-    return f"{described(array)} {numbers}".rstrip() + _non_finite(array)
+    return f"{described(array)} {numbers}".rstrip() + _non_finite(array, most)
 
 
-def _non_finite(array: Array) -> str:
+def _non_finite(array: Array, most: int) -> str:
     """Return how many elements are NaN or infinite, of a tensor that is not too large; empty for none."""
-    if array.dtype.kind != "f" or array.size > _LARGEST_TESTED:
+    if array.dtype.kind != "f" or array.size > most:
         return ""
     counts = {"NaN": int(np.isnan(array).sum()), "Inf": int(np.isinf(array).sum())}
     return "".join(f"  {count} {kind}" for kind, count in counts.items() if count)

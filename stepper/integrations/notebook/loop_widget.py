@@ -56,6 +56,7 @@ class LoopWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Return the view and, for pages without a kernel, figure and overview as they are."""
+        self._show(self._session.all())  # the debugger may have been moved by the notebook itself
         found = super()._repr_mimebundle_(**kwargs)
         bundle = found[0] if isinstance(found, tuple) else found
         if bundle is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from stepper.compare.references.opening import open_reference
@@ -88,7 +89,8 @@ def _write(run: KeptRun, file: Path) -> None:
     OutputFile(file, RECORDING, ProtectedFiles.of_model(run.path), "stepper_golden").check()
     if file.exists():
         open_recording(file).close()  # refuses what is none
-    written = file.with_name(f".{file.name}.part")
+    # Of a process of its own: where tests run in several, some may have the same file.
+    written = file.with_name(f".{file.name}.{os.getpid()}.part")
     written.unlink(missing_ok=True)
     try:
         machine = Machine(compile_model(run.model), run.inputs)

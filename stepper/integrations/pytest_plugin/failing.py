@@ -92,20 +92,26 @@ class FixtureOfRuns:
         return folder
 
     def failed(
-        self, run: KeptRun, lines: Sequence[str], *more: str, reference: object = None, again: Again | None = None
+        self,
+        run: KeptRun,
+        lines: Sequence[str],
+        *more: str,
+        words: Sequence[str] = (),
+        reference: object = None,
+        again: Again | None = None,
     ) -> CheckFailed:
         """Return how the test fails: these lines, the command that opens the run, and more.
 
         What the run got is kept; where that is asked for, the run is recorded, as `again` makes it (None: to its end).
-        `reference` is what it was compared with.
+        `words` are options of the run that the command has, too; `reference` is what it was compared with.
         """
         folder, command = self._keep(run)
-        words = [*command, *([] if reference is None else ["--reference", str(reference)])]
+        command += [*words, *([] if reference is None else ["--reference", str(reference)])]
         if self.is_recording:
             file = folder / _RECORDED
             _record(Debugger(run.model, run.by_position, states=run.states) if again is None else again(), file)
             more = (*more, f"recorded{'' if again is None else ' up to there'}: {file}")
-        return CheckFailed(lines, words, *more)
+        return CheckFailed(lines, command, *more)
 
     def _keep(self, run: KeptRun) -> tuple[Path, list[str]]:
         """Write the inputs of a run; return their folder, and the command that opens the run."""

@@ -69,7 +69,10 @@ class RunCheck(FixtureOfRuns):
         is_stopped = debugger.stop.is_interrupted
         breaks = [f"break {one.description.specification}" for one in debugger.breakpoints] if is_stopped else []
         more = [f"in it: {', '.join(breaks)}, continue"] if breaks else []
-        return self.failed(run, lines, *more, again=lambda: _debugger(run, watched, options))
+        rules, most = Rules(options["rules"]), options["max_iterations"]
+        words = [] if rules is Rules.SPEC else ["--rules", str(rules.value)]
+        words += [] if most is None else ["--max-iterations", str(most)]
+        return self.failed(run, lines, *more, words=words, again=lambda: _debugger(run, watched, options))
 
 
 def _debugger(run: KeptRun, watched: Iterable[str], options: Mapping[str, Any]) -> Debugger:

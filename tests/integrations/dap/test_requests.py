@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import stepper
 from stepper.cli import main
+from stepper.integrations.dap.variables import StopVariables
 from tests.integrations.dap.client import SAMPLES, Client, Refused, copied, sample_client
 from tests.models import Graph
 
@@ -251,6 +253,90 @@ def test_a_long_movement_has_a_progress_that_can_be_cancelled(tmp_path: Path, mo
     (begun,), (ended,) = client.events("progressStart"), client.events("progressEnd")
     assert begun["cancellable"] and begun["progressId"] == ended["progressId"]
     assert all(re.fullmatch(r"tick [0-9,]+", one["message"]) for one in client.events("progressUpdate"))
+
+
+def test_a_stop_at_a_finding_says_what_check_says(tmp_path: Path) -> None:
+    client = sample_client("rwkv_overflow", tmp_path)
+    client.request("setExceptionBreakpoints", filters=["check"])
+    stopped = client.go("continue")
+    info = client.request("exceptionInfo", threadId=1)
+    assert stopped["reason"] == "exception" and info["exceptionId"] == "inf-born"
+    assert "exp(89.2) > f32 maximum" in info["description"] and "exp(89.2)" in stopped["text"]
+    client.request("setExceptionBreakpoints", filters=[])
+
+
+def test_only_what_is_under_way_is_cancelled(tmp_path: Path) -> None:
+    client = sample_client("while_loop", tmp_path)
+    paused: list[int] = []
+    client.adapter.pause = lambda: paused.append(client.sequence)  # type: ignore[method-assign]
+    client.request("cancel", requestId=client.sequence)
+    client.request("cancel", progressId="nosuch")
+    client.answer("cancel", requestId="7")
+    assert not paused
+    client.adapter.session.progress = "movement-7"
+    client.request("cancel", progressId="movement-7")
+    client.request("cancel", requestId=client.sequence + 1)  # still to be answered
+    assert len(paused) == 2
+
+
+def inner_stop(folder: Path) -> tuple[Client, int, int]:
+    """A stop in the inner of two loops, and the frames of the model and of that loop; both have a value `values`."""
+    client = sample_client("nested_loop", folder)
+    client.request("setFunctionBreakpoints", breakpoints=[{"name": "values_next"}])
+    client.go("continue")
+    frames = client.stack()
+    return client, frames[-1]["id"], frames[0]["id"]
+
+
+def read(client: Client, frame: int, text: str = "values") -> list[float]:
+    found = client.request("evaluate", expression=text, context="watch", frameId=frame)
+    rows = client.request("variables", variablesReference=found["variablesReference"])["variables"]
+    return [float(one["value"]) for one in rows]
+
+
+def test_a_name_that_two_frames_have_is_that_of_the_frame_that_is_asked(tmp_path: Path) -> None:
+    client, outer, inner = inner_stop(tmp_path)
+    before = read(client, inner)
+    given = read(client, outer)
+    watch = client.request("evaluate", expression="values", context="watch", frameId=outer)
+    (first, *_) = client.request("variables", variablesReference=watch["variablesReference"])["variables"]
+    assert first["evaluateName"] == "model::values[0]"
+    client.request("setExpression", expression="values[1]", value="77", frameId=outer)
+    client.request("setVariable", variablesReference=watch["variablesReference"], name="[0]", value="99")
+    assert read(client, outer) == [99, 77, *given[2:]]
+    assert read(client, inner) == before
+    info = client.request("dataBreakpointInfo", name="values", frameId=outer)
+    assert info["dataId"].endswith("model::values")
+    client.request("setExpression", expression="values[1]", value="5", frameId=inner)
+    assert read(client, inner) == [before[0], 5, *before[2:]]
+
+
+def test_what_is_open_stays_open_where_a_value_is_set(tmp_path: Path) -> None:
+    client, _, inner = inner_stop(tmp_path)
+    scopes = client.request("scopes", frameId=inner)["scopes"]
+    (scope,) = [one["variablesReference"] for one in scopes if one["name"] == "Values"]
+    rows = {one["name"]: one for one in client.request("variables", variablesReference=scope)["variables"]}
+    value = rows["values"]["variablesReference"]
+    for place, number in ((3, "50"), (2, "40")):
+        client.request("setVariable", variablesReference=value, name=f"[{place}]", value=number)
+        elements = client.request("variables", variablesReference=value)["variables"]
+        assert float(elements[place]["value"]) == float(number)
+    rows = {one["name"]: one for one in client.request("variables", variablesReference=scope)["variables"]}
+    assert "40" in rows["values"]["value"] and "50" in rows["values"]["value"]
+    memory = client.request("readMemory", memoryReference=f"tensor-{value}", offset=8, count=8)
+    assert np.frombuffer(base64.b64decode(memory["data"]), np.float32).tolist() == [40, 50]
+    client.go("next")
+    with pytest.raises(Refused, match="no variables"):
+        client.request("variables", variablesReference=value)
+
+
+def test_a_page_of_long_rows_is_not_looked_through_for_nan() -> None:
+    rows = np.zeros((1000, 2000), np.float32)
+    rows[5, 7] = np.nan
+    variables = StopVariables(None)  # type: ignore[arg-type]  # a value alone needs no run
+    reference = variables.shown("x", rows).variables_reference
+    assert not any("NaN" in one.value.partition("  ")[2] for one in variables.page(reference, 0, 1000))
+    assert variables.page(reference, 0, 100)[5].value.endswith("  1 NaN")
 
 
 def test_hit_counts_begin_anew_with_the_run(tmp_path: Path) -> None:

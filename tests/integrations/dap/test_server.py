@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -115,6 +116,21 @@ def test_a_second_client_is_refused_and_the_next_one_served(port: int, tmp_path:
         first.event("terminated")
     with connected(port) as third:  # at once: the session before may still be ending
         third.begin(model, inputs)
+
+
+def test_a_client_that_is_killed_while_it_is_answered_makes_room_for_the_next(port: int, tmp_path: Path) -> None:
+    model, inputs = copied("for_loop", tmp_path)
+    for _ in range(4):
+        end = socket.create_connection((HOST, port), timeout=SECONDS)
+        with end.makefile("rb") as reader, end.makefile("wb") as writer:
+            client = StreamClient(reader, writer)
+            client.begin(model, inputs)
+            for _ in range(50):
+                client.send("stackTrace", threadId=1)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # as the system does it
+        end.close()
+    with connected(port) as another:
+        another.begin(model, inputs)
 
 
 def test_answers_on_a_port_do_not_wait_for_one_another() -> None:

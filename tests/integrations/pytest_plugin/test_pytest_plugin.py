@@ -25,8 +25,10 @@ HEAD = f"""
 import numpy as np
 YEARS = {str(SAMPLES / "for_loop/model.xml")!r}
 MIXING = {str(SAMPLES / "rwkv_overflow/model.xml")!r}
-of_years = dict(np.load({str(SAMPLES / "for_loop/inputs.npz")!r}))
-of_mixing = dict(np.load({str(SAMPLES / "rwkv_overflow/inputs.npz")!r}))
+with np.load({str(SAMPLES / "for_loop/inputs.npz")!r}) as kept:
+    of_years = dict(kept)
+with np.load({str(SAMPLES / "rwkv_overflow/inputs.npz")!r}) as kept:
+    of_mixing = dict(kept)
 """
 
 Ran = Callable[..., pytest.RunResult]
@@ -234,3 +236,23 @@ def test_processes_of_xdist_keep_their_runs_apart(pytester: pytest.Pytester, mon
     result.assert_outcomes(failed=4)
     assert len(list((pytester.path / "kept").rglob("run.sqlite"))) == 4
     assert result.stdout.str().count("open it: stepper") == 4
+
+
+def test_the_command_has_the_options_of_the_run(ran: Ran) -> None:
+    result = ran("stepper_run(YEARS, of_years, iterations=10, rules='openvino', max_iterations=3)")
+    text = result.stdout.str()
+    command = shlex.split(re.search(r"open it: (.*)", text)[1])  # type: ignore[index]
+    assert command[command.index("--rules") + 1] == "openvino" and command[command.index("--max-iterations") + 1] == "3"
+
+
+def test_processes_of_xdist_may_have_one_golden_file(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xdist")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    body = "import pytest\n@pytest.mark.parametrize('n', range(6))\ndef test(stepper_golden, n):\n"
+    pytester.makepyfile(HEAD + body + "    stepper_golden('shared.sqlite', YEARS, of_years)\n")
+    words = ("-p", "no:stepper", "-p", pytest_plugin.__name__, "-p", "no:cacheprovider", "-n", "2")
+    for more in (["--stepper-update"], ["--stepper-update"], []):
+        pytester.runpytest_subprocess(*words, *more).assert_outcomes(passed=6)
+    assert [path.name for path in pytester.path.glob("*.sqlite*")] == ["shared.sqlite"]

@@ -350,6 +350,27 @@ def test_an_adapter_that_the_editor_starts_hands_on_to_the_application(tmp_path:
     drive(sample("for_loop", tmp_path), script, editors=port)
 
 
+def test_an_adapter_says_that_another_editor_is_there(tmp_path: Path, port: RunPort) -> None:
+    async def script(_driven: Driven) -> None:
+        command = [sys.executable, "-m", "stepper", "dap"]
+        async with joined(port) as first:
+            await first.attach()
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as process:
+                assert process.stdin is not None and process.stdout is not None
+                second = Editor(StreamClient(process.stdout, process.stdin))
+                try:
+                    await second.request("initialize")
+                    answer = await second.ask("attach", port=port.number)
+                    assert not answer["success"] and "another client" in answer["message"]
+                    await second.event("terminated")
+                    assert await asyncio.to_thread(process.wait, SECONDS) == 0
+                finally:
+                    process.kill()
+            assert (await first.ask("threads"))["success"]
+
+    drive(sample("for_loop", tmp_path), script, editors=port)
+
+
 def test_an_adapter_says_that_no_application_is_there(port: RunPort) -> None:
     port.close()
     command = [sys.executable, "-m", "stepper", "dap"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stepper.debug.scopes import Names
 from stepper.diagnosis.check.checking import check_run
+from stepper.diagnosis.findings import Finding
 from stepper.errors import StepperError
 from stepper.integrations.dap.breakpoints import value_break
 from stepper.integrations.dap.messages import (
@@ -18,6 +18,7 @@ from stepper.integrations.dap.messages import (
     ValueBreakpointQuestion,
     ValueBreakpoints,
 )
+from stepper.integrations.dap.requests.evaluating import address_in
 from stepper.integrations.dap.requests.registry import request
 from stepper.integrations.dap.session import DapSession, DebuggedRun
 from stepper.integrations.dap.source import is_source
@@ -62,10 +63,10 @@ def _set_exceptions(session: DapSession, arguments: ExceptionFilters) -> dict[st
     return _shown(session.run.breakpoints.set_exceptions(arguments, lambda: _findings(session.run)))
 
 
-def _findings(run: DebuggedRun) -> Iterable[str]:
-    """Return the addresses of what `check` finds in another run of the model; it costs about one."""
+def _findings(run: DebuggedRun) -> Iterable[Finding]:
+    """Return what `check` finds at places in another run of the model; it costs about one."""
     other = run.debugger.on_form(run.debugger.model)
-    return [one.address for one in check_run(other, seconds=_SECONDS).findings if one.address]
+    return [one for one in check_run(other, seconds=_SECONDS).findings if one.address]
 
 
 @request("dataBreakpointInfo", arguments=ValueBreakpointQuestion)
@@ -75,10 +76,9 @@ def _value_question(session: DapSession, arguments: ValueBreakpointQuestion) -> 
         if arguments.variables_reference:
             address = run.variables.address(arguments.variables_reference, arguments.name)
         else:
-            address = arguments.name
-            Names(run.debugger.machine.compiled).target(
-                parse_address(address), program_of(run.debugger, arguments.frame_id)
-            )
+            where = program_of(run.debugger, arguments.frame_id)
+            run.names.target(parse_address(arguments.name), where)
+            address = address_in(run, arguments.name, arguments.frame_id)
     except StepperError as error:
         return {"dataId": None, "description": str(error).splitlines()[0]}
     found = value_break(address)

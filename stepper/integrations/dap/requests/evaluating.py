@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from stepper.commands.registry import command_called
 from stepper.debug.stop_scope import StopScope
 from stepper.errors import StepperError, UsageError
@@ -19,6 +21,7 @@ from stepper.integrations.dap.messages import (
 from stepper.integrations.dap.requests.registry import request
 from stepper.integrations.dap.session import DapSession, DebuggedRun
 from stepper.integrations.dap.stack import program_of
+from stepper.query.address_resolution import address_of
 from stepper.query.address_syntax import parse_address
 from stepper.query.expressions import parse
 
@@ -58,8 +61,21 @@ def _value(run: DebuggedRun, text: str, frame: int | None) -> ShownResult:
     where = program_of(run.debugger, frame)
     with run.debugger.working():
         value = parse(text).evaluate(StopScope(run.debugger.timeline, run.names, where))
-    shown = run.variables.shown(text, value, _address(text))
+    shown = run.variables.shown(text, value, _address(run, text, frame))
     return _as_value(shown)
+
+
+def address_in(run: DebuggedRun, text: str, frame: int | None) -> str:
+    """Return how the debugger calls what a text names in a frame; it is another where an inner loop has the name, too.
+
+    UsageError for what it does not name.
+    """
+    where, compiled = program_of(run.debugger, frame), run.debugger.machine.compiled
+    if where is run.debugger.machine.program:
+        return text
+    address = parse_address(text.strip())
+    full = address_of(run.names.target(address, where), compiled)
+    return str(replace(full, iterations=address.iterations, index=address.index))
 
 
 def _as_value(shown: ShownVariable) -> ShownResult:
@@ -68,13 +84,13 @@ def _as_value(shown: ShownVariable) -> ShownResult:
     )
 
 
-def _address(text: str) -> str:
+def _address(run: DebuggedRun, text: str, frame: int | None) -> str:
     """Return the text if it is the name of a whole value, whose elements have names then, too."""
     try:
         address = parse_address(text.strip())
     except UsageError:
         return ""
-    return "" if address.index or address.operation is None else text.strip()
+    return "" if address.index or address.operation is None else address_in(run, text.strip(), frame)
 
 
 def _carried_out(session: DapSession, text: str) -> ShownResult:
@@ -104,7 +120,7 @@ def _set_variable(session: DapSession, arguments: SetVariableArguments) -> dict[
 
 @request("setExpression", arguments=SetExpressionArguments)
 def _set_expression(session: DapSession, arguments: SetExpressionArguments) -> dict[str, Any]:
-    return _set(session, _line(arguments.expression), arguments.value)
+    return _set(session, address_in(session.run, _line(arguments.expression), arguments.frame_id), arguments.value)
 
 
 def _set(session: DapSession, address: str, value: str) -> dict[str, Any]:
@@ -112,7 +128,7 @@ def _set(session: DapSession, address: str, value: str) -> dict[str, Any]:
     run = session.run
     before = run.debugger.branches.title
     run.interpreter.execute(f"set {address} = {_line(value)}")
-    run.variables.forget()
+    run.variables.renew()
     if run.debugger.branches.title != before:
         session.say(f"{run.debugger.branches.title}: `undo` takes it back, `branch original` leaves it")
     if session.client.supports_invalidated_event:

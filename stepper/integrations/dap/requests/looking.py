@@ -67,6 +67,8 @@ def _exception_info(session: DapSession, _arguments: NoArguments) -> dict[str, A
     run = session.run
     stop = run.debugger.stop
     text = run.story
+    finding = run.finding_of(stop.cause)
     kind = "error" if run.failure else "none" if stop.cause is None else stop.cause.kind
+    kind = kind if finding is None or run.failure else finding.rule
     details = {"message": text, "typeName": kind, "stackTrace": f"{text}\n{stop.place}"}
     return {"exceptionId": kind, "description": text, "breakMode": "always", "details": details}
