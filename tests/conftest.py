@@ -20,6 +20,10 @@ settings.register_profile("search", settings.get_profile("same"), derandomize=Fa
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
+for _name in ("CI", "FORCE_COLOR", "FORCE_COLOUR", "CLICOLOR_FORCE", "PY_COLORS"):
+    os.environ.pop(_name, None)  # with them programs write colours into what is read here
+
+
 gc.disable()  # until all tests are found: nothing of them is garbage
 
 
