@@ -1451,8 +1451,23 @@ class OperationDifferenceData(ValueDifferenceData):
     index: int
 
 
+class OutputChangeData(ValueDifferenceData):
+    """What became of an output of the model. `source` is what it is in the loop that gives it.
+
+    `rows` are those that an iteration each gives, as far as both have them; null of another output.
+    """
+
+    source: str | None
+    rows: int | None
+    different_rows: int | None
+    first_iteration: int | None
+
+
 class DiffAnswer(Lines):
-    """`diff`: how the values of now differ from a moment; `problem` says why it has no values here."""
+    """`diff`: how the values of now differ from a moment; `problem` says why it has no values here.
+
+    `outputs` are those of the model at the end, where the moment is another branch.
+    """
 
     moment: MomentData
     iteration: int | None
@@ -1460,6 +1475,7 @@ class DiffAnswer(Lines):
     problem: str
     operations: list[OperationDifferenceData]
     carried: list[ValueDifferenceData]
+    outputs: list[OutputChangeData] | None
 
 
 class SaveAnswer(Lines):

@@ -122,16 +122,19 @@ class Graph:
         version: str = "opset1",
         name: str = "",
         outputs: int = 1,
+        names: str = "",
         **attributes: object,
     ) -> Value:
         """An operation; type and shape are declared as those of its first input unless something else is said.
 
-        Of several outputs the first is returned.
+        Of several outputs the first is returned. `names` are the tensor names of that.
         """
         type = inputs[0].type if type is None else type
         dims = inputs[0].dims if dims is None else tuple(dims)
         data = "".join(f' {key}="{value}"' for key, value in attributes.items())
         ports = [texts.port(len(inputs) + index, type, dims) for index in range(outputs)]
+        if names:
+            ports[0] = ports[0].replace(" precision=", f' names="{names}" precision=')
         identity = len(self.layers)
         text = texts.layer(
             identity,

@@ -61,7 +61,9 @@ class CommandLine:
             text = f"goto {text}"
         word, _, rest = text.partition(" ")
         action = actions().get(word) or _action_beginning(word)
-        if action is not None:
+        if word == "help" and (asked := _action_alone(rest.strip())) is not None:
+            self._app.show_card(f"help {asked.name}", (f"{asked.name} {asked.syntax}".rstrip(), asked.help))
+        elif action is not None:
             action.carry_out(self._app, rest if action.name == "prompt" else rest.strip())
         else:
             for line in self._app.front.lines_before(text):
@@ -111,6 +113,15 @@ def _in_all_iterations(address: str) -> str:
         return str(without_iterations(parse_address(address)))
     except UsageError:  # several, as of a watch
         return address
+
+
+def _action_alone(name: str) -> Action | None:
+    """Return the action of a name that no command of the debugger and no topic of its help has."""
+    from stepper.commands.registry import commands
+    from stepper.commands.topics import topics
+
+    known = {*topics(), *(short for one in commands() for short in (one.name, *one.abbreviations))}
+    return None if name in known else actions().get(name)
 
 
 def _action_beginning(word: str) -> Action | None:

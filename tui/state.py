@@ -13,6 +13,7 @@ from stepper.tensors.statistics import FITTING
 
 if TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparison
+    from stepper.debug.branches.course import RunCourse
     from stepper.debug.inspection.frame_views import FrameView
     from stepper.debug.inspection.list_views import MarkView, VariableView
     from stepper.debug.inspection.run_views import BreakView, Glance, WatchView
@@ -117,8 +118,9 @@ class State(Struct, frozen=True, eq=False):
     run. `output_names` are those of the model's
     outputs; `watch_runs` has watches, by number, over the iterations of other loops than the one that is shown;
     `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
-    no loop, and says so. `is_edited` is of this branch, `has_edits` of any, `has_unkept_edits` of what is in no
-    session. `far` is a run of a loop that is looked at from elsewhere; `is_far`: this is what `inside` returned of one.
+    no loop, and says so. `course` is which way the run goes: an edit that is undone leads back to an earlier one in
+    the same branch. `is_edited` is of this branch, `has_edits` of any, `has_unkept_edits` of what is in no session.
+    `far` is a run of a loop that is looked at from elsewhere; `is_far`: this is what `inside` returned of one.
     """
 
     model: str = ""
@@ -140,6 +142,7 @@ class State(Struct, frozen=True, eq=False):
     watch_runs: Mapping[int, ValueHistory] = field(default_factory=dict)
     events: tuple[TimelineEvent, ...] = ()
     branch: str = ""
+    course: RunCourse | None = None
     is_edited: bool = False
     has_edits: bool = False
     has_unkept_edits: bool = False
@@ -232,9 +235,11 @@ class State(Struct, frozen=True, eq=False):
 
     @property
     def iterations_of_a(self) -> tuple[int, ...]:
-        """The iteration of A, where that is another one of the loop that is shown; else none."""
+        """The iteration of A, where that is another one in the same run of the loop that is shown."""
         a = self.a
-        return () if a is None or a.iteration is None or a.iteration == self.iteration else (a.iteration,)
+        if a is None or a.iteration is None or not a.is_in_this_run or a.iteration == self.iteration:
+            return ()
+        return (a.iteration,)
 
     @property
     def loop_run(self) -> LoopRun | None:

@@ -72,10 +72,12 @@ class Capture:
         loop over them. Raises UsageError, and OutputError where the folder cannot be made.
         """
         self._triggers = Triggers(when)
-        if most < 1:
-            raise UsageError(f"most is {most}; it must be 1 or more")
-        if calls < 1:
-            raise UsageError(f"calls is {calls}; it must be 1 or more")
+        for name, number in (("most", most), ("calls", calls)):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise UsageError(f"{name} is {number!r}; it must be a whole number from 1 on")
+        if not isinstance(to, str | Path):
+            raise UsageError(f"to is {to!r}; it must be a folder")
+        _check_model(model)
         ensure_installed("stepper.capture")
         self.folder, self.most, self._keeps_outputs = Path(to), most, outputs
         self.cases: list[Path] = []
@@ -90,8 +92,8 @@ class Capture:
     def __enter__(self) -> Self:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_be_written(self.folder, error.strerror or str(error)) from None
+        except (OSError, ValueError) as error:  # of a name with a zero in it
+            raise cannot_be_written(self.folder, getattr(error, "strerror", None) or str(error)) from None
         self._hooks.begin()
         return self
 
@@ -129,7 +131,7 @@ class Capture:
 
     def ended(self, call: ObservedCall, outputs: Mapping[str, Array] | None, error: str) -> None:
         """Keep a call, if a condition holds for it."""
-        if self._ring is not None and outputs is not None:
+        if self._ring is not None:
             with self._lock:
                 self._ring.ended(call, outputs)
         if outputs is None:
@@ -174,8 +176,9 @@ class Capture:
                 _write_arrays(
                     part / CASE_OUTPUTS, {f"out_{index}": value for index, value in enumerate(outputs.values())}
                 )
-            carried = self._write_calls(part, call) if self._ring is not None else ()
-            facts = msgspec.structs.replace(_facts(call, outputs, trigger, files, trouble), carried=carried)
+            told = [trouble] if trouble else []
+            carried = self._write_calls(part, call, told) if self._ring is not None and call.inputs else ()
+            facts = msgspec.structs.replace(_facts(call, outputs, trigger, files, told), carried=carried)
             text = msgspec.json.format(msgspec.json.encode(facts), indent=2)
             OutputFile(part / CASE_FACTS, FORMATS["json"].kind).write(text + b"\n")
             target = self._renamed(part, name)
@@ -193,10 +196,15 @@ class Capture:
         """Note a case that is written."""
         self.cases.append(folder)
 
-    def _write_calls(self, folder: Path, call: ObservedCall) -> tuple[tuple[str, str], ...]:
-        """Write the calls up to this one; return what the application carried from call to call."""
+    def _write_calls(self, folder: Path, call: ObservedCall, trouble: list[str]) -> tuple[tuple[str, str], ...]:
+        """Write the calls up to this one; return what the application carried from call to call.
+
+        Where there are fewer than were asked for, `trouble` gets the reason.
+        """
         assert self._ring is not None
-        calls = self._ring.up_to(call)
+        calls, cut = self._ring.up_to(call)
+        if cut:
+            trouble.append(f"the calls begin with call {calls[0].call.number}: {cut}")
         (folder / CASE_CALLS).mkdir()
         for one in calls:
             _write_arrays(folder / CASE_CALLS / f"{one.call.number:06}.npz", one.call.inputs)
@@ -235,6 +243,16 @@ class Capture:
             return None, str(error)
 
 
+def _check_model(model: Any) -> None:
+    """Raise UsageError for what is neither an openvino.Model nor a file that is there."""
+    if model is None or hasattr(model, "clone"):
+        return
+    if not isinstance(model, str | Path):
+        raise UsageError(f"model is {model!r}; it must be a file or an openvino.Model")
+    if not Path(model).is_file():
+        raise UsageError(f"model={str(model)!r}: there is no such file")
+
+
 def _write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     with OutputFile(path, ARRAYS).writing() as file:
         write_arrays(file, arrays)
@@ -245,7 +263,7 @@ def _facts(
     outputs: Mapping[str, Array] | None,
     trigger: CallTrigger,
     files: ModelFiles | None,
-    trouble: str,
+    trouble: Sequence[str],
 ) -> CaseFacts:
     source = call.source
     return CaseFacts(
@@ -263,5 +281,5 @@ def _facts(
         versions=dict(versions()),
         process=os.getpid(),
         command=tuple(getattr(sys, "orig_argv", sys.argv)),
-        trouble=(trouble,) if trouble else (),
+        trouble=tuple(trouble),
     )

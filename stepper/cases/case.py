@@ -32,6 +32,7 @@ from stepper.files.kinds import (
     CASE_MODEL,
     CASE_OUTPUTS,
     CASE_STATES,
+    CASE_WEIGHTS,
     is_case,
 )
 from stepper.wording import reason_of
@@ -106,6 +107,26 @@ class Case(Struct, frozen=True):
     calls_outputs: Path | None = None
     damage: str = ""
 
+    @property
+    def has_another_model(self) -> bool:
+        """True if the model was changed since the application ran it; reads all of it. False where nobody knows."""
+        from stepper.cases.sources import model_hash  # few commands ask
+
+        known = "" if self.facts is None else self.facts.model_hash
+        weights = self.folder / CASE_WEIGHTS
+        paths = [path for path in (self.model, weights if weights.is_file() else None) if path is not None]
+        try:
+            return bool(known) and model_hash(*paths) != known
+        except OSError:
+            return False
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Return where a case keeps what it consists of beside its model, whether it is there or not."""
+        names = (CASE_FACTS, CASE_INPUTS, CASE_STATES, CASE_OUTPUTS, CASE_CALLS_STATES, CASE_CALLS_OUTPUTS)
+        calls = () if self.calls is None else self.calls.glob("*.npz")
+        return (*(self.folder / name for name in names), *calls)
+
 
 def read_case(folder: Path) -> Case:
     """Return a case; its arrays and its model are not read. UsageError for no case, InputError for a damaged one."""
@@ -138,7 +159,11 @@ def _check_links(folder: Path) -> None:
         with os.scandir(place) as entries:
             links = [Path(entry.path) for entry in entries if entry.is_symlink()]
         for link in links:
-            if not link.resolve().is_relative_to(home):
+            try:
+                leads_out = not link.resolve().is_relative_to(home)
+            except RuntimeError:  # of a link that leads to itself
+                leads_out = True
+            if leads_out:
                 raise InputError(f"{link}: is a link out of the case: put the file itself in its place")
 
 

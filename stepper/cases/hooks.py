@@ -17,13 +17,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from stepper.cases.replacing import ReplacedMethods
-from stepper.cases.request_values import memory_of, names_of, outputs_of, states_of, tensors_of
+from stepper.cases.request_values import memory_of, names_of, output_tensors_of, outputs_of, states_of, tensors_of
 from stepper.cases.sources import ModelSource
-from stepper.element_types import Array, have_same_bits
+from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.openvino.tensors import to_array
 
@@ -36,8 +37,9 @@ _SEAM: Final = "_data_dispatch"
 class ObservedCall(NamedTuple):
     """A call that has begun: copies of its inputs, and of the variables with which it began, by name.
 
-    A variable is left out where the request has what a new one has: then the model says with what it begins. `number`
-    counts the calls of the process from 1, `request_call` those of the request. Of a `stream` they follow each other.
+    A variable is left out where the model says with what it begins: in the first call of a request, and after a reset.
+    `number` counts the calls of the process from 1, `request_call` those of the request. Of a `stream` they come one
+    behind the other; `follows`: this one has the variables that the one before has left.
     """
 
     number: int
@@ -46,6 +48,7 @@ class ObservedCall(NamedTuple):
     states: Mapping[str, Array]
     source: ModelSource | None
     stream: int = 0
+    follows: bool = True
 
 
 class CallObserver(Protocol):
@@ -68,12 +71,6 @@ class CallObserver(Protocol):
         """Something went wrong in here."""
 
 
-class _Preparation(threading.local):
-    """The request or queue that prepares inputs at the moment, in this thread."""
-
-    owner: Any = None
-
-
 class _Pending(NamedTuple):
     """A call that is under way, and in a queue where in memory its inputs are."""
 
@@ -81,19 +78,85 @@ class _Pending(NamedTuple):
     memory: tuple[int, ...]
 
 
-class _Known:
-    """Facts of a compiled model, a request or a queue.
+class _Touched(StrEnum):
+    """Change of a variable by the application since the last call."""
 
-    `pending` are calls by the position of their request in the queue, 0 without one.
+    RESET = "reset"
+    SET = "set"
+
+
+class _Request:
+    """Facts of one request: of a queue that at a position.
+
+    `is_new`: it was made while somebody listens, and was not called yet. `touched` are the variables that the
+    application reset or set since the last call; of "" all others.
     """
 
-    def __init__(self, source: ModelSource | None, fresh: Mapping[str, Array] | None, owner: weakref.ref[Any]) -> None:
-        self.source, self.fresh, self.owner = source, fresh, owner
+    def __init__(self, *, is_new: bool) -> None:
+        self.is_new = is_new
+        self.has_failed = False
+        self.calls = 0
+        self.pending: _Pending | None = None
+        self.stream: int | None = None
+        self.touched: dict[str, _Touched] = {}
+
+    def reset(self) -> None:
+        """All variables were reset."""
+        self.touched = {"": _Touched.RESET}
+
+    def begun_with(self, states: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
+        """A call begins: return the variables with which it does, and whether they are those of the call before."""
+        touched, self.touched = self.touched, {}
+        untouched = _Touched.RESET if self.is_new else _Touched.SET
+        kept = {
+            name: value
+            for name, value in states.items()
+            if touched.get(name, touched.get("", untouched)) is _Touched.SET
+        }
+        follows = not states or (self.calls > 0 and not touched and not self.has_failed)
+        self.is_new = self.has_failed = False
+        self.calls += 1
+        return kept, follows
+
+
+class _Known:
+    """Facts of a compiled model, a request or a queue; `places` are those of its requests, 0 without a queue."""
+
+    def __init__(self, source: ModelSource | None, owner: weakref.ref[Any], *, is_new: bool) -> None:
+        self.source, self.owner, self._is_new = source, owner, is_new
         self.inputs: list[str] = []
         self.outputs: list[str] = []
-        self.calls: dict[int, int] = {}
-        self.pending: dict[int, _Pending] = {}
-        self.streams: dict[int, int] = {}
+        self.places: dict[int, _Request] = {}
+        self.stream: int | None = None
+
+    def place(self, number: int) -> _Request:
+        """Return what is known of a request."""
+        return self.places.setdefault(number, _Request(is_new=self._is_new))
+
+    @property
+    def pending(self) -> list[int]:
+        """Return the requests with a call that is under way."""
+        return sorted(number for number, place in list(self.places.items()) if place.pending is not None)
+
+
+class _Begun(NamedTuple):
+    """A call that has its inputs, the one that was under way before it, and what to put back if it never runs.
+
+    `call` is None where nothing is copied.
+    """
+
+    known: _Known
+    number: int
+    call: ObservedCall | None
+    before: _Pending | None
+    touched: dict[str, _Touched]
+
+
+class _Preparation(threading.local):
+    """The request or queue that prepares inputs at the moment, in this thread, and the call that it has begun."""
+
+    owner: Any = None
+    begun: _Begun | None = None
 
 
 class CallHooks:
@@ -105,6 +168,8 @@ class CallHooks:
         self._scope = _Preparation()
         self._known: dict[int, _Known] = {}  # by the id of what is alive
         self._origins: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._aliases: weakref.WeakKeyDictionary[Any, tuple[_Known, int]] = weakref.WeakKeyDictionary()
+        self._variables: weakref.WeakKeyDictionary[Any, tuple[_Known, int]] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
         self._methods = ReplacedMethods()
         self._streams = itertools.count()
@@ -115,6 +180,7 @@ class CallHooks:
     def begin(self) -> None:
         """Listen. UsageError where this OpenVINO is built in another way."""
         from openvino import _ov_api as api
+        from openvino._pyopenvino import VariableState
 
         if not hasattr(api, _SEAM):
             import openvino
@@ -125,6 +191,7 @@ class CallHooks:
         self.read_model = api.Core.read_model
         self._request, self._queue = api.InferRequest, api.AsyncInferQueue
         self._wait, self._wait_for = api.InferRequest.wait, api.InferRequest.wait_for
+        self._query_state, self._queued = api.InferRequest.query_state, api.AsyncInferQueue.__getitem__
         replace = self._methods.replace
         try:
             replace(api, _SEAM, self._dispatched)
@@ -141,6 +208,12 @@ class CallHooks:
             replace(api.Core, "compile_model", self._compiled)
             replace(api.CompiledModel, "create_infer_request", self._request_made)
             replace(api.InferRequest, "get_compiled_model", self._compiled_of)
+            replace(api.AsyncInferQueue, "__getitem__", self._request_taken)
+            replace(api.AsyncInferQueue, "__iter__", self._requests_taken)
+            replace(api.InferRequest, "query_state", self._states_asked)
+            replace(api.InferRequest, "reset_state", self._states_reset)
+            replace(VariableState, "reset", self._variable_reset)
+            self._methods.replace_setter(VariableState, "state", self._variable_set)
         except BaseException:
             self._methods.put_back()
             raise
@@ -150,11 +223,9 @@ class CallHooks:
         with self._lock:
             found = list(self._known.values())
         for known in found:
-            for place in list(known.pending):
+            for place in known.pending:
                 with self._quietly():
-                    request = self._request_of(known, place)
-                    if request is not None and self._wait_for(request, 0):
-                        self._settle(known, place)
+                    self._settle(known, place)
         self._methods.put_back()
         with self._lock:
             self._known.clear()
@@ -163,7 +234,8 @@ class CallHooks:
         """Begin anew in a process that was forked: the calls that are under way are those of the other one."""
         self._lock = threading.RLock()
         for known in self._known.values():
-            known.pending.clear()
+            for place in known.places.values():
+                place.pending = None
 
     @contextmanager
     def _quietly(self) -> Iterator[None]:
@@ -198,29 +270,41 @@ class CallHooks:
             if source is not None:
                 device = rest[0] if rest else options.get("device_name")
                 source.compiled(compiled, device)
-            self._know(compiled, source, None)
+            self._know(compiled, source)
         return compiled
 
     def _compiled_of(self, old: Callable[..., Any], request: Any) -> Any:
         compiled = old(request)
         with self._quietly():
-            self._know(compiled, self._source(request), None)
+            self._know(compiled, self._source(request))
         return compiled
 
     def _request_made(self, old: Callable[..., Any], compiled: Any) -> Any:
         request = old(compiled)
         with self._quietly():
-            self._know(request, self._source(compiled), states_of(request))
+            self._know(request, self._source(compiled), is_new=True)
         return request
 
     def _queue_made(self, old: Callable[..., Any], queue: Any, model: Any, *rest: Any, **options: Any) -> None:
         old(queue, model, *rest, **options)
         with self._quietly():
-            self._know(queue, self._source(model), states_of(queue[0]))
+            self._know(queue, self._source(model), is_new=True)
 
-    def _know(self, owner: Any, source: ModelSource | None, fresh: Mapping[str, Array] | None) -> _Known:
+    def _request_taken(self, old: Callable[..., Any], queue: Any, place: int) -> Any:
+        request = old(queue, place)
+        with self._quietly():
+            self._aliases[request] = self._of(queue), range(len(queue))[place]
+        return request
+
+    def _requests_taken(self, old: Callable[..., Any], queue: Any) -> Iterator[Any]:
+        for place, request in enumerate(old(queue)):
+            with self._quietly():
+                self._aliases[request] = self._of(queue), place
+            yield request
+
+    def _know(self, owner: Any, source: ModelSource | None, *, is_new: bool = False) -> _Known:
         key = id(owner)
-        known = _Known(source, fresh, weakref.ref(owner, lambda _gone: self._forget(key)))
+        known = _Known(source, weakref.ref(owner, lambda _gone: self._forget(key)), is_new=is_new)
         with self._lock:
             self._known[key] = known
         return known
@@ -231,7 +315,12 @@ class CallHooks:
 
     def _of(self, owner: Any) -> _Known:
         known = self._found(owner)
-        return self._know(owner, self._source(owner), None) if known is None else known
+        return self._know(owner, self._source(owner)) if known is None else known
+
+    def _at(self, owner: Any) -> tuple[_Known, int]:
+        """Return what is known of a request: of one that was taken from a queue, that of the queue."""
+        alias = self._aliases.get(owner)
+        return (self._of(owner), 0) if alias is None or alias[0].owner() is None else alias
 
     def _found(self, owner: Any) -> _Known | None:
         with self._lock:
@@ -246,13 +335,49 @@ class CallHooks:
         source = None if known is None else known.source
         return self._model if source is None else source
 
+    # --- variables -----------------------------------------------------------------------------------------------
+
+    def _states_asked(self, old: Callable[..., Any], request: Any) -> Any:
+        states = old(request)
+        with self._quietly():
+            at = self._at(request)
+            for state in states:
+                self._variables[state] = at
+        return states
+
+    def _states_reset(self, old: Callable[..., Any], request: Any) -> Any:
+        done = old(request)
+        with self._quietly():
+            known, number = self._at(request)
+            known.place(number).reset()
+        return done
+
+    def _variable_reset(self, old: Callable[..., Any], state: Any) -> Any:
+        done = old(state)
+        with self._quietly():
+            self._touch(state, _Touched.RESET)
+        return done
+
+    def _variable_set(self, old: Callable[..., Any], state: Any, value: Any) -> None:
+        old(state, value)
+        with self._quietly():
+            self._touch(state, _Touched.SET)
+
+    def _touch(self, state: Any, how: _Touched) -> None:
+        """Note what became of a variable; of one that was asked for before the capture, in every request."""
+        at = self._variables.get(state)
+        with self._lock:
+            every = [place for known in self._known.values() for place in known.places.values()]
+        for place in every if at is None else [at[0].place(at[1])]:
+            place.touched[state.name] = how
+
     # --- calls ---------------------------------------------------------------------------------------------------
 
     def _inferred(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
-        with self._prepared_by(request):
+        with self._prepared_by(request, runs=True):
             found = old(request, *arguments, **options)
         with self._quietly():
-            self._settle(self._of(request), 0, is_done=True)
+            self._settle(*self._at(request), is_done=True)
         return found
 
     def _started(self, old: Callable[..., Any], owner: Any, *arguments: Any, **options: Any) -> None:
@@ -260,63 +385,89 @@ class CallHooks:
             old(owner, *arguments, **options)
 
     @contextmanager
-    def _prepared_by(self, owner: Any) -> Iterator[None]:
-        """Know who prepares inputs. A request that fails where it is called has come to its end."""
-        outer, self._scope.owner = self._scope.owner, owner
+    def _prepared_by(self, owner: Any, *, runs: bool = False) -> Iterator[None]:
+        """Know who prepares inputs. A call that fails within has come to its end; `runs`: perhaps while it ran."""
+        scope = self._scope
+        outer, scope.owner, scope.begun = (scope.owner, scope.begun), owner, None
         try:
             yield
         except Exception as error:
             with self._quietly():
-                if not isinstance(owner, self._queue):
-                    self._close(self._of(owner), 0, None, str(error))
+                self._refused(owner, str(error), ran=runs)
             raise
         finally:
-            self._scope.owner = outer
+            scope.owner, scope.begun = outer
+
+    def _refused(self, owner: Any, error: str, *, ran: bool) -> None:
+        """A call has raised an error: while its inputs were prepared, or because the request has another one."""
+        begun = self._scope.begun
+        if begun is None:
+            known, number = (self._of(owner), 0) if isinstance(owner, self._queue) else self._at(owner)
+            call = ObservedCall(self._observer.counted(), known.place(number).calls + 1, {}, {}, known.source, -1)
+            self._observer.ended(call, None, error)
+            return
+        place = begun.known.place(begun.number)
+        place.pending = begun.before
+        if begun.before is not None or not ran:  # the other one goes on, with the variables that this one did not get
+            place.touched, place.calls = begun.touched, place.calls - 1
+            place.is_new = place.is_new or not place.calls
+        else:
+            place.has_failed = True
+        if begun.call is not None:
+            self._observer.ended(begun.call, None, error)
 
     def _dispatched(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
-        owner, place = self._scope.owner, 0
+        owner = self._scope.owner
+        at: tuple[_Known, int] | None = None
         with self._quietly():
-            if owner is None:
-                owner = request
-            elif isinstance(owner, self._queue):
-                place = owner.get_idle_request_id()  # the one that was chosen: it is taken when it starts
-            self._settle(self._of(owner), place)
+            if isinstance(owner, self._queue):
+                at = self._of(owner), owner.get_idle_request_id()  # the one that was chosen: it is taken when it starts
+            else:
+                at = self._at(request if owner is None else owner)
+            self._settle(*at)
         given = old(request, *arguments, **options)
         with self._quietly():
-            self._begun(owner, place, request, given)
+            if at is not None:
+                self._begun(*at, request, given)
         return given
 
-    def _begun(self, owner: Any, place: int, request: Any, given: Any) -> None:
-        known = self._of(owner)
-        number, request_call = self._observer.counted(), known.calls.get(place, 0) + 1
-        known.calls[place] = request_call
+    def _begun(self, known: _Known, number: int, request: Any, given: Any) -> None:
+        place, is_queue = known.place(number), isinstance(known.owner(), self._queue)
+        before, touched = place.pending, dict(place.touched)
+        call_number = self._observer.counted()
         if not self._observer.wants_calls:
+            place.begun_with({})
+            self._scope.begun = _Begun(known, number, None, before, touched)
             return
         if not known.inputs:
             known.inputs, known.outputs = names_of(request.model_inputs), names_of(request.model_outputs)
-        states, fresh = states_of(request), known.fresh or {}
-        changed = {
-            name: value for name, value in states.items() if name not in fresh or not have_same_bits(value, fresh[name])
-        }
-        way = place if states else 0  # variables are of one request; without any a queue is one stream
-        if way not in known.streams:
-            known.streams[way] = next(self._streams)
+        states = states_of(self._query_state(request))
+        kept, follows = place.begun_with(states)
         tensors = tensors_of(request, given)
         inputs = {name: to_array(tensor) for name, tensor in zip(known.inputs, tensors, strict=True)}
-        call = ObservedCall(number, request_call, inputs, changed, known.source, known.streams[way])
-        known.pending[place] = _Pending(call, memory_of(tensors) if isinstance(owner, self._queue) else ())
+        stream = self._stream_of(known, place, has_states=bool(states))
+        call = ObservedCall(call_number, place.calls, inputs, kept, known.source, stream, follows)
+        place.pending = _Pending(call, memory_of(tensors) if is_queue else ())
+        self._scope.begun = _Begun(known, number, call, before, touched)
         self._observer.begun(call)
+
+    def _stream_of(self, known: _Known, place: _Request, *, has_states: bool) -> int:
+        """Return the number of a stream of calls: variables are of one request; without any a queue is one stream."""
+        of_stream = place if has_states else known
+        if of_stream.stream is None:
+            of_stream.stream = next(self._streams)
+        return of_stream.stream
 
     def _waited(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
         try:
             is_done = old(request, *arguments, **options)
         except Exception as error:
             with self._quietly():
-                self._close(self._of(request), 0, None, str(error))
+                self._close(*self._at(request), None, str(error))
             raise
         with self._quietly():
             if is_done is not False:
-                self._settle(self._of(request), 0, is_done=True)
+                self._settle(*self._at(request), is_done=True)
         return is_done
 
     def _all_waited(self, old: Callable[..., Any], queue: Any, *arguments: Any, **options: Any) -> Any:
@@ -325,7 +476,7 @@ class CallHooks:
         finally:
             with self._quietly():
                 known = self._of(queue)
-                for place in sorted(known.pending):
+                for place in known.pending:
                     self._settle(known, place)
 
     def _callback_set(self, old: Callable[..., Any], owner: Any, *arguments: Any, **options: Any) -> Any:
@@ -339,53 +490,70 @@ class CallHooks:
         """Return a callback that looks at what came out before that of the application can change it."""
         if not callable(callback):
             return callback
-        known, is_queue = self._of(owner), isinstance(owner, self._queue)
+        is_queue = isinstance(owner, self._queue)
+        known, number = (self._of(owner), 0) if is_queue else self._at(owner)
 
         @functools.wraps(callback)
         def looked_and_called(*given: Any) -> Any:
             with self._quietly():
-                request = given[0] if is_queue else known.owner()
-                place = _place_of(known, request) if is_queue else 0
+                request = given[0] if is_queue else self._request_of(known, number)
+                place = self._place_of(known, request) if is_queue else number
                 if self._methods.are_in_place and request is not None and place is not None:
                     self._close(known, place, request, "")
             return callback(*given)
 
         return looked_and_called
 
-    def _request_of(self, known: _Known, place: int) -> Any:
+    def _place_of(self, known: _Known, request: openvino.InferRequest) -> int | None:
+        """Return the position in its queue of a request that has ended; None where it cannot be told.
+
+        A callback is given another object than the queue has. Both have the same inputs; where calls share their
+        arrays, they have the same outputs.
+        """
+        memory, found = memory_of(tensors_of(request, {})), []
+        for number in known.pending:
+            pending = known.place(number).pending
+            if pending is not None and pending.memory == memory:
+                found.append(number)
+        if len(found) > 1:
+            outputs = memory_of(output_tensors_of(request))
+            found = [number for number in found if self._has_outputs_at(known, number, outputs)]
+        return found[0] if len(found) == 1 else None
+
+    def _has_outputs_at(self, known: _Known, number: int, memory: tuple[int, ...]) -> bool:
+        """True if a request of a queue has its outputs there; one that runs cannot be asked."""
+        try:
+            return memory_of(output_tensors_of(self._request_of(known, number))) == memory
+        except RuntimeError:
+            return False
+
+    def _request_of(self, known: _Known, number: int) -> Any:
         """Return a request that has not gone yet; else None."""
         owner = known.owner()
-        return owner[place] if isinstance(owner, self._queue) else owner
+        return self._queued(owner, number) if isinstance(owner, self._queue) else owner
 
-    def _settle(self, known: _Known, place: int, *, is_done: bool = False) -> None:
-        """Look at what the last call of a request gave, which is done; where it failed, waiting says so."""
-        request, error = self._request_of(known, place) if place in known.pending else None, ""
+    def _settle(self, known: _Known, number: int, *, is_done: bool = False) -> None:
+        """Look at what the last call of a request gave, if it is done; where it failed, waiting says so."""
+        request, error = self._request_of(known, number) if known.place(number).pending is not None else None, ""
         if request is None:
             return
         if not is_done:
             try:
-                self._wait(request)
+                if not self._wait_for(request, 0):
+                    return
             except RuntimeError as failure:
                 error = str(failure)
-        self._close(known, place, None if error else request, error)
+        self._close(known, number, None if error else request, error)
 
-    def _close(self, known: _Known, place: int, request: Any, error: str) -> None:
-        pending = known.pending.pop(place, None)
+    def _close(self, known: _Known, number: int, request: Any, error: str) -> None:
+        place = known.place(number)
+        with self._lock:
+            pending, place.pending = place.pending, None
         if pending is not None:
+            place.has_failed = bool(error)
             self._observer.ended(pending.call, None if request is None else outputs_of(request, known.outputs), error)
 
 
 def _source_of(model: Any) -> ModelSource:
     """Return the source for a model that the user names: a path, or an openvino.Model."""
     return ModelSource(model if hasattr(model, "clone") else None, None if hasattr(model, "clone") else model)
-
-
-def _place_of(known: _Known, request: openvino.InferRequest) -> int | None:
-    """Return the position in its queue of a request that has ended; None where it cannot be told.
-
-    A callback is given another object than the queue has. Both have the same inputs, and no other request has these,
-    but for calls that share all their arrays.
-    """
-    memory = memory_of(tensors_of(request, {}))
-    places = [place for place, pending in list(known.pending.items()) if pending.memory == memory]
-    return places[0] if len(places) == 1 else None

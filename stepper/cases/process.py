@@ -30,7 +30,8 @@ _PREFIX: Final = ".process-"
 class CaptureSettings(Struct, frozen=True):
     """Settings of a capture: what is kept, and where.
 
-    `packages` are folders in which this program and what it needs are found.
+    `packages` are folders in which this program and what it needs are found. `run` tells this capture from others that
+    write into the same folder.
     """
 
     when: tuple[str, ...]
@@ -38,10 +39,11 @@ class CaptureSettings(Struct, frozen=True):
     most: int = MOST
     packages: tuple[str, ...] = ()
     calls: int = 1
+    run: str = ""
 
 
 class ProcessReport(Struct, frozen=True):
-    """Calls of a process so far, those that a condition held for, and what could not be kept.
+    """Calls of a process so far, those that a condition held for, what could not be kept, and the folders of cases.
 
     `is_whole` is False where the process has not said how it ended: then there may be more.
     """
@@ -50,12 +52,14 @@ class ProcessReport(Struct, frozen=True):
     hits: int = 0
     troubles: tuple[str, ...] = ()
     is_whole: bool = False
+    cases: tuple[str, ...] = ()
 
 
 def begin(settings: str) -> None:
     """Begin the capture of this process; it ends with it. `settings` are CaptureSettings as JSON."""
     found = msgspec.json.decode(settings, type=CaptureSettings)
     capture = _ProcessCapture(found.when, found.to, found.most, calls=found.calls)
+    capture.run = found.run
     capture.report()  # first: what cannot be written there is known before anything is touched
     capture.__enter__()
     atexit.register(capture.end)
@@ -66,6 +70,8 @@ def begin(settings: str) -> None:
 
 class _ProcessCapture(Capture):
     """The capture of a process, which may end at any moment without a word: each case is reported."""
+
+    run = ""
 
     def written(self, folder: Path) -> None:
         """Note a case that is written."""
@@ -80,8 +86,9 @@ class _ProcessCapture(Capture):
 
     def report(self, *, is_whole: bool = False) -> None:
         """Write what was counted so far."""
-        report = ProcessReport(self.calls, self.hits, tuple(self.troubles), is_whole)
-        target = self.folder / f"{_PREFIX}{os.getpid()}.json"
+        cases = tuple(one.name for one in self.cases)
+        report = ProcessReport(self.calls, self.hits, tuple(self.troubles), is_whole, cases)
+        target = self.folder / f"{_PREFIX}{self.run}-{os.getpid()}.json"
         OutputFile(target, FORMATS["json"].kind).write(msgspec.json.encode(report))
 
 
@@ -90,10 +97,10 @@ def _end_with_process(capture: _ProcessCapture) -> None:
     Finalize(None, capture.end, exitpriority=0)
 
 
-def taken_reports(folder: Path) -> list[ProcessReport]:
-    """Return what the processes have reported, and remove their files."""
+def taken_reports(folder: Path, run: str) -> list[ProcessReport]:
+    """Return what the processes of a capture have reported, and remove their files."""
     reports = []
-    for path in sorted(folder.glob(f"{_PREFIX}*.json")):
+    for path in sorted(folder.glob(f"{_PREFIX}{run}-*.json")):
         with contextlib.suppress(OSError, msgspec.DecodeError):
             reports.append(msgspec.json.decode(path.read_bytes(), type=ProcessReport))
         with contextlib.suppress(OSError):

@@ -31,6 +31,21 @@ class ReplacedMethods:
             self._replaced.append(_Replaced(holder, name, method, old, was_own))
             setattr(holder, name, method)
 
+    def replace_setter(self, holder: Any, name: str, made: Callable[..., None]) -> None:
+        """Have a function called in place of what sets a property, with that as its first argument."""
+        with _changing:
+            old, was_own = getattr(holder, name), name in vars(holder)
+
+            def put(one: Any, value: Any) -> None:
+                if self._replaced:
+                    made(old.fset, one, value)
+                else:
+                    old.fset(one, value)
+
+            setter = property(old.fget, put, old.fdel, old.__doc__)
+            self._replaced.append(_Replaced(holder, name, setter, old, was_own))
+            setattr(holder, name, setter)
+
     def put_back(self) -> None:
         """Put the old ones in their places."""
         replaced, self._replaced = self._replaced, []

@@ -43,13 +43,17 @@ def memory_of(tensors: Sequence[Any]) -> tuple[int, ...]:
 
 def outputs_of(request: openvino.InferRequest, names: list[str]) -> dict[str, Array]:
     """Return the outputs of a request, as they are now: numbers share its memory where they can."""
-    tensors = {name: request.get_output_tensor(index) for index, name in enumerate(names)}
     return {
         name: tensor.data if tensor.element_type.get_type_name() in _PLAIN else to_array(tensor)
-        for name, tensor in tensors.items()
+        for name, tensor in zip(names, output_tensors_of(request), strict=True)
     }
 
 
-def states_of(request: openvino.InferRequest) -> dict[str, Array]:
-    """Return copies of the variables of a request."""
-    return {state.name: to_array(state.state) for state in request.query_state()}
+def output_tensors_of(request: openvino.InferRequest) -> list[Any]:
+    """Return the outputs of a request, in order."""
+    return [request.get_output_tensor(index) for index in range(len(request.model_outputs))]
+
+
+def states_of(states: Sequence[Any]) -> dict[str, Array]:
+    """Return copies of the variables of a request, by name."""
+    return {state.name: to_array(state.state) for state in states}

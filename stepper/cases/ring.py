@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -19,10 +19,18 @@ _MOST_STREAMS: Final = 256
 
 
 class HeardCall(Struct):
-    """A call, and copies of its outputs by name once it has ended well."""
+    """A call, and copies of its outputs by name once it has ended well; `is_over`: it has ended in any way."""
 
     call: ObservedCall
     outputs: Mapping[str, Array] | None = None
+    is_over: bool = False
+
+
+class CallWindow(NamedTuple):
+    """Calls in order that can be repeated one behind the other; `cut` says why there are no more, if there could be."""
+
+    calls: list[HeardCall]
+    cut: str
 
 
 class CallRing:
@@ -39,17 +47,48 @@ class CallRing:
         if len(self._streams) > _MOST_STREAMS:
             self._streams.popitem(last=False)
 
-    def ended(self, call: ObservedCall, outputs: Mapping[str, Array]) -> None:
-        """Add what came out of a call, if it is still there."""
+    def ended(self, call: ObservedCall, outputs: Mapping[str, Array] | None) -> None:
+        """Add what came out of a call, if it is still there; None of one that failed."""
         for heard in reversed(self._streams.get(call.stream, ())):
             if heard.call is call:
-                heard.outputs = {name: np.array(value) for name, value in outputs.items()}
+                heard.is_over = True
+                heard.outputs = None if outputs is None else {name: np.array(one) for name, one in outputs.items()}
 
-    def up_to(self, call: ObservedCall) -> list[HeardCall]:
-        """Return the calls of a stream up to this one; it alone where it has gone."""
-        found = list(self._streams.get(call.stream, ()))
-        places = [place for place, heard in enumerate(found) if heard.call is call]
-        return found[: places[0] + 1] if places else [HeardCall(call)]
+    def up_to(self, call: ObservedCall) -> CallWindow:
+        """Return the calls of a stream up to this one, as far back as one follows from the other.
+
+        They begin behind the last time that the application reset or set a variable, behind a call that failed, and
+        behind one whose inputs cannot be joined with those of the later ones. It alone where it has gone.
+        """
+        heard = list(self._streams.get(call.stream, ()))
+        places = [place for place, one in enumerate(heard) if one.call is call]
+        if not places:
+            return CallWindow([HeardCall(call)], "")
+        found, earlier = [heard[places[0]]], heard[: places[0]]
+        while earlier:
+            cut = _cut_between(earlier[-1], found)
+            if cut:
+                return CallWindow(found, cut)
+            found.insert(0, earlier.pop())
+        return CallWindow(found, "")
+
+
+def _cut_between(one: HeardCall, later: Sequence[HeardCall]) -> str:
+    """Return why a call does not go with those behind it; empty where it does."""
+    number = later[0].call.number
+    if one.is_over and one.outputs is None:
+        return f"call {one.call.number} before call {number} failed"
+    if not later[0].call.follows:
+        return f"the application reset or set a variable before call {number}"
+    calls = [one, *later]
+    if len({tuple((name, value.dtype) for name, value in each.call.inputs.items()) for each in calls}) > 1:
+        return f"call {one.call.number} has inputs of another type than call {number}"
+    for name in one.call.inputs:
+        shapes = {each.call.inputs[name].shape for each in calls}
+        sizes = list(zip(*shapes, strict=True)) if len({len(shape) for shape in shapes}) == 1 else None
+        if sizes is None or sum(len(set(along)) > 1 for along in sizes) > 1:
+            return f"input '{name}' of call {one.call.number} differs in more than one axis from later ones"
+    return ""
 
 
 def carried_names(calls: Sequence[HeardCall]) -> tuple[tuple[str, str], ...]:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import openvino
 
 _PIECE: Final = 2**20
+_FileStamp = tuple[int, int, int]
+"""Size, time and number of a file."""
 _UNTOLD: Final = {"SUPPORTED_PROPERTIES", "RUNTIME_REQUIREMENTS", "LOG_LEVEL"}
 
 
@@ -82,7 +84,7 @@ class ModelSource:
                 _link(old, new)
             return self._written
         is_as_read = self._write(xml, weights, core, read)
-        self._written = ModelFiles(xml, weights, _hash(xml, weights), is_as_read)
+        self._written = ModelFiles(xml, weights, model_hash(xml, weights), is_as_read)
         return self._written
 
     def moved(self, old: Path, new: Path) -> None:
@@ -129,7 +131,7 @@ class ModelSource:
             for index, model in enumerate((self._model, fresh)):
                 xml, weights = Path(name) / f"{index}.xml", Path(name) / f"{index}.bin"
                 openvino.serialize(model, str(xml), str(weights))
-                hashes.append(_hash(xml, weights))
+                hashes.append(model_hash(xml, weights))
         return hashes[0] == hashes[1]
 
 
@@ -161,12 +163,21 @@ def _property_text(value: Any) -> str:
     return str(getattr(value, "name", value))
 
 
-def _stamp(path: str) -> tuple[int, int] | None:
+def _stamp(path: str) -> tuple[_FileStamp | None, ...] | None:
+    """Return the stamp of a file, and of an IR those of its weights; None where there is no such file."""
+    found = _stamp_of(Path(path))
+    if found is None:
+        return None
+    is_ir = path.lower().endswith(IR_SUFFIX)
+    return (found, _stamp_of(Path(path).with_suffix(WEIGHTS_SUFFIX))) if is_ir else (found,)
+
+
+def _stamp_of(path: Path) -> _FileStamp | None:
     try:
-        found = Path(path).stat()
+        found = path.stat()
     except (OSError, ValueError):
         return None
-    return found.st_size, found.st_mtime_ns
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def _link(old: Path, new: Path) -> None:
@@ -176,7 +187,8 @@ def _link(old: Path, new: Path) -> None:
         shutil.copyfile(old, new)
 
 
-def _hash(*paths: Path) -> str:
+def model_hash(*paths: Path) -> str:
+    """Return the SHA-256 of files, one behind the other."""
     found = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:

@@ -29,14 +29,16 @@ class Triggers:
     """
 
     def __init__(self, when: When | Sequence[When]) -> None:
-        given = when if isinstance(when, Sequence) and not isinstance(when, str) else (when,)
+        several = when if isinstance(when, Sequence) and not isinstance(when, str) else (when,)
+        given = [int(one) if isinstance(one, np.integer) else one for one in several]
         self.words = {_word(one) for one in given if isinstance(one, str) and not _NUMBER.fullmatch(one)}
         numbers = [one for one in given if isinstance(one, int) or (isinstance(one, str) and _NUMBER.fullmatch(one))]
         self.numbers = {_number(one) for one in numbers}
         self.conditions = [one for one in given if callable(one)]
-        odd = next((one for one in given if not isinstance(one, (str, int)) and not callable(one)), None)
-        if odd is not None or not given:
-            raise UsageError(f"when={odd!r}: a call is kept for {', '.join(WORDS)}, its number, or a function")
+        odd = [one for one in given if isinstance(one, bool) or not (isinstance(one, (str, int)) or callable(one))]
+        if odd or not given:
+            text = repr(odd[0]) if odd else repr(when)
+            raise UsageError(f"when={text}: a call is kept for {', '.join(WORDS)}, its number, or a function")
 
     def of_error(self, number: int, message: str) -> CallTrigger | None:
         """Return why a call that failed is kept; None where it is not."""

@@ -200,7 +200,7 @@ def _add_sweep(command: Parser) -> None:
     arguments.add_engine(command)
     arguments.add_open_sequences(command, "one learns in which step it shows")
     opening = "of a sweep's file: open the debugger on input N, or without N the table, from which inputs are opened"
-    add("--open", type=arguments.count, nargs="?", const=0, metavar="N", help=opening)
+    add("--open", type=arguments.positive, nargs="?", const=0, metavar="N", help=opening)
     command.add_flag("--ascii", help="of --open: for a terminal without line drawing and other symbols")
     command.add_flag("--light", help="of --open: dark letters on a light ground")
     arguments.add_json(command)

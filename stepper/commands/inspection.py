@@ -44,7 +44,7 @@ _WORDS: Final = re.compile(rf'"(?P<quoted>[^"]+)"|(?:{QUOTED}|\[[^\]]*\]|\S)+')
 
 def evaluated(session: Session, text: str) -> Any:
     """Return the value of an expression at this stop."""
-    return parse(text).evaluate(StopScope(session.debugger.timeline, session.names))
+    return parse(text).evaluate(StopScope(session.debugger.timeline, session.names, session.where))
 
 
 def _is_tensor(value: Any) -> bool:
@@ -55,7 +55,7 @@ def _is_tensor(value: Any) -> bool:
 def _print(session: Session, text: str) -> Answer:
     address = _series_address(required(text, "an expression"))
     if address is not None:
-        series = session.debugger.over_iterations(address)
+        series = session.debugger.over_iterations(session.named(address))
         by = _computed_by(session, text)
         lines = [f"  ({legend(who)})" for who in by]
         lines += [

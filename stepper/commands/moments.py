@@ -6,8 +6,15 @@ from typing import Any, Final
 
 from stepper.commands.registry import command
 from stepper.commands.session import Answer, Session
-from stepper.debug.moments.moment import Moment
-from stepper.debug.moments.texts import moment_data, moment_text, view_data, view_lines
+from stepper.debug.moments.moment import Moment, MomentKind
+from stepper.debug.moments.texts import (
+    moment_data,
+    moment_text,
+    outputs_data,
+    spread_sentence,
+    view_data,
+    view_lines,
+)
 
 PINNED: Final = "A"
 """Name of the moment that is held against now, as a mark."""
@@ -40,4 +47,11 @@ def _answered(moment: Moment | None) -> Answer:
 def _diff(session: Session, text: str) -> Answer:
     found = session.debugger.difference(text)
     program = session.debugger.frame.program
-    return Answer(tuple(view_lines(found, program)), view_data(found, program))
+    lines, data = view_lines(found, program), view_data(found, program)
+    data["outputs"] = None
+    if found.moment.kind is MomentKind.BRANCH:
+        spread = session.debugger.spread(found.moment.branch)
+        data["outputs"] = outputs_data(spread.outputs)
+        if told := spread_sentence(spread):
+            lines.append(f"at the end: {told}")
+    return Answer(tuple(lines), data)

@@ -7,12 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.text import WIDTH
 from stepper.debug.scopes import Names
 from stepper.debug.stop import Mark
+from stepper.engine.program import Program
 from stepper.errors import UsageError
+from stepper.query.address_resolution import address_of
+from stepper.query.address_syntax import Address
 
 MOST_DIGITS: Final = 30
 """Of a number in a command; no run has more moments than that."""
@@ -59,6 +63,19 @@ class Session:
         debugger = self.debugger
         assert debugger.frame is not None
         return debugger.depth - 1 - self.level
+
+    @property
+    def where(self) -> Program:
+        """The graph of the frame that is looked at, from which names in expressions are seen."""
+        stack = self.debugger.machine.stack
+        return stack[len(stack) - 1 - self.level].program if self.level < len(stack) else self.debugger.machine.program
+
+    def named(self, address: Address) -> Address:
+        """Return an address as the debugger has it, to which the innermost frame is the nearest. UsageError."""
+        if not self.level:
+            return address
+        found = address_of(self.names.target(address, self.where), self.debugger.machine.compiled)
+        return replace(found, iterations=address.iterations, index=address.index)
 
     def marked(self, name: str) -> int:
         """Return the tick of a mark. Raises UsageError where there is none, or it is of another branch."""

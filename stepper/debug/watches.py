@@ -16,6 +16,7 @@ from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     from stepper.debug.stop_scope import WatchReading
+    from stepper.query.address_resolution import Target
     from stepper.query.expressions import Expression
 
 MOST_READINGS: Final = 10_000
@@ -140,6 +141,17 @@ class Watches:
                     found = body if found is None or (body and len(body.path) > len(found.path)) else found
             watch.bodies[id(where)] = found
         return watch.bodies[id(where)]
+
+    def piece(self, watch: Watch, where: Program) -> Target | None:
+        """Return the value that a watch is, where that grows by a piece in each iteration; None for any other watch."""
+        addresses = watch.expression.addresses
+        if len(addresses) != 1 or watch.text.strip() != str(addresses[0]):  # a part, or something made of it
+            return None
+        with suppress(StepperError):
+            found = self._names.target(addresses[0], where)
+            if found.program.shown_slot(found.slot) != found.slot and all(one is None for one in found.iterations):
+                return found
+        return None
 
     def forget_after(self, tick: int) -> None:
         """The run takes another course from this tick on."""

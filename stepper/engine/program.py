@@ -18,7 +18,8 @@ from msgspec.structs import replace
 
 from stepper.element_types import F32
 from stepper.engine.straight import Forms, ensure_enough
-from stepper.ir.model import Graph, Layer, Model, path_text
+from stepper.ir.growth import Growth, growth_of
+from stepper.ir.model import Graph, Layer, Model, Source, path_text
 from stepper.records import Immutable
 from stepper.wording import excerpt
 
@@ -279,6 +280,38 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
             if by_id[layer].type != "Result":
                 found.setdefault(slot, (by_id[layer], output))
         return found
+
+    @cached_property
+    def joined_pieces(self) -> Mapping[int, Source]:
+        """By index of the operation that joins a piece to a value that a back edge carries: that one piece.
+
+        Such a value grows in each iteration; the piece is what is new of it.
+        """
+        return {self.indices[one.concat]: one.piece for one in self._growths if one.piece is not None}
+
+    @cached_property
+    def _growths(self) -> tuple[Growth, ...]:
+        """The carried values to which an operation joins pieces."""
+        bodies = self.path[-1].bodies if self.path else ()
+        edges = next((body.back_edges for body in bodies if body.graph is self.graph), ())
+        found = (growth_of(self.graph, edge.from_layer, edge.to_layer) for edge in edges)
+        return tuple(one for one in found if one is not None and one.concat in self.indices)
+
+    @cached_property
+    def growing(self) -> frozenset[int]:
+        """The indices of operations that read a value which grows in each iteration, or follow from one that does."""
+        slots = {self.slots[one.parameter, 0] for one in self._growths if (one.parameter, 0) in self.slots}
+        found = set()
+        for index, operation in enumerate(self.operations):
+            if not slots.isdisjoint(operation.inputs):
+                found.add(index)
+                slots.update(operation.outputs)
+        return frozenset(found)
+
+    def shown_slot(self, slot: int) -> int:
+        """Return the slot of what is new of a value in each iteration: of one that grows its piece, else the value."""
+        piece = self.joined_pieces.get(self.computed_at.get(slot, -1))
+        return slot if piece is None else self.slots.get((piece.layer, piece.output), slot)
 
     @cached_property
     def layers(self) -> tuple[Layer, ...]:

@@ -58,6 +58,7 @@ def is_ir(path: Path) -> bool:
 
 
 CASE_MODEL: Final = f"model{IR_SUFFIX}"
+CASE_WEIGHTS: Final = f"model{WEIGHTS_SUFFIX}"
 CASE_INPUTS: Final = "inputs.npz"
 CASE_STATES: Final = "states.npz"
 CASE_OUTPUTS: Final = "outputs.npz"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -102,11 +102,15 @@ class KnownNames:
 
 
 class Hit(Struct, frozen=True):
-    """A layer that a search has found; `index` is that of its operation, negative for what a body is given."""
+    """A layer that a search has found; `index` is that of its operation, negative for what a graph is given.
+
+    `result` is the name of the output of the graph that was found, where it is that of another layer.
+    """
 
     program: Program
     layer: Layer
     index: int
+    result: str = ""
 
     def address(self, compiled: CompiledModel) -> str:
         """Return how it is written at the prompt, wherever the run stands."""
@@ -121,11 +125,23 @@ def found_in_all_levels(compiled: CompiledModel, text: str) -> list[Hit]:
     sought = text.casefold()
     found = []
     for program in sorted(compiled.programs, key=lambda program: len(program.path)):
-        given = program.graph.parameters if program.path else ()
+        given = program.graph.parameters
         short = short_names_of(program.graph)
         layers = [*enumerate(given, start=-len(given)), *enumerate(program.layers)]
-        found += [Hit(program, layer, index) for index, layer in layers if _has(layer, short[layer.id], sought)]
+        results = _results(program, sought)
+        for index, layer in layers:
+            if _has(layer, short[layer.id], sought):
+                found.append(Hit(program, layer, index))
+            elif layer.id in results:
+                found.append(Hit(program, layer, index, results[layer.id]))
     return found
+
+
+def _results(program: Program, sought: str) -> Mapping[int, str]:
+    """Return the names of the outputs of a graph with a text in them, by the layer that gives them."""
+    sources = program.graph.sources
+    pairs = ((one, sources[one.id][0]) for one in program.graph.results if sought in one.name.casefold())
+    return {source.layer: result.name for result, source in pairs if source is not None}
 
 
 def _has(layer: Layer, short: str, sought: str) -> bool:

@@ -106,7 +106,12 @@ def last_part(name: str) -> str:
 
 def is_automatic(layer: Layer) -> bool:
     """True if the name of the layer is a converter's: a type of operation with a number, or a number alone."""
-    part = re.sub(r"_output(_[0-9]+)?$", "", last_part(layer.name))
+    return is_numbered(layer.name)
+
+
+def is_numbered(name: str) -> bool:
+    """True if a name is a converter's: a type of operation with a number, or a number alone."""
+    part = re.sub(r"_output(_[0-9]+)?$", "", last_part(name))
     match = _AUTOMATIC.fullmatch(part)
     stem = match[1] if match else part
     return not stem or "::" in stem or bool({stem.replace("_", "").lower(), part.lower()} & _TYPES)

@@ -70,8 +70,11 @@ def _watch_with(debugger: Debugger, watcher: BreakpointWatcher) -> None:
     debugger.breakpoints.watched_by(watcher)
 
 
-def continue_recorded(debugger: Debugger, recorder: Recorder) -> Stop:
-    """Go on to the next stop of a breakpoint, to a pause or to the end; the file then goes up to there."""
+def continue_recorded(debugger: Debugger, recorder: Recorder, *, for_good: bool = False) -> Stop:
+    """Go on to the next stop of a breakpoint, to a pause or to the end; the file then goes up to there.
+
+    `for_good`: nothing follows, and the file gets what the iterations under way have computed, too.
+    """
 
     def hear(event: Event) -> bool:
         recorder.after(event)
@@ -81,7 +84,7 @@ def continue_recorded(debugger: Debugger, recorder: Recorder) -> Stop:
     if debugger.machine.finished:
         recorder.finish()
     else:
-        recorder.halt()
+        recorder.halt(for_good=for_good)
     return stop
 
 

@@ -22,7 +22,7 @@ from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every, RunObserver, Taps
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.machine import Machine
-from stepper.engine.program import BranchPlan
+from stepper.engine.program import BranchPlan, LoopPlan
 from stepper.engine.run import output_names
 from stepper.errors import SessionError, StepperError
 from stepper.files.locks import FileLock
@@ -220,10 +220,12 @@ class Recorder(RunObserver):
         self._due = now + max(self.pace.seconds, _COST_FACTOR * (now - begin))
         self._left = self.pace.iterations or -1
 
-    def halt(self) -> None:
+    def halt(self, *, for_good: bool = False) -> None:
         """End the file with this moment, where a debugger has stopped the run, perhaps by going back a little.
 
-        Every frame around it is known, but the event that the innermost was entered or left may be missing.
+        Every frame around it is known, but the event that the innermost was entered or left may be missing. Where
+        nothing follows here (`for_good`), what the iterations under way have computed is in the file, too, behind the
+        snapshot: a run that resumes the file records them whole.
         """
         machine, known = self.machine, self._activations.open
         if len(known) == len(machine.stack):
@@ -232,6 +234,25 @@ class Recorder(RunObserver):
         if len(known) < len(machine.stack) - 1:
             self.after(Event(EventKind.ENTERED, machine.tick, machine.stack[-1]))
         self.snapshot()
+        if for_good:
+            with self._errors(), self._transaction():
+                for entry in self._activations.open:
+                    self._write_so_far(entry)
+
+    def _write_so_far(self, entry: RecordedActivation) -> None:
+        """Write what an iteration that is not closed has computed."""
+        from stepper.debug.iterations.slots import is_current  # few runs are halted
+
+        frame = entry.frame
+        batch = self._batches.get(id(frame.program))
+        activation = frame.activation
+        if batch is None or activation is None or frame.phase is not Phase.RUNNING:
+            return
+        values = tuple(frame.values[port.slot] if is_current(frame, port.slot) else None for port in batch.level.ports)
+        one = Batch(batch.level)
+        iteration = activation.iteration if isinstance(activation.plan, LoopPlan) else None
+        one.add((entry.number, iteration, self.machine.tick, values))
+        self._rows.write(one)
 
     def realign(self) -> None:
         """Follow the frames of the machine, which are other objects since its state was restored."""

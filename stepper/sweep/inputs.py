@@ -5,7 +5,9 @@ An input is plain data that goes to another process or machine, which reads it t
 
 from __future__ import annotations
 
+import contextlib
 import glob
+import hashlib
 import importlib
 import os
 import re
@@ -136,19 +138,31 @@ def _parts(path: str) -> list[SliceInput]:
 
 
 def random_inputs(count: int, seed: int) -> list[SweepInput]:
-    """Return as many inputs of random numbers, from a seed on."""
+    """Return as many inputs of random numbers, from a seed on. UsageError for too many."""
+    _ensure_not_too_many("--random", count)
     return [SeedInput(seed + index) for index in range(count)]
 
 
 def called_inputs(count: int) -> list[SweepInput]:
-    """Return as many calls of a function."""
+    """Return as many calls of a function. UsageError for too many."""
+    _ensure_not_too_many("--count", count)
     return [CallInput(number) for number in range(count)]
+
+
+def _ensure_not_too_many(option: str, count: int) -> None:
+    if count > MOST:
+        raise UsageError(f"{option} {count:,}: a sweep has at most {MOST:,} inputs")
 
 
 def stamp(one: SweepInput, folder: str) -> str:
     """Return what changes where the content of an input does; empty for one that is not in files, or not there."""
     paths = [one.path, one.states] if isinstance(one, FileInput) else [one.path] if isinstance(one, SliceInput) else []
     return " ".join(_file_stamp(folder, path) for path in paths if path)
+
+
+def is_of_files(one: SweepInput) -> bool:
+    """True if an input is read from files."""
+    return isinstance(one, FileInput | SliceInput)
 
 
 def _file_stamp(folder: str, path: str) -> str:
@@ -238,10 +252,11 @@ def check_function(text: str) -> None:
 def _called(text: str, number: int, model: Model) -> dict[int, Any]:
     """Return by position what the function returns for a number."""
     try:
-        given = _function(text)(number)
+        with contextlib.redirect_stdout(sys.stderr):  # the answer of the sweep is on stdout
+            given = _function(text)(number)
     except UsageError:
         raise
-    except Exception as error:  # it is the user's own
+    except (Exception, SystemExit) as error:  # it is the user's own
         raise InputError(f"{text}({number}) raised {_reason(error)}") from None
     if not isinstance(given, Mapping):
         raise InputError(f"{text}({number}) returned {type(given).__name__}, and a dict of arrays by name is expected")
@@ -259,8 +274,9 @@ def _function(text: str) -> Any:
     if folder not in sys.path:  # as `python -m` has it
         sys.path.insert(0, folder)
     try:
-        found = getattr(importlib.import_module(module), name, None)
-    except Exception as error:  # whatever the user's module does
+        with contextlib.redirect_stdout(sys.stderr):
+            found = getattr(importlib.import_module(module), name, None)
+    except (Exception, SystemExit) as error:  # whatever the user's module does
         raise UsageError(f"--generate {text}: {module} cannot be imported: {_reason(error)}") from None
     if not callable(found):
         raise UsageError(f"--generate {text}: {module} has no function '{name}'")
@@ -272,5 +288,16 @@ def load_function(text: str) -> None:
     _function(text)
 
 
-def _reason(error: Exception) -> str:
+def function_hash(text: str) -> str:
+    """Return a hash of the file of a function; empty for none, or one that is in no file. UsageError as above."""
+    if not text:
+        return ""
+    path = getattr(sys.modules[_function(text).__module__], "__file__", None)
+    try:
+        return "" if path is None else hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    except OSError:
+        return ""
+
+
+def _reason(error: BaseException) -> str:
     return excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST_REASON)

@@ -18,7 +18,7 @@ from stepper.ir.model import Model
 from stepper.openvino.partner import NUMPY, OpenVINOPartner
 from stepper.openvino.runtime import Runtime
 from stepper.recording.hashes import content_hash, file_hashes
-from stepper.sweep.inputs import InputReader
+from stepper.sweep.inputs import InputReader, function_hash
 from stepper.tensors.tolerances import Tolerances
 
 
@@ -76,6 +76,7 @@ class SweepIdentity(Struct, frozen=True):
     engine: str
     given: str
     program: str
+    function: str = ""
 
 
 def identity(job: SweepJob, model: Model) -> SweepIdentity:
@@ -101,6 +102,7 @@ def identity(job: SweepJob, model: Model) -> SweepIdentity:
         engine=engine,
         given=" ".join(part for part in given if part),
         program=__version__,
+        function=function_hash(job.reader.function),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -20,7 +20,7 @@ from stepper.errors import InputError, OutputError, StepperError, UsageError
 from stepper.files.kinds import RECORDING
 from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
-from stepper.sweep.inputs import SweepInput
+from stepper.sweep.inputs import SweepInput, is_of_files, stamp
 from stepper.sweep.job import SweepIdentity
 from stepper.sweep.rows import LoopCount, SweepOutcome, SweepRow
 from stepper.wording import excerpt
@@ -47,6 +47,7 @@ _SEVERAL: Final = {
     "limits": "it was made with other limits",
     "engine": "it was made with another engine",
     "given": "other inputs were given to all runs",
+    "function": "the function of --generate is another one, or its file was changed",
     "program": "it was made by version {had} of the program",
 }
 """Why a sweep cannot go on, by the field of the identity that differs."""
@@ -98,7 +99,7 @@ class SweepWriter:
     def __init__(self, path: Path, about: SweepAbout, protected: ProtectedFiles) -> None:
         """Open it, or make it. UsageError where it has another sweep, or is in use; OutputError."""
         OutputFile(path, RECORDING, protected, "--out").check()
-        self.path = path
+        self.path, self._folder = path, about.folder
         self._lock: FileLock = lock(path, advice="let it end, or choose another file with --out")
         try:
             with _errors(path):
@@ -135,10 +136,12 @@ class SweepWriter:
     def kept(self, inputs: Sequence[SweepInput], stamps: Sequence[str]) -> set[int]:
         """Keep the rows of these inputs, under their numbers of today, and no others; return the numbers.
 
-        Where the set has changed, numbers change with it: the table is that of these inputs alone.
+        Where the set has changed, numbers change with it: the table is that of these inputs alone. UsageError where
+        rows would go of inputs that are still there.
         """
         wanted = {(one.name, stamp): number for number, (one, stamp) in enumerate(zip(inputs, stamps, strict=True), 1)}
         with _errors(self.path):
+            self._ensure_none_lost({one.name for one in inputs})
             found = self._connection.execute("SELECT number, name, stamp FROM rows").fetchall()
             moved = {number: wanted.get((name, stamp)) for number, name, stamp in found}
             if any(number != new for number, new in moved.items()):
@@ -151,6 +154,18 @@ class SweepWriter:
                 self._connection.execute("UPDATE rows SET number = -number")
                 self._connection.execute("COMMIT")
         return {new for new in moved.values() if new is not None}
+
+    def _ensure_none_lost(self, names: Set[str]) -> None:
+        """Raise UsageError for rows of inputs that are there, but not among these: hours may be in them."""
+        rows = self._connection.execute("SELECT name, input FROM rows")
+        left = [(name, msgspec.json.decode(kept, type=SweepInput)) for name, kept in rows if name not in names]
+        lost = [name for name, one in left if not is_of_files(one) or stamp(one, self._folder)]
+        if lost:
+            more = f" and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+            raise UsageError(
+                f"{self.path} has rows of inputs that are not among these: {excerpt(lost[0])}{more}; name them too, "
+                "choose another file with --out, or remove that one"
+            )
 
     def add(self, rows: Iterable[StoredRow]) -> None:
         """Add rows, all of them or none."""

@@ -119,7 +119,7 @@ def test_two_models_are_compared_call_by_call_though_one_has_its_state_inside(ca
         (("--calls", "gone.npz"), "gone.npz: cannot be read"),
         (("--calls", "3", "--carry", "stateN"), "OUTPUT=INPUT is expected"),
         (("--carry", "stateN=state"), "nothing says how many calls"),
-        ((*CALLS, "--input", "input=zeros"), "has its value from --calls"),
+        ((*CALLS, "--input", "input=zeros"), "has its values from the calls"),
         ((*CALLS, "--calls", "input=x.npy"), "gives input 'input' twice"),
     ],
 )

@@ -21,13 +21,13 @@ def test_each_stream_keeps_its_last_calls_in_the_order_in_which_they_began() -> 
     calls = [call(number, number % 2, x=number) for number in range(1, 11)]
     for one in calls:
         ring.begun(one)
-    assert [heard.call.number for heard in ring.up_to(calls[9])] == [6, 8, 10]
-    assert [heard.call.number for heard in ring.up_to(calls[7])] == [6, 8], "of a queue a later one may have begun"
-    assert [heard.call.number for heard in ring.up_to(calls[0])] == [1], "one that has gone is alone"
+    assert [heard.call.number for heard in ring.up_to(calls[9]).calls] == [6, 8, 10]
+    assert [heard.call.number for heard in ring.up_to(calls[7]).calls] == [6, 8], "a later one may have begun"
+    assert [heard.call.number for heard in ring.up_to(calls[0]).calls] == [1], "one that has gone is alone"
     value = np.zeros(2)
     ring.ended(calls[9], {"y": value})
     value += 1
-    (kept,) = [heard.outputs for heard in ring.up_to(calls[9]) if heard.outputs is not None]
+    (kept,) = [heard.outputs for heard in ring.up_to(calls[9]).calls if heard.outputs is not None]
     assert kept["y"].tolist() == [0, 0]
 
 

@@ -189,3 +189,25 @@ def test_a_files_options_cannot_be_others_and_its_function_is_not_called(call: C
     with opening_words(forged, stored) as words:
         rules = "--rules=spec --extension=evil.so"
         assert words[1:] == ["--input=--script=evil", rules, "--engine=numpy", "--input=*=rand:3", "--no-keep"]
+
+
+def test_a_function_that_prints_and_one_that_leaves_disturb_nothing_and_a_changed_one_is_another_sweep(
+    call: Call, model: Path, here: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "import sys, numpy as np\n"
+        "print('imported')\n"
+        "def make(number):\n"
+        "    print('called')\n"
+        "    if number == 2: sys.exit(4)\n"
+        "    return {key: value for key, value in np.load('set/in000.npz').items()}\n"
+    )
+    Path("made_here.py").write_text(text)
+    words = ("sweep", model, "--generate", "made_here:make", "--count", 4, "--jobs", 1, "--json")
+    answer = json.loads(call(*words).out)
+    assert answer["outcomes"]["unreadable"] == 1 and answer["done"] == 4
+    (row,) = [row for row in answer["rows"] if row["outcome"] == "unreadable"]
+    assert (row["number"], row["text"]) == (3, "made_here:make(2) raised SystemExit: 4")
+    Path("made_here.py").write_text(text.replace("in000", "in001"))
+    again = call(*words)
+    assert again.code == 2 and "the function of --generate is another one, or its file was changed" in again.err

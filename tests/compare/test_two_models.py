@@ -9,6 +9,7 @@ import pytest
 
 from stepper.tensors.tolerances import Tolerances
 from tests.compare.twins import X, compared, countdown, nested, recurrence
+from tests.models import Graph
 
 FAULTS = {
     "type": ("summed", 1, ["is a Subtract", "Add"]),
@@ -121,3 +122,20 @@ def test_a_run_that_fails_on_our_side_is_a_finding_with_its_iteration(tmp_path: 
     assert (verdict.layer.name, verdict.iteration) == ("trip_count", 6)
     assert "7 instead of 6" in verdict.reason
     assert any("has no slice" in detail for detail in verdict.details)
+
+
+def two_outputs(first: str, second: str, *, swapped: bool) -> Graph:
+    """y = log(x) and s = x + x, whose tensors have these names; the outputs stand in one order or the other."""
+    net = Graph()
+    x = net.parameter("x", "f32", (3,), names="x")
+    y = net.apply("Log", x, name="y", names=first)
+    total = net.apply("Add", x, x, name="s", names=second)
+    for place, value in enumerate((total, y) if swapped else (y, total)):
+        net.result(value, f"Result_{place}")
+    return net
+
+
+def test_outputs_are_held_against_those_whose_tensors_have_the_same_names(tmp_path: Path) -> None:
+    ours, given = two_outputs("y", "s", swapped=False), np.full(3, 2, np.float32)
+    assert not compared(tmp_path, ours, two_outputs("y", "s", swapped=True), given).differs
+    assert compared(tmp_path, ours, two_outputs("s", "y", swapped=True), given).differs, "by their names, not places"

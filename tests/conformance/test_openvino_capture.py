@@ -264,7 +264,9 @@ def test_a_model_that_was_made_of_text_and_weights_is_kept(tmp_path: Path) -> No
         assert stepper.run(folder / "model.xml", ones(2)).popitem()[1].shape == (2, 3)
 
 
-def test_a_call_with_inputs_that_are_none_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_call_with_inputs_that_are_none_is_an_error_without_any(
+    tmp_path: Path,
+) -> None:
     import openvino as ov
 
     with stepper.capture(("nan", "error"), tmp_path) as kept:
@@ -273,7 +275,9 @@ def test_a_call_with_inputs_that_are_none_leaves_nothing_behind(tmp_path: Path) 
         with pytest.raises(Exception, match="Incompatible"):
             request.infer({"x": object()})
         request.infer(ones(1, -4))
-    assert [read_case(folder).facts.trigger.kind for folder in kept.cases] == ["nan"]  # type: ignore[union-attr]
+    facts = [read_case(folder).facts for folder in kept.cases]
+    assert [one.trigger.kind for one in facts if one] == ["error", "nan"]
+    assert [one.inputs for one in facts if one] == [(), ("x",)]
 
 
 @pytest.mark.parametrize("way", ["outside", "inside"])

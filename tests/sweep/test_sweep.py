@@ -268,3 +268,23 @@ def test_a_file_that_is_no_sweep_or_damaged_is_refused(model: Path, files: list[
     file.write_bytes(content[:100] + bytes(len(content) - 100))
     with pytest.raises((InputError, OutputError), match=r"s\.sqlite"):
         read_rows(file)
+
+
+def test_rows_of_inputs_that_are_still_there_do_not_go(model: Path, files: list[str], tmp_path: Path) -> None:
+    """Hours may be in them: another source of inputs, or fewer of them, want a file of their own."""
+    job, file = job_of(model, breaks=("nan",)), tmp_path / "s.sqlite"
+    rows = swept(job, files_inputs([str(tmp_path / "set")]), file)
+    for inputs in (random_inputs(3, 0), files_inputs(files[:5])):
+        with pytest.raises(UsageError, match=r"has rows of inputs that are not among these: .* and 2[49] more"):
+            swept(job, inputs, file)
+        assert read_rows(file) == rows
+    seeds = tmp_path / "seeds.sqlite"
+    assert len(swept(job, random_inputs(4, 0), seeds)) == 4
+    with pytest.raises(UsageError, match="not among these: rand:3;"):
+        swept(job, random_inputs(3, 0), seeds)
+    assert len(swept(job, random_inputs(6, 0), seeds)) == 6
+
+
+def test_too_many_inputs_are_refused_before_any_is_made() -> None:
+    with pytest.raises(UsageError, match="--random 99,999,999,999: a sweep has at most 10,000,000 inputs"):
+        random_inputs(99_999_999_999, 0)

@@ -6,6 +6,8 @@ import asyncio
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from stepper.debug.debugger import Debugger
 from tests.debug.debugged import opened
 from tests.debug.loops_to_break import recurrence
@@ -180,3 +182,33 @@ def test_space_says_where_nothing_opens_in_place() -> None:
         assert "no columns are hidden" in driven.text("answer")
 
     drive("while_loop", script, size=(120, 40), lines=("goto remainder@2",))
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "told"),
+    [
+        ("date_normaliser", "src.1", "src, an input, in the model's own graph; :open model::src.1 shows it"),
+        ("date_normaliser", "Result_525", "Loop, the output Result_525; t goes into its first iteration"),
+        ("nested_loop", "sorted", "passes; t goes into its first iteration"),
+        ("rwkv_overflow", "embedded", "embedded, an input,"),
+    ],
+)
+def test_a_search_finds_inputs_and_outputs_of_the_model(model: str, text: str, told: str) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type(f"search {text}")
+        found = driven.text("answer")
+        if told not in found:
+            await driven.type("search-next")
+        assert told in driven.text("answer"), found
+
+    drive(model, script, size=(160, 48), starts_up=True, runs=True)
+
+
+def test_goto_a_name_of_an_input_that_a_loop_has_as_well_goes_into_the_loop() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("goto values")
+        assert driven.state.iteration == 0 and len(driven.state.frames) == 3
+
+    drive("nested_loop", script, size=(120, 40), starts_up=True, runs=True)

@@ -43,6 +43,23 @@ def squaring_in_numpy(iterations: int) -> list[list[str]]:
     return found
 
 
+def lengthening(iterations: int) -> Debugger:
+    """`range` gives the numbers below the counter h: one more in each iteration, which nothing carries."""
+    net = Graph()
+    body = net.body()
+    h = body.parameter("h", "i64", ())
+    zero, one = body.constant(np.int64(0)), body.constant(np.int64(1))
+    numbers = body.apply(
+        "Range", zero, h, one, name="range", type="i64", dims=(-1,), version="opset4", output_type="i64"
+    )
+    axis = body.constant(np.array([0], np.int64))
+    end = body.result(body.apply("ReduceSum", numbers, axis, name="total", dims=(), keep_dims="false"), "total_out")
+    following = body.result(body.apply("Add", h, one, name="count"), "h_next")
+    start = net.parameter("h0", "i64", ())
+    net.result(net.loop("lengthens", body, iterations, True, [carried(start, h, following)], [last(end)])[0], "out")
+    return opened(net, np.int64(1))
+
+
 def swinging(iterations: int) -> Debugger:
     """A scalar: h becomes sin(h + 1), and c counts."""
     net = Graph()

@@ -18,7 +18,7 @@ _WAYS = ("left", "right", "back", "on", "up", "down", "home", "end")
     "overview",
     syntax="[WAY [N]]",
     help="the whole run, each loop a card; there: left, right, back, on, up, down, home, end, finding, open, run, "
-    "why, ending, sequences, failure; go LINE, row CARD ROW, mark LETTER",
+    "why, ending, sequences, failure; go LINE, row CARD ROW, input N, output N, mark LETTER",
 )
 def _overview(app: Application, text: str) -> None:
     word, _, count = text.partition(" ")
@@ -28,18 +28,8 @@ def _overview(app: Application, text: str) -> None:
     pane = app.focused_pane
     if not isinstance(pane, OverviewPane):
         raise UsageError("the overview is not in front (0 opens it)")
-    if word == "go" and count:
-        app.perform(count)
-        app.open_view("main")
-        return
-    if word == "row":
-        place = count.split()
-        if len(place) != 2 or not all(one.isdecimal() for one in place):
-            raise UsageError("the number of a card and that of a row are expected")
-        pane.put_on_row(int(place[0]), int(place[1]))
-        return
-    if word == "mark" and count:
-        _mark(app, pane, count)
+    if count and word in _WITH_MORE:
+        _WITH_MORE[word](app, pane, count)
         return
     if count and not count.strip().isdecimal():
         raise UsageError(f"a number is expected, not '{count}'")
@@ -83,6 +73,31 @@ def _open(app: Application, pane: OverviewPane) -> None:
     app.open_view("main")
 
 
+def _go(app: Application, _pane: OverviewPane, line: str) -> None:
+    """Carry out a movement, and leave the overview."""
+    app.perform(line)
+    app.open_view("main")
+
+
+def _row(_app: Application, pane: OverviewPane, text: str) -> None:
+    """Put the cursor on a row of a card."""
+    place = text.split()
+    if len(place) != 2 or not all(one.isdecimal() for one in place):
+        raise UsageError("the number of a card and that of a row are expected")
+    pane.put_on_row(int(place[0]), int(place[1]))
+
+
+def _port(app: Application, pane: OverviewPane, text: str, *, output: bool) -> None:
+    """Go to where an output of the model is computed, or open an input."""
+    if not text.isdecimal():
+        raise UsageError("the number of an input or output is expected")
+    line = pane.line_to_port(int(text), output=output)
+    if line.startswith("open "):
+        app.perform(line)
+    else:
+        _go(app, pane, line)
+
+
 def _mark(app: Application, pane: OverviewPane, letter: str) -> None:
     """Make the iteration of the cursor A; another letter marks the moment."""
     if letter != "A":
@@ -109,3 +124,12 @@ _ACTIONS: Final[dict[str, Callable[[Application, OverviewPane], None]]] = {
     "failure": _failure,
     "sequences": lambda app, _pane: app.session.toggle_sequences(),
 }
+
+_WITH_MORE: Final[dict[str, Callable[[Application, OverviewPane, str], None]]] = {
+    "go": _go,
+    "row": _row,
+    "input": partial(_port, output=False),
+    "output": partial(_port, output=True),
+    "mark": _mark,
+}
+"""What is followed by more than a number of times."""

@@ -74,6 +74,10 @@ def _show(app: Application, hit: Hit, which: str) -> None:
     frames = app.state.frames
     depth = next((depth for depth, frame in enumerate(frames) if frame.program is hit.program), None)
     into = "t goes into its first iteration" if hit.layer.is_loop else "t runs to it"
+    if hit.index < 0 and not hit.program.path:
+        into = f":open {_address(app, hit)} shows it"
+    if hit.result:
+        name += f", the output {printable(hit.result)}"
     pane = app.focused_pane
     app.found_from = "" if pane is None else pane.chosen_address
     if depth is not None and hit.index >= 0:
@@ -95,8 +99,8 @@ def _show(app: Application, hit: Hit, which: str) -> None:
     levels = " › ".join(printable(step.name) for step in hit.program.path)
     where = f"in the body of {levels}" if levels else "in the model's own graph"
     where += "" if depth is not None else ", which does not run now"
-    what = "carried or given " if hit.index < 0 else ""
-    app.say(f"{which}: {name} {what}{where}; {into}")
+    what = "" if hit.index >= 0 else " carried or given" if levels else ", an input,"
+    app.say(f"{which}: {name}{what} {where}; {into}")
 
 
 def _is_inside(program: Program, around: Program) -> bool:

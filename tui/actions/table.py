@@ -65,8 +65,8 @@ def _sort(app: Application, text: str) -> None:
 
 @action(
     "filter",
-    syntax="[EXPR]",
-    help="only the rows of the table where it holds: > 5, abs > 10, x[0] < 2, nan",
+    syntax="[EXPR|off]",
+    help="only the rows of the table where it holds: > 5, abs > 10, x[0] < 2, nan; off: all rows",
 )
 def _filter(app: Application, text: str) -> None:
     topic = _topic(app)

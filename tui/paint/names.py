@@ -12,7 +12,7 @@ from stepper.debug.overview.facts import RowKind
 from stepper.engine.partners import mark_of
 from stepper.query import short_names
 from stepper.tensors.statistics import statistic_name
-from tui.paint.rows import clip, printable
+from tui.paint.rows import clip, number, printable
 
 if TYPE_CHECKING:
     from stepper.debug.inspection.frame_views import FrameView
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _ADDRESS: Final = re.compile(r"(?:`[^`]*`::)*`[^`]*`")
 _WITH_BODIES: Final = ("Loop", "TensorIterator", "If")
 """Types of which an output has no name of its own."""
+GROWS: Final = " +"
+"""Sign of a value that grows: what each iteration joins to it is shown."""
 _KNOWN: Final[dict[int, tuple[ref[Program], tuple[str, ...]]]] = {}
 """By the identity of the program, as long as there is one: a program is compared and hashed by all that is in it."""
 
@@ -47,9 +49,14 @@ def partner_mark(program: Program, index: int) -> str:
     return f" {mark_of(computed_by)}" if computed_by else ""
 
 
+def listed_mark(program: Program, index: int) -> str:
+    """The same beside what an operation gives over the iterations, with the sign of one that grows by a piece."""
+    return (GROWS if index in program.joined_pieces else "") + partner_mark(program, index)
+
+
 def marked_name(program: Program, index: int, room: int) -> str:
-    """Return the short name of an operation in so many cells, with the mark of who else computes it at its end."""
-    mark = partner_mark(program, index)
+    """Return the short name of an operation in so many cells, with its marks at the end."""
+    mark = listed_mark(program, index)
     return clip(operation_names(program)[index], room - len(mark)) + mark
 
 
@@ -57,6 +64,13 @@ def statistic_word(statistic: str, program: Program, index: int) -> str:
     """Return the word for the number that stands for an operation's value."""
     port = program.operations[index].layer.outputs[0]
     return "value" if math.prod(port.dims) == 1 else statistic_name(statistic, str(port.element_type or ""))
+
+
+def statistic_text(value: float | None, program: Program, index: int) -> str:
+    """Return the number that stands for an operation's value; of a single boolean T or F."""
+    port = program.operations[index].layer.outputs[0] if program.operations[index].layer.outputs else None
+    is_truth = port is not None and math.prod(port.dims) == 1 and str(port.element_type) == "boolean"
+    return number(value) if value is None or not is_truth or not math.isfinite(value) else "T" if value else "F"
 
 
 def nothing_inside(layer: Layer) -> str:

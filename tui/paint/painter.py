@@ -38,6 +38,8 @@ else:
     _Pump = _Widget = object
 
 
+_NARROWEST: Final = 12
+"""Cells below which nothing is drawn."""
 _segment: Final = partial(tuple.__new__, Segment)
 """A Segment of its three parts; thousands are made at each paint."""
 
@@ -131,7 +133,7 @@ class PaintedWidget(Guarded, Widget):
             return
         before, self._lines = self._lines, []
         try:
-            self._lines = self.visible_lines(width, height)
+            self._lines = self._lines_of(width, height)
         except Exception as error:  # painting reports it in place
             self.report_fault(error)
         if len(self._lines) != len(before):
@@ -146,7 +148,13 @@ class PaintedWidget(Guarded, Widget):
             if self._has_sides or self.batched is None or not self.batched.take(self, regions):
                 self.refresh(*regions)
 
+    def _lines_of(self, width: int, height: int) -> list[Row]:
+        """Return the lines; none in a few cells, which a widget may have while another size of screen is laid out."""
+        return self.visible_lines(width, height) if width >= _NARROWEST else [[] for _ in range(height)]
+
     def _height(self, width: int) -> int:
+        if width < _NARROWEST:
+            return 1
         try:
             return self.line_count(width)
         except Exception as error:
@@ -277,7 +285,7 @@ class PaintedWidget(Guarded, Widget):
         """Return a line; a fault in the widget is shown in its place and nowhere else."""
         try:
             if not self._lines:
-                self._lines = self.visible_lines(width, self.size.height)
+                self._lines = self._lines_of(width, self.size.height)
             return self.segments_of(self._lines[y] if y < len(self._lines) else [], width)
         except Exception as error:  # whatever a pane does wrong must not end the session
             self.report_fault(error)

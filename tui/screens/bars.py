@@ -144,6 +144,10 @@ def moments_row(state: State, gap: str = "  ") -> Row:
     if a is None:
         return []
     now = "outside of loops" if state.iteration is None else f"iteration {state.iteration}"
+    if a.path is not None:
+        from stepper.debug.moments.texts import path_text  # the first picture has no A
+
+        now = f"iteration {path_text(a.path[1])}"
     row: Row = [(" A ", "a-on"), (f" {a_text(a)} {gap}", "a"), ("now", "accent")]
     if a.moment.kind is MomentKind.BRANCH:
         now = f"branch {clip(printable(state.branch), 12)}"
@@ -161,7 +165,11 @@ def a_text(a: MomentView, width: int = 20) -> str:
             return clip_head(printable(a.title or "reference"), width)
     if a.iteration is None:
         return "no iteration before" if a.moment.kind is MomentKind.BEFORE else f"iteration {a.moment.iteration}"
-    return f"iteration {a.iteration}"
+    if a.path is None:
+        return f"iteration {a.iteration}"
+    from stepper.debug.moments.texts import path_text  # the first picture has no A
+
+    return f"iteration {path_text(a.path[0])}"
 
 
 class AnswerLine(BarPane):

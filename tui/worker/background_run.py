@@ -38,6 +38,7 @@ class BackgroundRun:
         self.findings = KnownFindings(debugger)
         self._is_shown = False
         self._is_automatic = False
+        self._is_repeated = False
         self._is_wanted = False
         self._looks = False
         self._left = 0.0
@@ -45,38 +46,48 @@ class BackgroundRun:
         self._memory = MEMORY
 
     def show(self, *, wanted: bool, runs: bool) -> None:
-        """The facts are shown, or no longer; where it `runs` each run that is shown is made by itself."""
-        self._is_shown, self._is_automatic = wanted, runs
-        self._looks = wanted and not self._is_wanted
-        if not wanted:
-            self._is_wanted = False
+        """The facts are shown, or no longer; where it `runs` each run that is shown is made by itself.
 
-    def go_on(self, *, asked: bool = True) -> None:
-        """Run on from where it was left: by itself for a while; where somebody `asked` to the end, until it is held.
-
-        At the limit of memory one that is asked for may keep as much again.
+        So is each one after an edit, also once they are no longer shown: other screens have its values.
         """
-        if asked and self._debugger.overview().state is RunState.OUT_OF_MEMORY:
+        self._is_shown, self._is_automatic = wanted, runs
+        self._is_repeated = runs if wanted else self._is_repeated
+        self._looks = wanted and not self._is_wanted
+
+    def go_on(self) -> None:
+        """Run on from where it was left to the end, until it is held: somebody asked for it.
+
+        At the limit of memory it may keep as much again.
+        """
+        if self._debugger.overview().state is RunState.OUT_OF_MEMORY:
             self._memory += MEMORY
-        self._is_automatic = self._is_wanted = True
-        self._looks = False
-        self._left, self._endless_left = (math.inf, math.inf) if asked else (SECONDS, ENDLESS_SECONDS)
+        self._is_automatic = True
+        self._go_on_for(math.inf, math.inf)
+
+    def _go_on_for(self, seconds: float, endless_seconds: float) -> None:
+        self._is_wanted, self._looks = True, False
+        self._left, self._endless_left = seconds, endless_seconds
 
     def hold(self) -> bool:
         """Leave the run where it has come, until it is asked for again; True if it was under way."""
         was_wanted, self._is_wanted = self._is_wanted, False
         if was_wanted and self._debugger.overview().state is RunState.NOT_RUN:
-            self._is_automatic = False
+            self._is_automatic = self._is_repeated = False
         return was_wanted
 
     def give_up(self) -> None:
         """Do nothing more by itself: it has failed."""
-        self._is_automatic = self._is_wanted = self._looks = False
+        self._is_automatic = self._is_repeated = self._is_wanted = self._looks = False
 
     @property
     def is_wanted(self) -> bool:
         """True if it is under way, or waits for what goes first."""
         return self._is_wanted
+
+    @property
+    def is_shown(self) -> bool:
+        """True while somebody looks at the facts."""
+        return self._is_shown
 
     @property
     def is_over(self) -> bool:
@@ -91,12 +102,16 @@ class BackgroundRun:
 
     def view(self) -> Overview | None:
         """Return what is known; None while nobody looks. One that only gives way to something else is running."""
-        if not self._is_shown:
-            return None
-        known = self._debugger.overview()
-        if known.state is RunState.NOT_RUN and self._is_automatic and not self._is_wanted:
-            self.go_on(asked=False)
-        return self._as_shown(known)
+        known = self.known
+        is_due = self._is_automatic or self._is_repeated
+        if known is not None and known.state is RunState.NOT_RUN and is_due and not self._is_wanted:
+            self._go_on_for(SECONDS, ENDLESS_SECONDS)
+        return self._as_shown(known) if known is not None and self._is_shown else None
+
+    @property
+    def known(self) -> Overview | None:
+        """Return what is known of the run, also while nobody looks; None where no run was to be made."""
+        return self._debugger.overview() if self._is_shown or self._is_repeated else None
 
     def _as_shown(self, known: Overview) -> Overview:
         gives_way = self._is_wanted and known.state in (RunState.PAUSED, RunState.NOT_RUN)

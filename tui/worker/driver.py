@@ -515,7 +515,8 @@ class Driver:
                 self._painted.clear()
             if self._waiting or not self._background.has_work:
                 self._debugger.pause()
-        self._app.post_message(OverviewGrew(known))
+        if self._background.is_shown:
+            self._app.post_message(OverviewGrew(known))
 
     def _fill(self) -> bool:
         """Prove the last stop, and fetch what the histories lack; True if there is more to see now."""

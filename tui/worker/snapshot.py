@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from stepper.debug.branches.course import RunCourse
 from stepper.debug.branches.edits import ValueEdit
 from stepper.debug.causes.cause import Trigger
 from stepper.debug.inspection.frame_views import frame_views
 from stepper.debug.inspection.list_views import Variables, mark_views
 from stepper.debug.inspection.run_views import break_views, watch_views
 from stepper.debug.iterations.statistics import IterationStatistics
+from stepper.debug.iterations.whole_runs import WholeRuns
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
@@ -59,16 +61,9 @@ _CALM: Final = 0.3
 """Seconds after a command in which no long walk begins: it would share the processor with the screen."""
 
 
-class _Course(NamedTuple):
-    """Which way the run goes: the branch, and how many edits it has at which ticks. The name alone may be another's."""
-
-    branch: str
-    edits: tuple[tuple[int, int], ...]
-
-
-def _course(debugger: Debugger) -> _Course:
-    edits = debugger.timeline.edits
-    return _Course(debugger.branches.name, tuple((tick, len(edits[tick])) for tick in sorted(edits)))
+def _course(debugger: Debugger) -> tuple[str, RunCourse]:
+    """Return which way the run goes, and the name of its branch."""
+    return debugger.branches.name, RunCourse(debugger.timeline.edits)
 
 
 class Snapshots:
@@ -93,6 +88,7 @@ class Snapshots:
         self._span: tuple[int, int] | None = None
         self._acted = 0.0
         self._sweeps: Sweeps | None = None
+        self._whole = WholeRuns()
         self._far = FarView(debugger, self.statistics, lambda: self.sweeps)
         self._watch_runs = WatchRuns(debugger, lambda: self.sweeps)
         self._is_compared = True
@@ -204,8 +200,13 @@ class Snapshots:
             self._watch_runs.forget()
             if self._sweeps is not None:
                 self._sweeps.forget()
-            self._events = {key: event for key, event in self._events.items() if key[0] <= tick}
-            if tick in debugger.timeline.edits:
+            edits = debugger.timeline.edits
+            self._events = {
+                key: event
+                for key, event in self._events.items()
+                if key[0] <= tick and (event.kind is not TimelineEventKind.EDIT or key[0] in edits)
+            }
+            if tick in edits:
                 self._note(TimelineEventKind.EDIT)
         stop = debugger.stop
         cause = stop.cause
@@ -247,6 +248,11 @@ class Snapshots:
         self.statistics.see()
         view = debugger.view(differences=loop_depth is not None and loop_depth == innermost_loop(stack))
         loop = self._loop(view, loop_depth)
+        history = self.statistics.view(depth) if stack else None
+        loop_history = None
+        if loop_depth is not None:
+            near = history if history is not None and loop_depth == depth else self.statistics.view(loop_depth)
+            loop_history = self._whole.filled_up(near, stack[loop_depth], self._background.known)
         tick, failure = self._failure
         a, span = self._moment(depth, _AT_ONCE), self._seen_span
         self._is_compared = a is None or a.is_complete
@@ -261,8 +267,8 @@ class Snapshots:
             depth=depth,
             loop=loop,
             loop_depth=loop_depth,
-            history=self.statistics.view(depth) if stack else None,
-            loop_history=self.statistics.view(loop_depth) if loop_depth is not None else None,
+            history=loop_history if loop_depth == depth else history,
+            loop_history=loop_history,
             cells=self._window(depth if loop_depth is None else loop_depth),
             sweep=None if span is None or loop_depth is None else self.sweeps.view(loop_depth, span),
             breaks=break_views(debugger.breakpoints),
@@ -277,6 +283,7 @@ class Snapshots:
             watch_runs=self._watch_runs.view(None if loop_depth is None else stack[loop_depth].program),
             events=tuple(self._events.values()),
             branch=debugger.branches.name,
+            course=RunCourse(debugger.timeline.edits),
             is_edited=debugger.branches.is_edited,
             has_edits=debugger.branches.has_edits,
             has_unkept_edits=debugger.branches.has_unkept_edits,

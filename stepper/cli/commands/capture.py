@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import secrets
 import shlex
 import signal
 import subprocess
@@ -45,10 +46,11 @@ def execute(options: argparse.Namespace) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_be_written(folder, error.strerror or str(error)) from None
-    before = {case.folder for case in cases_in(folder)}
-    code = _run(words, _environment(options, folder), is_json=options.json)
-    reports = taken_reports(folder)
-    cases = [case for case in cases_in(folder) if case.folder not in before]
+    run = secrets.token_hex(8)
+    code = _run(words, _environment(options, folder, run), is_json=options.json)
+    reports = taken_reports(folder, run)
+    written = {name for report in reports for name in report.cases}
+    cases = [case for case in cases_in(folder) if case.folder.name in written]
     if options.json:
         print_json({
             "folder": options.to,
@@ -64,7 +66,7 @@ def execute(options: argparse.Namespace) -> int:
     return code or (FINDING if cases else 0)
 
 
-def _environment(options: argparse.Namespace, folder: Path) -> dict[str, str]:
+def _environment(options: argparse.Namespace, folder: Path, run: str) -> dict[str, str]:
     specs = [find_spec(name) for name in _PACKAGES]
     packages = [str(Path(spec.origin).parents[1]) for spec in specs if spec is not None and spec.origin]
     settings = CaptureSettings(
@@ -73,6 +75,7 @@ def _environment(options: argparse.Namespace, folder: Path) -> dict[str, str]:
         options.most,
         tuple(dict.fromkeys(packages)),
         options.calls,
+        run,
     )
     paths = [str(STARTUP), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, VARIABLE: msgspec.json.encode(settings).decode(), "PYTHONPATH": os.pathsep.join(paths)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from stepper.errors import FINDING
 from stepper.openvino.program import OPENVINO, start_loading
@@ -20,9 +21,20 @@ def execute(options: argparse.Namespace) -> int:
     from stepper.compare.report import text as report
 
     found = compared(options)
+    _note_another_model(options)
     if options.json:
         print_json({**report.as_json(found, per_operation=options.per_op), "model": options.model})
     else:
         for line in report.text_lines(found, per_operation=options.per_op):
             say(line)
     return FINDING if found.differs else 0
+
+
+def _note_another_model(options: argparse.Namespace) -> None:
+    """Say that the model of a case was changed since it ran in the application whose outputs it is held against."""
+    from stepper.cli.printing import say
+
+    case = getattr(options, "case", None)
+    is_beside_application = case is not None and options.reference in map(str, (case.outputs, case.calls_outputs))
+    if case is not None and is_beside_application and case.has_another_model:
+        say(f"note: {case.folder}: its model is not the one that the application ran", file=sys.stderr)

@@ -59,6 +59,8 @@ def execute(options: argparse.Namespace) -> int:
 def _ensure_there(recording: Recording, selections: list[ValueSelection], addresses: list[str]) -> None:
     if not any(selection.count() for selection in selections):
         raise UsageError(nothing_there(recording, selections[0], " ".join(addresses)))
+    if all(next(iter(selection.walk(statistics=True)), None) is None for selection in selections):
+        raise UsageError(f"{' '.join(addresses)}: no value is recorded there: the recording ends before it is computed")
 
 
 # --- text -----------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ def execute(options: argparse.Namespace) -> int:
     """Sweep, or show what a sweep has found. FINDING where anything shows; KeyboardInterrupt keeps what is done."""
     if is_sweep(options.model) or Path(options.model).suffix in RECORDING.suffixes:  # which says what it is, if not
         file = Path(options.model)
+        _refuse_of_a_sweep(options)
         if options.open is not None:
             return _open(file, options)
         return _report(options, file)
@@ -41,6 +42,22 @@ def execute(options: argparse.Namespace) -> int:
             if is_shown:
                 show_progress("")
     return _report(options, file)
+
+
+def _refuse_of_a_sweep(options: argparse.Namespace) -> None:
+    """Raise UsageError for what a file of results cannot be asked: it would be taken to have no effect."""
+    given = (
+        ("--break", options.breaks),
+        ("--check", options.check),
+        ("--with", options.reference),
+        ("--inputs", options.patterns),
+        ("--random", options.random),
+        ("--count", options.count),
+        ("--on", options.on),
+    )
+    for name, value in given:
+        if value:
+            raise UsageError(f"{name} is for a sweep over a model; {options.model} has the results of one")
 
 
 def _show(progress: SweepProgress) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stepper.errors import InputError
 from stepper.files.kinds import CASE_MODEL, is_case
@@ -13,29 +13,45 @@ if TYPE_CHECKING:
     from stepper.cases.case import Case
 
 
+_ALONE: Final = ["1"]
+"""Words of --calls that have the last call of a case run, without those before it."""
+
+
 def put_case(options: argparse.Namespace) -> None:
     """Put the files of a case in the place of the folder that was named as the model, and of what was not named.
 
     Raises what reading a case raises, and InputError for a case without a model.
     """
-    word, words = getattr(options, "model", None), getattr(options, "models", None)
+    words, reference = getattr(options, "models", None), getattr(options, "reference", None)
     if isinstance(words, list):
         options.models = [_model_of(one) if is_case(one) else one for one in words]
-    if isinstance(word, str) and is_case(word):
-        case = _read(word)
-        options.model = _model_of(word)
-        inputs, states, outputs = case.inputs, case.states, case.outputs
-        if case.calls is not None and getattr(options, "calls", None) == []:
-            options.calls = [str(case.calls)]
-            if not options.carry and case.facts is not None:
-                options.carry = list(case.facts.carried)
-            inputs, states, outputs = None, case.calls_states, case.calls_outputs
-        for name, path in (("inputs", inputs), ("states", states)):
-            if getattr(options, name, "") is None and path is not None:
-                setattr(options, name, str(path))
-        if options.command == "compare" and options.reference is None and outputs is not None:
-            options.reference = str(outputs)
-            options.reference_precision = None if case.facts is None else case.facts.precision
+    if isinstance(reference, str) and is_case(reference):
+        options.reference = _model_of(reference)
+    word = getattr(options, "model", None)
+    if not isinstance(word, str) or not is_case(word):
+        return
+    case = options.case = _read(word)
+    options.model = _model_of(word)
+    inputs, states, outputs = case.inputs, case.states, case.outputs
+    if _opens_as_loop(case, options):
+        if not options.carry and case.facts is not None:
+            options.carry = list(case.facts.carried)
+        inputs, states, outputs = None, case.calls_states, case.calls_outputs
+    for name, path in (("inputs", inputs), ("states", states)):
+        if getattr(options, name, "") is None and path is not None:
+            setattr(options, name, str(path))
+    if options.command == "compare" and options.reference is None and outputs is not None:
+        options.reference = str(outputs)
+        options.reference_precision = None if case.facts is None else case.facts.precision
+
+
+def _opens_as_loop(case: Case, options: argparse.Namespace) -> bool:
+    """Have the calls of a case made, where it has some and nothing else is asked for."""
+    asked = getattr(options, "calls", None)
+    if case.calls is None or asked not in ([], _ALONE):
+        return False
+    options.calls = [str(case.calls)] if asked == [] else []  # alone, not as a loop of one
+    return bool(options.calls)
 
 
 def _read(word: str) -> Case:

@@ -57,4 +57,12 @@ def protected_files(options: argparse.Namespace) -> ProtectedFiles:
         found += files_of_calls(options)
     for library in getattr(options, "extension", []):
         found += ProtectedFiles.of_file(library, "an extension of OpenVINO")
+    return found + _files_of_case(options)
+
+
+def _files_of_case(options: argparse.Namespace) -> ProtectedFiles:
+    """Return the files of a case that stands in place of the model: what the application got is one of them."""
+    case, found = getattr(options, "case", None), ProtectedFiles()
+    for path in () if case is None else case.files:
+        found += ProtectedFiles.of_file(path, "a file of the case")
     return found

@@ -29,7 +29,7 @@ EVERYTHING_ELSE: Final = "*"
 def given_inputs(model: Model, options: argparse.Namespace) -> dict[str | int, Any]:
     """Return arrays by position from the options; an `--input` goes before the same key of `--inputs`.
 
-    Parts of calls go before both. UsageError for an `--input` of one that has its value from `--calls`.
+    UsageError for an input that has its value from `--calls` and is given as well.
     """
     specs, archive, shapes = options.input, options.inputs, options.shape
     parameters = model.graph.parameters
@@ -38,13 +38,20 @@ def given_inputs(model: Model, options: argparse.Namespace) -> dict[str | int, A
     found: dict[str | int, Any] = {}
     if archive is not None:
         arrays = read_archive(Path(archive))
-        found.update((position, arrays[key]) for position, key in positions_of_keys(parameters, arrays).items())
+        keys = positions_of_keys(parameters, arrays)
+        twice = next((position for position in keys if position in of_calls), None)
+        if twice is not None:
+            name = parameters[twice].name
+            raise UsageError(
+                f"--inputs {archive}: '{name}' has its values from the calls; --calls 1 runs one of a case"
+            )
+        found.update((position, arrays[key]) for position, key in keys.items())
     found.update(of_calls)
     texts = pairs(specs, "--input")
     rest = texts.pop(EVERYTHING_ELSE, None)
     for position, text in _by_position(parameters, texts).items():
         if position in of_calls:
-            raise UsageError(f"input '{parameters[position].name}' has its value from --calls; leave --input out")
+            raise UsageError(f"input '{parameters[position].name}' has its values from the calls; leave --input out")
         found[position] = value_of(parameters[position], text, fixed.get(position))
     if rest is not None:
         for position, parameter in enumerate(parameters):

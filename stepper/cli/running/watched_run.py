@@ -81,7 +81,7 @@ def _is_recording_stopped(debugger: Debugger, recorder: Recorder, options: argpa
     told_later = recorded_run.reported_all_the_same(debugger.machine, options)
     is_paused_from_here = debugger.working()  # also before the run begins
     with recorded(debugger, recorder), is_paused_from_here, recorded_run.interruptible(debugger.machine), told_later:
-        continue_recorded(debugger, recorder)
+        continue_recorded(debugger, recorder, for_good=True)
     stop = debugger.stop
     if stop.reason is Reason.PAUSED:
         raise KeyboardInterrupt(f"interrupted at {stop.place}; {recorded_run.go_on_with(recorder)}")

@@ -75,7 +75,8 @@ def _descend(
     constants: tuple[ConstantValues, ConstantValues],
     pairs: list[GraphPair],
 ) -> None:
-    layers = _matched(ours, theirs, anchors, given, constants)
+    certain = {} if path else _named_ports(ours, theirs)
+    layers = _matched(ours, theirs, anchors, {**certain, **_given_pairs(ours, theirs, given)}, constants)
     pair = GraphPair(ours, theirs, path, layers, {b: a for a, b in layers.items()})
     pairs.append(pair)
     for layer in ours.layers:
@@ -91,12 +92,11 @@ def _matched(
     ours: Graph,
     theirs: Graph,
     anchors: Mapping[int, int],
-    given: Mapping[str, str],
+    certain: Mapping[int, int],
     constants: tuple[ConstantValues, ConstantValues],
 ) -> dict[int, int]:
     """Return the best of three: names first, structure from the anchors, structure from the outputs alone (so that
     crossed inputs are seen); the first of those that keep as many connections."""
-    certain = _given_pairs(ours, theirs, given)
     by_name = Matcher(ours, theirs, certain, constants)
     by_name.add_names()
     by_name.add(anchors)
@@ -123,11 +123,32 @@ def _given_pairs(ours: Graph, theirs: Graph, given: Mapping[str, str]) -> dict[i
     return {layer.id: names[given[layer.name]] for layer in ours.layers if given.get(layer.name) in names}
 
 
-def _outer_anchors(ours: Graph, theirs: Graph) -> dict[int, int]:
-    """Return pairs of the models' inputs and outputs: by name, else by position."""
+def _named_ports(ours: Graph, theirs: Graph) -> dict[int, int]:
+    """Return pairs of the models' inputs and outputs by the names of their tensors, as far as these tell them apart."""
     found: dict[int, int] = {}
     for mine, others in ((ours.parameters, theirs.parameters), (ours.results, theirs.results)):
-        found |= _by_name_or_position(mine, others)
+        known = {name: layer.id for layer in others for name in _tensor_names(theirs, layer)}
+        for layer in mine:
+            partners = {known[name] for name in _tensor_names(ours, layer) if name in known}
+            if len(partners) == 1 and not partners & set(found.values()):
+                found[layer.id] = partners.pop()
+    return found
+
+
+def _tensor_names(graph: Graph, layer: Layer) -> tuple[str, ...]:
+    """Return the names of the tensor of an input or output of a model."""
+    if layer.type == "Parameter":
+        return layer.outputs[0].names
+    source = graph.sources[layer.id][0]
+    return () if source is None else graph.by_id[source.layer].outputs[source.output].names
+
+
+def _outer_anchors(ours: Graph, theirs: Graph) -> dict[int, int]:
+    """Return pairs of the models' inputs and outputs: by the names of tensors or layers, else by position."""
+    found = _named_ports(ours, theirs)
+    for mine, others in ((ours.parameters, theirs.parameters), (ours.results, theirs.results)):
+        rest = [layer for layer in mine if layer.id not in found]
+        found |= _by_name_or_position(rest, [layer for layer in others if layer.id not in found.values()])
     return found
 
 

@@ -82,13 +82,19 @@ def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = 
 
     `extra` is a distance that is allowed on top of the tolerance, of each element or of all.
     """
+    ours, theirs = _as_text(ours), _as_text(theirs)
     if ours.shape != theirs.shape:
         return _incomparable(ours, theirs, f"shape {shape_text(ours.shape)} against {shape_text(theirs.shape)}")
     if agree_exactly(ours, theirs):
         return None
     if STRING_DTYPE in (ours.dtype, theirs.dtype):
-        return _incomparable(ours, theirs, "texts differ")
+        return _incomparable(ours, theirs, "has other texts")
     return _numbers(np.asarray(ours), np.asarray(theirs), tolerance, extra)
+
+
+def _as_text(value: Any) -> Any:
+    """Return texts as the runtime has them, also those that a file keeps with a length; all else as it is."""
+    return value.astype(STRING_DTYPE) if value.dtype.kind in "US" else value
 
 
 def _incomparable(ours: Any, theirs: Any, problem: str) -> Distance:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Expected
@@ -66,10 +67,15 @@ class BreakpointFactory:
         return Checks.joined([Checks([is_true(condition)], condition.windows) for condition in conditions])
 
     def anomalies(self, where: Program) -> Checks:
-        """Return the same of one that ends where NaN or Inf appears, or a carried shape changes."""
+        """Return the same of one that ends where NaN or Inf appears, or a shape changes.
+
+        Of what a carried value grows by in each iteration, and of what follows from it, no shape is an anomaly.
+        """
         found = [self._when(kind, where) for kind in NonFiniteKind]
         with contextlib.suppress(UsageError):  # a model without loops carries no shapes
-            found.append(self._when("shape", where))
+            shapes = self._when("shape", where)
+            is_odd = (check.index not in check.program.growing for check in shapes.checks)
+            found.append(Checks(list(compress(shapes.checks, is_odd)), shapes.windows))
         return Checks.joined(found)
 
     def watched(self, description: BreakDescription, where: Program) -> Watched:

@@ -79,13 +79,25 @@ def destinations(text: str, compiled: CompiledModel, where: Program) -> tuple[Br
     address = parse_address(text)
     is_output = address.port is not None
     found: dict[tuple[int, int], BreakpointPlace] = {}
-    for place in _named(address, compiled, where) or places(text, compiled, where):
+    for place in _named(address, compiled, where) or _places_inside(text, address, compiled, where):
         if place.what is PlaceEvent.RAN and place.layer.is_loop and not is_output:
             body = body_of(place.layer, compiled)
             asked = (*place.iterations, (len(body.path), 0))
             place = BreakpointPlace(body, BEGUN, PlaceEvent.BEGAN, place.layer, asked)
         found.setdefault((id(place.program), place.index), place)
     return tuple(found.values())
+
+
+def _places_inside(text: str, address: Address, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
+    """Return the places that a text names; of what no run computes those of the same name in all other graphs."""
+    try:
+        return places(text, compiled, where)
+    except ResolutionError:
+        raise
+    except UsageError:
+        if address.operation is None or address.levels or address.index:
+            raise
+        return _places(everywhere(address, compiled, where))
 
 
 def _named(address: Address, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:

@@ -75,6 +75,7 @@ class WatchView(Struct, frozen=True, eq=False):
     """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped.
 
     `addresses` are those of the values that it reads; `body` is that of the innermost loop which has one of them.
+    `grows`: it is a value to which each iteration joins a piece, and is shown by these.
     """
 
     number: int
@@ -83,13 +84,20 @@ class WatchView(Struct, frozen=True, eq=False):
     iterations: tuple[WatchReading, ...]
     addresses: tuple[str, ...] = ()
     body: Program | None = None
+    grows: bool = False
 
 
 def watch_views(watches: Watches, run: LoopRun | None, where: Program) -> tuple[WatchView, ...]:
     """Return all watches seen from the graph `where`; `run` is that of the loop whose iterations are wanted."""
     return tuple(
         WatchView(
-            watch.number, watch.text, watch.now, _readings(watch, run), _addresses(watch), watches.body(watch, where)
+            watch.number,
+            watch.text,
+            watch.now,
+            _readings(watch, run),
+            _addresses(watch),
+            watches.body(watch, where),
+            watches.piece(watch, where) is not None,
         )
         for watch in watches
     )

@@ -80,7 +80,7 @@ class RowValues(Struct, frozen=True, eq=False):
 
 
 class HistoryView(Struct, frozen=True, eq=False):
-    """The operations of one run of a graph over its last iterations.
+    """The operations of one run of a graph over its last iterations; of a value that grows what each one adds.
 
     `numbers[k, index]` is the statistic of operation `index` in iteration `first + k`, where `known[k, index]`;
     `shapes[k, index]` is equal where its shape is, -1 where that was not seen. `rows` are those of a loop. `values` are
@@ -124,7 +124,7 @@ class _ActivationStatistics:
         self.program = program
         self.rows = rows
         self.values = {slot: KnownValues() for slot in rows.slots}
-        self.slots = [operation.outputs[0] if operation.outputs else -1 for operation in program.operations]
+        self.slots = [program.shown_slot(one.outputs[0]) if one.outputs else -1 for one in program.operations]
         self.tiles = TileStore(len(self.slots))
         self.operations = ListedValues(self.slots)
         self.ended: int | None = None

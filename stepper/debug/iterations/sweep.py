@@ -26,7 +26,7 @@ from stepper.debug.stop_scope import StopScope
 from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
 from stepper.element_types import Array
 from stepper.engine.frames import Frame, Snapshot
-from stepper.engine.program import LoopPlan
+from stepper.engine.program import LoopPlan, Program
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_syntax import Address
 from stepper.query.expressions import Expression
@@ -407,7 +407,7 @@ class Sweeps:
         key = id(frame.program), entered, part, begin, end
         sweep = self._sweeps.get(key)
         if sweep is None:
-            tracks = self._carried(frame) if not part else self._watch(part)
+            tracks = self._carried(frame) if not part else self._watch(part, frame.program)
             sweep = self._sweeps[key] = _Sweep(tracks, begin, end)
             while len(self._sweeps) > MOST_SWEEPS + 3 * len(self._debugger.watches):
                 self._sweeps.popitem(last=False)
@@ -437,9 +437,12 @@ class Sweeps:
             tracks.append(_Track("condition", "go on", None, _ending(plan.condition_result)))
         return tracks
 
-    def _watch(self, number: int) -> list[_Track]:
+    def _watch(self, number: int, program: Program) -> list[_Track]:
         watch = next(one for one in self._debugger.watches if one.number == number)
         scope = _HereScope(self._debugger.timeline, self._names)
+        grown = self._debugger.watches.piece(watch, program)
+        if grown is not None and grown.program is program:
+            return [_Track("watch", watch.text, None, _reader(program.shown_slot(grown.slot)))]
         return [_Track("watch", watch.text, None, lambda _frame: _watched(scope, watch.expression))]
 
 

@@ -233,7 +233,8 @@ class Moments:
         is_complete = not any(is_due and enough() for is_due in work)
         iteration = None if around is None else around.iteration
         known, entered = dict(operations.found), {} if carried is None else dict(carried.found)
-        return MomentView(moment, iteration, title, values, around, known, entered, is_complete=is_complete)
+        path = None if loop_depth is None else _paths(moment, place_of_stack(stack[: loop_depth + 1]))
+        return MomentView(moment, iteration, path, title, values, around, known, entered, is_complete=is_complete)
 
     def _compare_carried(self, beside: _Beside[Difference], stack: Sequence[Frame]) -> Iterator[bool]:
         """Compare what entered the iteration of a loop; yield True where it is time to look at the clock."""
@@ -263,7 +264,9 @@ class Moments:
             known = [pair for pair in pairs if pair is not None]
             found = None
             if theirs and theirs[0] is not None:
-                number = self._number(theirs[0], beside.statistic)
+                piece = frame.program.joined_pieces.get(index)
+                shown = theirs[0] if piece is None else a.held(piece.layer, piece.output)
+                number = None if shown is None else self._number(shown, beside.statistic)
                 found = OperationDifference(number, max(known, key=_rank, default=None))
             beside.put(index, now, found)
             yield asks or count % _SOME == _SOME - 1
@@ -283,6 +286,16 @@ class Moments:
     def _title(self, moment: Moment) -> str:
         reference = self._timeline.reference
         return reference.title if moment.kind is MomentKind.REFERENCE and reference is not None else ""
+
+
+def _paths(moment: Moment, here: GraphPlace) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the iterations of a moment and of a loop in which the run stands, where one number does not tell them."""
+    there = moment.seen_from(here)
+    if there is None or moment.kind is not MomentKind.ITERATION:
+        return None
+    a, now = (tuple(step.iteration for step in place if step.iteration is not None) for place in (there, here))
+    pinned = sum(step.iteration is not None for step in moment.place)
+    return None if a[:-1] == now[:-1] and pinned >= len(now) else (a, now)
 
 
 def _current(frame: Frame, slot: int) -> Value | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stepper.debug.moments.difference import Change, Difference
@@ -12,16 +12,21 @@ from stepper.debug.moments.spread import SpreadView
 from stepper.debug.moments.views import MomentView
 from stepper.engine.program import Program
 from stepper.plain_values import json_number
+from stepper.query.short_names import is_numbered, last_part, without_number
 from stepper.records import as_data
 from stepper.wording import counted
+
+
+def path_text(path: Iterable[int | None]) -> str:
+    """Return an iteration with those of the loops around it: `0 > 2`; None is an If."""
+    return " > ".join(str(iteration) for iteration in path if iteration is not None)
 
 
 def moment_text(moment: Moment, iteration: int | None = None) -> str:
     """Return a moment in words; `iteration` is that of A where it follows now."""
     match moment.kind:
         case MomentKind.ITERATION:
-            numbers = " > ".join(str(step.iteration) for step in moment.place if step.iteration is not None)
-            return f"iteration {numbers}"
+            return f"iteration {path_text(step.iteration for step in moment.place)}"
         case MomentKind.BEFORE:
             return "the iteration before" if iteration is None else f"iteration {iteration}, the one before"
         case MomentKind.BRANCH:
@@ -45,16 +50,34 @@ def difference_text(found: Difference) -> str:
 
 
 def view_lines(found: MomentView, program: Program) -> list[str]:
-    """Return A beside now in lines: what it is, then each operation of this graph that differs."""
+    """Return A beside now in lines: what it is, then what entered the iteration and each operation that differs."""
     lines = [f"A is {moment_text(found.moment, found.iteration)}" + (f": {found.title}" if found.title else "")]
     if found.problem:
         return [*lines, found.problem]
     compared = {index: one.difference for index, one in sorted(found.operations.items()) if one.difference is not None}
     names = {index: program.operations[index].layer.name for index in compared}
-    width = max(map(len, names.values()), default=0)
-    differ = [(index, one) for index, one in compared.items() if one.change is not Change.SAME]
-    lines.append(f"{len(differ):,} of {len(compared):,} operations that have run differ")
-    return [*lines, *(f"  {names[index].ljust(width)}  {difference_text(one)}" for index, one in differ)]
+    by_id = program.graph.by_id
+    entered = [
+        (by_id[layer].name if layer in by_id else str(layer), one)
+        for layer, one in found.carried.items()
+        if one.change is not Change.SAME
+    ]
+    if found.carried:
+        lines.append(f"{len(entered):,} of {counted(len(found.carried), 'value')} that entered the iteration differ")
+        lines += _difference_lines(entered)
+    if not compared:
+        return [*lines, "no operation has run here yet in both"]
+    differ = [(names[index], one) for index, one in compared.items() if one.change is not Change.SAME]
+    return [
+        *lines,
+        f"{len(differ):,} of {len(compared):,} operations that have run differ",
+        *_difference_lines(differ),
+    ]
+
+
+def _difference_lines(found: Sequence[tuple[str, Difference]]) -> list[str]:
+    width = max((len(name) for name, _ in found), default=0)
+    return [f"  {name.ljust(width)}  {difference_text(one)}" for name, one in found]
 
 
 def view_data(found: MomentView, program: Program) -> dict[str, Any]:
@@ -101,9 +124,15 @@ def spread_sentence(found: SpreadView) -> str:
 
 def _outputs_text(found: Sequence[OutputChange], *, is_reference: bool) -> str:
     """Return what became of outputs of the model, all in the same way."""
-    *others, last = (one.name for one in found)
+    *others, last = map(_output_name, found)
     names = f"outputs {', '.join(others)} and {last}" if others else f"output {last}"
     return f"{names} {_became(found[0], several=bool(others), is_reference=is_reference)}"
+
+
+def _output_name(found: OutputChange) -> str:
+    """Return the name of an output; behind one that a converter numbered what it is in its loop."""
+    source = without_number(last_part(found.source))
+    return f"{source} ({found.name})" if source and is_numbered(found.name) else found.name
 
 
 def _told(found: OutputChange) -> tuple[Any, ...]:
@@ -131,6 +160,21 @@ def _became(found: OutputChange, *, several: bool, is_reference: bool) -> str:
     more = f" (and {has} {lengths})" if found.lengths[0] != found.lengths[1] else ""
     first = "" if found.first is None else f", first in iteration {found.first}"
     return f"{verb} in {rows}{first}{more}"
+
+
+def outputs_data(found: Sequence[OutputChange]) -> list[dict[str, Any]]:
+    """Return what became of the outputs of the model for JSON."""
+    return [
+        {
+            "name": one.name,
+            "source": one.source or None,
+            "rows": one.rows,
+            "different_rows": None if one.rows is None else one.different,
+            "first_iteration": one.first,
+            **_plain(one.difference),
+        }
+        for one in found
+    ]
 
 
 def output_notes(found: OutputChange) -> str:

@@ -27,6 +27,9 @@ class OperationDifference(Struct, frozen=True, eq=False):
 class MomentView(Brief, Struct, frozen=True, eq=False):
     """A beside now. `title` is that of a reference, `iteration` that of A in the loop around the frame.
 
+    `path` has the iterations of A and of now in all loops around the frame, outer before inner, where they are in
+    different runs of the loop, or A is an iteration of one further out; else it is None.
+
     `values` are those of the frame that is looked at, `loop` those of the loop that runs in or around it. `operations`
     map the index of an operation to how it differs, `carried` the id of a Parameter to how what entered the iteration
     does; both as far as they were compared. `spread` is there beside another branch: where the two differ in all
@@ -38,6 +41,7 @@ class MomentView(Brief, Struct, frozen=True, eq=False):
 
     moment: Moment
     iteration: int | None = None
+    path: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     title: str = ""
     values: MomentValues | None = None
     loop: MomentValues | None = None
@@ -47,6 +51,11 @@ class MomentView(Brief, Struct, frozen=True, eq=False):
     problem: str = ""
     is_elsewhere: bool = False
     is_complete: bool = False
+
+    @property
+    def is_in_this_run(self) -> bool:
+        """True if A is an iteration of the same run of the loop as now."""
+        return self.iteration is not None and (self.path is None or self.path[0][:-1] == self.path[1][:-1])
 
     def difference(self, index: int) -> Difference | None:
         """Return how far an operation is from A; None where that is not known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -48,6 +49,8 @@ def number(value: Scalar | None) -> str:
         return "…"
     if isinstance(value, str):
         return {"NaN": "NaN", "Infinity": "+Inf", "-Infinity": "-Inf"}[value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{value:+}".replace("inf", "Inf")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -67,6 +70,8 @@ def short_number(value: Scalar | None) -> str:
         return number(value)
     if isinstance(value, int):
         return str(value)
+    if not math.isfinite(value):
+        return number(value).lstrip("+")
     text = f"{value:.3g}"
     return text.replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
 

@@ -144,6 +144,10 @@ class Sheet:
             is_more |= self._filter.go_on(self, deadline)
         return is_more
 
+    def ensure_filter(self, text: str) -> None:
+        """Raise UsageError or ExpressionError for what is no condition, or cannot be asked of the first row."""
+        RowFilter(self, text).go_on(self, perf_counter())
+
     def _lacks(self, course: Course) -> bool:
         """True if there is more to read of a course."""
         return not course.is_done and (course.tick < self.timeline.furthest or self._beyond < BEYOND)

@@ -144,8 +144,9 @@ class ClientBreakpoints:
     def _on_line(self, wanted: LineBreakpoint, at: int) -> tuple[BreakDescription, int | None]:
         line = self._listing.nearest(at)
         place = None if line is None else self._listing.place(line)
-        if place is None:
+        if line is None or place is None:
             raise UsageError("a run stops nowhere from this line on")
+        line = self._listing.standing(line)
         address, condition = self._listing.address(place), wanted.condition or ""
         if wanted.log_message:
             if wanted.hit_condition:

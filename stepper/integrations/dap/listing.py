@@ -77,9 +77,18 @@ class ModelListing:
         wanted = range(max(line, 1), len(self.lines) + 1)
         return next((number for number in wanted if number in self._places), None)
 
+    def standing(self, line: int) -> int:
+        """Return where a run stands that stops at a line: at all that begins, or ends, an iteration it is the same."""
+        place = self._places[line]
+        if place.index is not None:
+            return line
+        is_closed = place.layer.type == "Result"
+        return self.line_of(place.program, 0 if is_closed else -1, closed=is_closed)
+
     def between(self, first: int, last: int) -> list[int]:
-        """Return the lines from `first` to `last` at which a run can stop."""
-        return [line for line in range(max(first, 1), min(last, len(self.lines)) + 1) if line in self._places]
+        """Return the lines from `first` to `last` at which a run can stand when it has stopped."""
+        wanted = range(max(first, 1), min(last, len(self.lines)) + 1)
+        return [line for line in wanted if line in self._places and self.standing(line) == line]
 
     def address(self, place: ListedPlace) -> str:
         """Return how the debugger calls the layer of a place, wherever a run stands."""

@@ -145,9 +145,9 @@ def _record(debugger: Debugger, file: Path) -> None:
     recorder = record(debugger.machine, debugger.inputs, file)
     with recorded(debugger, recorder):
         try:
-            continue_recorded(debugger, recorder)
+            continue_recorded(debugger, recorder, for_good=True)
         except StepperError:
-            recorder.halt()  # the run fails, as it did before
+            recorder.halt(for_good=True)  # the run fails, as it did before
 
 
 def failing(check: Callable[P, T]) -> Callable[P, T]:

@@ -88,15 +88,34 @@ def test_hit_counts_and_log_messages(tmp_path: Path) -> None:
     assert said[:4] == [f"year {number}\n" for number in range(4)] and len(said) == 5
 
 
+def test_a_breakpoint_is_shown_where_the_run_will_stand(tmp_path: Path) -> None:
+    """All Parameters of a body begin an iteration, all back edges end it: there is one place for each of both."""
+    client = sample_client("rwkv_overflow", tmp_path)
+    lines = [number for number, text in enumerate(client.lines, 1) if " = Parameter()" in text or " <- " in text]
+    found = client.request(
+        "setBreakpoints", source=client.source, breakpoints=[{"line": line} for line in lines if "embedded" not in
+        client.lines[line - 1].split("=")[0]]
+    )["breakpoints"]  # fmt: skip
+    assert len(found) > 4 and all(one["verified"] for one in found)
+    shown = {one["line"] for one in found}
+    stood = set()
+    for _ in range(6):
+        client.go("continue")
+        stood.add(client.stack()[0]["line"])
+    assert stood == shown and len(shown) == 2
+
+
 def test_a_breakpoint_on_a_parameter_and_on_a_back_edge(tmp_path: Path) -> None:
     client = sample_client("for_loop", tmp_path)
     begins, closes = client.line("balance = Parameter"), client.line("balance <-")
     wanted = [{"line": line} for line in (begins, closes)]
     found = client.request("setBreakpoints", source=client.source, breakpoints=wanted)["breakpoints"]
-    assert [one["line"] for one in found] == [begins, closes] and all(one["verified"] for one in found)
+    assert all(one["verified"] for one in found)
+    begins, closes = (one["line"] for one in found)  # where the run stands then
     places = []
-    for _ in range(4):
+    for number in range(4):
         client.go("continue")
+        assert client.stack()[0]["line"] == (closes if number % 2 else begins)
         places.append(
             (client.adapter.session.run.debugger.stop.iteration, client.adapter.session.run.debugger.stop.closed)
         )
@@ -309,6 +328,26 @@ def test_a_name_that_two_frames_have_is_that_of_the_frame_that_is_asked(tmp_path
     assert info["dataId"].endswith("model::values")
     client.request("setExpression", expression="values[1]", value="5", frameId=inner)
     assert read(client, inner) == [before[0], 5, *before[2:]]
+
+
+def test_a_command_of_the_console_means_the_frame_that_is_chosen(tmp_path: Path) -> None:
+    client, outer, inner = inner_stop(tmp_path)
+
+    def told(line: str, **frame: int) -> str:
+        answer: str = client.request("evaluate", expression=line, context="repl", **frame)["result"]
+        return answer
+
+    for _ in range(3):
+        client.go("continue")
+    of_inner, of_outer = (told("print values", frameId=frame) for frame in (inner, outer))
+    assert of_inner != of_outer and of_inner == told("print values")
+    assert np.allclose(read(client, outer), [float(word) for word in re.findall(r"[0-9.]+", of_outer.splitlines()[1])])
+    assert told("print max(values)", frameId=outer) == told("print max(model::values)")
+    assert "model::values" in told("why values[1]", frameId=outer) or "input" in told("why values[1]", frameId=outer)
+    told("set values[1] = 77", frameId=outer)
+    assert read(client, outer)[1] == 77 and read(client, inner)[1] != 77
+    with pytest.raises(Refused, match="no frame 9"):
+        told("print values", frameId=9)
 
 
 def test_what_is_open_stays_open_where_a_value_is_set(tmp_path: Path) -> None:

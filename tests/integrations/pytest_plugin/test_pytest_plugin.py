@@ -14,6 +14,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from stepper.cli import main
 from stepper.integrations import pytest_plugin
 from stepper.recording import open_recording
 
@@ -116,7 +117,9 @@ def test_loops_that_run_otherwise_fail_with_what_ended_them(ran: Ran) -> None:
     result.stdout.fnmatch_lines(["*no loop 'days' ran; those that did: 'years'"])
 
 
-def test_a_recording_is_made_where_it_is_asked_for_up_to_the_stop(ran: Ran, pytester: pytest.Pytester) -> None:
+def test_a_recording_is_made_where_it_is_asked_for_up_to_the_stop(
+    ran: Ran, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
     for _again in range(2):
         result = ran(
             "stepper_run(MIXING, of_mixing)", "stepper_run(YEARS, of_years)", words=("--stepper-trace", "kept")
@@ -126,7 +129,11 @@ def test_a_recording_is_made_where_it_is_asked_for_up_to_the_stop(ran: Ran, pyte
     assert f"recorded up to there: {file}" in result.stdout.str()
     with open_recording(file) as recording:
         ((last,),) = recording.query("SELECT max(iteration) FROM statistics")
-    assert last == 6  # the Inf is born in iteration 7, which is not closed
+        assert last == 7  # the Inf is born in iteration 7, which is not closed
+    assert main(["print", str(file), "exp_key@7"]) == 0 and "inf" in capsys.readouterr().out
+    assert main(["print", str(file), "numerator_next@7"]) != 0  # comes after it
+    capsys.readouterr()
+    assert main(["find", str(file), "inf"]) == 1 and "#7  time_mixing::exp_key: 1 Inf of 8" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

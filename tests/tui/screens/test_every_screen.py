@@ -228,3 +228,20 @@ def test_the_inputs_screen_ends_at_the_edge_of_the_screen(size: tuple[int, int])
 def test_a_long_line_goes_on_further_in() -> None:
     assert wrapped("  one two three", 10) == ["  one two", "    three"]
     assert wrapped("short", 10) == ["short"]
+
+
+SCREENS = ("goto 5", "goto 5; view grid", "goto 5; view timeline", "why tok@5", "table h", "overview", "goto 5; open h")
+
+
+@pytest.mark.parametrize("lines", SCREENS)
+def test_screens_are_drawn_at_every_size_that_a_terminal_gets_on_the_way(lines: str) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        for line in lines.split("; "):
+            await driven.type(line)
+        for size in ((80, 24), (200, 60), (61, 20), (120, 40), (40, 10), (20, 6), (160, 48)):
+            await driven.pilot.resize_terminal(*size)
+            await driven.settle()
+            assert not driven.app._faults, (size, driven.app._faults)
+
+    drive("date_normaliser", script, size=(140, 40), starts_up=True, runs=True)

@@ -76,7 +76,7 @@ def test_a_table_is_sorted_filtered_searched_and_leads_to_the_moment(
         await driven.press("y")
         assert driven.app.clipboard.splitlines() == lines
         await driven.type("filter number >")
-        assert "expected" in driven.text("line")
+        assert "expected" in driven.text("answer")
         await driven.type("filter")
         await driven.press("slash")
         driven.app.front.prompt.value = "table-search > 9000"
@@ -249,3 +249,23 @@ def test_whole_numbers_with_labels_are_words_in_their_columns(tmp_path: Path) ->
         assert shown["10"] == ["stop", "11"]
 
     drive("date_normaliser", script, size=(120, 30), lines=(f"labels tok.13 {vocabulary}", "table tok.13, i.11"))
+
+
+def test_a_filter_that_cannot_be_read_leaves_the_one_before_and_off_takes_it_away() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("table key")
+        await driven.type("filter abs(key[0,1]) > 1")
+        assert "filter abs(key[0,1]) > 1" in driven.text("table") and "3 of 12 rows" in driven.text("line")
+        for wrong, told in (
+            ("nonsense(", "no function 'nonsense'"),
+            ("zz > 3", "nothing called 'zz'"),
+        ):
+            await driven.type(f"filter {wrong}")
+            assert told in driven.text("answer")
+            assert "filter abs(key[0,1]) > 1" in driven.text("table") and "3 of 12 rows" in driven.text("line")
+        await driven.type("filter off")
+        assert "12 of 12 rows" in driven.text("line") and "filter" not in driven.text("table").splitlines()[1]
+        await driven.type("help filter")
+        assert "filter [EXPR|off]" in driven.text("card")
+
+    drive("rwkv_overflow", script, size=(120, 40))

@@ -15,6 +15,7 @@ from stepper.debug.moments.moment import MomentKind
 from tests.compare.twins import X, recurrence
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.screens.grid.test_grid_screen import letters
+from tests.tui.time_models import lengthening
 from tui.screens.main.screen import MainScreen
 from tui.theme import Look
 
@@ -283,7 +284,7 @@ def test_another_shape_than_in_the_iteration_before_has_its_sign_in_the_list() -
         await driven.press("g")
         assert "~" not in driven.text("operations")
 
-    drive("growing_tensor", script, size=(160, 48), lines=("run-to sequence_next@2",))
+    drive(lengthening(6), script, size=(160, 48), lines=("run-to range@2",))
 
 
 def test_at_the_end_the_edit_is_seen_to_have_spread_over_the_whole_run() -> None:

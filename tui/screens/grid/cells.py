@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -178,10 +178,10 @@ class CellPaint:
         """Another theme."""
         self._cells = {}
 
-    def cell(self, code: int, wide: int, value: float, picture: Row) -> Row:
+    def cell(self, code: int, wide: int, value: float, picture: Row, written: Callable[[float], str] = number) -> Row:
         """Return a cell of this code, and where it is wide the air behind it; a very wide one has the number, too.
 
-        In place of the shade stands the `picture` of the value, where it has one.
+        In place of the shade stands the `picture` of the value, where it has one; `written` says how a number is.
         """
         found = self._cells.get((code, wide))
         if found is None:
@@ -199,8 +199,8 @@ class CellPaint:
         mark = text.strip()[:1]
         tone = tone + _THIN if isinstance(tone, Style) and code < ODD else tone
         if has_picture:
-            return [*picture, (f"{number(value):>{wide - 1 - width_of(picture)}}", tone), *air]
-        return [(f"{' ' if mark.isdigit() else mark:1}{number(value):>{wide - 2}}", tone), *air]
+            return [*picture, (f"{written(value):>{wide - 1 - width_of(picture)}}", tone), *air]
+        return [(f"{' ' if mark.isdigit() else mark:1}{written(value):>{wide - 2}}", tone), *air]
 
     def _look_of(self, code: int) -> tuple[str, Token]:
         """Return a glyph and how it is painted."""

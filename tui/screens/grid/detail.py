@@ -16,7 +16,7 @@ from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.ops.operands import form_text
 from stepper.tensors.statistics import statistics
-from tui.paint.names import carried_name, layer_name, marked_name, operation_names, statistic_word
+from tui.paint.names import carried_name, layer_name, marked_name, operation_names, statistic_text, statistic_word
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, figure, number, spread, width_of
 from tui.screens.grid.columns import difference_at, is_beyond
@@ -77,7 +77,11 @@ class GridDetail(Pane, can_focus=False):
             is_none = self.state.is_far and loop is not None and loop.level.iteration is None
             return [("   no iteration ran here" if is_none else "   not computed yet, or jumped over", "dim")]
         word = statistic_word(cells.statistic, cells.program, cell.operation)
-        row: Row = [("   ", ""), (f"{word} ", "dim"), (number(known), "" if math.isfinite(known) else "bad")]
+        row: Row = [
+            ("   ", ""),
+            (f"{word} ", "dim"),
+            (self._written(known, cell), "" if math.isfinite(known) else "bad"),
+        ]
         return [*row, *self._before(cell, cells)]
 
     def _odd_row(self, found: NonFiniteOutput, frame: FrameView, width: int) -> Row:
@@ -107,14 +111,21 @@ class GridDetail(Pane, can_focus=False):
         row: Row = [("   ", "")]
         shown = cells.number(cell)
         if shown is not None:
-            row += [(f"{statistic_word(cells.statistic, cells.program, cell.operation)} ", "dim"), (number(shown), "")]
+            row += [
+                (f"{statistic_word(cells.statistic, cells.program, cell.operation)} ", "dim"),
+                (self._written(shown, cell), ""),
+            ]
         if found.size > 1 and found.min is not None and found.max is not None:
             row += [("   from ", "dim"), (number(found.min), ""), (" to ", "dim"), (number(found.max), "")]
         return [*row, *self._before(cell, cells)]
 
     def _before(self, cell: Cell, cells: CellsView) -> Row:
         before = cells.number(Cell(cell.iteration - 1, cell.operation))
-        return [] if before is None else [("   iteration before ", "dim"), (number(before), "")]
+        return [] if before is None else [("   iteration before ", "dim"), (self._written(before, cell), "")]
+
+    def _written(self, value: float, cell: Cell) -> str:
+        frame = self._grid.frame
+        return number(value) if frame is None else statistic_text(value, frame.program, cell.operation)
 
     def _difference(self, cell: Cell, room: int) -> Row:
         """Return how far the value is from the reference's, or now from A's."""
@@ -235,29 +246,46 @@ class GridHistory(Pane, can_focus=False):
         rows: list[Row] = []
         for place, (before, value) in enumerate(zip(values[:-1].tolist(), values[1:].tolist(), strict=True)):
             iteration, known = begin + place, bool(tile.known[place + 1, 0])
-            rows.append(self._row(iteration, before, value if known else None, (low, high), width))
+            rows.append(self._row(iteration, before, value if known else None, (low, high), width, cells))
         return rows
 
-    def _row(self, iteration: int, before: float, value: float | None, scale: tuple[float, float], width: int) -> Row:
+    def _row(
+        self,
+        iteration: int,
+        before: float,
+        value: float | None,
+        scale: tuple[float, float],
+        width: int,
+        cells: CellsView,
+    ) -> Row:
         moment, cell = self._grid.moment, self._grid.cell
         here = moment is not None and moment.iteration == iteration
         tone = "title-on" if here else "strong" if cell is not None and cell.iteration == iteration else "dim"
         row: Row = [(GLYPHS["now"] if here else " ", "accent"), (f"{iteration:>10,}", tone)]
         if value is None:
             return [*row, (f"{GLYPHS['free']:>8}", "faint")]
-        row.append((f"{number(value):>8}", "" if math.isfinite(value) else "bad"))
+        operation = 0 if cell is None else cell.operation
+        row.append((f"{statistic_text(value, cells.program, operation):>8}", "" if math.isfinite(value) else "bad"))
         if not math.isfinite(value):
             return row
-        with np.errstate(all="ignore"):
-            change = float(np.subtract(value, before))
-        text = (
-            ""
-            if not math.isfinite(change)
-            else "same"
-            if not change
-            else f"{'+' if change > 0 else ''}{number(change)}"
-        )
+        text = self._change(iteration, before, value, cells, operation)
         low, high = scale
         share = (value / 2 - low / 2) / (high / 2 - low / 2) if high > low else 0.5
         length = max(round(share * (width - _BEFORE_BARS - 2)), 1)
         return [*row, (f"{text:>8}  ", "dim"), ("━" * max(length, 0), "accent" if here else "bar")]
+
+    @staticmethod
+    def _change(iteration: int, before: float, value: float, cells: CellsView, operation: int) -> str:
+        """Return by how much the number changed; `same` only where no element of the value did."""
+        with np.errstate(all="ignore"):
+            change = float(np.subtract(value, before))
+        if not math.isfinite(change):
+            return ""
+        if change:
+            return f"{'+' if change > 0 else ''}{number(change)}"
+        if math.prod(cells.program.operations[operation].layer.outputs[0].dims) == 1:
+            return "same"
+        values = cells.values.get(operation)
+        whole = None if values is None or not values.is_whole else values
+        one, other = (None if whole is None else whole.over(at, at + 1) for at in (iteration - 1, iteration))
+        return "same" if one is not None and other is not None and np.array_equal(one, other) else "0"

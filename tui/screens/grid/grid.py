@@ -5,6 +5,7 @@ Only what is visible is asked for and built, so that 500 operations by a million
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 from typing import ClassVar, Final
 
@@ -18,7 +19,7 @@ from stepper.query.address_syntax import parse_address
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS
 from tui.paint.columns import cells_of, headings, widths_of
 from tui.paint.folding import Listing, OperationEntry
-from tui.paint.names import nothing_inside
+from tui.paint.names import nothing_inside, statistic_text
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, spread, without_begin
 from tui.pictures.drawing import EIGHTHS, WAYS
@@ -287,8 +288,9 @@ class Grid(Pane):
         part, wide = self._part(), self.cell_width
         codes, numbers = part.codes[index - self.top], part.numbers[index - self.top]
         pictures = self._pictures_of(entry, part)
+        written = partial(statistic_text, program=frame.program, index=entry.indices[0])
         boxes = [
-            self.paint.cell(code, wide, value, pictures[place] if pictures else [])
+            self.paint.cell(code, wide, value, pictures[place] if pictures else [], written)
             for place, (code, value) in enumerate(zip(codes, numbers, strict=True))
         ]
         for cell in self._marked:

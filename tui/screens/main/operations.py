@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import ClassVar, Final
 
 from rich.style import Style
@@ -14,7 +15,7 @@ from stepper.debug.moments.difference import Change, Difference
 from stepper.tensors.statistics import FITTING
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.links import key_words
-from tui.paint.names import layer_name, marked_name, nothing_inside, operation_names, partner_mark
+from tui.paint.names import layer_name, listed_mark, marked_name, nothing_inside, operation_names, statistic_text
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import (
     Row,
@@ -238,15 +239,15 @@ class Operations(Pane):
         theirs = None if found is None else found.number
         text, mark = difference_cell(None if found is None or not done else found.difference)
         under = " cursor" if "cursor" in tone else ""
-        is_now = tone == "now"
+        is_now, written = tone == "now", partial(statistic_text, program=frame.program, index=index)
 
         def toned(value: float | None, plain: str) -> str:
             bad = value is not None and not math.isfinite(value)
             return "now" if is_now else f"{'bad' if bad else plain}{under}".strip()
 
         return [
-            (number(theirs).rjust(_NUMBER), toned(theirs, "note" if done else "dim")),
-            ((number(now) if done else GLYPHS["pending"]).rjust(_NUMBER), toned(now, "" if done else "faint")),
+            (written(theirs).rjust(_NUMBER), toned(theirs, "note" if done else "dim")),
+            ((written(now) if done else GLYPHS["pending"]).rjust(_NUMBER), toned(now, "" if done else "faint")),
             (text.rjust(_DIFFERS - 1), "now" if is_now else f"{mark}{under}".strip()),
             (self._standing(index), "now" if is_now else f"bad{under}"),
         ]
@@ -302,7 +303,7 @@ class Operations(Pane):
         if self._named is None or self._named[0] is not listing:
             program, names = listing.program, operation_names(listing.program)
             listed = (entry.indices[0] for entry in listing.entries if not entry.is_folded)
-            lengths = (cell_len(names[index]) + cell_len(partner_mark(program, index)) for index in listed)
+            lengths = (cell_len(names[index]) + cell_len(listed_mark(program, index)) for index in listed)
             self._named = listing, max(lengths, default=0)
         return self._named[1]
 
@@ -325,7 +326,7 @@ class Operations(Pane):
             (" ", tone),
             *picture,
             (" ", tone),
-            (number(latest).rjust(6), f"bad{under}" if bad else tone),
+            (statistic_text(latest, frame.program, index).rjust(6), f"bad{under}" if bad else tone),
             (f" {mark:<{mark_width - 1}}"[:mark_width], "now" if tone == "now" else "bad" if bad else "edit"),
         ]
 

@@ -38,8 +38,8 @@ class PicturePane(LinkPane):
 
     def update(self, state: State) -> None:
         """In another iteration, or another run, no column is chosen."""
-        before = self.state.iteration, self.state.loop_run, self.state.branch
-        if before != (state.iteration, state.loop_run, state.branch):
+        before = self.state.iteration, self.state.loop_run, self.state.course
+        if before != (state.iteration, state.loop_run, state.course):
             self.picked = None
         super().update(state)
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.overview.facts import BranchFacts, ModelPortFacts, Overview, RunState
-from tui.paint.links import LinkText
+from tui.paint.links import Destination, LinkText, linked
 from tui.paint.names import layer_name
 from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
 from tui.screens.overview.cards import MOST_CARDS, Card, LinePart
 from tui.screens.overview.cursor import UNCHANGED_FROM
-from tui.screens.overview.links import moment_link, row_link
+from tui.screens.overview.links import NO_LINKS, PortLinks, moment_link, name_linked, row_link, row_shown
 from tui.screens.overview.words import failed_at
 from tui.theme import GLYPHS
 
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 Letters = Mapping[int, tuple[str, ...]]
 """The words for the elements of inputs of the model, by index."""
 _FLOW: Final[Cell] = ("  →  ", "faint")
+_SEQUENCES: Final = Destination("overview sequences", at_once=True)
 _BETWEEN: Final[Cell] = ("  ·  ", "faint")
 
 
 # --- before and after -----------------------------------------------------------------------------------------------
 
 
-def before(overview: Overview, letters: Letters, room: int, *, short: bool) -> Row:
+def before(overview: Overview, letters: Letters, room: int, *, short: bool, links: PortLinks = NO_LINKS) -> Row:
     """Return inputs, operations and sequences of the model's own graph; `short`: the outputs as well."""
     row: Row = [(" before  ", "dim")]
     loops = sum(one.parent is None for one in overview.loops)
@@ -39,7 +40,8 @@ def before(overview: Overview, letters: Letters, room: int, *, short: bool) -> R
     for place, port in enumerate(overview.inputs):
         more = len(overview.inputs) - place
         rest: Row = [(f"{_BETWEEN[0]}{more} more {_plural('input', more)}", "dim")]
-        part = _port(port, letters.get(place, ()), max(min(60, room - 56), 12), short=short, absent="not given")
+        wide = max(min(60, room - 56), 12)
+        part = _port(port, letters.get(place, ()), wide, short=short, absent="not given", target=links.input(place))
         if place and width_of([*row, *part, *into, *rest]) > room:
             row += rest if width_of([*row, *rest]) <= room else [(f" +{more}", "dim")]
             break
@@ -65,11 +67,10 @@ def _sequences(overview: Overview, room: int) -> Row:
     row: Row = []
     if closed:
         word = "them" if len(overview.sequences) > 1 else "it"
-        row += [(", ", "dim"), (", ".join(closed), ""), (f" (Space opens {word} as loops)", "dim")]
-        if len(overview.sequences) == 1:
-            row[-1] = (" (Space opens it as a loop)", "dim")
+        told = f" (Space opens {word} as loops)" if len(overview.sequences) > 1 else " (Space opens it as a loop)"
+        row += [(", ", "dim"), (LinkText(", ".join(closed), _SEQUENCES), ""), (LinkText(told, _SEQUENCES), "dim")]
     if opened:
-        row += [(", ", "dim"), (", ".join(opened), ""), (" is open: Space closes it", "dim")]
+        row += [(", ", "dim"), (", ".join(opened), ""), (LinkText(" is open: Space closes it", _SEQUENCES), "dim")]
     return row if width_of(row) < room else row[:-1]
 
 
@@ -79,7 +80,8 @@ def without_loops(overview: Overview) -> Row:
     row: Row = [(" this model has no loop", "dim")]
     if closed:
         word = "one" if len(overview.sequences) == 1 else "loops"
-        row += [("; ", "dim"), ("Space", "key"), (f" opens {' and '.join(closed)} as {word}", "dim")]
+        told = f" opens {' and '.join(closed)} as {word}"
+        row += [("; ", "dim"), (LinkText("Space", _SEQUENCES), "key"), (LinkText(told, _SEQUENCES), "dim")]
     return row
 
 
@@ -91,7 +93,7 @@ def branch(facts: BranchFacts) -> Row:
     return [(f" {clip(layer_name(facts.layer), 40)}", "title"), (sides, "dim"), (", ".join(times) or "did not run", "")]
 
 
-def after(overview: Overview, cards: Sequence[Card], room: int) -> Row:
+def after(overview: Overview, cards: Sequence[Card], room: int, links: PortLinks = NO_LINKS) -> Row:
     """Return the outputs of the model, and what they are in a loop."""
     row: Row = [(" after   ", "dim")]
     values = (LinePart.VALUE, LinePart.GROWTH)
@@ -102,10 +104,10 @@ def after(overview: Overview, cards: Sequence[Card], room: int) -> Row:
         if line.part in values
     }
     for place, port in enumerate(overview.outputs):
-        part = _port(port, (), 60, short=False)
+        part = _port(port, (), 60, short=False, target=links.output(place))
         same = "" if port.loop is None or port.row is None else _source(overview, names, port.loop, port.row)
         if same and same != printable(port.name):
-            part = [(f"{clip(printable(port.name), 24)} = ", ""), (same, "dim"), (" ", ""), *part[1:]]
+            part = [part[0], ("= ", ""), (same, "dim"), (" ", ""), *part[1:]]
         if place and width_of(row) + width_of(part) > room - 16:
             row.append((f"{_BETWEEN[0]}{len(overview.outputs) - place} more", "dim"))
             break
@@ -115,22 +117,23 @@ def after(overview: Overview, cards: Sequence[Card], room: int) -> Row:
 
 def _source(overview: Overview, names: Mapping[tuple[int, int], LinkText], loop: int, row: int) -> str:
     """Return the name of the row of a loop whose end an output of the model is."""
-    rows = overview.loops[loop].rows
-    if (loop, row) in names:
-        return names[loop, row]
-    site = rows[row].inner
-    edges = (k for k, one in enumerate(rows) if one.result is not None and one.result.id == site.id)
-    edge = next(edges, None)
-    return "" if edge is None else names.get((loop, edge), "")
+    at = row_shown(overview, names, loop, row)
+    return "" if at is None else names[at]
 
 
 def _port(
-    port: ModelPortFacts, letters: tuple[str, ...], room: int, *, short: bool, absent: str = "not computed"
+    port: ModelPortFacts,
+    letters: tuple[str, ...],
+    room: int,
+    *,
+    short: bool,
+    absent: str = "not computed",
+    target: Destination | None = None,
 ) -> Row:
     """Return an input or output: name, type, its numbers or its text where they are short, how many are not finite."""
-    name = clip(printable(port.name), 24)
+    name = name_linked(f"{clip(printable(port.name), 24)} ", target)
     if port.brief is None:
-        return [(f"{name} ", ""), (absent, "dim")]
+        return [(name, ""), (absent, "dim")]
     kind = f"{port.brief.type}[{','.join(map(str, port.brief.shape))}]"
     text = f'"{"".join(letters)}"' if letters and all(len(one) == 1 for one in letters) else " ".join(letters)
     if not text and port.text:
@@ -139,7 +142,7 @@ def _port(
         text = "  ".join(number(one) if isinstance(one, int | float) else str(one) for one in port.numbers)
         if len(text) > max(room // 2, 20):
             text = ""
-    row: Row = [(f"{name} ", "")]
+    row: Row = [(name, "")]
     if not short or not text:
         row.append((kind, "dim"))
     if port.size == 0:
@@ -207,14 +210,14 @@ def against(a: MomentView | None) -> list[Row]:
     return [[(" differs " if spread.is_reference else " edit    ", "a"), (printable(told), "")]] if told else []
 
 
-def found(overview: Overview, cards: Sequence[Card], *, short: bool) -> list[Row]:
+def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: PortLinks = NO_LINKS) -> list[Row]:
     """Return what was found in the run, in one or two lines."""
     head: Cell = (" found   ", "dim")
     if overview.failure is not None:
         told: Row = [head, ("error", "bad"), (": ", "bad"), *failed_at(overview.failure)]
         return [told] if short else [told, [(f"         {printable(overview.failure.reason)}", "")]]
     if overview.births:
-        return _births(overview, head, short=short)
+        return _births(overview, head, links, short=short)
     row: Row = [head]
     still = [cell for card in cards for cell in _unchanged(card)]
     if still and short:
@@ -296,7 +299,7 @@ def _unchanged(card: Card) -> Row:
     ]
 
 
-def _births(overview: Overview, head: Cell, *, short: bool) -> list[Row]:
+def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool) -> list[Row]:
     births, outputs = overview.births, overview.outputs
     row: Row = [head]
     for place, birth in enumerate(births[:3]):
@@ -305,26 +308,32 @@ def _births(overview: Overview, head: Cell, *, short: bool) -> list[Row]:
         name = "an input" if layer is None else f"{layer_name(layer)}{at}"
         kind = "" if layer is None else f"{layer.type} "
         row += [("  →  ", "dim")] if place else []
-        row += [(word_of(cause.kind), "bad"), (f" {'in' if place else 'born in'} {kind}", "")]
-        row.append((LinkText(name, moment_link(f"goto tick {birth.tick}")), "strong"))
         how = f" ({cause.arithmetic})" if cause.arithmetic and not short else ""
-        row.append(("" if short and place else f" {element_text(cause.element)}{how}", "dim"))
+        told: Row = [
+            (word_of(cause.kind), "bad"),
+            (f" {'in' if place else 'born in'} {kind}", ""),
+            (name, "strong"),
+            ("" if short and place else f" {element_text(cause.element)}{how}", "dim"),
+        ]
+        row += linked(told, moment_link(f"goto tick {birth.tick}"))
     if len(births) > 3:
         row.append((f"  … {len(births) - 3} more", "dim"))
-    spoilt = [f"{port.nan + port.infinite} in {printable(port.name)}" for port in outputs if port.nan or port.infinite]
-    row.append((f"  →  {', '.join(spoilt[:3])}" if spoilt else "", "dim"))
+    spoilt = [(place, port) for place, port in enumerate(outputs) if port.nan or port.infinite]
+    for count, (place, port) in enumerate(spoilt[:3]):
+        row.append((", " if count else "  →  ", "dim"))
+        row.append((name_linked(f"{port.nan + port.infinite} in {printable(port.name)}", links.output(place)), "dim"))
     row.append((_looked(overview), "dim"))
     if short:
         return [row]
     cause = births[0].cause
-    told = ", ".join(
+    operands = ", ".join(
         f"{layer_name(one.layer)}{element_text(one.element)} = {scalar_text(one.value)}"
         for one in cause.operands
         if one.value is not None
     )
-    told += f": {cause.formula}" if cause.formula and told else cause.formula
+    operands += f": {cause.formula}" if cause.formula and operands else cause.formula
     keys: Row = [("x", "key"), (" walks these in time   ", "dim"), ("o", "key"), (" causes", "dim")]
-    return [row, [("         ", ""), (f"{told}   " if told else "", "dim"), *keys]]
+    return [row, [("         ", ""), (f"{operands}   " if operands else "", "dim"), *keys]]
 
 
 def _plural(word: str, count: int) -> str:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
 from tui.paint.links import Destination, LinkText
+from tui.screens.overview.cards import LinePart
+
+if TYPE_CHECKING:
+    from stepper.debug.overview.facts import Overview
+    from stepper.engine.program import CompiledModel, Program
+    from stepper.ir.model import Layer
+    from tui.screens.overview.cards import Card
 
 LinkOf = Callable[[LayerSite], Destination | None]
 """Where the name of a layer leads."""
@@ -29,3 +38,79 @@ def row_link(card: int, row: int) -> Destination:
 def name_linked(text: str, target: Destination | None) -> str:
     """Return a name that leads somewhere, if there is somewhere."""
     return text if target is None else LinkText(text, target)
+
+
+class PortLinks(NamedTuple):
+    """Where the names of the inputs and outputs of a model lead: `rows` are those of outputs that a loop gives.
+
+    An input leads to its value, an output to its row in the loop, else to where it is computed.
+    """
+
+    rows: Mapping[int, Destination]
+
+    def output(self, place: int) -> Destination:
+        """Return where an output leads, by its place."""
+        return self.rows.get(place, Destination(f"overview output {place}"))
+
+    def input(self, place: int) -> Destination:
+        """Return where an input leads, by its place."""
+        return Destination(f"overview input {place}")
+
+
+NO_LINKS: Final = PortLinks({})
+
+
+def row_shown(overview: Overview, shown: Container[tuple[int, int]], loop: int, row: int) -> tuple[int, int] | None:
+    """Return the row of a loop that shows another one of it: itself, else the back edge that carries the same."""
+    if (loop, row) in shown:
+        return loop, row
+    rows = overview.loops[loop].rows
+    edges = (k for k, one in enumerate(rows) if one.result is not None and one.result.id == rows[row].inner.id)
+    return next(((loop, edge) for edge in edges if (loop, edge) in shown), None)
+
+
+def port_links(overview: Overview, cards: Sequence[Card]) -> PortLinks:
+    """Return the links of a model's ports."""
+    rows = {
+        (card.index, line.row): row_link(card.index, place)
+        for card in cards
+        for place, line in enumerate(card.lines)
+        if line.part in (LinePart.VALUE, LinePart.GROWTH)
+    }
+    found = {}
+    for place, port in enumerate(overview.outputs):
+        at = None if port.loop is None or port.row is None else row_shown(overview, rows, port.loop, port.row)
+        if at is not None:
+            found[place] = rows[at]
+    return PortLinks(found)
+
+
+def line_to_port(compiled: CompiledModel, place: int, *, output: bool) -> str:
+    """Return the line that goes to where an output of a model is computed, or opens an input. UsageError."""
+    from stepper.debug.scopes import target_in  # the first picture needs none of this
+
+    main = compiled.main
+    slots = main.results if output else main.parameters
+    if place >= len(slots):
+        raise UsageError("there is no such output" if output else "there is no such input")
+    found = target_in(main, slots[place])
+    is_computed = found.layer.id in main.indices
+    address = _address(main, found.layer, 0 if is_computed else found.output, compiled)
+    return f"{'goto' if is_computed else 'open'} {address}"
+
+
+def site_link(program: Program, site: LayerSite, compiled: CompiledModel) -> Destination | None:
+    """Return a link to where an operation of a graph runs, of what a file or a user gives to its value; else None."""
+    layer = program.graph.by_id.get(site.id)
+    if layer is None or layer.name != site.name:
+        return None
+    is_computed = any(one.layer.id == site.id for one in program.operations)
+    address = _address(program, layer, 0, compiled)
+    return moment_link(f"goto {address}") if is_computed else Destination(f"open {address}")
+
+
+def _address(program: Program, layer: Layer, output: int, compiled: CompiledModel) -> str:
+    from stepper.query.address_resolution import Target, address_of
+
+    slot = program.slots.get((layer.id, output), -1)
+    return str(address_of(Target(program, layer, output, slot, layer, (None,) * len(program.path)), compiled))

@@ -19,7 +19,7 @@ from tui.screens.overview.addresses import address_of_site
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, widths
 from tui.screens.overview.cards import Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at
-from tui.screens.overview.links import LinkOf, moment_link, nowhere
+from tui.screens.overview.links import LinkOf, moment_link, nowhere, site_link
 from tui.screens.overview.row_pictures import RowPictures, growth_text, value_at
 from tui.theme import GLYPHS
 
@@ -34,12 +34,18 @@ if TYPE_CHECKING:
 
 
 class PageLine(NamedTuple):
-    """A line of the page, and the card and row that a click on it selects; on a `strip` it selects a run."""
+    """A line of the page, and the card and row that a click on it selects; on a `strip` it selects a run.
+
+    With `columns` it selects an iteration, too. `once` and `twice` are what one click more does, and two.
+    """
 
     row: Row
     card: int = -1
     line: int = -1
     strip: Axis | None = None
+    columns: bool = False
+    once: str = ""
+    twice: str = "overview open"
 
 
 class Sight(NamedTuple):
@@ -208,7 +214,7 @@ class Page:
         return [*found, [(pad, ""), (f"{'from A':<{label - len(pad)}}", "dim"), *strip]] if strip else found
 
     def _counted(self, shown: Shown) -> PageLine:
-        return PageLine(words.folded(shown.card, shown.folded, len(_pad(shown))), shown.place)
+        return PageLine(words.folded(shown.card, shown.folded, len(_pad(shown))), shown.place, once="fold", twice="")
 
     def _body(self, shown: Shown) -> PageLine:
         return PageLine(shortened(words.body(shown.card), self._width), shown.place)
@@ -259,19 +265,20 @@ class Page:
         ended = words.ended(
             card, self._sight.overview, run, labels, room=room - width_of(which), link=self._link_of(card, run)
         )
-        return PageLine([(f" {pad}", ""), *shortened([*which, *ended], room)], shown.place)
+        return PageLine([(f" {pad}", ""), *shortened([*which, *ended], room)], shown.place, twice="overview ending")
 
     def _link_of(self, card: Card, run: int) -> LinkOf:
         """Return where names of operations lead in what ended a run of a loop: to its last iteration."""
-        compiled = self._sight.compiled
+        compiled, program = self._sight.compiled, card.program
         ending = card.runs[run].ending if run < len(card.runs) else None
-        if compiled is None or ending is None or ending.iteration < 0:
+        if compiled is None or program is None or ending is None or ending.iteration < 0:
             return nowhere
+        around = next((one for one in compiled.programs if one.path == program.path[:-1]), compiled.main)
 
         def link(site: LayerSite) -> Destination | None:
-            is_inside = card.program is not None and any(one.layer.id == site.id for one in card.program.operations)
+            is_inside = any((one.layer.id, one.layer.name) == (site.id, site.name) for one in program.operations)
             if not is_inside:
-                return None
+                return site_link(around, site, compiled)
             return moment_link(f"goto {address_of_site(card, site, run, ending.iteration, compiled)}")
 
         return link
@@ -294,8 +301,10 @@ class Page:
         if room < 20:  # without a column for it, words stand over the end of the picture
             ending = shortened(ending, self._width // 2)
             row = shortened(row, self._width - width_of(ending) - 1)
-            return PageLine(spread(row, ending, self._width), shown.place, shown.lines[0] if shown.lines else -1)
-        return PageLine([*row, *shortened(ending, room)], shown.place, shown.lines[0] if shown.lines else -1)
+            row = spread(row, ending, self._width)
+        else:
+            row = [*row, *shortened(ending, room)]
+        return PageLine(row, shown.place, shown.lines[0] if shown.lines else -1, columns=True)
 
     def _marked(self, shown: Shown, strips: Sequence[Strip], *, on: bool, are_words: bool = False) -> Row:
         """Return strips as cells with the mark of the cursor, which never crosses words."""
@@ -352,7 +361,7 @@ class Page:
         ]
         if self._share.value and is_on and self._count:
             row.append((f"  at {at.iteration:,}", "accent"))
-        return PageLine(row, shown.place)
+        return PageLine(row, shown.place, columns=True)
 
     def _air(self, shown: Shown, line: int) -> list[PageLine]:
         lines, pad = shown.card.lines, _pad(shown)
@@ -360,7 +369,7 @@ class Page:
         group = lines[line].group
         text = group if lines[shown.lines[index - 1]].group != group else ""
         row: Row = [(f"   {pad}", ""), (f"{text:<{self._share.label - 3 - len(pad)}}", "dim")]
-        return [PageLine([*row, *self._marked(shown, [], on=False)], shown.place)]
+        return [PageLine([*row, *self._marked(shown, [], on=False)], shown.place, columns=True)]
 
     # --- a row ---------------------------------------------------------------------------------------------------
 
@@ -377,8 +386,8 @@ class Page:
             row += self._marked(shown, drawn.lines[y], on=is_on, are_words=line.form is Form.WORDS)
             if y < len(beside):
                 row += [("  ", ""), *beside[y]]
-            found.append(PageLine(row, shown.place, place))
-        return [*found, *(PageLine(row, shown.place, place) for row in below)]
+            found.append(PageLine(row, shown.place, place, columns=True))
+        return [*found, *(PageLine(row, shown.place, place, columns=True) for row in below)]
 
     def _label(self, shown: Shown, line: Line, name: Row, *, is_on: bool, is_first: bool) -> Row:
         width = self._share.label

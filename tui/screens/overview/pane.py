@@ -48,6 +48,7 @@ from tui.screens.overview.cursor import (
 )
 from tui.screens.overview.detail import detail, failure_detail
 from tui.screens.overview.lines import cards_of, input_letters
+from tui.screens.overview.links import NO_LINKS, line_to_port, port_links
 from tui.screens.overview.page import Page, PageLine, Sight, axis_at
 from tui.screens.overview.row_pictures import RowPictures, value_at
 from tui.worker.requests import GoOnWithOverview, ShowOverview
@@ -93,6 +94,7 @@ class OverviewPane(Pane):
         self._compiled: CompiledModel | None = None
         """The model of which the cards are; that of the driver may be opened in another form by now."""
         self._letters: dict[int, tuple[str, ...]] = {}
+        self._links = NO_LINKS
         self._listed: ListedCards
         self._at = NOWHERE
         self._is_placed = self._is_at_failure = self._is_chosen = False
@@ -202,6 +204,7 @@ class OverviewPane(Pane):
         labels, self._compiled = self.state.labels, compiled
         self._cards = cards_of(overview, compiled, labels)
         self._letters = input_letters(overview, compiled, labels)
+        self._links = port_links(overview, self._cards)
         self._listed = ListedCards(overview, self._cards)
         if self._is_placed:
             self._at = self._with_row(key)
@@ -315,6 +318,12 @@ class OverviewPane(Pane):
         if place is None:
             raise UsageError("there is no such row")
         self._select(place, line)
+
+    def line_to_port(self, place: int, *, output: bool) -> str:
+        """Return the line that goes to an output of the model, or opens an input, by its place. UsageError."""
+        if self._compiled is None:
+            raise UsageError("the model is not read yet")
+        return line_to_port(self._compiled, place, output=output)
 
     def put_on_failure(self) -> None:
         """Select the error that ended the run, if there is one."""
@@ -499,9 +508,12 @@ class OverviewPane(Pane):
             self._select(target.card, target.line)
         else:
             self._select(target.card, self._at.line if target.card == self._at.card else 0)
-        self._put_at(target, event.x - widths(*self.size).label)
-        if event.chain >= 2 and target.strip is None:
-            self.host.perform("overview open")
+        if target.columns or target.strip is not None:
+            self._put_at(target, event.x - widths(*self.size).label)
+        if event.chain == 1 and target.once:
+            self.host.perform(target.once, echo=False)
+        if event.chain >= 2 and target.strip is None and target.twice:
+            self.host.perform(target.twice)
 
     def _put_at(self, target: PageLine, x: int) -> None:
         """Put the cursor to the iteration, or on a strip of runs to the run, in a column of the pictures."""
@@ -538,9 +550,9 @@ class OverviewPane(Pane):
         is_low = size[1] < LOW
         top = self._above(overview, width, is_low=is_low)
         rule: list[Row] = [] if is_low else [[("─" * width, "ghost")]]
-        told = [*around.against(self.state.a), *around.found(overview, self._cards, short=is_low)]
+        told = [*around.against(self.state.a), *around.found(overview, self._cards, short=is_low, links=self._links)]
         found = [shortened(row, width - 1) for row in told]
-        outputs = [] if is_low else [around.after(overview, self._cards, width)]
+        outputs = [] if is_low else [around.after(overview, self._cards, width, self._links)]
         beside_a = self._beside_a()
         more = 0 if is_low or beside_a is None or not beside_a.is_beside(self._at) else 2  # strip, and value of A
         lower = len(found) + len(rule) + (1 if is_low else 2) + more
@@ -549,14 +561,13 @@ class OverviewPane(Pane):
         whole = max(height, content.size.height)
         room = whole - len(top) - lower - len(outputs) - sum(one.parent is None for one in overview.branches)
         self._shown, extent = self._arranged(overview, size, room, beside_a)
-        now = [place._replace(iteration=at) for place in self._now for at in self.state.iterations_of_a]
         sight = Sight(
             overview,
             self._shown,
             self._at,
             self._now,
             size,
-            now if self._now else self._place_of_a(),
+            self._places_of_a(),
             self._compiled,
             beside_a,
             self.state.lists.findings,
@@ -636,6 +647,13 @@ class OverviewPane(Pane):
             now = list(places_of_run(self._cards, state, 0))
         return BesideA(self, state, now)
 
+    def _places_of_a(self) -> list[Place]:
+        """Return where A is marked: not in the iteration of now itself."""
+        a = self.state.a
+        if a is not None and a.is_in_this_run and self._now:
+            return [place._replace(iteration=at) for place in self._now for at in self.state.iterations_of_a]
+        return self._place_of_a()
+
     def _place_of_a(self) -> list[Place]:
         """Return the iteration that A is, where it is one of a loop that is shown; else nothing."""
         found = None if self.state.a is None else place_of(self._cards, self.state.a.moment)
@@ -660,6 +678,6 @@ class OverviewPane(Pane):
         inputs = self.host.inputs if self.is_without_run else None
         right = around.status(overview, short=is_low) if inputs is None else around.lacking(inputs, width // 2)
         room = width - width_of(right) - 2
-        left = shortened(around.before(overview, self._letters, room, short=is_low), room)
+        left = shortened(around.before(overview, self._letters, room, short=is_low, links=self._links), room)
         row = spread(left, right, width)
         return [row] if is_low else [[], row, []]

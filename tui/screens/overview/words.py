@@ -119,7 +119,7 @@ def ended(
     if ending is None:
         return _not_ended(facts, overview)
     if len(facts.ended) == 1 and facts.runs > 1 and ending.reason in (EndReason.TRIP_COUNT, EndReason.SLICES):
-        return [("ended each time, ", ""), *_limit_words(facts, ending, activation)]
+        return [("ended each time, ", ""), *_limit_words(facts, ending, activation, link)]
     row: Row = []
     if ending.iteration < 0:
         told = [("did not begin: ", "edit"), *_not_begun(facts, ending)]
@@ -129,7 +129,7 @@ def ended(
     row.append((f"ended at {ending.iteration:,}: ", ""))
     if ending.reason is not EndReason.CONDITION:
         count = activation.iterations
-        row += [(f"{count:,} = {count:,}", "strong"), (", ", ""), *_limit_words(facts, ending, activation)]
+        row += [(f"{count:,} = {count:,}", "strong"), (", ", ""), *_limit_words(facts, ending, activation, link)]
         return row
     told = [*row, *_verdict(facts, ending, labels, link)]
     if width_of(told) > room:
@@ -175,7 +175,7 @@ def folded(card: Card, places: Sequence[int], pad: int) -> Row:
     still = sum(card.lines[k].form is Form.WORDS for k in places)
     told = ", ".join(f"{count} more {kind if count > 1 else kind.removesuffix('s')}" for kind, count in kinds.items())
     also = f", {still} of them in words" if still else ""
-    return [(f"   {' ' * pad}", ""), (f"… {told}{also} (Space)", "dim")]
+    return [(f"   {' ' * pad}… {told}{also} (Space)", "dim")]
 
 
 def body(card: Card) -> Row:
@@ -195,12 +195,14 @@ def which_run(card: Card, run: int) -> Row:
     return [(f"run {activation.number + 1:,} of {card.facts.runs:,}{where}", "accent"), ("   ", "")]
 
 
-def _limit_words(facts: LoopFacts, ending: Ending, run: ActivationFacts) -> Row:
+def _limit_words(facts: LoopFacts, ending: Ending, run: ActivationFacts, link: LinkOf) -> Row:
     if ending.reason is EndReason.SLICES:
         inputs = ", ".join(map(str, facts.control.slices_of))
         return [("no slice is left", ""), (f" of input {inputs}" if inputs else "", "dim")]
     origin = facts.control.trip_count
-    return [("the trip count", ""), ("" if origin is None else f" {printable(str(origin.layer))}", "dim")]
+    if origin is None:
+        return [("the trip count", "")]
+    return [("the trip count", ""), (" ", ""), (name_linked(printable(str(origin.layer)), link(origin.layer)), "dim")]
 
 
 def _not_begun(facts: LoopFacts, ending: Ending) -> Row:

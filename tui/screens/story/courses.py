@@ -11,8 +11,9 @@ import numpy as np
 from stepper.debug.causes.cause import Scalar
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, is_bad
+from stepper.debug.story.texts import number
 from stepper.tensors.pictures import BarScale, bar_scale, heights
-from tui.paint.rows import Cell, Row, padded_row, spark
+from tui.paint.rows import Cell, Row, padded_row, spark, width_of
 from tui.pictures.axis import Slot
 from tui.pictures.drawing import Strip, bar_scale_ends, laid, row_of, truth
 from tui.screens.timeline.time_axis import STEPS
@@ -109,7 +110,10 @@ def _course(story: Story, link: StoryLink, row: int, width: int, height: int) ->
     scale = bar_scale(np.array(known))
     low, high = scale.low, scale.high
     ends = bar_scale_ends(scale)
-    rows: list[Row] = [[(f"{name} over iterations", "title"), *([("   log", "dim")] if scale.log else [])]]
+    notes: Row = [("   log", "dim")] if scale.log else []
+    notes += _beyond(list(zip(paths, numbers, strict=True)), scale, path)
+    told = f"{name} over iterations"
+    rows: list[Row] = [[(told if len(told) + width_of(notes) <= width else name, "title"), *notes]]
     levels = max(2, height - 2) if low < high else 1
     for level in reversed(range(levels)):
         label = ends[1] if level == levels - 1 else ends[0] if level == 0 and low < high else ""
@@ -118,6 +122,23 @@ def _course(story: Story, link: StoryLink, row: int, width: int, height: int) ->
             cells += _column(value, scale, level, levels, slot, limit)
         rows.append(cells)
     return [*rows, _below(paths, story, slot)]
+
+
+def _beyond(known: Sequence[tuple[tuple[int, ...], float | None]], scale: BarScale, path: tuple[int, ...]) -> Row:
+    """Return which number is beyond the scale, the link's own first, and how many more are."""
+    found = [(at, value) for at, value in known if value is not None and _side(value, scale)]
+    if not found:
+        return []
+    at, value = min(found, key=lambda one: one[0] != path)
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return [(f"   {_side(value, scale)} {number(value)} at {at[-1]}{more}", "warm")]
+
+
+def _side(value: float, scale: BarScale) -> str:
+    """Return the sign of a number beyond the scale, of which the bar is cut; empty for all others."""
+    if not math.isfinite(value) or scale.low >= scale.high:
+        return ""
+    return "▲" if value > scale.high else "▼" if value < scale.low else ""
 
 
 def _verdicts(numbers: Sequence[float | None], slot: int) -> Row:
@@ -158,6 +179,9 @@ def _column(value: float | None, scale: BarScale, level: int, levels: int, slot:
         return [(" " * slot, "")]
     if not math.isfinite(value):
         return [(("N" if math.isnan(value) else "I") * wide if not level else " " * wide, "bad-thin"), blank]
+    side = _side(value, scale)
+    if side and level == (levels - 1 if side == "▲" else 0):
+        return [(side.ljust(wide, "█" if side == "▲" else "▁"), "warm"), blank]
     share = (float(heights(np.array(value), scale)) if scale.low < scale.high else 0.0) * levels - level
     token = "bad" if limit is not None and value > limit else "bar"
     if share >= 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 from stepper.debug.causes.texts import element_text
@@ -200,27 +201,34 @@ def _parts(story: Story, link: StoryLink, width: int) -> list[Row]:
     kind = "products" if shown.operands and shown.operands[0].beside is not None else "terms"
     rows: list[Row] = [[(title, "title"), (f"   sum of {shown.count} {kind}", "note")]]
     terms = [one for one in shown.operands if one.amount is not None][:_FIVE]
-    most = max((abs(one.amount or 0) for one in terms), default=0.0)
+    most = _longest(one.amount for one in terms)
     total = sum(one.amount or 0 for one in shown.operands) + (shown.rest or 0)
     for place, one in enumerate(terms):
         rows.append(
             _bar(factor_text(one.factor), one.amount or 0.0, most, one.share, width, first=not place, total=total)
         )
     others = shown.count - len(terms)
-    if others > 0:
+    if others > 0 and shown.rest is None:
+        rows.append([(f"{others} others", "dim")])
+    elif others > 0:
         rest = total - sum(one.amount or 0 for one in terms)
         share = rest / total if total else None
         rows.append(_bar(f"{others} others", rest, most, share, width, dashed=True, total=total))
     for place, group in enumerate(shown.groups[:2]):
         if not place:
             rows.append([("no term stands out, so by tensor:", "dim")])
-        most = abs(shown.groups[0].amount)
+            most = _longest(group.amount for group in shown.groups[:2])
         rows.append(
             _bar(f"{group.count} of {group.name}", group.amount, most, group.share, width, first=not place, total=total)
         )
     if shown.cancelled is not None and shown.cancelled >= 0.1:
         rows.append([(f"above zero {shown.positive} of {shown.count}; cancelled {percent(shown.cancelled)}", "dim")])
     return rows
+
+
+def _longest(amounts: Iterable[float | None]) -> float:
+    """Return the amount whose bar is as long as there is room: the largest that is finite."""
+    return max((abs(one) for one in amounts if one is not None and math.isfinite(one)), default=0.0)
 
 
 def _bar(
@@ -234,9 +242,14 @@ def _bar(
     dashed: bool = False,
     total: float = 0.0,
 ) -> Row:
+    """Return a line of a term: an infinite one has the longest bar, one that is no number a single cell."""
     room = max(4, width - 36)
-    size = max(1, min(room, round(abs(amount) / most * room))) if most else 1
+    size = room if math.isinf(amount) else 1
+    if most and math.isfinite(amount):
+        size = max(1, min(room, round(abs(amount) / most * room)))
     token = "dim" if dashed else "warm" if amount * total < 0 else "accent" if first else "bar"
+    if not math.isfinite(amount):
+        token = "bad-thin"
     return [
         (padded(clip(name, 16), 17), ""),
         (f"{number(amount):>9}  ", "strong" if first else ""),
@@ -247,7 +260,7 @@ def _bar(
 
 def _rivals(link: StoryLink, width: int) -> list[Row]:
     values = [one for one in link.operands if isinstance(one.factor.value, (int, float))][: _FIVE + 1]
-    most = max((abs(float(one.factor.value or 0)) for one in values), default=0.0)
+    most = _longest(float(one.factor.value or 0) for one in values)
     rows: list[Row] = []
     for one in values:
         decided = one.role is PartRole.DECIDES

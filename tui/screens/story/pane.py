@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 from textual import events
@@ -24,6 +24,9 @@ from tui.screens.story.questions import AskPreview, AskStory
 from tui.screens.story.strip import Strip, StripCursor
 from tui.state import State
 from tui.theme import GLYPHS
+
+if TYPE_CHECKING:
+    from stepper.debug.branches.course import RunCourse
 
 LEAST_WIDE: Final = 100
 """Columns from which on the strip has room."""
@@ -68,7 +71,7 @@ class StoryPane(Pane):
         self._strip: tuple[Story, int, int, Strip] | None = None
         self._told_story: Story | None = None
         self._refused = ""
-        self._branch = ""
+        self._course: RunCourse | None = None
         self._lane_top = 0
 
     # --- asking --------------------------------------------------------------------------------------------------
@@ -91,7 +94,7 @@ class StoryPane(Pane):
 
     def _told(self, story: Story) -> None:
         """Take the answer, which is of the branch that is shown now."""
-        self._told_story, self._branch = story, self.state.branch
+        self._told_story, self._course = story, self.state.course
         self._show(story)
 
     def _show(self, story: Story) -> None:
@@ -117,15 +120,25 @@ class StoryPane(Pane):
         return StripCursor(link.row, story.columns[link.column].path, link.column)
 
     def update(self, state: State) -> None:
-        """After an edit show what becomes of the same path; back in the branch of the story, the story."""
-        before = self.state
+        """After an edit show what becomes of the same path; where the run goes again as it was told, the story."""
+        before = self.state.course
         super().update(state)
-        if self._told_story is None or before.stop is None or before.branch == state.branch:
+        if self._told_story is None or before == state.course:
             return
-        if state.branch == self._branch:
+        if state.course == self._course:
             self._show(self._told_story)
         else:
-            self.host.driver.ask(AskPreview(self._told_story), self._show, title="what follows")
+            self._ask_preview(self._told_story)
+
+    def _ask_preview(self, told: Story) -> None:
+        """Find out what becomes of a story, and show it unless the run goes another way meanwhile."""
+        course = self.state.course
+
+        def show(story: Story) -> None:
+            if self._told_story is told and self.state.course == course:
+                self._show(story)
+
+        self.host.driver.ask(AskPreview(told), show, title="what follows")
 
     def lines_before_edit(self, edited: Address) -> tuple[str, ...]:
         """Return the line that goes to where the value of an edit is computed, in the column of the cursor."""

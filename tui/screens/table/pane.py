@@ -67,7 +67,7 @@ class TablePane(Pane):
         """The rows are others where the run stands elsewhere."""
         self.state = state
         a = None if state.a is None else (state.a.moment, state.a.title)
-        seen = (None if state.view is None else state.view.tick, state.branch, state.furthest, state.is_edited, a)
+        seen = (None if state.view is None else state.view.tick, state.course, state.furthest, state.is_edited, a)
         if seen != self._seen:
             self._seen = seen
             self.topic.run_moved()

@@ -80,6 +80,17 @@ class LookAt(Struct, frozen=True, eq=False):
         return look_at(debugger, self.sheet, self.request, self.row)
 
 
+class CheckFilter(Struct, frozen=True, eq=False):
+    """Check of a text: is it a condition that the rows of a table can be asked."""
+
+    sheet: Sheet
+    filter: str
+
+    def answer(self, _debugger: Debugger) -> None:
+        """Ask it of the first row. UsageError for one that cannot be asked."""
+        self.sheet.ensure_filter(self.filter)
+
+
 class PlaceOf(Struct, frozen=True, eq=False):
     """The place of an iteration in a table."""
 

@@ -14,6 +14,7 @@ from stepper.errors import UsageError
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.screens.table.questions import (
     AddressOf,
+    CheckFilter,
     ChooseStatistic,
     CopySheet,
     FoundCell,
@@ -28,6 +29,7 @@ from tui.screens.table.questions import (
 from tui.worker.driver import Driver
 
 _BUCKETS = ("mean", "max", "rms")
+_OFF = "off"
 _BESIDE = 8
 """Columns beside those that are seen that are asked for, too."""
 
@@ -274,9 +276,21 @@ class TableTopic:
             self.go_to(0)
 
     def filter(self, text: str) -> None:
-        """Show only the rows in which a condition holds; all of them where it is empty."""
-        self.level.filter = text
-        self._keep_iteration()
+        """Show only the rows in which a condition holds; all of them where it is empty, or `off`.
+
+        One that cannot be read leaves the filter as it is.
+        """
+        level, sheet = self.level, self.level.sheet
+        wanted = "" if text.strip().lower() == _OFF else text
+
+        def put(_checked: None = None) -> None:
+            level.filter = wanted
+            self._keep_iteration()
+
+        if wanted and sheet is not None:
+            self._driver.ask(CheckFilter(sheet, wanted), put)
+        else:
+            put()
 
     def _keep_iteration(self) -> None:
         level, iteration = self.level, self.iteration

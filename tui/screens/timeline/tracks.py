@@ -14,10 +14,11 @@ from stepper.debug.overview.facts import Row, RowKind
 from stepper.debug.stop_scope import WatchReading
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.known_values import KnownValues
-from tui.paint.names import expression_name, row_name
+from tui.paint.names import GROWS, expression_name, row_name
 from tui.paint.rows import Cell, shape_of
 from tui.pictures.value_rows import ValueRow
 from tui.state import State
+from tui.theme import GLYPHS
 
 _NO_GLYPH: Final[Cell] = (" ", "")
 _HISTORIES: Final[WeakKeyDictionary[WatchReading, tuple[int, ValueHistory | None]]] = WeakKeyDictionary()
@@ -26,9 +27,9 @@ _JOINED: Final[WeakKeyDictionary[ValueHistory, tuple[ValueHistory, ValueHistory]
 
 
 def read_at_stops(watch: WatchView) -> ValueHistory | None:
-    """Return what a watch was where the run stopped in an iteration; None where it is no number."""
+    """Return what a watch was where the run stopped in an iteration; None where it is no number, or grows."""
     readings = watch.iterations
-    if not readings:
+    if not readings or watch.grows:
         return None
     kept = _HISTORIES.get(readings[-1])
     if kept is None or kept[0] != len(readings):
@@ -68,7 +69,8 @@ def with_stops(values: ValueHistory | None, watch: WatchView) -> ValueHistory | 
 
 def watch_row(watch: WatchView, values: ValueHistory | None, made: int) -> ValueRow:
     """Return the row of a watch."""
-    return ValueRow(watch.text, _NO_GLYPH, (expression_name(watch.text), "dim"), _shape(values), values, made=made)
+    name = expression_name(watch.text) + (GROWS if watch.grows else "")
+    return ValueRow(watch.text, _NO_GLYPH, (name, "dim"), _shape(values), values, made=made)
 
 
 def loop_row(state: State, row: Row, values: ValueHistory | None, made: int) -> ValueRow:
@@ -104,4 +106,10 @@ def is_shown(values: ValueHistory, others: Sequence[ValueHistory]) -> bool:
 
 
 def _shape(values: ValueHistory | None) -> str:
-    return "" if values is None or not np.prod(values.shape) > 1 else shape_of(values.shape)
+    """Return the shape, where it has more than one element; of one that changes which number of it is drawn."""
+    if values is None:
+        return ""
+    if values.shape_changes and not values.is_whole:
+        is_real = values.type != "boolean" and values.type[:1] not in ("i", "u")
+        return f"{GLYPHS['shape']}{'rms' if is_real else 'max'}"
+    return "" if not np.prod(values.shape) > 1 else shape_of(values.shape)

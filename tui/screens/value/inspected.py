@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec.structs import replace
 
+from stepper.debug.branches.course import RunCourse
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.ops.operands import form_text
@@ -79,7 +80,7 @@ class Inspected:
         self._at: tuple[Any, ...] = ()
         self._survey: tuple[int, Survey] | None = None
         self._tiles: dict[PictureSide, tuple[tuple[Any, ...], Array]] = {}
-        self._furthest: dict[str, int] = {}
+        self._furthest: dict[tuple[str, RunCourse | None], int] = {}
 
     # --- the moment ----------------------------------------------------------------------------------------------
 
@@ -105,7 +106,7 @@ class Inspected:
         before = None if anew else self.shown.array
         self.subject, self.shown = subject, shown(self.state, subject, self._driver.compiled)
         array = self.shown.array
-        at = (None if self.state.view is None else self.state.view.tick, self.state.branch, subject.key)
+        at = (None if self.state.view is None else self.state.view.tick, self.state.course, subject.key)
         if at != self._at or not is_same(array, before):
             self._at = at
             self._moment += 1
@@ -127,9 +128,13 @@ class Inspected:
 
     def _note_furthest(self) -> None:
         """Iterations up to that which was reached are shown; later ones would have to be computed."""
-        run, iteration = f"{self.state.loop_run}/{self.shown.run}/{self.state.branch}", self.shown.iteration
+        iteration = self.shown.iteration
         if iteration is not None:
-            self._furthest[run] = max(self._furthest.get(run, 0), iteration)
+            self._furthest[self._run] = max(self._furthest.get(self._run, 0), iteration)
+
+    @property
+    def _run(self) -> tuple[str, RunCourse | None]:
+        return f"{self.state.loop_run}/{self.shown.run}", self.state.course
 
     def turn(self, by: int) -> None:
         """Another value of the same operation: its outputs, then its inputs."""
@@ -279,7 +284,7 @@ class Inspected:
         array, address, iteration = self.array, self.shown.address, self.shown.iteration
         if array is None or not address or iteration is None:
             return InquiryOutcome(problem="it is in no loop", done=True)
-        furthest = self._furthest.get(f"{self.state.loop_run}/{self.shown.run}/{self.state.branch}", iteration)
+        furthest = self._furthest.get(self._run, iteration)
         furthest = max(furthest, self._seen_to_run() - 1)
         last = furthest if furthest < _SPAN else min(furthest, iteration + _SPAN // 4)
         begin = max(0, last - _SPAN + 1)
@@ -288,7 +293,7 @@ class Inspected:
         text = f"{address}@{begin}:{last + 1}" + (f"[{index}]" if index else "")
         element = self.cursor if is_whole and not self.is_few else None
 
-        key = (text, element, self.state.loop_run, self.state.branch, self._content if self.state.is_edited else 0)
+        key = (text, element, self.state.loop_run, self.state.course, self._content if self.state.is_edited else 0)
         return self.inquiries.find(ElementSeries(text, element), key, asks=asks)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -28,6 +29,10 @@ from stepper.query.expressions import parse
 _LONGEST: Final = 10_000
 _MOST_COMPLETIONS: Final = 200
 _PRINT: Final = "print "
+_ABOUT: Final = re.compile(r"(?P<word>\S+)\s+(?P<address>\S+)(?P<rest>.*)", re.DOTALL)
+"""A command about a value, such as `why h[0,3]` or `set h = 0`."""
+_VALUES: Final = ("ADDR", "EXPR", "TARGET", "N|tick N|ADDR")
+"""With these begins the syntax of such a command."""
 
 
 @request("evaluate", arguments=EvaluateArguments)
@@ -40,7 +45,7 @@ def _evaluate(session: DapSession, arguments: EvaluateArguments) -> ShownResult:
             return _value(session.run, text, arguments.frame_id)
         except StepperError:
             pass  # the interpreter says what there is
-    return _carried_out(session, text)
+    return _carried_out(session, text, arguments.frame_id)
 
 
 def _line(text: str) -> str:
@@ -93,10 +98,14 @@ def _address(run: DebuggedRun, text: str, frame: int | None) -> str:
     return "" if address.index or address.operation is None else address_in(run, text.strip(), frame)
 
 
-def _carried_out(session: DapSession, text: str) -> ShownResult:
+def _carried_out(session: DapSession, text: str, frame: int | None) -> ShownResult:
+    """Carry out a command, whose names are those of a frame; without one those of the innermost."""
     run = session.run
-    before = run.debugger.stop
+    before, frames = run.debugger.stop, len(run.debugger.machine.stack)
+    program_of(run.debugger, frame)  # says where there is none
     run.interpreter.session.width = 120
+    run.interpreter.session.level = 0 if frame is None or not frames else frames - frame
+    text = _of_frame(run, text, frame)
     try:
         with session.working():
             answer = run.interpreter.execute(text)
@@ -107,6 +116,19 @@ def _carried_out(session: DapSession, text: str) -> ShownResult:
     if run.interpreter.session.ended:
         session.end()
     return ShownResult("\n".join(answer.lines), 0)
+
+
+def _of_frame(run: DebuggedRun, text: str, frame: int | None) -> str:
+    """Return a command with the address that it begins with as the debugger calls it, where it begins with one."""
+    match = _ABOUT.fullmatch(text)
+    if match is None:
+        return text
+    try:
+        if not command_called(match["word"]).syntax.startswith(_VALUES):
+            return text
+        return f"{match['word']} {address_in(run, match['address'], frame)}{match['rest']}"
+    except StepperError:  # no address, as of a command of another kind; or it is for the command to refuse
+        return text
 
 
 # --- other values ---------------------------------------------------------------------------------------------------

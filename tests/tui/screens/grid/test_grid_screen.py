@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from stepper.debug.iterations.tiles import MOST_CELLS, Cell
 from tests.tui.driven import DECODER, Driven, drive
-from tests.tui.time_models import SQUARED, squaring, squaring_in_numpy
+from tests.tui.time_models import SQUARED, lengthening, squaring, squaring_in_numpy
 from tests.tui.wide_models import wide_loop
 from tui.paint.rows import Row
 from tui.screens.grid.grid import Grid
@@ -131,7 +131,7 @@ def test_a_changed_shape_a_stop_and_an_edit_are_marked_in_their_cells() -> None:
         await driven.filled()
         assert any("~" in line for line in driven.text("grid").splitlines())
 
-    drive("growing_tensor", script, lines=("step 20", "view grid"))
+    drive(lengthening(6), script, lines=("run-to total@3", "view grid"))
 
     async def marked(driven: Driven) -> None:
         await driven.press("b", "c")
@@ -196,3 +196,15 @@ def test_without_symbols_and_colours_cells_have_figures() -> None:
         assert "I#" in driven.text("grid")
 
     drive("date_normaliser", script, size=(120, 40), lines=FAULTY, look=Look(ascii=True, plain=True))
+
+
+def test_booleans_are_t_and_f_and_a_vector_that_is_permuted_is_not_the_same() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        row = next(line for line in driven.text("grid").splitlines() if line.split()[:1] == ["swapped"])
+        assert row.split()[1:] == ["T", "T", "T", "F"]  # 5 1 4 2 8: three pairs of four are swapped
+        changes = [line.split() for line in driven.text("history").splitlines()[2:]]
+        assert [words[-2] for words in changes if words[:1] == ["▸"]] == ["0"]
+        assert [words[2] for words in changes if words[0] in "23"] == ["0", "same"]
+
+    drive("nested_loop", script, size=(200, 60), lines=("goto values_next@1", "view grid"))

@@ -285,7 +285,7 @@ def test_news_of_a_run_waits_many_times_as_long_as_its_last_picture_took_but_not
         monkeypatch.setattr("tui.app.thread_time", lambda: next(clock))  # a picture takes a second at least
         shown = []
         for state, ran in ((RunState.RUNNING, 5), (RunState.RUNNING, 6), (RunState.FINISHED, 7)):
-            news = replace(pane.overview, state=state, loops=(), iterations=ran)
+            news = replace(pane.overview, state=state, loops=(), outputs=(), iterations=ran)
             driven.app.post_message(OverviewGrew(news))
             await driven.settle()
             shown.append(pane.overview.iterations)

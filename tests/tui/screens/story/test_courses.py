@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 from msgspec.structs import replace
 
 from stepper.debug.debugger import Debugger
@@ -65,3 +66,17 @@ def test_below_a_condition_the_elements_that_decide_it_have_the_whole_width_and_
         assert max(map(len, highest)) > 150, "wide columns"
 
     drive("nested_loop", script, size=(200, 60), runs=True)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)])
+def test_the_element_that_is_asked_about_is_told_where_its_bar_is_cut(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("why token_part@7[0,6]")
+        await driven.filled()
+        lines = driven.text("story").splitlines()
+        title = next(line for line in lines if line.rstrip().endswith("▼ -17.609 at 7"))
+        assert "token_part[0,6]" in title
+        lowest = next(line for line in lines if "-1.462 " in line and "█" in line)
+        assert lowest.count("▼") == 1  # its column is cut, all others are not
+
+    drive("rwkv_overflow", script, size=size, starts_up=True, runs=True)

@@ -223,3 +223,40 @@ def test_what_is_on_the_path_is_drawn_over_the_iterations_where_there_is_room() 
         assert sum("█" in line for line in lines[below:]) > 12
 
     drive("date_normaliser", script, size=(200, 60), starts_up=True, runs=True)
+
+
+def test_the_path_of_a_nan_is_walked_to_its_end_with_terms_that_are_not_finite() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("break nan")
+        await driven.press("c", "o")
+        story = story_of(driven)
+        seen = set()
+        for key in "OOOOooooooOOOOO":
+            await driven.press(key)
+            seen.add(story.chosen_address)
+        assert "time_mixing@8::wkv[0,3]" in seen and len(seen) > 5
+        for key in ("down", "up", "left", "right") * 6:
+            await driven.press(key)
+        assert "why wkv@8[0,3] is NaN" in driven.text("story")
+
+    drive("rwkv_overflow", script, size=(200, 60))
+
+
+def test_an_edit_that_is_undone_leaves_nothing_of_it_in_the_story() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("break nan")
+        await driven.press("c", "o")
+        told = driven.text("story")
+        for edited in ("80", "70"):
+            await driven.type(f"set key[0,3] = {edited}")
+            text = driven.text("story")
+            assert "with this edit it is" in text and f"{edited}.000" in text and "was 89.200" in text
+            await driven.type("undo")
+            assert driven.text("story") == told
+        await driven.type("set key[0,3] = 60")
+        await driven.type("set key[0,3] = 50")
+        assert " 50.000" in driven.text("story")
+        await driven.type("undo")
+        assert " 60.000" in driven.text("story") and " 50.000" not in driven.text("story")
+
+    drive("rwkv_overflow", script, size=(160, 48))
