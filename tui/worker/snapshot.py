@@ -152,7 +152,7 @@ class Snapshots:
             self._is_compared = found.is_complete
             return True
         spread = debugger.moments.spread(pinned)
-        if spread is None or spread.is_over:
+        if spread is None or spread.is_over or self._background.has_work:  # a run alone is over much sooner
             return False
         deadline = time.monotonic() + _PATIENCE
         spread.go(lambda: enough() or time.monotonic() > deadline)

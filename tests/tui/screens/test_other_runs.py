@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.tui.driven import Driven, drive
-from tests.tui.time_models import lengthening
+from tests.tui.time_models import lengthening, swinging
 
 
 def columns_of(driven: Driven, name: str) -> list[str]:
@@ -124,3 +126,23 @@ def test_shapes_that_do_not_grow_piece_by_piece_are_still_odd() -> None:
         assert "shape or type of Range 'range' changed" in driven.text("answer")
 
     drive(lengthening(6), script)
+
+
+def test_after_an_edit_the_whole_run_is_known_long_before_it_is_compared_with_the_original() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("goto 5")
+        driven.app.perform("set h = 3")  # without waiting until everything is done
+        known = 0
+        for _ in range(1000):
+            await asyncio.sleep(0.02)
+            history = driven.state.loop_history
+            if driven.state.branch == "edit-1" and history is not None:
+                known = max(one.values.count for one in history.rows if one.values is not None)
+            if known == 300_000:
+                break
+        assert known == 300_000 and driven.state.a is not None
+        spread = driven.state.a.spread
+        assert spread is None or not spread.is_complete
+
+    drive(swinging(300_000), script, size=(140, 40), starts_up=True, runs=True)
