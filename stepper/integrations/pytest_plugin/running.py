@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from stepper.commands.stop_answers import stop_lines
+from stepper.debug.causes.cause import Became
 from stepper.debug.debugger import Debugger
+from stepper.debug.inspection.text import array_text
+from stepper.debug.scopes import Names
 from stepper.debug.stop import Reason
+from stepper.debug.stop_scope import StopScope
+from stepper.element_types import Array
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary, Outputs, collect
 from stepper.errors import StepperError, UsageError
 from stepper.integrations.pytest_plugin.failing import CheckFailed, FixtureOfRuns, GivenInputs, KeptRun, failing
 from stepper.ir.opening import ModelSource
+from stepper.ops.operands import form_text
+from stepper.query.expressions import parse
+from stepper.tensors.statistics import statistics
 from stepper.wording import counted, enumerated
+
+_FEW: Final = 4
+"""Elements that are written one by one."""
+_MOST_READ: Final = 4
+"""Values of an expression that a report has."""
 
 
 class RunCheck(FixtureOfRuns):
@@ -59,7 +74,7 @@ class RunCheck(FixtureOfRuns):
                 if not lines:
                     return outputs
             else:
-                lines = stop_lines(debugger)
+                lines = [*stop_lines(debugger), *_read_lines(debugger)]
         raise self._failure(run, lines, watched, options, debugger)
 
     def _failure(
@@ -80,6 +95,33 @@ def _debugger(run: KeptRun, watched: Iterable[str], options: Mapping[str, Any]) 
     for what in watched:
         debugger.break_when(what)
     return debugger
+
+
+def _read_lines(debugger: Debugger) -> list[str]:
+    """Return what the expression that stopped the run has read, each value with the layer that computed it."""
+    cause, lines = debugger.stop.cause, list[str]()
+    if not isinstance(cause, Became):
+        return lines
+    names = Names(debugger.machine.compiled)
+    scope = StopScope(debugger.timeline, names)
+    for address in parse(cause.expression).addresses[:_MOST_READ]:
+        try:
+            layer = names.target(address, debugger.machine.program).layer
+            value = np.asarray(scope.value(address))
+        except StepperError:  # of another iteration, or gone since
+            continue
+        lines.append(f"    {address} is {_value_text(value)}, of {layer.type} '{layer.name}' (line {layer.line})")
+    return lines
+
+
+def _value_text(value: Array) -> str:
+    """Return a value in short: few elements as they are, of more their range, and how many are not finite."""
+    if value.size <= _FEW or value.dtype.kind not in "biuf":
+        return array_text(value)
+    found = statistics(value)
+    odd = [f"{count} {word}" for count, word in ((found.nan, "NaN"), (found.infinite, "Inf")) if count]
+    ends = [] if found.min is None or found.max is None else [f"{found.min:.6g} to {found.max:.6g}"]
+    return f"{form_text(value)} with {enumerated([*ends, *odd])}"
 
 
 def _wanted(loops: Sequence[LoopSummary], wanted: int | Mapping[str, int] | None) -> list[tuple[LoopSummary, int]]:

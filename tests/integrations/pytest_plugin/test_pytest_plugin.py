@@ -108,6 +108,8 @@ def test_what_must_always_hold_is_looked_at_element_by_element_in_each_iteration
     while (np.abs(now) < 1200).all():
         now, years = now * (1 + balance["rate"]), years + 1
     result.stdout.fnmatch_lines([f"*model > Loop 'years' [#]{years}"])
+    shown = r"\s*,\s*".join(re.escape(f"{value:.2f}"[:5]) + "[0-9]*" for value in now)
+    assert re.search(rf"balance is .*{shown}.* of Parameter 'balance' \(line [0-9]+\)", result.stdout.str())
 
 
 def test_loops_that_run_otherwise_fail_with_what_ended_them(ran: Ran) -> None:
