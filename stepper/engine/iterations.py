@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from stepper.engine.events import ValueWatch
 from stepper.engine.frames import Activation, Frame, Phase
+from stepper.engine.pieces import Collected, collected_of, hand_over, pieces_of
 from stepper.engine.program import execute, execute_any
 from stepper.engine.rules import Rules
 from stepper.engine.straight import Moves, Stage
@@ -135,10 +136,15 @@ def _call(frame: Frame, most: int, onlookers: Onlookers) -> bool:
     activation, program = frame.activation, frame.program
     assert activation is not None and activation.code is not None
     plan: Any = activation.plan
-    handed = [*((scan.append, scan.result) for scan in activation.scans), *onlookers.taps]
     watch = onlookers.watch
     looked_at = watch.slots if isinstance(watch, ValueWatch) else None
     watched = watch is not None and looked_at is None
+    collected: Sequence[Collected] = ()
+    if not watched and activation.scans:
+        moved = (slot for _, slot in (*plan.carried, *onlookers.taps))
+        collected = collected_of(frame, {*moved, *(looked_at or ()), plan.condition_result})
+    pieces = pieces_of(frame, collected)
+    handed = [*((piece.take, piece.slot) for piece in pieces), *onlookers.taps]
     casts, numbered = activation.casts, plan.current_iteration
     if not watched:
         read = program.slots_read
@@ -152,36 +158,49 @@ def _call(frame: Frame, most: int, onlookers: Onlookers) -> bool:
         sliced=tuple((taken.parameter, taken.walk.axis) for taken in activation.slices),
         numbered=tuple(slot for slot, _ in numbered),
         condition=plan.condition_result,
-        shaped=tuple(scan.result for scan in activation.scans),
+        shaped=tuple(piece.slot for piece in pieces),
         handed=tuple(slot for _, slot in handed),
         watched=watched,
         looked_at=looked_at,
+        views=tuple(index for one in collected for index in one.views),
     )
     form = program.forms.form(moves)
-    begun = activation.iteration
-    slices = [
-        (taken.source, taken.walk.first + begun * taken.walk.step, taken.walk.step, taken.walk.size)
-        for taken in activation.slices
-    ]
+    last = activation.iteration + most
+    functions, shapes = [step[0] for step in activation.code], [piece.shape for piece in pieces]
+    dtypes, numbers = [dtype for _, dtype in casts], [number for _, number in numbered]
+    taking = [function for function, _ in handed]
+    done, is_full = None, False
     try:
-        done = form.call(
-            frame,
-            begun + 1,
-            begun + most,
-            onlookers.caller,
-            frame.pc + 2,
-            [scan.first_shape for scan in activation.scans],
-            watch,
-            _BETWEEN,
-            [step[0] for step in activation.code],
-            [dtype for _, dtype in casts],
-            slices,
-            [number for _, number in numbered],
-            [function for function, _ in handed],
-        )
+        while done is None and activation.iteration < last and not onlookers.caller.pause_requested:
+            begun = activation.iteration
+            slices = [
+                (taken.source, taken.walk.first + begun * taken.walk.step, taken.walk.step, taken.walk.size)
+                for taken in activation.slices
+            ]
+            until = min([last, *(begun + one.scan.room for one in collected)])
+            try:
+                done = form.call(
+                    frame,
+                    begun + 1,
+                    until,
+                    onlookers.caller,
+                    frame.pc + 2,
+                    shapes,
+                    watch,
+                    _BETWEEN,
+                    functions,
+                    dtypes,
+                    slices,
+                    numbers,
+                    taking,
+                )
+            finally:
+                is_full = True
+                hand_over(collected)
+                is_full = False
         frame.phase = _BETWEEN if done is not False else _RUNNING
     except BaseException as error:
-        stage, index = form.stage_of(error) or (Stage.BEGIN, 0)
+        stage, index = form.stage_of(error) or (Stage.PIECES if is_full else Stage.BEGIN, 0)
         frame.phase = _BETWEEN if stage in (Stage.BEGIN, Stage.WATCH) else _RUNNING
         if stage is Stage.OPERATION:
             frame.pc = index

@@ -7,6 +7,7 @@ left out, kernels bound to their attributes. `Code` is the same as lean tuples, 
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
@@ -126,6 +127,16 @@ class Operation(Immutable, Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Operation {self.layer.type} '{excerpt(self.layer.name)}' (id {self.layer.id})>"
+
+
+_VIEWS: Final = frozenset({"Unsqueeze", "Squeeze", "Reshape"})
+
+
+def _is_view(operation: Operation) -> bool:
+    """Return whether the output is the first input in a shape that follows from that input's shape alone."""
+    if operation.computed_by or operation.several_outputs:
+        return False
+    return operation.layer.type == "Identity" or (operation.layer.type in _VIEWS and operation.settled is not None)
 
 
 def _described(parts: tuple[Any, ...], shown: dict[str, Any]) -> Operation:
@@ -265,6 +276,31 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
     def computed_at(self) -> Mapping[int, int]:
         """The index of the operation that computes the value of a slot; for the slots that operations compute."""
         return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
+
+    def views_before(self, result: int) -> tuple[int, ...]:
+        """Return the operations that give the value of a Result its shape alone, by index: one directly after another.
+
+        Each reads what the one before gives, and nothing else does. None where another Result has this slot, too.
+        """
+        return self._views.get(result, ())
+
+    @cached_property
+    def _views(self) -> Mapping[int, tuple[int, ...]]:
+        readers = Counter(slot for operation in self.operations for slot in set(operation.inputs))
+        readers.update(self.results)
+        found: dict[int, tuple[int, ...]] = {}
+        for result in self.results:
+            views: list[int] = []
+            index = self.computed_at.get(result, -1)
+            while index >= 0 and _is_view(operation := self.operations[index]) and readers[operation.outputs[0]] == 1:
+                views.insert(0, index)
+                index = index - 1 if self.computed_at.get(operation.inputs[0]) == index - 1 else -1
+            # What is in front of the first one must be computed directly before it, too.
+            while views and self.computed_at.get(self.operations[views[0]].inputs[0]) != views[0] - 1:
+                del views[0]
+            if views:
+                found[result] = tuple(views)
+        return found
 
     @cached_property
     def indices(self) -> Mapping[int, int]:

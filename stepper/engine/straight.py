@@ -48,7 +48,8 @@ class Moves(NamedTuple):
     are (Parameter, axis), `numbered` those that get the iteration's number. `condition` is the slot of the body's
     condition. `shaped` are the slots of the pieces, `handed` those that are handed over after the iteration. `watched`:
     after each iteration all values are in the frame, and a watcher is asked. `looked_at` are the slots of a watch that
-    is asked only where their values say so (see `ValueWatch`).
+    is asked only where their values say so (see `ValueWatch`). `views` are the operations, by index, that are made for
+    the last iteration alone; each is in front of no other operation than the next of them.
     """
 
     carried: tuple[tuple[int, int], ...]
@@ -62,6 +63,7 @@ class Moves(NamedTuple):
     handed: tuple[int, ...]
     watched: bool
     looked_at: tuple[int, ...] | None
+    views: tuple[int, ...] = ()
 
 
 class Straight(NamedTuple):
@@ -158,7 +160,8 @@ def _text(steps: Sequence[Slots], moves: Moves) -> tuple[str, dict[int, tuple[St
         add(line, Stage.BEGIN)
     add("activation.iteration = iteration", Stage.BEGIN)
     for index, step in enumerate(steps):
-        add(_step(index, step, watched=moves.watched), Stage.OPERATION, index)
+        if index not in moves.views:
+            add(_step(index, step, watched=moves.watched), Stage.OPERATION, index)
     if moves.condition is not None:
         add(f"if not v{moves.condition}: return False", Stage.CONDITION)
     for at, slot in enumerate(moves.shaped):
@@ -174,7 +177,8 @@ def _text(steps: Sequence[Slots], moves: Moves) -> tuple[str, dict[int, tuple[St
             given = "".join(f"v{slot}, " for slot in moves.looked_at)
             add(f"due = read(({given}iteration,))", Stage.WATCH)
             add("if due is not no and due is not False and judged(due): return True", Stage.WATCH)
-        lines += ["    finally:", *(f"        V[{slot}] = v{slot}" for slot in sorted(written)), "        del V"]
+        lines += ["    finally:", *(f"        {_step(index, steps[index], watched=False)}" for index in moves.views)]
+        lines += [*(f"        V[{slot}] = v{slot}" for slot in sorted(written)), "        del V"]
     return "\n".join(lines) + "\n", stages
 
 

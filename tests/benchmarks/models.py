@@ -14,10 +14,11 @@ NEVER = np.array([-1], np.float32)  # |change| > -1 always holds: the condition 
 HALF = np.array([0.5], np.float32)
 
 
-def newton_model(folder: Path, iterations: int, inner: int = 0) -> Path:
+def newton_model(folder: Path, iterations: int, inner: int = 0, *, as_converted: bool = False) -> Path:
     """Newton's square root as a Loop-5: trip count, condition in the body, one carried scalar, one scan output.
 
-    With `inner`, each iteration halves by a Loop of its own, which does so in that many steps.
+    With `inner`, each iteration halves by a Loop of its own, which does so in that many steps. `as_converted`: the
+    pieces are what OpenVINO's converter makes of a scan output of ONNX, an Identity and an axis more.
     """
     weights = Weights()
     body = GraphText(weights)
@@ -28,25 +29,28 @@ def newton_model(folder: Path, iterations: int, inner: int = 0) -> Path:
         better = _nested_half(body, total, inner)
     else:
         better = body.apply("Multiply", total, body.constant(HALF), shape=ONE)
+    same = body.apply("Identity", better, shape=ONE, opset=16) if as_converted else better
+    piece = body.apply("Unsqueeze", same, body.constant(np.array([0])), shape=(1, 1)) if as_converted else same
     change = body.apply("Abs", body.apply("Subtract", better, guess, shape=ONE), shape=ONE)
     going = body.apply("Greater", change, body.constant(NEVER), shape=ONE, to="boolean")
     condition, root = body.result(going), body.result(better)
+    joined = body.result(piece) if as_converted else root
     ports = PortMap()
     ports.output(-1, condition, purpose="execution_condition")
     ports.input(2, number)
     ports.input(3, guess)
     ports.carry(root, guess)
     ports.output(0, root)
-    ports.output(1, root, axis=0)
+    ports.output(1, joined, axis=0)
 
     graph = GraphText(weights)
     start = [graph.parameter("number", "f32", ONE), graph.parameter("guess", "f32", ONE)]
     control = [graph.constant(np.int64(iterations)), graph.constant(np.bool_(True))]
-    outputs = [("f32", ONE), ("f32", (iterations,))]
+    outputs = [("f32", ONE), ("f32", (iterations, *ONE) if as_converted else (iterations,))]
     last, all_roots = graph.layer("Loop", [*control, *start], outputs, opset=5, name="newton", inside=ports.text(body))
     graph.result(last, "root")
     graph.result(all_roots, "roots")
-    return graph.write(folder, f"newton_{iterations}_{inner}")
+    return graph.write(folder, f"newton_{iterations}_{inner}{'_converted' * as_converted}")
 
 
 def _nested_half(body: GraphText, total: Value, steps: int) -> Value:

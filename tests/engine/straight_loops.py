@@ -9,6 +9,7 @@ condition at all; an operation that fails in some iteration.
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -85,12 +86,29 @@ def _joined(random_of: random.Random, body: Graph, values: list[Value], number: 
     outputs = []
     for _ in range(random_of.randint(0, 2)):
         value = random_of.choice(values)
+        if random_of.random() < 0.4:
+            value = _reshaped(random_of, body, body.apply("Negative", value))
         part = value.dims[0] if value.dims else 1
         backwards = {"stride": -part, "start": -1, "end": 0}
         outputs.append(joined(body.result(value), **random_of.choice([{"stride": part}, backwards])))
     if random_of.random() < 0.2:
         outputs.append(joined(body.result(_failing(random_of, body, number))))
     return outputs
+
+
+def _reshaped(random_of: random.Random, body: Graph, value: Value) -> Value:
+    """The value in other shapes, one after the other: as a converter writes the piece of a scan output."""
+    dims = value.dims
+    for kind in random_of.choices(["same", "longer", "flat"], k=random_of.randint(1, 3)):
+        if kind == "same":
+            value = body.apply("Identity", value, dims=dims, version="opset16")
+        elif kind == "longer":
+            dims = (1, *dims)
+            value = body.apply("Unsqueeze", value, body.constant([0]), dims=dims)
+        else:
+            dims = (math.prod(dims),)
+            value = body.apply("Reshape", value, body.constant([-1]), dims=dims, special_zero="false")
+    return value
 
 
 def _applied(

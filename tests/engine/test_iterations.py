@@ -15,6 +15,7 @@ from stepper.engine.events import ValueWatch
 from stepper.engine.frames import Frame, place
 from stepper.engine.inputs import bind_inputs
 from stepper.errors import ExecutionError, StepperError
+from stepper.ops.operands import LARGEST_TENSOR
 from tests.engine.straight_loops import StraightLoop, straight_loop
 from tests.engine.subjects import outputs_of, written
 from tests.models import Graph, carried, joined, last
@@ -27,7 +28,7 @@ COARSE = [Every.END, Every.LOOP, Every.ITERATION]
 def written_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other seed runs as a function from the second iteration on, the others only when they ran for long."""
     seed = request.getfixturevalue("seed") if "seed" in request.fixturenames else 0
-    if seed % 2:
+    if seed % 2 or "kilobytes" in request.fixturenames:
         monkeypatch.setattr(straight, "WORTH_IT", 0)
         monkeypatch.setattr(iterations, "LEAST_CALLED", 0)
 
@@ -287,6 +288,36 @@ def test_an_interrupt_leaves_a_state_from_which_the_run_goes_on(tmp_path: Path) 
         list(machine.run(Every.END))
     assert machine.stack[-1].activation is not None and machine.stack[-1].activation.iteration > 1900
     assert finished(machine, Every.END) == expected
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("kilobytes", [0.5, 1.7, 3, 6])
+def test_a_scan_output_above_the_limit_ends_a_run_in_the_same_iteration(
+    tmp_path: Path, kilobytes: float, order: int
+) -> None:
+    """Pieces that are collected, of two outputs, one of which is larger."""
+    token = LARGEST_TENSOR.set(int(kilobytes * 1000))
+    try:
+        net = Graph()
+        body = net.body()
+        state = body.parameter("state", dims=(1,))
+        grown = body.apply("Add", state, body.constant([1.0]))
+        small = body.apply("Unsqueeze", body.apply("Sqrt", grown), body.constant([0]), dims=(1, 1))
+        large = body.apply("Multiply", grown, body.constant([[1.0, 2.0, 3.0]]), dims=(1, 3))
+        outputs = [joined(body.result(value)) for value in (small, large)][::order]
+        outputs.append(last(body.result(grown)))
+        inputs = [carried(net.constant([1.0]), state, body.result(grown))]
+        for value in net.loop("loop", body, 3000, True, inputs, outputs):
+            net.result(value)
+        machine = Machine(compile_model(net.read(tmp_path)), [])
+        start = machine.snapshot()
+        expected = finished(machine, Every.OPERATION)
+        assert expected[0].startswith("LimitReached")
+        for every in COARSE:
+            machine.restore(start)
+            assert finished(machine, every) == expected
+    finally:
+        LARGEST_TENSOR.reset(token)
 
 
 def _swapping(folder: Path) -> Machine:

@@ -98,7 +98,7 @@ def test_the_tests_of_the_page_pass_and_fail_with_what_it_shows(repository: User
     repository.write("test_loops.py", f"def test_the_loop_runs_ten_years(stepper_run):\n    {call}\n")
     failed = repository.python("pytest", "-q", "--stepper-trace", "kept")
     lines = [line for line in shown.splitlines() if line.startswith(("E", ">"))]
-    assert len(lines) == 6
+    assert len(lines) == 7
     for line in lines:
         assert line.partition(" --inputs ")[0] in failed.stdout, failed.stdout
     assert {path.name for path in (repository.folder / "kept").rglob("*.*") if path.is_file()} == {

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 from rich.segment import Segment
 from rich.style import Style
@@ -38,8 +38,6 @@ else:
     _Pump = _Widget = object
 
 
-_NARROWEST: Final = 12
-"""Cells below which nothing is drawn."""
 _segment: Final = partial(tuple.__new__, Segment)
 """A Segment of its three parts; thousands are made at each paint."""
 
@@ -94,6 +92,9 @@ class BatchedPaint:
 
 class PaintedWidget(Guarded, Widget):
     """A widget of lines that are kept as long as they are as before."""
+
+    narrowest: ClassVar[int] = 12
+    """Cells below which nothing is drawn."""
 
     def __init__(self, look: Look, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -150,10 +151,10 @@ class PaintedWidget(Guarded, Widget):
 
     def _lines_of(self, width: int, height: int) -> list[Row]:
         """Return the lines; none in a few cells, which a widget may have while another size of screen is laid out."""
-        return self.visible_lines(width, height) if width >= _NARROWEST else [[] for _ in range(height)]
+        return self.visible_lines(width, height) if width >= self.narrowest else [[] for _ in range(height)]
 
     def _height(self, width: int) -> int:
-        if width < _NARROWEST:
+        if width < self.narrowest:
             return 1
         try:
             return self.line_count(width)

@@ -430,6 +430,7 @@ class Colon(Pane, can_focus=False):
     """The sign before the prompt."""
 
     follows_selection: ClassVar[bool] = False
+    narrowest: ClassVar[int] = 1
 
     def rows(self, width: int) -> list[Row]:
         """Return the one row."""
