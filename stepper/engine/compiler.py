@@ -16,7 +16,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper import ops
+from stepper.element_types import Array
 from stepper.engine import arithmetic, plans
+from stepper.engine.blocks import by_blocks
 from stepper.engine.partners import Partner, computed_elsewhere, default_partner, no_kernel
 from stepper.engine.program import (
     BranchPlan,
@@ -145,6 +147,8 @@ class _Compiler:
         self.slots: dict[tuple[int, int], int] = {}
         self.template: list[Value] = []
         self.constant: set[int] = set()
+        self._converts: dict[int, int] = {}
+        """Slots of constants, by the slot that has one converted when the model runs."""
 
     def compile(self) -> Program:
         operations: list[Operation] = []
@@ -167,6 +171,8 @@ class _Compiler:
                 else:
                     operations.append(operation)
                     code.append(step_of(operation))
+                    if layer.type == "Convert" and operation.inputs[0] in self.constant:
+                        self._converts[operation.outputs[0]] = operation.inputs[0]
         return self._program(operations, folded, code)
 
     def _program(self, operations: list[Operation], folded: list[Operation], code: list[Step]) -> Program:
@@ -208,7 +214,7 @@ class _Compiler:
             return self._given_away(self.partner, layer, inputs, outputs)
         if kernel is None:
             return Operation(layer, OpKind.KERNEL, inputs, outputs, _refusal(layer), several_outputs=True)
-        function = self._bound(layer, kernel, len(inputs))
+        function = by_blocks(layer, self._bound(layer, kernel, len(inputs)), self._converted(inputs))
         if kernel.stateful:
             key = layer.attributes.get("variable_id") or "/".join(str(step.id) for step in (*self.path, layer))
             return Operation(layer, OpKind.STATEFUL, inputs, outputs, function, kernel.several_outputs, state_key=key)
@@ -229,6 +235,11 @@ class _Compiler:
         else:
             function, computed_by = partner.bind(layer, constants)
         return Operation(layer, OpKind.KERNEL, inputs, outputs, function, several_outputs=True, computed_by=computed_by)
+
+    def _converted(self, inputs: tuple[int, ...]) -> Array | None:
+        """Return the constant that a Convert of this graph makes the second input of; None of another one."""
+        convert = self._converts.get(inputs[1]) if len(inputs) > 1 else None
+        return None if convert is None else self.template[convert]
 
     def _bound(self, layer: Layer, kernel: ops.Kernel, inputs: int) -> Callable[..., Any]:
         least, most = kernel.accepted_inputs()

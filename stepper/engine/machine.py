@@ -322,7 +322,7 @@ class Machine:
         section: Sequence[Any] = code[first : min(end, stop + 1)]
         frees = not self.keep_values and frame.activation is None
         if frees:
-            section = frame.program.rows_first(section, first)
+            section = frame.program.without_tables(section, first)
         steps = iter(section)
         try:
             if frees:

@@ -65,7 +65,7 @@ def collected_of(frame: Frame, read: Container[int]) -> list[Collected]:
 
 
 class Piece(NamedTuple):
-    """What a written function hands on of an iteration for a scan: the value of `slot`, if it has the shape `shape`."""
+    """A value that a written function hands on for a scan after each iteration: that of a slot, if of this shape."""
 
     take: Callable[[Any], object]
     slot: int

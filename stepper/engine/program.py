@@ -202,30 +202,31 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
                 code[index] = step_of(replace(operation, settled=None))
         return tuple(code)
 
-    def rows_first(self, section: Sequence[Step], first: int) -> Sequence[Step]:
+    def without_tables(self, section: Sequence[Step], first: int) -> Sequence[Step]:
         """Return a section of the code, from the operation `first` on, for a run that keeps no values.
 
-        Where it converts a whole table of which a Gather then takes rows, it takes them first: the same numbers,
-        without a copy of the table.
+        Where it converts a whole table of which a Gather then takes rows, it takes them first; a product with the table
+        is made by blocks: the same numbers, without a copy of the table.
         """
         found: list[Step] | None = None
-        for convert, gather in self._tables:
-            if first <= convert and gather < first + len(section):
+        for convert, readers in self.tables:
+            if first <= convert and readers[-1] < first + len(section):
                 found = list(section) if found is None else found
                 found[convert - first] = _NOTHING
-                found[gather - first] = _taken(self.operations[convert], self.operations[gather])
+                for reader in readers:
+                    found[reader - first] = _spared(self.operations[convert], self.operations[reader])
         return section if found is None else found
 
-    def put_table(self, gather: int, values: list[Value]) -> None:
-        """Convert the whole table, if this operation took its rows first, for a message on why it failed."""
-        for convert in (one for one, reader in self._tables if reader == gather):
+    def put_table(self, reader: int, values: list[Value]) -> None:
+        """Convert the whole table, if this operation did without, for a message on why it failed."""
+        for convert in (one for one, readers in self.tables if reader in readers):
             operation = self.operations[convert]
             assert operation.function is not None
             values[operation.outputs[0]] = operation.function(values[operation.inputs[0]])
 
     @cached_property
-    def _tables(self) -> tuple[tuple[int, int], ...]:
-        """The operations that convert a constant for a Gather alone, and that Gather, without a halt between them."""
+    def tables(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The operations that convert a constant, each with its readers: none needs the whole, no halt is between."""
         readers: dict[int, list[int]] = {}
         for index, operation in enumerate(self.operations):
             for slot in operation.inputs:
@@ -236,13 +237,11 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
                 continue
             table, (slot,) = self.template[operation.inputs[0]], operation.outputs
             users = readers.get(slot, [])
-            if table is None or slot in self.results or len(users) != 1:
+            if table is None or slot in self.results or not users:
                 continue
-            reader = self.operations[users[0]]
-            is_straight = all(step[0] is not None for step in self.code[index : users[0] + 1])
-            is_gathered = reader.layer.type == "Gather" and reader.inputs[0] == slot and not reader.computed_by
-            if is_gathered and is_straight and _keeps_zero(operation, table.dtype):
-                found.append((index, users[0]))
+            is_straight = all(step[0] is not None for step in self.code[index : users[-1] + 1])
+            if is_straight and all(_spares(operation, table, self.operations[user]) for user in users):
+                found.append((index, tuple(users)))
         return tuple(found)
 
     def slot(self, layer: int, output: int = 0) -> int:
@@ -429,24 +428,44 @@ def step_of(operation: Operation) -> Step:
 _NOTHING: Final[Step] = (lambda: (), ((), ()), None, None)
 
 
+def _spares(convert: Operation, table: Value, reader: Operation) -> bool:
+    from stepper.engine.blocks import ProductByBlocks  # the first picture multiplies nothing
+
+    (slot,) = convert.outputs
+    if reader.computed_by:
+        return False
+    if reader.layer.type == "Gather":
+        return reader.inputs[0] == slot and slot not in reader.inputs[1:] and _keeps_zero(convert, table.dtype)
+    return isinstance(reader.function, ProductByBlocks) and reader.inputs[1] == slot and reader.inputs[0] != slot
+
+
 def _keeps_zero(convert: Operation, dtype: np.dtype[Any]) -> bool:
     """Return True if 0 becomes 0, which a Gather gives for an index outside; it does not in nf4, for one."""
     assert convert.function is not None
     return not np.any(convert.function(np.zeros(1, dtype)))
 
 
-def _taken(convert: Operation, gather: Operation) -> Step:
-    """Return the step that takes rows of a table and converts these; fails as the two do one behind the other."""
-    to_type, take = convert.function, gather.function
-    assert to_type is not None and take is not None
+def _spared(convert: Operation, reader: Operation) -> Step:
+    """Return the step that does both; fails as the two do one behind the other."""
+    from stepper.engine.blocks import ProductByBlocks  # the first picture multiplies nothing
+
+    to_type, function = convert.function, reader.function
+    assert to_type is not None and function is not None
+    if isinstance(function, ProductByBlocks):
+        product = function
+
+        def multiplied(a: Any, table: Any) -> Any:
+            return product.of_table(a, table, to_type)
+
+        return multiplied, ((reader.inputs[0], convert.inputs[0]), reader.outputs[0]), None, None
 
     def taken(table: Any, *rest: Any) -> Any:
         try:
-            return to_type(take(table, *rest))
+            return to_type(function(table, *rest))
         except Exception:
-            return take(to_type(table), *rest)
+            return function(to_type(table), *rest)
 
-    return taken, ((convert.inputs[0], *gather.inputs[1:]), gather.outputs[0]), None, None
+    return taken, ((convert.inputs[0], *reader.inputs[1:]), reader.outputs[0]), None, None
 
 
 def execute(steps: Iterator[Step], values: list[Value]) -> None:
