@@ -3,8 +3,9 @@
 The two loops of tests.benchmarks.loops beside themselves, in lock step, with every value of every operation compared;
 and beside OpenVINO, which computes each operation and each body once more (reading and compiling included). Then models
 as one compares them: the whole process of `stepper compare --with openvino`, and its worker's, beside that of `stepper
-run`, in processor time; it says nothing of systems other than Unix. These are samples, the two loops with as many
-iterations as tests.benchmarks.recording has, and the networks of tests.real that are scripts.
+run`, in processor time (of systems other than Unix it says nothing) and by the clock, for which nothing else may run on
+its two cores. These are samples, the two loops with as many iterations as tests.benchmarks.recording has, and the
+networks of tests.real that are scripts.
 """
 
 from __future__ import annotations
@@ -89,10 +90,13 @@ class ComparedProcess:
         words = {STEPPER_RUN: ["run", *given], STEPPER_COMPARE: ["compare", *given, "--with", "openvino"]}
         return {title: partial(_process, command) for title, command in words.items()}
 
-    def measure(self, rounds: int) -> dict[str, object]:
-        """The ratio."""
-        seconds = timing.side_by_side(self.candidates(), rounds, _time_of_processes)
-        return timing.report(f"{self.title}, whole processes", seconds, STEPPER_RUN)
+    def measure(self, rounds: int) -> timing.Reports:
+        """The ratio of processor times, and that of times by the clock: the worker has a core of its own."""
+        clocks = {"whole processes": _time_of_processes, "by the clock": time.perf_counter}
+        return [
+            timing.report(f"{self.title}, {name}", timing.side_by_side(self.candidates(), rounds, clock), STEPPER_RUN)
+            for name, clock in clocks.items()
+        ]
 
 
 def samples(names: Sequence[str]) -> Iterator[ComparedProcess]:
@@ -155,7 +159,7 @@ def reports(folder: Path, *, quick: bool) -> timing.Reports:
     processes = list(samples(COMPARED[:1] if quick else COMPARED))
     if not quick:
         processes += [*loops(folder), *networks(folder)]
-    return found + [one.measure(rounds=1 if quick else 3) for one in processes]
+    return found + [report for one in processes for report in one.measure(rounds=1 if quick else 5)]
 
 
 if __name__ == "__main__":
