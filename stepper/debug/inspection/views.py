@@ -273,6 +273,12 @@ class LoopView(OneLine, Struct, frozen=True, eq=False):
     scans: tuple[ScanView, ...]
 
     @property
+    def is_last_by_count(self) -> bool:
+        """True if trip count or slices end the loop after the iteration that runs, whatever its condition says."""
+        trip = self.trip
+        return trip.ended is None and trip.maximum is not None and trip.executed + 1 >= trip.maximum
+
+    @property
     def collected(self) -> set[int]:
         """The ids of the Parameters that only carry an output that grows."""
         edges = (edge for edge in self.back_edges if edge.collects_output)

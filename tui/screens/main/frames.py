@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stepper.debug.inspection.frame_views import FrameView
-    from stepper.debug.inspection.views import LevelView, LoopView
+    from stepper.debug.inspection.views import ConditionView, LevelView, LoopView
 
 COUNTED: Final = 10**6
 """A limit above this is as good as none: exporters write the largest integer."""
@@ -84,3 +84,10 @@ def loop_title(loop: LoopView, frames: Sequence[FrameView], room: int) -> str:
     if name == layer.type:
         del forms[1]
     return next((text for text in forms if len(text) <= room), clip(name, room))
+
+
+def verdict_words(loop: LoopView, condition: ConditionView) -> tuple[str, str]:
+    """Return what the condition of the iteration that runs says, and what follows from it; the verdict alone, too."""
+    if not condition.upcoming:
+        return "false: this is the last", "false"
+    return "true, but this is the last" if loop.is_last_by_count else "true: there is another", "true"

@@ -12,7 +12,7 @@ from tui.paint.link_pane import LinkPane
 from tui.paint.links import Destination, linked, value_destination
 from tui.paint.names import layer_name
 from tui.paint.rows import Cell, Row, clip, printable, spread
-from tui.screens.main.frames import COUNTED, loop_title
+from tui.screens.main.frames import COUNTED, loop_title, verdict_words
 from tui.state import Running
 from tui.theme import GLYPHS
 
@@ -215,8 +215,8 @@ class LoopCard(LinkPane):
         strip: Row = [(" condition ", "dim"), (shown, "bar"), now, (free, "faint")]
         rows: list[Row] = [linked(strip, self._condition_target(loop))]
         if condition.upcoming is not None:
-            says = "true: there is another" if condition.upcoming else "false: this is the last"
-            rows.append([("           ", ""), (says, "" if condition.upcoming else "edit")])
+            is_last = loop.is_last_by_count or not condition.upcoming
+            rows.append([("           ", ""), (verdict_words(loop, condition)[0], "edit" if is_last else "")])
         elif trip.ended is None:
             last = "entered with true" if done == 0 else "last: true"
             rows.append([("           ", ""), (last, "dim")])

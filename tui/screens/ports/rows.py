@@ -28,7 +28,7 @@ from stepper.tensors.statistics import number_of
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Row, number, printable
 from tui.paint.slices import slice_words
-from tui.screens.main.frames import COUNTED
+from tui.screens.main.frames import COUNTED, verdict_words
 from tui.screens.ports.axis_picture import AxisPicture, picture_of_scan, picture_of_slice
 from tui.screens.timeline.bar import none_ran
 from tui.theme import GLYPHS
@@ -326,7 +326,7 @@ def _condition_words(loop: LoopView) -> tuple[str, ...]:
         return (f"ended: {loop.trip.ended}", str(loop.trip.ended)) if loop.trip.ended is not None else ("",)
     if condition.upcoming is None:
         return ("not computed yet",)
-    return ("true: there is another", "true") if condition.upcoming else ("false: this is the last", "false")
+    return verdict_words(loop, condition)
 
 
 def _written(loop: LoopView) -> Row:

@@ -11,6 +11,8 @@ import pytest
 from stepper.debug.debugger import Debugger
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, drive
+from tests.tui.screens.test_port_map_screen import port_called
+from tui.screens.ports.rows import PortSide
 
 
 def doubling(trip_count: int | None, keep: str, *, initial: bool = True) -> Debugger:
@@ -89,3 +91,24 @@ def test_the_limit_that_only_the_condition_knows(size: tuple[int, int]) -> None:
 
     lines = (f"run-to {DECODER}@0", "iter 7", "run-to `aten::softmax/Softmax`")
     drive("date_normaliser", script, size=size, lines=lines)
+
+
+@pytest.mark.parametrize(
+    ("count", "iteration", "says"),
+    [
+        (3, 1, "true: there is another"),
+        (3, 2, "true, but this is the last"),
+        (9, 6, "false: this is the last"),
+        (-1, 5, "true: there is another"),
+    ],
+)
+def test_a_true_condition_promises_no_iteration_that_the_trip_count_forbids(
+    count: int, iteration: int, says: str
+) -> None:
+    async def script(driven: Driven) -> None:
+        assert says in driven.text("loop")
+        await driven.type("view ports")
+        assert driven.app.front.view_name == "port map"
+        assert port_called(driven, PortSide.OUT, "condition").words[0] == says
+
+    drive(doubling(count, "computed"), script, size=(160, 48), lines=(f"goto goes_on@{iteration}",))
