@@ -137,6 +137,18 @@ def address_of(target: Target, compiled: CompiledModel) -> Address:
     return replace(found, port=target.output) if len(target.layer.outputs) > 1 else found
 
 
+def moment_address(target: Target, compiled: CompiledModel) -> Address:
+    """Return the same as a movement takes it from anywhere.
+
+    Of a loop it has the output, for `loop@7` is an iteration of the loop; an id is sought in the model's own graph,
+    for each graph counts its own.
+    """
+    found = address_of(target, compiled)
+    if found.levels[0].name.kind is NameKind.ID:
+        found = replace(found, levels=(Level(Name(NameKind.PLAIN, MAIN)), *found.levels))
+    return replace(found, port=target.output) if target.layer.is_loop else found
+
+
 def layer_address(layer: Layer, program: Program, compiled: CompiledModel) -> Address:
     """Return the full address of a layer of a program, without an output."""
     return Address(levels_of(program, Atlas(compiled)), unique_name(layer, program))

@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit, ValueEdit
 from stepper.debug.causes.nan_origins import NonFiniteOutput, non_finite_output
@@ -21,7 +22,8 @@ from stepper.element_types import Array
 from stepper.engine.frames import Frame, Phase
 from stepper.engine.program import CompiledModel, Program
 from stepper.ir.model import Graph, Layer, Source
-from stepper.query.address_resolution import Target, address_of
+from stepper.query.address_resolution import Target, address_of, moment_address
+from stepper.query.address_syntax import Address
 from stepper.records import Brief
 
 _QUICKLY_TESTED: Final = 100_000
@@ -122,11 +124,19 @@ class FrameView(Brief, Struct, frozen=True, eq=False):
         text = self.address_of(layer, 0, compiled)
         return text.rsplit(":", 1)[0] if len(layer.outputs) > 1 else text
 
+    def moment_address(self, index: int, compiled: CompiledModel) -> Address:
+        """Return the moment just after the operation, without an iteration: of a loop that after it, not inside."""
+        layer = self.program.operations[index].layer
+        found = moment_address(self._target(layer, 0), compiled)
+        return found if layer.is_loop else replace(found, port=None)
+
     def address_of(self, layer: Layer, output: int, compiled: CompiledModel) -> str:
         """Return how an output of a layer of this graph is written at the prompt, wherever the run stands."""
+        return str(address_of(self._target(layer, output), compiled))
+
+    def _target(self, layer: Layer, output: int) -> Target:
         slot = self.program.slots.get((layer.id, output), -1)
-        target = Target(self.program, layer, output, slot, layer, (None,) * len(self.program.path))
-        return str(address_of(target, compiled))
+        return Target(self.program, layer, output, slot, layer, (None,) * len(self.program.path))
 
 
 def frame_views(stack: Sequence[Frame], edits: Iterable[Edit] = ()) -> tuple[FrameView, ...]:

@@ -6,24 +6,32 @@ from collections.abc import Sequence
 
 from stepper.engine.program import CompiledModel, Program
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import MAIN, Target, address_of
+from stepper.query.address_resolution import MAIN, Target, moment_address
 from stepper.query.address_syntax import Address, Level, Name, NameKind
 
 
 def address_in_loop(
-    program: Program, outer: Sequence[int], iteration: int, compiled: CompiledModel, layer: Layer | None = None
+    program: Program,
+    outer: Sequence[int],
+    iteration: int,
+    compiled: CompiledModel,
+    layer: Layer | None = None,
+    output: int = 0,
 ) -> str:
-    """Return the address of an iteration of a loop's body, or of a layer in it; empty for a body without operations.
+    """Return the address of an iteration of a loop's body, or of an output of a layer in it.
 
+    It is empty for a body without operations.
     `outer` are the iterations of the loops around it, from the outside inwards.
     """
     if not program.operations:
         return ""
     named = program.operations[0].layer if layer is None else layer
-    slot = program.slots.get((named.id, 0), -1)
-    place = address_of(Target(program, named, 0, slot, named, (None,) * len(program.path)), compiled)
-    around_it = iter(outer)
+    slot = program.slots.get((named.id, output), -1)
+    place = moment_address(Target(program, named, output, slot, named, (None,) * len(program.path)), compiled)
+    around_it, main = iter(outer), Level(Name(NameKind.PLAIN, MAIN))
     levels, known = [], iter(place.levels)
+    if place.levels[0] == main:
+        levels.append(next(known))
     for around in program.path:
         level = next(known)
         if around.type == "If":
@@ -31,6 +39,5 @@ def address_in_loop(
         else:
             levels.append(Level(level.name, None if around is program.path[-1] else next(around_it, None)))
     if layer is None:
-        main = Level(Name(NameKind.PLAIN, MAIN))
         return str(Address(tuple(levels[:-1]) or (main,), levels[-1].name, None, iteration))
-    return str(Address(tuple(levels), place.operation, None, iteration))
+    return str(Address(tuple(levels), place.operation, place.port, iteration))

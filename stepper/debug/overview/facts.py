@@ -70,10 +70,11 @@ class Row(Struct, frozen=True):
     """One value of a loop that is followed over the iterations; column k is what iteration k made, or was given.
 
     `inner` is the Parameter of a back edge or slice, else the Result; `result` the Result of a back edge; `producer`
-    the layer of the body that computes the value. `port` is the index of the loop's input or output, `line` that of
-    its entry. `appends`: the value grows by a piece in each iteration, and the pieces are what is kept; `axis` is that
-    along which pieces are joined or cut. `same_as` is an earlier row with the same bits in every iteration so far. Of a
-    birth, `inner` and `producer` are the operation in which a NaN or Inf is born, `port` is the index of its output.
+    the layer of the body that computes the value, as its `output`. `port` is the index of the loop's input or output,
+    `line` that of its entry. `appends`: the value grows by a piece in each iteration, and the pieces are what is kept;
+    `axis` is that along which pieces are joined or cut. `same_as` is an earlier row with the same bits in every
+    iteration so far. Of a birth, `inner` and `producer` are the operation in which a NaN or Inf is born, `port` is the
+    index of its output.
     """
 
     kind: RowKind
@@ -86,6 +87,7 @@ class Row(Struct, frozen=True):
     axis: int | None = None
     appends: bool = False
     same_as: int | None = None
+    output: int = 0
 
 
 class ActivationFacts(Brief, Struct, frozen=True, eq=False):

@@ -42,7 +42,7 @@ class LoopRows:
         for index, output, slot in followed:
             if slot not in self.slots:
                 site = layer_site(program.operations[index].layer, file)
-                self.add(Row(RowKind.BIRTH, site, producer=site, port=output, line=site.line), slot)
+                self.add(Row(RowKind.BIRTH, site, producer=site, port=output, line=site.line, output=output), slot)
 
     def viewed(self, program: Program) -> dict[int, int]:
         """Return by place in `slots` the place of another one that has the same elements, in another shape.
@@ -84,10 +84,14 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
         index = program.computed_at.get(slot)
         return None if index is None else layer_site(program.operations[index].layer, file)
 
+    def output(slot: int) -> int:
+        index = program.computed_at.get(slot)
+        return 0 if index is None else program.operations[index].outputs.index(slot)
+
     if plan.condition_result is not None:
         slot = plan.condition_result
         line = next((one.line for one in body.outputs if one.output is None), 0)
-        slots.add(Row(RowKind.CONDITION, result(slot), producer=producer(slot), line=line), None)
+        slots.add(Row(RowKind.CONDITION, result(slot), producer=producer(slot), line=line, output=output(slot)), None)
     pieces = {entry.result: appended(program, entry.parameter, entry.result) for entry in plan.merged}
     for entry in plan.merged:
         piece = pieces[entry.result]
@@ -101,6 +105,7 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
             _edge_line(body, program.graph, program.parameter(entry.parameter)),
             axis=None if piece is None else _joined_along(program, entry.result),
             appends=piece is not None,
+            output=output(slot),
         )
         slots.add(row, slot)
     for scan in plan.concatenated:
@@ -114,6 +119,7 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
             scan.line,
             scan.slicing,
             scan.slicing.axis,
+            output=output(slot),
         )
         slots.add(row, slot)
     for last in plan.last_values:
@@ -121,7 +127,17 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
         slot = last.result if piece is None else piece
         kind, appends = RowKind.LAST_VALUE, piece is not None
         along = None if piece is None else _joined_along(program, last.result)
-        row = Row(kind, result(last.result), None, producer(slot), last.output, last.line, axis=along, appends=appends)
+        row = Row(
+            kind,
+            result(last.result),
+            None,
+            producer(slot),
+            last.output,
+            last.line,
+            axis=along,
+            appends=appends,
+            output=output(slot),
+        )
         slots.add(row, slot)
     for sliced in plan.sliced:
         parameter = layer_site(program.parameter(sliced.parameter), file)

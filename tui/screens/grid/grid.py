@@ -15,7 +15,6 @@ from textual import events
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.loop_runs import address_in_run
 from stepper.debug.iterations.tiles import Cell
-from stepper.query.address_syntax import parse_address
 from stepper.tensors.statistics import FITTING, OVER_ITERATIONS
 from tui.paint.columns import cells_of, headings, widths_of
 from tui.paint.folding import Listing, OperationEntry
@@ -516,8 +515,7 @@ class Grid(Pane):
         frame, far = self.frame, self.state.far
         if frame is None:
             return ""
+        full = frame.moment_address(cell.operation, self.host.driver.compiled)
         if far is not None and self.state.is_far:
-            full = parse_address(frame.address(cell.operation, self.host.driver.compiled))
             return f"goto {address_in_run(full, frame.program, far.outer, cell.iteration)}"
-        address = frame.address(cell.operation, self.host.driver.compiled)
-        return f"goto {address}" if self.state.loop is None else f"goto {address}@{cell.iteration}"
+        return f"goto {full}" if self.state.loop is None else f"goto {full}@{cell.iteration}"

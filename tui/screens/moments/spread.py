@@ -267,7 +267,7 @@ class SpreadGrid(Pane):
         column = (event.x - self._name_width(width) - 3) // cell
         if event.chain == 2 and 0 <= column < count and self._frame is not None:
             iteration = (first + column * many) * cells.step
-            self.post_line(f"goto {self._frame.address(index, self.host.driver.compiled)}@{iteration}")
+            self.post_line(f"goto {self._frame.moment_address(index, self.host.driver.compiled)}@{iteration}")
         elif not self.state.is_far:
             self.post_line(f"select {index}")
 
@@ -279,4 +279,4 @@ class SpreadGrid(Pane):
         found = cells.next_different(self.state.iteration or 0, frame.moment, backward=backward)
         if found is None:
             return ""
-        return f"goto {frame.address(found[1], self.host.driver.compiled)}@{found[0]}"
+        return f"goto {frame.moment_address(found[1], self.host.driver.compiled)}@{found[0]}"

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 def address(card: Card, line: Line | None, run: int, iteration: int, compiled: CompiledModel) -> str:
     """Return where a value is made: after its operation, in this iteration; of one without it is the iteration."""
-    return address_of_site(card, None if line is None else card.made_by(line), run, iteration, compiled)
+    site, output = (None, 0) if line is None else (card.made_by(line), card.output_of(line))
+    return address_of_site(card, site, run, iteration, compiled, output)
 
 
 def value_address(card: Card, line: Line, run: int, iteration: int, compiled: CompiledModel) -> str:
@@ -25,21 +26,25 @@ def value_address(card: Card, line: Line, run: int, iteration: int, compiled: Co
     site = card.facts.rows[line.row].inner if is_slice else card.made_by(line)
     program = card.program
     layer = None if program is None or site is None else program.graph.by_id.get(site.id)
-    return "" if layer is None else _address(card, layer, run, iteration, compiled)
+    return "" if layer is None else _address(card, layer, run, iteration, compiled, card.output_of(line))
 
 
-def address_of_site(card: Card, site: LayerSite | None, run: int, iteration: int, compiled: CompiledModel) -> str:
+def address_of_site(
+    card: Card, site: LayerSite | None, run: int, iteration: int, compiled: CompiledModel, output: int = 0
+) -> str:
     """Return where an operation of a loop has run in an iteration; the iteration itself for what is none."""
     operations = () if card.program is None else card.program.operations
     computing = (one.layer for one in operations if site is not None and one.layer.id == site.id)
-    return _address(card, next(computing, None), run, iteration, compiled)
+    return _address(card, next(computing, None), run, iteration, compiled, output)
 
 
-def _address(card: Card, layer: Layer | None, run: int, iteration: int, compiled: CompiledModel) -> str:
+def _address(
+    card: Card, layer: Layer | None, run: int, iteration: int, compiled: CompiledModel, output: int = 0
+) -> str:
     from stepper.debug.overview.addresses import address_in_loop  # the first picture has no cursor
 
     outer = card.runs[run].outer if run < len(card.runs) else ()
-    return "" if card.program is None else address_in_loop(card.program, outer, iteration, compiled, layer)
+    return "" if card.program is None else address_in_loop(card.program, outer, iteration, compiled, layer, output)
 
 
 def short_address(cards: Sequence[Card], card: Card, line: Line, run: int, iteration: int) -> str:

@@ -112,6 +112,10 @@ class Card(Struct, frozen=True, eq=False):
             return self.ifs[line.row]
         return None if line.kind is RowKind.SLICE else self.facts.rows[line.row].producer
 
+    def output_of(self, line: Line) -> int:
+        """Return which output of that layer they are."""
+        return 0 if line.part is LinePart.CHOICE else self.facts.rows[line.row].output
+
     def key(self, line: Line) -> RowKey:
         """Return what a row is known by."""
         return self.index, line.row, line.part
