@@ -263,6 +263,27 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
         found: Array = part[0] if len(part) == 1 else strongest(part)
         return found
 
+    def bin_of(self, iteration: int) -> tuple[int, int] | None:
+        """Return the iterations [first, last) for which the numbers stand that are known of one of them.
+
+        None where they are its own: where it has a column, and where all of that column have the same bits.
+        """
+        index = int(np.searchsorted(self.spans[:, 1], iteration, side="right"))
+        if index >= len(self.spans):
+            return None
+        first, last = self.spans[index].tolist()
+        is_same = self.unchanged_since is not None and self.unchanged_since <= first
+        return None if first > iteration or last - first == 1 or is_same else (first, last)
+
+    def is_spoilt_from(self, first: int, last: int) -> bool:
+        """True if each of the iterations [first, last] is known to have a NaN or Inf."""
+        chosen = (self.spans[:, 1] > first) & (self.spans[:, 0] <= last)
+        spans, numbers = self.spans[chosen], self.numbers[0, chosen]
+        if not len(spans) or bool(np.isfinite(numbers).all(axis=1).any()):
+            return False
+        is_gapless = spans[0, 0] <= first and last < spans[-1, 1] and bool((spans[:-1, 1] == spans[1:, 0]).all())
+        return is_gapless and first <= last and all(self.bin_of(begin) is None for begin in spans[:, 0].tolist())
+
     def over_each(self, ranges: Sequence[tuple[int, int]], statistic: KeptStatistic) -> list[Array | None]:
         """Return `over` for each of many ranges."""
         firsts, lasts = np.array(ranges, np.int64).reshape(-1, 2).T

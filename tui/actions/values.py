@@ -38,7 +38,7 @@ def _chosen(app: Application) -> tuple[str, Array | None, str]:
         if known is not None:
             return address, known, ""
         found = shown(app.state, subject_of(app, address), app.driver.compiled)
-        return address, None if found.is_old else found.array, found.why or "too many elements to be held at hand"
+        return address, None if found.is_old else found.array, found.why or "its numbers are not held at hand"
     if frame is None or cursor is None or not frame.layers[cursor].outputs:
         raise UsageError("nothing is selected that has a value")
     value = frame.output(cursor)

@@ -47,10 +47,12 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         text = "" if not count else words.doing(card, line, at.run, at.iteration)
         head: Row = [(name, "strong"), (f"   {text}", "dim")]
         return [head] if is_low else [head, []]
+    strongest = next((f"{text}: " for text in words.strongest_of(history, at.iteration)[1 if is_low else 0 :]), "")
     if line.part is LinePart.GROWTH:
-        told = growth_text(values)
+        told = strongest + growth_text(values)
         return [[(f"{name}  ", "strong"), (told, "")]] if is_low else [[(name, "strong")], [(f"   {told}", "")]]
     kind = "" if history.is_whole else f"{history.elements} buckets by {way_of(wishes, card, line)}: "
+    kind = strongest + kind
     beside = sight.beside_a if sight.beside_a is not None and sight.beside_a.is_beside(at) else None
     theirs = None if beside is None else beside.value(card, line, at, wishes)
     differs = "" if beside is None else beside.told(card, line, at, values, theirs)
@@ -107,7 +109,9 @@ def _slices_beside(card: Card, line: Line, at: Place, wishes: Wishes) -> Row:
             continue
         if line is not other:
             history, values = value_at(card, other, at, wishes)
-            told = "" if history is None or values is None or values.size > 1 else number(float(values[0]))
+            is_one = history is not None and values is not None and values.size == 1
+            is_own = is_one and history is not None and history.bin_of(at.iteration) is None
+            told = number(float(values[0])) if is_own and values is not None else ""
             row += [("   ← ", "dim"), (other.name, "strong"), (f" {told}".rstrip(), "")]
         row.append((f"   {places[-2]}", "dim"))
     return row

@@ -410,7 +410,8 @@ class Page:
         elif len(name) + len(beside) + 1 > room and height > 1:
             rows = [[(name, bold)], [(beside, "dim")]]
         else:
-            rows = [[(f"{name:<{min(9, room)}}", bold), (f" {beside}", "dim")]]
+            pad = max(min(9, room - len(beside) - 1), len(name))
+            rows = [[(f"{name:<{pad}}", bold), (f" {beside}", "dim")]]
         rows += [[(text, "dim")] for text in (scale, unit) if text]
         return rows
 
@@ -426,19 +427,34 @@ class Page:
             if history is not None and values is not None:
                 holds = bool(values[0])
             yes, no = ("then", "else") if line.part is LinePart.CHOICE else ("true", "false")
-            return [[(yes if holds else no, "")]]
+            span = None if history is None else history.bin_of(at.iteration)
+            some = "" if span is None or not holds else f" in some of {span[0]:,}–{span[1] - 1:,}"
+            return [shortened([(yes if holds else no, ""), (some, "dim")], width - 1)]
         if history is None or values is None:
             return []
+        strongest = words.strongest_of(history, at.iteration)
         if line.part is LinePart.GROWTH:
-            return [[(growth_text(values), "")]]
+            return [_named([(growth_text(values), "")], strongest, width)]
         found = history.at(at.iteration)
         rows = [] if found is None else words.value_lines(line, history, values, found, width, height)
+        if rows and strongest and (values.size == 1 or height == 1):
+            rows = [_named(rows[0], strongest, width)]
+        elif strongest:
+            rows = [_named([], strongest, width), *rows][:height]
         place = next((text for text in words.place_of_slice(card, line, at.run, at.iteration) if len(text) < width), "")
         if place and rows:
             rows.insert(1 if values.size == 1 else 0, [(place, "dim")])
         if height == 1 and len(rows) > 1 and width_of(rows[0]) + width_of(rows[1]) + 2 <= width:
             return [[*rows[0], ("  ", ""), *rows[1]]]
         return [shortened(row, width - 1) for row in rows]
+
+
+def _named(row: Row, strongest: Sequence[str], width: int) -> Row:
+    """Return numbers at the cursor with what they are the largest of, in as many words as have room."""
+    gap = "  " if row else ""
+    short = strongest[-1] if strongest else ""
+    text = next((one for one in strongest if width_of(row) + len(gap) + len(one) < width), short)
+    return [*row, (f"{gap}{text}", "dim")] if text else row
 
 
 def _pad(shown: Shown) -> str:

@@ -463,9 +463,9 @@ class OverviewPane(Pane):
 
     @property
     def chosen_array(self) -> Array | None:
-        """The value of the cursor; None of more elements than are kept one by one."""
+        """The value of the cursor; None of more elements, or iterations, than are kept one by one."""
         history, numbers = self._numbers_at_cursor
-        if history is None or numbers is None or not history.is_whole:
+        if history is None or numbers is None or not history.is_whole or history.bin_of(self._at.iteration):
             return None
         return numbers.reshape(history.shape)
 

@@ -26,6 +26,7 @@ from stepper.wording import enumerated
 from tui.paint.links import Destination, LinkText
 from tui.paint.names import carried_name, layer_name, row_name
 from tui.paint.rows import Row, number, printable, width_of
+from tui.pictures.drawing import first_bad
 from tui.screens.overview.cards import Card, Line, LinePart
 from tui.screens.overview.links import LinkOf, name_linked, nowhere
 
@@ -334,6 +335,23 @@ def value_lines(
     return rows
 
 
+def strongest_of(history: ValueHistory, iteration: int) -> tuple[str, ...]:
+    """Return of which iterations the numbers at the cursor are the largest, at several lengths.
+
+    Nothing where they are those of the iteration itself.
+    """
+    span = history.bin_of(iteration)
+    if span is None:
+        return ()
+    first, last = span[0], span[1] - 1
+    return (
+        f"largest of iterations {first:,} to {last:,}",
+        f"largest of {first:,}–{last:,}",
+        f"max {first:,}–{last:,}",
+        f"max of {last + 1 - first:,}",
+    )
+
+
 def numbers_in(values: Array, room: int) -> str:
     """Return as many numbers as fit, and how many more there are."""
     shown: list[str] = []
@@ -375,7 +393,6 @@ def doing(card: Card, line: Line, run: int, iteration: int) -> str:
         return f"the largest change of an element in {at}"
     if line.part is LinePart.GROWTH:
         return f"what {at} has more than the one before"
-    bad = None if history is None else history.first_nan if history.first_nan is not None else history.first_infinite
     if history is not None and iteration in (history.first_nan, history.first_infinite):
         word = "NaN" if iteration == history.first_nan else "Inf"
         return f"the first {word} is born here" if line.is_born else f"the first {word} of this row"
@@ -387,7 +404,11 @@ def doing(card: Card, line: Line, run: int, iteration: int) -> str:
         is_piece = row is not None and (row.appends or row.kind is RowKind.CONCATENATED)
         return f"the piece of {at}{along}" if is_piece else f"left by {at}"
     if line.kind is RowKind.BIRTH:
-        return f"made in {at}" + ("" if bad is None else f", not finite since {bad:,}")
+        bad = None if history is None else first_bad(history)
+        if history is None or bad is None:
+            return f"made in {at}"
+        stays = history.is_spoilt_from(bad, iteration)
+        return f"made in {at}, {'not finite since' if stays else 'first not finite in'} {bad:,}"
     if line.kind is RowKind.CONDITION:
         return f"verdict of {at}"
     return f"handed on by {at}"

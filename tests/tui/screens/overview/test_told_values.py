@@ -1,0 +1,105 @@
+"""What the overview tells of the value at the cursor is true of that iteration."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.debug.debugger import Debugger
+from tests.models import Graph, carried, joined, last
+from tests.tui.driven import Driven, drive
+from tui.screens.overview.pane import OverviewPane
+
+SAW = 1000
+
+
+def saw(count: int) -> Debugger:
+    """After iteration k x is (k + 1) % SAW."""
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", dims=(1,))
+    up = body.apply("Add", x, body.constant([1.0]), name="up")
+    out = body.result(body.apply("FloorMod", up, body.constant([float(SAW)]), name="mod"), "x_next")
+    (end,) = net.loop("ups", body, count, True, [carried(net.parameter("x0", dims=(1,)), x, out)], [last(out)])
+    net.result(end, "end")
+    with tempfile.TemporaryDirectory() as folder:
+        return Debugger(net.read(Path(folder)), {0: np.zeros(1, np.float32)})
+
+
+def fading() -> Debugger:
+    """root is sqrt((k - 2.5) * (k - 3.5)), NaN in iteration 3 alone; stays is sqrt(2.5 - k), NaN from 3 on."""
+    net = Graph()
+    body = net.body()
+    k = body.parameter("k", "f32", ())
+
+    def number(value: float) -> object:
+        return body.constant(np.float32(value))
+
+    below, above = (body.apply("Subtract", k, number(one), dims=()) for one in (2.5, 3.5))
+    root = body.apply("Sqrt", body.apply("Multiply", below, above, dims=()), name="root", dims=())
+    stays = body.apply("Sqrt", body.apply("Subtract", number(2.5), k, dims=()), name="stays", dims=())
+    total = body.apply("Add", root, stays, name="total", dims=())
+    row = body.apply("Unsqueeze", total, body.constant([0], np.int64), name="row", dims=(1,))
+    after = body.result(body.apply("Add", k, number(1), name="k_next", dims=()), "k_out")
+    inputs, outputs = [carried(net.parameter("k0", "f32", ()), k, after)], [joined(body.result(row, "row_out"))]
+    (rows,) = net.loop("fades", body, 9, True, inputs, outputs)
+    net.result(rows, "rows")
+    with tempfile.TemporaryDirectory() as folder:
+        return Debugger(net.read(Path(folder)), {0: np.float32(0)})
+
+
+def pane_of(driven: Driven) -> OverviewPane:
+    pane = driven.pane("overview")
+    assert isinstance(pane, OverviewPane)
+    return pane
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+def test_a_number_that_stands_for_several_iterations_says_which(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        pane = pane_of(driven)
+        for iteration in (5000, 12_345, 7, 19_990):
+            pane.put(pane.at._replace(iteration=iteration))
+            await driven.settle()
+            lines = driven.text("overview").splitlines()
+            place = next(k for k, line in enumerate(lines) if line.startswith(f" x@{iteration}"))
+            told = " ".join(lines[place:])
+            named = re.search(r"largest of (?:iterations )?([\d,]+)(?: to |–)([\d,]+): (\d+)", told)
+            own = next(line for line in lines if "↺ x" in line)
+            if named is None:
+                assert str((iteration + 1) % SAW) in told.split() and "max" not in own
+            else:
+                first, final, number = (int(text.replace(",", "")) for text in named.groups())
+                assert first <= iteration <= final and iteration not in (7, 19_990)
+                assert number == max((k + 1) % SAW for k in range(first, final + 1))
+                assert size[0] < 100 or re.search(rf"{number}  (largest|max)", own)
+                assert pane.chosen_array is None
+
+    drive(saw(20_000), script, size=size, starts_up=True, runs=True)
+
+
+def test_a_value_that_is_finite_again_is_not_called_not_finite() -> None:
+    told = {
+        ("root", 2): "made in iteration 2, first not finite in 3",
+        ("root", 3): "the first NaN is born here",
+        ("root", 4): "made in iteration 4, first not finite in 3",
+        ("root", 8): "made in iteration 8, first not finite in 3",
+        ("stays", 1): "made in iteration 1, first not finite in 3",
+        ("stays", 8): "made in iteration 8, not finite since 3",
+    }
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        pane = pane_of(driven)
+        for (name, iteration), text in told.items():
+            line = next(k for k, one in enumerate(pane.cards[0].lines) if one.name == name)
+            pane.put(pane.at._replace(line=line, iteration=iteration))
+            await driven.settle()
+            assert text in driven.text("overview")
+
+    drive(fading(), script, size=(120, 40), starts_up=True, runs=True)
