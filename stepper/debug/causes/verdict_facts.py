@@ -30,13 +30,15 @@ class VerdictOperand(Struct, frozen=True):
 class Verdict(Struct, frozen=True):
     """A boolean and the operation that gave it, in values: `NotEqual` of 12 and 12 is false.
 
-    `decided_by` are the inputs, of a LogicalAnd, an If and the like, that alone make it what it is.
+    `decided_by` are the inputs, of a LogicalAnd, an If and the like, that alone make it what it is. `compares`: it is a
+    simple operation of the operands, all of which are known; else the value alone can be told, as of a loop.
     """
 
     layer: LayerSite
     value: bool
     operands: tuple[VerdictOperand, ...] = ()
     decided_by: tuple[Verdict, ...] = ()
+    compares: bool = True
 
     @property
     def root(self) -> Verdict:
@@ -44,6 +46,11 @@ class Verdict(Struct, frozen=True):
         return self.decided_by[0].root if self.decided_by else self
 
     @property
+    def compared(self) -> tuple[VerdictOperand, ...]:
+        """The operands that explain the value; none where they do not."""
+        return self.operands if self.compares else ()
+
+    @property
     def told(self) -> tuple[VerdictOperand, ...]:
         """The operands whose values are told: those that are no constants, or all where there are no others."""
-        return tuple(one for one in self.operands if not one.is_constant) or self.operands
+        return tuple(one for one in self.compared if not one.is_constant) or self.compared

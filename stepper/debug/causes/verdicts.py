@@ -29,10 +29,10 @@ def verdict_text(verdict: Verdict, *, floats: bool = True) -> str:
     """
     root = verdict.root
     ending = "" if root.value is verdict.value else f", so the condition is {_word(verdict)}"
-    if not root.operands:
+    if not root.compared:
         return f"{_short(root.layer.name)} is {_word(root)}{ending}"
     told = compared_text(root, floats=floats)
-    inside = ", ".join(_operand_value(one) if one.is_constant else _operand_name(one) for one in root.operands)
+    inside = ", ".join(_operand_value(one) if one.is_constant else _operand_name(one) for one in root.compared)
     return f"{told}{', so ' if told else ''}{excerpt(root.layer.type)}({inside}) is {_word(root)}{ending}"
 
 
@@ -56,6 +56,10 @@ def _operand_value(one: VerdictOperand) -> str:
 
 def _short(name: str) -> str:
     return excerpt(without_number(last_part(name)), _LONGEST_NAME)
+
+
+def _is_reduction(operation: Operation) -> bool:
+    return operation.layer.type in ("ReduceLogicalAnd", "ReduceLogicalOr")
 
 
 class _BoundSlot(NamedTuple):
@@ -90,14 +94,28 @@ class Verdicts:
         if operation is None:
             return Verdict(layer, holds)
         inputs = [place._replace(slot=slot) for slot in operation.inputs if slot >= 0]
-        operands = tuple(found for one in inputs if (found := self._operand(one)) is not None)
-        return Verdict(layer, holds, operands, tuple(self._deciding(operation, place, inputs, holds, depth)))
+        decided_by = tuple(self._deciding(operation, place, inputs, holds, depth))
+        return self._of_operation(operation, layer, inputs, holds, decided_by)
+
+    def _of_operation(
+        self,
+        operation: Operation,
+        layer: LayerSite,
+        inputs: list[_BoundSlot],
+        holds: bool,
+        decided_by: tuple[Verdict, ...] = (),
+    ) -> Verdict:
+        told = inputs[:1] if _is_reduction(operation) else inputs  # axes are no operand
+        found = [self._operand(one) for one in told]
+        operands = tuple(one for one in found if one is not None)
+        return Verdict(layer, holds, operands, decided_by, len(operands) == len(told) and not operation.plans)
 
     def _deciding(
         self, operation: Operation, place: _BoundSlot, inputs: list[_BoundSlot], holds: bool, depth: int
     ) -> list[Verdict]:
         kind = operation.layer.type
-        if kind == "LogicalNot":
+        data: Value = self._value(inputs[0]) if inputs else None
+        if kind == "LogicalNot" or (_is_reduction(operation) and data is not None and np.size(data) == 1):
             found = [self._verdict(inputs[0], depth - 1)]
         elif kind in ("LogicalAnd", "LogicalOr"):
             found = [self._verdict(one, depth - 1) for one in inputs]
@@ -128,9 +146,8 @@ class Verdicts:
         if operation_inside is None:
             return [self._verdict(inner, depth - 1)]
         inputs = [inner._replace(slot=slot) for slot in operation_inside.inputs if slot >= 0]
-        operands = tuple(found for one in inputs if (found := self._operand(one)) is not None)
         given: Value = self._value(place)  # the frame of the branch is gone; what it gave is here
-        return [Verdict(self._layer(inner), bool(np.ravel(given)[0]), operands)]
+        return [self._of_operation(operation_inside, self._layer(inner), inputs, bool(np.ravel(given)[0]))]
 
     def _operand(self, place: _BoundSlot) -> VerdictOperand | None:
         place = self._source(place)

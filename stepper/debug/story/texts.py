@@ -237,6 +237,8 @@ def _choice(link: StoryLink) -> str:
     if link.count == 2:
         rival = next((one for one in link.operands if one.role is PartRole.COMPARED), None)
         return "decided" if rival is None else _beside(kind, rival)
+    if kind in ("ReduceLogicalAnd", "ReduceLogicalOr") and bool(link.value) is (kind == "ReduceLogicalAnd"):
+        return f"all {link.count} are {'true' if link.value else 'false'}"  # no single one decides
     word = _LARGEST.get(kind, "largest" if kind == "TopK" else "one")
     return f"{word} of {link.count}: {element_text(decided.factor.element)}"
 

@@ -213,7 +213,7 @@ def _not_begun(facts: LoopFacts, ending: Ending) -> Row:
         )
     origin = facts.control.condition
     who = "the condition" if origin is None else printable(str(origin.layer))
-    if ending.verdict is not None and ending.verdict.root.operands:
+    if ending.verdict is not None and ending.verdict.root.compared:
         return _verdict(facts, ending, {})
     return [(who, "strong"), (" is false", "")]
 
@@ -265,13 +265,13 @@ def _verdict(
     root = ending.verdict.root
     word = "true" if root.value else "false"
     negated: Row = [] if root.value is ending.verdict.value else [(", so the condition is false", "dim")]
-    if not root.operands:
+    if not root.compared:
         return [(name_linked(printable(str(root.layer)), link(root.layer)), "strong"), (f" is {word}", ""), *negated]
     told: Row = []
     for place, one in enumerate(root.told):
         told += [(", ", "strong")] if place else []
         told.append((name_linked(_operand(one, facts, labels), link(one.layer)), "strong"))
-    inside = ", ".join(_short_operand(one, facts) for one in root.operands)
+    inside = ", ".join(_short_operand(one, facts) for one in root.compared)
     operation = root.layer.type if is_short else f"{root.layer.type}({inside})"
     deciding = name_linked(operation, link(root.layer))
     return [*told, (", so ", "dim"), (deciding, ""), (f" is {word}", "dim"), *negated]
