@@ -110,6 +110,8 @@ class BesideA:
             return None
         row, a = card.facts.rows[line.row], self._state.a
         history, iteration = self._theirs.get((row.kind, row.inner.id, row.port)), at.iteration
+        if is_beside_run(self._state) and history is None and self._is_same(card, line, at):
+            history = card.history(line, at.run)  # it is not kept, and is the same
         if not is_beside_run(self._state):
             run, iteration = -1, -1
             if a is not None and a.moment.kind is MomentKind.BEFORE:
@@ -122,6 +124,16 @@ class BesideA:
         if history is None or iteration < 0:
             return None
         return column(history, iteration, iteration + 1, way_of(wishes, card, line))
+
+    def absent(self, card: Card, line: Line) -> str:
+        """Return why A has no numbers beside those of a row: it has none, or they are not kept, as of births."""
+        row = card.facts.rows[line.row]
+        is_kept = not is_beside_run(self._state) or (row.kind, row.inner.id, row.port) in self._theirs
+        return "no value" if is_kept or line.part is not LinePart.VALUE else "its numbers are not kept"
+
+    def _is_same(self, card: Card, line: Line, at: Place) -> bool:
+        cell = self._cell(card, line, at)
+        return cell is not None and cell.change is Change.SAME
 
     def told(self, card: Card, line: Line, at: Place, values: Array | None, theirs: Array | None) -> str:
         """Return how the value of a place differs from A; empty where that is not known."""

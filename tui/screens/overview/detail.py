@@ -56,9 +56,10 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     beside = sight.beside_a if sight.beside_a is not None and sight.beside_a.is_beside(at) else None
     theirs = None if beside is None else beside.value(card, line, at, wishes)
     differs = "" if beside is None else beside.told(card, line, at, values, theirs)
+    absent = "" if beside is None else beside.absent(card, line)
     if is_low and (theirs is not None or differs):
         if theirs is None or beside is None:
-            mine, a = words.numbers_in(values, width - len(name) - len(kind) - len(differs) - 24), "no value"
+            mine, a = words.numbers_in(values, width - len(name) - len(kind) - len(differs) - 24), absent
         else:  # there is room for one number of each: that which differs most
             one = beside.worst(values, theirs)
             where = f"[{','.join(map(str, np.unravel_index(one, history.shape)))}] " if history.is_whole else ""
@@ -93,7 +94,7 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     ]
     if beside is not None:
         room = width - len(before) - len(kind) - len(differs) - 4
-        a = "no value" if theirs is None else words.numbers_in(theirs, max(room, 12))
+        a = absent if theirs is None else words.numbers_in(theirs, max(room, 12))
         label = "" if theirs is None else words.labels_in(line, theirs)
         row: Row = [("   A    ", "a"), (kind if theirs is not None else "", "dim"), (a, ""), (label, "strong")]
         rows.append(shortened([*row, (f"   {differs}", "strong")], width - 1))

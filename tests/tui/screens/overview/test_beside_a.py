@@ -126,3 +126,25 @@ def test_from_outside_of_the_loop_a_pinned_iteration_stands_beside_that_of_the_c
         assert rails.count("▌    ▐") == 2, "the cursor and A"
 
     drive("reverse", script, size=(120, 40), runs=True)
+
+
+def test_of_a_birth_a_has_the_numbers_of_now_where_it_is_the_same_and_says_that_no_others_are_kept() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        for line in ("goto key@2", "set key[0,0]@2 = 0.1"):
+            await driven.type(line)
+        await driven.filled()
+        await driven.press("c")
+        await driven.ran()
+        await driven.filled()
+        for iteration in (7, 2):
+            lines = driven.text("overview").splitlines()
+            assert any(line.startswith(f" exp_key@{iteration} ") for line in lines)
+            now, a = (next(line for line in lines if line.split()[:1] == [name]).split() for name in ("now", "A"))
+            if iteration == 7:
+                assert a[1:] == [*now[1:], "same", "bits"] and "+Inf" in a
+                await driven.press("left", "left", "left", "left", "left")
+            else:
+                assert " ".join(a).startswith("A its numbers are not kept differs, at most by")
+
+    drive("rwkv_overflow", script, size=(120, 40), runs=True)
