@@ -10,7 +10,7 @@ from stepper.debug.labels import label_of
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form, ScaleKind, form_of
 from tui.paint.rows import Cell, Row, clip, number, padded, printable, width_of
-from tui.pictures.axis import Axis
+from tui.pictures.axis import Axis, Slot
 from tui.pictures.drawing import SCALES, WAYS, RowPicture, Strip, form_on, gaps, laid, put_rails, row_of, unit_text
 from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
@@ -72,20 +72,27 @@ class RowColumns(NamedTuple):
     beside: int
 
 
+class DrawnRows(NamedTuple):
+    """The rows of a value, and the axis on which it stands in them: numbers take other cells than slots."""
+
+    rows: list[Row]
+    axis: Axis
+
+
 class Looks:
     """How the rows of a pane are looked at, as far as somebody chose it, and what was drawn of them."""
 
     def __init__(self) -> None:
-        self._drawn: OrderedDict[object, tuple[ValueRow, list[Row]]] = OrderedDict()
+        self._drawn: OrderedDict[object, tuple[ValueRow, DrawnRows]] = OrderedDict()
         self._ways: dict[object, str] = {}
         self._kinds: dict[object, ScaleKind | None] = {}
 
-    def kept(self, one: ValueRow, how: object) -> list[Row] | None:
+    def kept(self, one: ValueRow, how: object) -> DrawnRows | None:
         """Return the rows of a value where they were drawn before; `how` is all else that they depend on."""
         found = self._drawn.get((one.key, one.made, how))
         return found[1] if found is not None and found[0].is_same(one) else None
 
-    def keep(self, one: ValueRow, how: object, rows: list[Row]) -> None:
+    def keep(self, one: ValueRow, how: object, rows: DrawnRows) -> None:
         """Remember what was drawn; most values are as before after a key, and as they were two iterations ago."""
         self._drawn[one.key, one.made, how] = one, rows
         while len(self._drawn) > _KEPT:
@@ -128,7 +135,7 @@ def size_wanted(
         not is_ruled
         and form is Form.BARS
         and values.type[0] in "iu"
-        and _in_words(values, axis, values.count, axis.reach)
+        and _figures(values, axis, values.count, axis.reach)[1] is not None
     ):
         return 1, False
     return {Form.BARS: _BARS, Form.CATEGORIES: 2}.get(form, 1), False
@@ -146,6 +153,22 @@ def value_rows(
     a: Sequence[int] = (),
     is_ruled: bool = False,
 ) -> list[Row]:
+    """Return the rows of `drawn_rows` alone."""
+    return drawn_rows(one, axis, height, columns, looks, palette, marked=marked, a=a, is_ruled=is_ruled).rows
+
+
+def drawn_rows(
+    one: ValueRow,
+    axis: Axis,
+    height: int,
+    columns: RowColumns,
+    looks: Looks,
+    palette: Palette,
+    *,
+    marked: Sequence[int] = (),
+    a: Sequence[int] = (),
+    is_ruled: bool = False,
+) -> DrawnRows:
     """Return a value over the iterations of an axis, in so many lines; the slots of `marked` iterations are tinted.
 
     So are those of the iterations of A, in its colour. `is_ruled`: the iterations are numbered above, so that each
@@ -155,7 +178,7 @@ def value_rows(
     kept = looks.kept(one, how)
     if kept is not None:
         return kept
-    lines, notes = _drawn(one, axis, height, columns, looks, palette, is_ruled=is_ruled)
+    lines, notes, axis = _drawn(one, axis, height, columns, looks, palette, is_ruled=is_ruled)
     slots = [
         (slot, iterations is a)
         for iterations in (a, marked)
@@ -175,14 +198,15 @@ def value_rows(
         if y < len(one.beside):
             row += [(" " * max(columns.beside - width_of(one.beside[y]), 1), ""), *one.beside[y]]
         found.append(row)
-    looks.keep(one, how, found)
-    return found
+    drawn = DrawnRows(found, axis)
+    looks.keep(one, how, drawn)
+    return drawn
 
 
 def _drawn(
     one: ValueRow, axis: Axis, height: int, columns: RowColumns, looks: Looks, palette: Palette, *, is_ruled: bool
-) -> tuple[list[list[Strip]], list[str]]:
-    """Return the strips of each line, and what is said of the scale and of how many numbers share a line."""
+) -> tuple[list[list[Strip]], list[str], Axis]:
+    """Return the strips of each line, what is said of the scale and of how many numbers share a line, and the axis."""
     way, values = looks.way(one.key), one.values
     room, letters = columns.picture, columns.name - width_of([one.glyph]) - 1
     lines: list[list[Strip]] = [[] for _ in range(height)]
@@ -193,31 +217,40 @@ def _drawn(
         if not drawn.is_readable(height, letters):
             drawn = RowPicture(histories, axis, Form.BARS, (), way, looks.kind(one.key))
         in_words = not is_ruled and drawn.form in (Form.BARS, Form.CATEGORIES)
-        words = _in_words(values, axis, one.made, room) if in_words else []
-        if words:
-            return [words, *lines[1:]], []
+        words, placed = _figures(values, axis, one.made, room) if in_words else ([], None)
+        if placed is not None:
+            return [words, *lines[1:]], [], placed
         lines = drawn.lines(values, axis, height, palette)
         notes = [drawn.note(letters)]
         if drawn.form is Form.PICTURE:
             notes.append(unit_text(values, height, way, letters, is_plain=palette.look.plain))
     lines[-1] = [*lines[-1], *gaps(values, axis, one.made)]
-    return lines, [note for note in notes if note]
+    return lines, [note for note in notes if note], axis
 
 
-def _in_words(values: ValueHistory, axis: Axis, made: int, room: int) -> list[Strip]:
-    """Return whole numbers one after another, where they have no room in their slots and fit so; else nothing."""
+def _figures(values: ValueHistory, axis: Axis, made: int, room: int) -> tuple[list[Strip], Axis | None]:
+    """Return whole numbers one after another, where they have no room in their slots and fit so, with their axis."""
     if values.type[0] not in "iu" or values.elements != 1 or len(values.spans) != made or not axis.slots:
-        return []
+        return [], None
     figures = [str(int(number)) for number in values.numbers[0, :, 0]]
     is_backward = axis.slots[0].first > axis.slots[-1].first
-    text = " ".join(reversed(figures) if is_backward else figures)
-    begin, end = axis.slots[0].start, room
-    if not figures or len(text) > end - begin:
-        return []
-    free = GLYPHS["free"] * min(len(axis.slots) - made, end - begin - len(text))
-    if is_backward:
-        return [(end - len(text) - len(free), free, "faint"), (end - len(text), text, "strong")]
-    return [(begin, text, "strong"), (begin + len(text), free, "faint")]
+    begin, used = axis.slots[0].start, len(" ".join(figures))
+    if not figures or used > room - begin:
+        return [], None
+    free = max(min(len(axis.slots) - made, room - begin - used), 0)
+    at = room if is_backward else begin
+    strips: list[Strip] = []
+    slots: list[Slot] = []
+    for iteration, figure in enumerate(figures):
+        at -= len(figure) if is_backward else 0
+        strips.append((at, figure, "strong"))
+        slots.append(Slot(at, len(figure) + 1, iteration, iteration + 1))  # with the gap behind it
+        at += -1 if is_backward else len(figure) + 1
+    at = at + 1 - free if is_backward else at - 1
+    strips.append((at, GLYPHS["free"] * free, "faint"))
+    coming = range(made, made + free)
+    slots += [Slot(at + k, 1, one, one + 1) for k, one in enumerate(reversed(coming) if is_backward else coming)]
+    return strips, Axis(tuple(slots), axis.entered)
 
 
 def _names(one: ValueRow, notes: Sequence[str], room: int, height: int) -> list[Row]:

@@ -27,7 +27,7 @@ from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, printable
 from tui.pictures.axis import Axis, mirrored, window
 from tui.pictures.heights import Want, heights
-from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
+from tui.pictures.value_rows import Looks, RowColumns, ValueRow, drawn_rows, size_wanted, value_rows
 from tui.screens.main.back_edges import reach_of
 from tui.screens.main.picture_pane import PicturePane
 from tui.screens.moments.marks import histories_of_a, site_strip, spread_cells
@@ -109,10 +109,10 @@ class ScanGrowth(PicturePane):
             )
             if one.theirs is not None and one.pieces is not None:
                 row = row._replace(shared=(one.theirs,))
-            drawn = value_rows(
+            drawn, placed = drawn_rows(
                 row, axis, lines, columns, self._looks, self.palette, marked=self.marked, a=self.state.iterations_of_a
             )
-            self.place_picture(len(rows), len(drawn), axis, columns.name)
+            self.place_picture(len(rows), len(drawn), placed, columns.name)
             if one.theirs is not None:
                 drawn = [*drawn, *self._of_a(one, row, axis, lines, columns)]
             strip = [] if cells is None or one.row is None else site_strip(self, cells, one.row, axis, columns.picture)

@@ -509,7 +509,7 @@ class OverviewPane(Pane):
         else:
             self._select(target.card, self._at.line if target.card == self._at.card else 0)
         if target.columns or target.strip is not None:
-            self._put_at(target, event.x - widths(*self.size).label)
+            self._put_at(target, event.x - widths(*self.app.size).label)
         if event.chain == 1 and target.once:
             self.host.perform(target.once, echo=False)
         if event.chain >= 2 and target.strip is None and target.twice:

@@ -234,3 +234,28 @@ def test_back_edges_have_the_room_of_outputs_where_none_grows() -> None:
         assert driven.text("scans").split() == ["outputs", "growing", "none"]
 
     drive("nested_loop", script, size=(200, 60), lines=("goto passes@0::pairs_of_neighbours::swapped@2",))
+
+
+@pytest.mark.parametrize("iteration", [STEPS - 1, 5])
+def test_a_click_on_a_number_that_needs_more_cells_than_its_column_chooses_its_iteration(iteration: int) -> None:
+    rows = np.array([7, 12, 2, 5, 3, 8, 9, 6], np.int64).reshape(STEPS, 1)
+    coming = "·" * (STEPS - 1 - iteration)
+
+    async def script(driven: Driven) -> None:
+        name, pane = "scans", driven.pane("scans")
+        assert isinstance(pane, PicturePane)
+        for is_backward in (False, True):
+            figures = [str(one) for one in rows[: iteration + 1, 0]]
+            written = " ".join(reversed(figures) if is_backward else figures)
+            whole = coming + written if is_backward else written + coming
+            y, line = next((at, text) for at, text in enumerate(driven.text(name).splitlines()) if whole in text)
+            begin = line.index(whole) + (len(coming) if is_backward else 0) + pane.gutter.left
+            for k in (0, 1, iteration):
+                place = begin + sum(len(one) + 1 for one in (figures[:k] if not is_backward else figures[k + 1 :]))
+                for x in (place, place + len(figures[k]) - 1):
+                    assert await driven.pilot.click(f"#{name}", offset=(x, y))
+                    await driven.settle()
+                    assert pane.picked == k
+                assert f"{k}: Enter goes there" in driven.text(name)
+
+    drive(passing(rows), script, size=(120, 40), lines=(f"goto kept_out@{iteration}",))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.tui.driven import Driven, drive
@@ -64,3 +66,29 @@ def test_a_click_beside_pictures_leaves_the_iteration_and_one_on_the_rows_that_a
         assert "… 2 more" not in driven.text("overview")
 
     drive("rwkv_overflow", script, size=(140, 40), starts_up=True, runs=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "size"),
+    [("for_with_condition", (160, 34)), ("date_normaliser", (80, 24)), ("date_normaliser", (200, 60))],
+    ids=str,
+)
+def test_a_click_below_a_number_of_the_ruler_chooses_that_iteration(model: str, size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.filled()
+        pane = driven.pane("overview")
+        assert isinstance(pane, OverviewPane)
+        assert size != (160, 34) or driven.pane("loop-body").has_class("-beside"), (
+            "the pane is narrower than the screen"
+        )
+        lines = driven.text("overview").splitlines()
+        y = next(k for k, line in enumerate(lines) if line.split()[:1] == ["iteration"])
+        numbers = list(re.finditer(r"\d+", lines[y].split(" at ")[0]))
+        assert len(numbers) > 3
+        for found in numbers:
+            await driven.pilot.click("#overview", offset=(found.start() + pane.gutter.left, y + 1))
+            await driven.settle()
+            assert pane.at.iteration == int(found[0])
+
+    drive(model, script, size=size, starts_up=True, runs=True)
