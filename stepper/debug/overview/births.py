@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind, Breakpoint
 from stepper.debug.breakpoints.checks import Causes, Check, Guard
 from stepper.debug.breakpoints.kinds.non_finite import non_finite_checks
 from stepper.debug.breakpoints.watcher import BreakpointWatcher
-from stepper.debug.causes.cause import NonFinite, NonFiniteKind
+from stepper.debug.causes.cause import Element, NonFinite, NonFiniteKind, OperandValue
+from stepper.debug.causes.crossings import ValueSpot
+from stepper.debug.causes.earlier_frames import EarlierFrames
+from stepper.debug.causes.why import FARTHEST_AT_A_STOP, chain_of, element_asked
 from stepper.debug.overview.facts import Birth
 from stepper.debug.timeline import Timeline
+from stepper.element_types import FLOATING, Array
 from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, StepperError
+from stepper.ir.model import LayerSite
+from stepper.query.address_syntax import Address
 
 MOST_BIRTHS: Final = 64
+MOST_RELATED: Final = 4
+"""Births, from the first on, of which it is found out which others they come from."""
 MOST_FOLLOWED: Final = 4
 """Births of a loop whose operations get rows."""
 
@@ -34,6 +44,7 @@ class BirthSearch:
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
         self._tried_later = False
+        self._related: set[int] = set()
         self.found: list[Birth] = []
         self.tick = 0
 
@@ -76,6 +87,39 @@ class BirthSearch:
                 break
         return machine.tick
 
+    def relate(self) -> None:
+        """Find out which of the first births come from others; whoever calls puts the machine back."""
+        self._timeline.machine.watcher, self._timeline.machine.observers = None, ()
+        for place, birth in enumerate(self.found[:MOST_RELATED]):
+            if not place or birth.tick in self._related:
+                continue
+            self._related.add(birth.tick)
+            origin = None if all(one.is_finite for one in birth.cause.operands) else self._origin(birth)
+            earlier = (one for one in self.found[:place] if one.cause.location.operation == origin)
+            after = next(earlier, None) if origin is not None else None
+            if after is not None:
+                self.found[place] = replace(birth, after=after.tick)
+
+    def _origin(self, birth: Birth) -> LayerSite | None:
+        """Return the operation in which the NaN or Inf was born that a birth was given; None where none is found."""
+        timeline = self._timeline
+        timeline.return_to(birth.tick)
+        with closing(EarlierFrames(timeline)) as frames:
+            seat = frames.present
+            frame = frames.at(seat)[-1]
+            site = birth.cause.location.operation
+            operation = frame.program.operations[frame.pc - 1] if frame.pc else None
+            if site is None or operation is None or operation.layer.id != site.id:
+                return None
+            for one in birth.cause.operands:
+                slot = operation.inputs[one.input]
+                element = _bad_element(np.asarray(frame.values[slot]), one)
+                if element is not None:
+                    spot = ValueSpot(seat, slot, element)
+                    found = chain_of(frames, timeline, spot, farthest=FARTHEST_AT_A_STOP).birth
+                    return None if found is None else found.location.operation
+        return None
+
     def followed(self) -> dict[int, tuple[tuple[int, int, int], ...]]:
         """Return the outputs of operations that deserve a row, by the `id` of the program of their loop's body.
 
@@ -95,6 +139,16 @@ class BirthSearch:
                         if one not in known and len(known) < MOST_FOLLOWED:
                             known.append(one)
         return {key: tuple(places) for key, places in found.items()}
+
+
+def _bad_element(value: Array, operand: OperandValue) -> Element | None:
+    """Return the element of an operand that is NaN or infinite: the one that counts, else the first of several."""
+    if operand.is_finite:
+        return None
+    if operand.element is None:
+        return element_asked(value, Address())
+    is_bad = value.dtype in FLOATING and not bool(np.isfinite(value[operand.element]))
+    return operand.element if is_bad else None
 
 
 def births_watcher(machine: Machine, found: list[Birth]) -> BreakpointWatcher:

@@ -201,10 +201,15 @@ class ModelPortFacts(Struct, frozen=True):
 
 
 class Birth(Struct, frozen=True):
-    """A NaN or Inf that appears in an output of an operation: the first of this operation, and its tick."""
+    """A NaN or Inf that appears in an output of an operation: the first of this operation, and its tick.
+
+    `after` is the tick of the earlier birth from which a NaN or Inf in its inputs comes; None where they have none, and
+    where that is not known, as of all but the first births.
+    """
 
     tick: int
     cause: NonFinite
+    after: int | None = None
 
 
 class Failure(Struct, frozen=True):

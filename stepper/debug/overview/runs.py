@@ -242,6 +242,7 @@ class OverviewRun:
             return perf_counter() >= deadline
 
         self._births.look(self._ticks, self._recorder.first_non_finite(), enough)
+        self._births.relate()
         if self._births.tick >= self._ticks and not self._is_followed:
             self._record_again(enough)
 

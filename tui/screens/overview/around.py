@@ -307,14 +307,18 @@ def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool) ->
         at = "" if cause.location.iteration is None else f"@{cause.location.iteration}"
         name = "an input" if layer is None else f"{layer_name(layer)}{at}"
         kind = "" if layer is None else f"{layer.type} "
-        row += [("  →  ", "dim")] if place else []
+        before = next((k for k, one in enumerate(births[:place]) if one.tick == birth.after), None)
+        row += [("  →  " if before == place - 1 else "  ·  ", "dim")] if place else []
         how = f" ({cause.arithmetic})" if cause.arithmetic and not short else ""
         told: Row = [
             (word_of(cause.kind), "bad"),
-            (f" {'in' if place else 'born in'} {kind}", ""),
+            (f" {'born in' if before is None else 'in'} {kind}", ""),
             (name, "strong"),
             ("" if short and place else f" {element_text(cause.element)}{how}", "dim"),
         ]
+        if before is not None and before < place - 1:
+            source = births[before].cause.location.operation
+            told.append((f" from {'an input' if source is None else layer_name(source)}", "dim"))
         row += linked(told, moment_link(f"goto tick {birth.tick}"))
     if len(births) > 3:
         row.append((f"  … {len(births) - 3} more", "dim"))

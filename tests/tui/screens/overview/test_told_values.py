@@ -103,3 +103,19 @@ def test_a_value_that_is_finite_again_is_not_called_not_finite() -> None:
             assert text in driven.text("overview")
 
     drive(fading(), script, size=(120, 40), starts_up=True, runs=True)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=str)
+def test_an_arrow_joins_births_only_where_one_comes_from_the_other(size: tuple[int, int]) -> None:
+    def found(model: str | Debugger) -> str:
+        told: list[str] = []
+
+        async def script(driven: Driven) -> None:
+            await driven.ran()
+            told.append(next(line for line in driven.text("overview").splitlines() if line.startswith(" found")))
+
+        drive(model, script, size=size, starts_up=True, runs=True)
+        return told[0]
+
+    assert re.search(r"Inf born in Exp exp_key@7 .*→  NaN in Divide wkv@8", found("rwkv_overflow"))
+    assert re.search(r"NaN born in Sqrt root@3 .*·  NaN born in Sqrt stays@3", found(fading()))

@@ -1,0 +1,54 @@
+"""Of births of NaN and Inf it is known which come from one another: as they were put into the models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from stepper.debug.debugger import Debugger
+from tests.debug.debugged import opened, sample
+from tests.models import Graph, carried, joined, last
+
+
+def related(debugger: Debugger) -> list[tuple[str, str]]:
+    """The operation of each birth in time, and that of the one from which it comes."""
+    births = debugger.run_overview().births
+    names = {one.tick: one.cause.location.operation.name for one in births if one.cause.location.operation is not None}
+    return [(names[one.tick], "" if one.after is None else names[one.after]) for one in births]
+
+
+def test_a_nan_of_an_inf_comes_from_its_birth_an_iteration_before() -> None:
+    assert related(sample("rwkv_overflow")) == [("exp_key", ""), ("wkv", "exp_key")]
+
+
+def test_of_one_tensor_another_element_that_is_infinite_is_no_origin(tmp_path: Path) -> None:
+    net = Graph()
+    x = net.parameter("x", dims=(3,))
+    minus = net.apply("Subtract", net.apply("Exp", x, name="exp"), net.constant(np.float32([100] * 3)), name="minus")
+    log = net.apply("Log", minus, name="log")  # NaN of exp(1) - 100, beside the Inf of exp(200)
+    net.result(net.apply("Subtract", minus, minus, name="difference"), "zero")
+    net.result(log, "out")
+    found = related(opened(tmp_path, net, np.float32([1, 200, 2])))
+    assert sorted(found) == [("difference", "exp"), ("exp", ""), ("log", "")]
+
+
+def test_births_of_their_own_in_a_loop_and_one_that_comes_from_the_first_of_them(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    k, held = body.parameter("k", "f32", (1,)), body.parameter("held", "f32", (1,))
+    one = body.constant(np.float32([1]))
+    root = body.apply("Sqrt", body.apply("Subtract", body.constant(np.float32([1.5])), k), name="root")  # NaN from 2 on
+    inverse = body.apply("Divide", one, body.apply("Subtract", k, body.constant(np.float32([1]))), name="inverse")
+    cancelled = body.apply("Subtract", held, held, name="cancelled")  # NaN in 2, of the Inf that was handed on in 1
+    after = body.result(body.apply("Add", k, one), "k_next")
+    hands_on = body.result(inverse, "held_next")
+    outputs = [joined(body.result(root, "roots")), joined(body.result(cancelled, "zeros")), last(hands_on)]
+    begin = [
+        carried(net.parameter("k0", "f32", (1,)), k, after),
+        carried(net.constant(np.float32([0])), held, hands_on),
+    ]
+    for place, output in enumerate(net.loop("mixed", body, 4, True, begin, outputs)):
+        net.result(output, f"out_{place}")
+    found = related(opened(tmp_path, net, np.float32([0])))
+    assert sorted(found) == [("cancelled", "inverse"), ("inverse", ""), ("root", "")]
