@@ -6,6 +6,7 @@ screen, notebooks and figures draw the same picture of the same numbers.
 
 from __future__ import annotations
 
+import math
 from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,8 @@ _FAINTEST: Final = 0.06
 _LOG_BEGIN: Final = 0.15
 _SPAN: Final = 1000.0
 _FEW: Final = 50
+_FAR: Final = 0.1
+"""Shares of a scale from which on a number beyond it is marked."""
 _MOST: Final = 2**14
 
 
@@ -201,6 +204,17 @@ def heights(numbers: Array, scale: BarScale) -> Array:
         else:
             part = (wide / 2 - scale.low / 2) / (scale.high / 2 - scale.low / 2)
         return np.where(np.isfinite(wide), np.clip(part, 0, 1), wide)
+
+
+def far_beyond(scale: BarScale) -> tuple[float, float]:
+    """Return below and above what a number is so far beyond the scale that its bar misleads; none of a constant row."""
+    if scale.high <= scale.low:
+        return -math.inf, math.inf
+    if scale.log:
+        beside = (scale.high / scale.low) ** _FAR
+        return scale.low / beside, scale.high * beside
+    beside = _FAR * (scale.high / 2 - scale.low / 2) * 2
+    return scale.low - beside, scale.high + beside
 
 
 # --- robust ---------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from stepper.debug.table.conditions import about_column
 from stepper.debug.table.row_filter import NON_FINITE
 from stepper.errors import UsageError
 from stepper.query.address_syntax import without_element
+from stepper.wording import counted
 from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.table.screen import TableScreen
@@ -142,7 +143,7 @@ def _copy(app: Application, text: str) -> None:
             app.say("the table is too large to be copied; save FILE.csv writes it", "bad")
             return
         app.copy_to_clipboard(lines)
-        app.say(f"copied {lines.count(chr(10)) - 1:,} rows as CSV")
+        app.say(f"copied {counted(lines.count(chr(10)) - 1, 'row')} as CSV")
 
     if text == "address":
         topic.address(copy_address)
@@ -152,7 +153,7 @@ def _copy(app: Application, text: str) -> None:
 
 @action("table-save", syntax="FILE.npy|FILE.csv", help="write the table; on its screen `save FILE` is enough")
 def _save(app: Application, text: str) -> None:
-    _topic(app).save(text, lambda rows: app.say(f"{rows:,} rows written into {text}"))
+    _topic(app).save(text, lambda rows: app.say(f"{counted(rows, 'row')} written into {text}"))
 
 
 def _integer(text: str) -> int:

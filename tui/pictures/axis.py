@@ -146,12 +146,19 @@ def ruler(axis: Axis, cursor: int | None) -> list[RulerMark]:
             put(index)
     bins = [slot for slot in axis.slots if slot.is_bin]
     if bins:
-        each = f" {bins[0].last - bins[0].first:,} a column "
-        span = bins[-1].start - bins[0].start
-        start = bins[0].start + (span - len(each)) // 2
-        if span > len(each) + 4 and not taken & set(range(start, start + len(each))):
-            found.append(RulerMark(start, each))
+        found += _told_bins(bins, taken)
     return found
+
+
+def _told_bins(bins: Sequence[Slot], taken: set[int]) -> list[RulerMark]:
+    """Return over bins how many iterations each stands for, and by which, as near to their middle as there is room."""
+    begin, end = bins[0].start, bins[-1].start
+    each = f"{bins[0].last - bins[0].first:,} a column "
+    for text in (f" the largest of {each}", f" {each}"):
+        free = [at for at in range(begin, end - len(text)) if not taken & set(range(at, at + len(text)))]
+        if free and end - begin > len(text) + 4:
+            return [RulerMark(min(free, key=lambda at: abs(2 * at + len(text) - begin - end)), text)]
+    return []
 
 
 def _marked(axis: Axis) -> Iterator[int]:

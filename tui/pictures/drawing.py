@@ -23,6 +23,7 @@ from stepper.tensors.pictures import (
     bar_scale,
     different,
     digits,
+    far_beyond,
     form_of,
     heights,
     scale_of,
@@ -231,7 +232,7 @@ def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> lis
     """Return single numbers over the iterations as bars of so many lines; NaN and Inf are letters."""
     lines: list[list[Strip]] = [[] for _ in range(height)]
     bad = first_bad(history)
-    top = height * 8 - 2
+    top, beyond = height * 8 - 2, far_beyond(scale)
     columns = zip(axis.slots, columns_on(history, axis, "largest"), strict=True)
     known = [(slot, float(numbers[0])) for slot, numbers in columns if numbers is not None]
     tall = heights(np.array([value for _, value in known]), scale).tolist()
@@ -246,6 +247,8 @@ def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> lis
             eighths = max(0, min(level - 8 * (height - 1 - y), 8))
             if eighths:
                 lines[y].append((slot.start, EIGHTHS[eighths] * width, "bar"))
+        if (is_above := value > beyond[1]) or value < beyond[0]:
+            lines[0 if is_above else -1].append((slot.start, "▲" if is_above else "▼", "bar"))
     return lines
 
 
@@ -434,10 +437,15 @@ def unit_text(history: ValueHistory, height: int, way: str, room: int, *, is_pla
     rows = height if is_plain or history.elements <= height else 2 * height
     if size <= rows:
         return ""
-    short = f"{size} in {min(rows, history.elements)}"
+    lines = min(rows, history.elements)
+    short = f"{size} in {lines}"
     is_usual = way == WAYS[0]
     brief = _BRIEF_WAYS.get(way, way)
-    forms = (f"{short} rows", short) if is_usual else (f"{short}, {way}", f"{short}, {brief}", f"{short} {brief}")
+    forms = (
+        (f"{short} row{'' if lines == 1 else 's'}", short)
+        if is_usual
+        else (f"{short}, {way}", f"{short}, {brief}", f"{short} {brief}")
+    )
     return next((text for text in forms if len(text) <= room), forms[-1])
 
 

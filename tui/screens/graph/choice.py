@@ -116,7 +116,7 @@ class DrawingChoice:
         part = "" if self.is_map or fits(drawing, *self.room) else " · a part"
         boxes, count = len(drawing.graph.nodes), drawing.graph.unfolded
         folded = f" in {boxes}" if count > boxes else ""
-        return f"{count} ops{folded} · {level}{part}"
+        return f"{count} nodes{folded} · {level}{part}"
 
     def _whereabouts(self, count: int, name: str, room: int) -> str:
         """Return which part of the body is drawn; less of that where there is less room."""

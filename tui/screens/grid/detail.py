@@ -16,6 +16,7 @@ from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.ops.operands import form_text
 from stepper.tensors.statistics import statistics
+from stepper.wording import counted
 from tui.paint.names import carried_name, layer_name, marked_name, operation_names, statistic_text, statistic_word
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, figure, number, spread, width_of
@@ -159,7 +160,7 @@ class GridDetail(Pane, can_focus=False):
         row: Row = [("   ", ""), (f"{kind} spreads", "dim")]
         for iteration in range(cell.iteration, cell.iteration + 3):
             odd = cells.odd(iteration, kind)
-            text = f"   iteration {iteration}: {odd} ops"
+            text = f"   iteration {iteration}: {counted(odd or 0, 'op')}"
             if odd is not None and width_of(row) + len(text) < width:
                 row.append((text, ""))
         by = [*self._carried(cell.iteration + 1), *self._carried(cell.iteration + 2)]

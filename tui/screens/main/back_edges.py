@@ -75,7 +75,7 @@ class BackEdges(PicturePane):
     def heading(self, width: int) -> list[Row]:
         """Return the columns' names at the right."""
         beside = is_beside_run(self.state) or (self.state.beside is not None and self.screen.has_class("-tiny"))
-        self.note = "entered: A | now" if beside else f"entered {GLYPHS['change']}" if self._edges() else ""
+        self.note = "entered: A | now" if beside else f"entered, {GLYPHS['change']} change" if self._edges() else ""
         self.note = self.picked_note(self.note)
         return super().heading(width)
 

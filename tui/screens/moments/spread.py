@@ -11,6 +11,7 @@ from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import SpreadCell, SpreadCells, SpreadView
 from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
+from stepper.wording import counted
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.names import marked_name
 from tui.paint.pane import Host, Pane
@@ -157,7 +158,7 @@ class SpreadGrid(Pane):
         if found is None:
             return [[mark, ("where the edit spread", "title")]]
         sentence = spread_sentence(found)
-        more = "" if sentence else f"compared {found.compared:,} iterations"
+        more = "" if sentence else f"compared {counted(found.compared, 'iteration')}"
         tone = "title-on" if self.has_focus else "title"
         lines = [line.strip() for line in wrapped(printable(sentence or f"{more} so far"), max(width - 2, 20))]
         most = _MOST_LINES if self.size.height >= _ROOMY else 2

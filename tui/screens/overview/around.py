@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.overview.facts import BranchFacts, ModelPortFacts, Overview, RunState
+from stepper.wording import counted
 from tui.paint.links import Destination, LinkText, linked
 from tui.paint.names import layer_name
 from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
@@ -87,7 +88,9 @@ def without_loops(overview: Overview) -> Row:
 
 def branch(facts: BranchFacts) -> Row:
     """Return an If of the model in a line: its sides, and how often each ran."""
-    sides = f"  If {facts.layer.id} · then {facts.then_operations}, else {facts.else_operations} operations   "
+    sides = (
+        f"  If {facts.layer.id} · then {facts.then_operations}, else {counted(facts.else_operations, 'operation')}   "
+    )
     counts = (("then", facts.then_runs), ("else", facts.else_runs))
     times = [f"{side} ran {count:,} {_plural('time', count)}" for side, count in counts if count]
     return [(f" {clip(layer_name(facts.layer), 40)}", "title"), (sides, "dim"), (", ".join(times) or "did not run", "")]
@@ -139,7 +142,7 @@ def _port(
     if not text and port.text:
         text = f'"{printable(port.text)}"'
     if not text and len(port.brief.shape) < 2:
-        text = "  ".join(number(one) if isinstance(one, int | float) else str(one) for one in port.numbers)
+        text = "  ".join(number(float(one) if isinstance(one, str) else one) for one in port.numbers)
         if len(text) > max(room // 2, 20):
             text = ""
     row: Row = [(name, "")]
@@ -150,12 +153,13 @@ def _port(
     elif text:
         row.append(("" if short else " ", ""))
         row.append((clip_end(text, room), "strong"))
-    return [*row, *_spoilt(port)]
+    return [*row, (" " if text and (port.nan or port.infinite) else "", ""), *_spoilt(port)]
 
 
 def _spoilt(port: ModelPortFacts) -> Row:
     words = [(word, count) for word, count in (("NaN", port.nan), ("Inf", port.infinite)) if count]
-    return [(f" {word} in {count} of {port.size}", "bad") for word, count in words]
+    told = ", ".join(f"{word} in {count} of {port.size}" for word, count in words)
+    return [(f" {told}", "bad")] if told else []
 
 
 def lacking(inputs: InputChoices, room: int) -> Row:
@@ -174,7 +178,7 @@ def lacking(inputs: InputChoices, room: int) -> Row:
 def status(overview: Overview, *, short: bool) -> Row:
     """Return how the run went, or goes: time, rate, ticks, and in red what was found."""
     row: Row = []
-    ticks = f"{overview.ticks:,} ticks "
+    ticks = f"{counted(overview.ticks, 'tick')} "
     if overview.state is RunState.RUNNING and short:
         return [*row, (" running ", "now"), (f"  {overview.rate:,.0f}/s ", "strong")]
     if overview.state is RunState.RUNNING:

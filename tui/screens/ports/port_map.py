@@ -13,6 +13,7 @@ from textual import events
 from textual.message import Message
 
 from stepper.tensors.pictures import Form
+from stepper.wording import counted
 from tui.paint.names import layer_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, padded, width_of
@@ -219,7 +220,7 @@ class PortMap(Pane):
         moment = "before iteration 0" if iteration is None else f"iteration {iteration}"
         operations = ""
         if frame is not None and self.state.loop_depth is not None:
-            operations = f" · {len(self.state.frames[self.state.loop_depth].layers)} operations"
+            operations = f" · {counted(len(self.state.frames[self.state.loop_depth].layers), 'operation')}"
         choices = (f" body, {moment}{operations} ", f" body, {moment} ", f" {moment} ")
         return _choose(choices, width - 2)
 

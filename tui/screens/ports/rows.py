@@ -25,6 +25,7 @@ from stepper.engine.loops import in_axis_order, is_backward
 from stepper.engine.roles import OutputRole, Role
 from stepper.ir.model import Layer
 from stepper.tensors.statistics import number_of
+from stepper.wording import counted
 from tui.paint.names import carried_name, layer_name
 from tui.paint.rows import Row, number, printable
 from tui.paint.slices import slice_words
@@ -197,11 +198,10 @@ def _slicing(entry: InputView) -> str:
 def _controls(loop: LoopView) -> list[PortArrow]:
     """Return the limit of a loop from outside: its trip count, or the number of slices."""
     trip = loop.trip
-    limit = (
-        "without a limit" if trip.maximum is None or trip.maximum > COUNTED else f"at most {trip.maximum} iterations"
-    )
+    is_endless = trip.maximum is None or trip.maximum > COUNTED
+    limit = "without a limit" if is_endless else f"at most {counted(trip.maximum or 0, 'iteration')}"
     if trip.total is not None and trip.total == trip.maximum:
-        limit = f"{trip.total} iterations"
+        limit = counted(trip.total, "iteration")
     words = (limit, limit.replace(" iterations", ""))
     outer = End("trip count", "")
     below: Row = [(printable(trip.origin), "dim")]

@@ -10,6 +10,7 @@ import numpy as np
 
 from stepper.debug.table.column_numbers import ColumnDetail, ColumnHead
 from stepper.tensors.pictures import BarScale, bar_scale, heights
+from stepper.wording import counted
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, padded, padded_row, printable
 from tui.pictures.drawing import bar_scale_ends
@@ -175,7 +176,7 @@ def _numbers(detail: ColumnDetail, value: Any, passed: int, written: Callable[..
         ("std", detail.deviation),
     ]
     right = [
-        ("shown", f"{passed:,} rows"),
+        ("shown", counted(passed, "row")),
         ("mean", written(detail.shown_mean, 9)),
         ("distinct", f"{detail.distinct:,}"),
         ("NaN Inf", f"{detail.nan:,} {detail.infinite:,}"),

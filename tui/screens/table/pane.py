@@ -10,6 +10,7 @@ from stepper.debug.table.columns import SheetColumn
 from stepper.debug.table.conditions import cell_test
 from stepper.debug.table.views import SheetForm, SheetView
 from stepper.query.short_names import last_part
+from stepper.wording import counted
 from tui.paint.names import expression_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, cell_len, clip, clip_head, padded, printable, width_of, wrapped
@@ -347,7 +348,7 @@ class TableLine(Pane, can_focus=False):
             return [[]]
         if view.problem:
             return [[(f" {clip(printable(view.problem), width - 2)}", "bad")]]
-        row: Row = [(f" {view.passed:,} of {view.total:,} rows", "strong")]
+        row: Row = [(f" {view.passed:,} of {counted(view.total, 'row')}", "strong")]
         if level.filter:
             row.append((f"   {view.filtered - view.passed:,} filtered out", "dim"))
             if view.filtered < view.total:

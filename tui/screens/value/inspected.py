@@ -16,6 +16,7 @@ from stepper.ops.operands import form_text
 from stepper.tensors.histories import MOST_ELEMENTS
 from stepper.tensors.planes import Plane, is_numeric, plane_of
 from stepper.tensors.surveys import CellStatistic, Survey, finish, survey
+from stepper.wording import counted
 from tui.screens.value.inquiries import (
     ElementSeries,
     Inquiries,
@@ -190,7 +191,7 @@ class Inspected:
             raise UsageError(f"{array.ndim} indices are expected, not {len(element)}")
         for axis, (at, size) in enumerate(zip(element, array.shape, strict=True)):
             if not -size <= at < size:
-                raise UsageError(f"axis {axis} has no index {at}; it has {size} elements")
+                raise UsageError(f"axis {axis} has no index {at}; it has {counted(size, 'element')}")
         self.cursor = tuple(at % size for at, size in zip(element, array.shape, strict=True))
         self.plane = self.plane.through(self.cursor)
 

@@ -129,14 +129,14 @@ def test_boxes_become_larger_and_smaller_down_to_the_map_and_follow_the_size_aga
         pane.focus()
         await driven.settle()
         usual = driven.text("graph")
-        assert "60 ops in 39 · lines" in usual and "·Softmax" in usual
+        assert "60 nodes in 39 · lines" in usual and "·Softmax" in usual
         await driven.press("minus")
         whole = driven.text("graph")
-        assert "60 ops · map" in whole and "▸" in whole and "Softmax" in whole
+        assert "60 nodes · map" in whole and "▸" in whole and "Softmax" in whole
         await driven.press("minus", "plus")
         assert driven.text("graph") == usual and pane.choice.level is None
         await driven.press("plus")
-        assert "60 ops · short names · a part" in driven.text("graph") and "[Softmax]" in driven.text("graph")
+        assert "60 nodes · short names · a part" in driven.text("graph") and "[Softmax]" in driven.text("graph")
         await driven.press("plus", "plus")
         assert "│ Softmax │" in driven.text("graph") and pane.choice.level == BOXES
         await driven.press(*["plus"] * 5)
@@ -300,10 +300,10 @@ def test_the_graph_scrolls_by_keys_wheel_drag_and_its_map() -> None:
 def test_alone_on_the_screen_the_whole_body_is_seen_and_answers_in_all_its_parts() -> None:
     async def script(driven: Driven) -> None:
         driven.pane("graph").focus()
-        assert "60 ops in 39 · lines" in driven.text("graph")
+        assert "60 nodes in 39 · lines" in driven.text("graph")
         await driven.press("z")
         rows = driven.text("graph").splitlines()
-        assert "60 ops · short names" in rows[0] and "a part" not in rows[0]
+        assert "60 nodes · short names" in rows[0] and "a part" not in rows[0]
         for name in ("(↺ tok)", "[Softmax]", "[NotEqual]", "(go on?)", "[Mult…ly_2]"):
             assert any(name in row for row in rows), name
         assert driven.app.screen.query_one("#keys").is_on_screen, "the keys stay"

@@ -160,7 +160,7 @@ def test_a_body_of_sixty_operations_is_seen_whole_and_opens_where_the_cursor_is(
                 folded += 1
                 assert f"·{drawing.labels[layer.id]}" in driven.text("graph").replace("{", "·"), names[index]
         assert folded > 20, "no operation was folded"
-        assert "60 ops in" in driven.text("graph") and "a part" not in driven.text("graph")
+        assert "60 nodes in" in driven.text("graph") and "a part" not in driven.text("graph")
 
     drive("date_normaliser", script, lines=("run-to `aten::softmax/Softmax`",), size=(120, 40))
 

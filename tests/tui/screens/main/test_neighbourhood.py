@@ -94,7 +94,7 @@ def test_a_body_of_fewer_operations_is_drawn_whole() -> None:
     async def script(driven: Driven) -> None:
         await driven.filled()
         assert "around" not in driven.text("graph").splitlines()[0]
-        assert "1004 ops · lines" in driven.text("graph"), "998 operations, two Parameters and Results, the rest folded"
+        assert "1004 nodes · lines" in driven.text("graph"), "998 operations, two ports at each end, the rest folded"
 
     debugger = chain_loop(998)
     debugger.run_to("chain::hub@0")
@@ -208,7 +208,7 @@ def test_smaller_boxes_show_more_levels_and_larger_ones_fewer() -> None:
         await driven.press("minus", "minus")
         assert "3 levels" in driven.text("graph") and "[ link_603" in driven.text("graph")
         await driven.press("minus", "minus", "minus")
-        assert "1209 ops · map" in driven.text("graph").splitlines()[0]
+        assert "1209 nodes · map" in driven.text("graph").splitlines()[0]
         await driven.press("plus")
         assert graph_of(driven).choice.reach == 0 and "6 levels" in driven.text("graph")
         await driven.press(*["plus"] * 8)

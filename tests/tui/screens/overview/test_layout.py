@@ -19,12 +19,14 @@ from tui.pictures.drawing import (
     Strip,
     bar_scale_ends,
     bar_scale_text,
+    bars,
     fitting_number,
     laid,
     put_rails,
     reduced,
     scale_text,
     texts,
+    unit_text,
 )
 from tui.pictures.heights import Want, fill_up, heights
 from tui.pictures.palette import Palette
@@ -253,3 +255,42 @@ def test_a_row_that_is_to_be_taller_takes_its_lines_from_others_where_none_are_l
         lines = given(more, 0)
         assert lines[0] == before[0] + more and sum(lines) <= 16 and min(lines) >= 2
     assert max(given(64, 0)[1:]) == 2, "the others are still to be seen"
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_bar_that_is_cut_says_so_and_one_a_little_beyond_the_scale_does_not(log: bool) -> None:
+    low, high = 1.0, 100.0
+    far = high * (high / low) ** 0.2 if log else high + 0.2 * (high - low)
+    near = high * (high / low) ** 0.05 if log else high + 0.05 * (high - low)
+    below = low / (high / low) ** 0.2 if log else low - 0.2 * (high - low)
+    numbers = np.array([low, high, far, near, below, math.inf]).reshape(1, -1, 1)
+    spans = np.array([[k, k + 1] for k in range(6)])
+    history = ValueHistory("f64", (1,), 6, True, spans, numbers, first_infinite=5)
+    axis = plain(6, 40, 3)
+    lines = bars(history, axis, 4, BarScale(low, high, log=log))
+    marked = [{text[0] for strips in lines for start, text, _ in strips if start == slot.start} for slot in axis.slots]
+    assert ["▲" in one for one in marked] == [False, False, True, False, False, False]
+    assert ["▼" in one for one in marked] == [False, False, False, False, True, False]
+    constant = bars(history, axis, 4, BarScale(low, low, log=False))
+    assert not any(text in "▲▼" for strips in constant for _, text, _ in strips)
+
+
+@pytest.mark.parametrize("cursor", [None, *range(0, 20_000, 1733)])
+@pytest.mark.parametrize("room", [80, 150])
+def test_it_is_said_how_many_iterations_a_column_stands_for_beside_the_number_of_the_cursor(
+    cursor: int | None, room: int
+) -> None:
+    axis = plain(20_000, room, 6)
+    begin, end = (slot.start for slot in (*[one for one in axis.slots if one.is_bin][:1], axis.slots[-1]))
+    marks = [mark for mark in ruler(axis, cursor) if "a column" in mark.text]
+    middle = next(slot for slot in axis.slots if slot.is_bin)
+    if room > 100 or cursor is None:
+        (mark,) = marks
+        assert f"{middle.last - middle.first:,} a column" in mark.text and begin <= mark.column < end
+        assert cursor is not None or room < 100 or "the largest of" in mark.text
+
+
+def test_one_row_is_no_rows() -> None:
+    history = ValueHistory("f32", (8,), 1, True, np.array([[0, 1]]), np.zeros((1, 1, 8)))
+    assert unit_text(history, 1, "mean", 20, is_plain=True) == "8 in 1 row"
+    assert unit_text(history, 2, "mean", 20, is_plain=True) == "8 in 2 rows"

@@ -420,7 +420,7 @@ def test_a_model_without_loops_says_what_it_has(tmp_path: Path) -> None:
         shown = driven.text("overview")
         assert "no loop" in shown and "2 operations" in shown and "Inf in 1 of 3" in shown
         drawn = driven.text("loop-body")
-        assert "the model's graph" in drawn and "4 ops" in drawn
+        assert "the model's graph" in drawn and "4 nodes" in drawn
         for word in ("card", "row", "iteration", "why it ended", "taller"):
             assert word not in driven.text("keys"), "no key of cards where there are none"
         assert "0 moment" in driven.text("keys")

@@ -119,3 +119,18 @@ def test_an_arrow_joins_births_only_where_one_comes_from_the_other(size: tuple[i
 
     assert re.search(r"Inf born in Exp exp_key@7 .*→  NaN in Divide wkv@8", found("rwkv_overflow"))
     assert re.search(r"NaN born in Sqrt root@3 .*·  NaN born in Sqrt stays@3", found(fading()))
+
+
+def test_values_of_an_output_that_are_not_finite_are_apart_from_their_count() -> None:
+    net = Graph()
+    x = net.parameter("x", dims=(3,))
+    minus = net.apply("Subtract", net.apply("Exp", x, name="exp"), net.constant(np.float32([100] * 3)), name="minus")
+    net.result(net.apply("Log", minus, name="log"), "out")
+    with tempfile.TemporaryDirectory() as folder:
+        debugger = Debugger(net.read(Path(folder)), {0: np.float32([1, 200, 2])})
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        assert "out f32[3] NaN  +Inf  NaN  NaN in 2 of 3, Inf in 1 of 3" in driven.text("overview")
+
+    drive(debugger, script, size=(120, 40), starts_up=True, runs=True)
