@@ -52,7 +52,7 @@ from stepper.engine.program import LoopPlan, Program
 from stepper.errors import UsageError
 from stepper.ir.model import Layer, LayerSite, Source, layer_site
 from stepper.query import short_names
-from stepper.query.address_resolution import Target, address_of, resolve
+from stepper.query.address_resolution import Target, moment_address, resolve
 from stepper.query.address_syntax import Address, exact_name
 
 MOST_ROWS: Final = 12
@@ -200,7 +200,7 @@ class _Builder:
 
     def _address(self, spot: ValueSpot, target: Target) -> str:
         """Return the address of an element: as short as one can type it where the run stands."""
-        full = address_of(target, self._compiled)
+        full = moment_address(target, self._compiled)
         numbers = [iteration for _, iteration in spot.seat if iteration is not None]
         iterations = numbers[-1] if numbers else None
         index = spot.element or ()

@@ -15,7 +15,7 @@ from stepper.debug.scopes import target_in
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import UsageError
-from stepper.query.address_resolution import Target, address_of, resolve, resolve_all
+from stepper.query.address_resolution import Target, moment_address, resolve, resolve_all
 from stepper.query.address_syntax import (
     ALL_ITERATIONS,
     Address,
@@ -159,7 +159,7 @@ def _values(timeline: Timeline, part: str) -> list[tuple[SheetValue, Target]]:
     found = []
     for meant in targets:
         target = made_by_iteration(meant, machine.compiled)
-        full = address_of(target, machine.compiled)
+        full = moment_address(target, machine.compiled)
         shown = str(Address((), address.operation, address.port, None, address.index))
         if is_pattern:
             shown = short_names_of(target.program.graph).get(target.layer.id, target.layer.name)
@@ -190,7 +190,7 @@ def _carried(timeline: Timeline) -> SheetTopic:
     for entry in plan.merged:
         target = target_in(body, entry.result)
         name = names[body.parameter(entry.parameter).id]
-        values.append(SheetValue(name, address_of(target, machine.compiled), target, base=name))
+        values.append(SheetValue(name, moment_address(target, machine.compiled), target, base=name))
     if not values:
         layer = body.path[-1]
         raise UsageError(f"{layer.type} '{layer.name}' carries nothing; name values, or rms(*) for its operations")

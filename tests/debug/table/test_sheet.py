@@ -16,7 +16,8 @@ from stepper.debug.table.sheet import Sheet
 from stepper.debug.table.views import SheetRequest, SheetSort, SheetView
 from stepper.errors import OutputError, UsageError
 from stepper.files.output import ProtectedFiles
-from tests.debug.debugged import at_iteration, opened, recorded, sample, state_of
+from stepper.query.address_syntax import without_element
+from tests.debug.debugged import at_iteration, opened, recorded, run_named, sample, state_of
 from tests.models import Graph, carried, last
 from tests.tui.time_models import swinging, swinging_in_numpy
 
@@ -266,3 +267,11 @@ def test_a_long_run_is_read_as_far_as_it_is_known() -> None:
     view = sheet.view(SheetRequest(0, 40, (0, 1), SheetSort(0, descending=True), "c > 50000", (), 0))
     assert view.total == 100_000 and view.passed == 50_000 and view.detail is not None
     assert len(view.detail.numbers) <= 512
+
+
+def test_the_address_of_what_an_inner_loop_gives_is_after_it_in_the_iteration_of_the_row(tmp_path: Path) -> None:
+    debugger = run_named("iterator in an iterator", tmp_path)
+    sheet = read(debugger, "elements")
+    for iteration in (1, 0):
+        debugger.goto(without_element(str(sheet.address_of(0, iteration))))
+        assert [frame.activation.iteration for frame in debugger.machine.stack[1:] if frame.activation] == [iteration]
