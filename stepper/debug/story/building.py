@@ -236,7 +236,7 @@ class _Builder:
 
     def _told(self, found: CausalSlice, address: str, name: str, end: StoryEnd | None) -> Story:
         graph = CausalGraph(found.links)
-        if len({_place(link) for link in found.links}) > MOST_ROWS and not self._question.unfolds:
+        if len({link.place for link in found.links}) > MOST_ROWS and not self._question.unfolds:
             graph.fold_moves()
         graph.fold_entries()
         shown = [link for link in found.links if link.number in graph.alive]
@@ -478,21 +478,15 @@ class _Builder:
 # --- keys -----------------------------------------------------------------------------------------------------------
 
 
-def _place(link: CausalLink) -> tuple[int, ...]:
-    """Return the place of an operation in the order of the bodies, whatever the iteration."""
-    return (*(index for index, _ in link.spot.seat), link.order[-1])
-
-
 def _split(shown: list[CausalLink]) -> set[tuple[int, ...]]:
     """Return the operations of which one iteration has several elements: each has a row of its own."""
-    counts = Counter((_place(link), link.output, _path(link.spot.seat)) for link in shown)
+    counts = Counter((link.place, link.output, _path(link.spot.seat)) for link in shown)
     return {place for (place, _, _), count in counts.items() if count > 1}
 
 
 def _row_key(link: CausalLink, split: set[tuple[int, ...]]) -> _RowKey:
-    place = _place(link)
-    key = (*place, link.output, int(link.spot.is_shape))
-    return key, link.spot.element if place in split else None
+    key = (*link.place, link.output, int(link.spot.is_shape))
+    return key, link.spot.element if link.place in split else None
 
 
 def _inner_loops(shown: list[CausalLink]) -> dict[Seat, int]:

@@ -76,6 +76,7 @@ class Followed(Struct, frozen=True):
 class CausalLink(Struct, eq=False):
     """An element on the way back, and what it is made of; the narrow interface of the way back to all else.
 
+    `place` is that of the operation in the order of the bodies, whatever the iteration; the sides of an If are two.
     `kind` is COMPUTED, BORN, or the reason for which it goes back no further. `share` is the exact part of what was
     asked about (None: that has no meaning). `is_fixed_move`: the operation only moves elements, always the same way.
     """
@@ -87,6 +88,7 @@ class CausalLink(Struct, eq=False):
     value: Any
     shape: tuple[int, ...]
     order: Order
+    place: tuple[int, ...]
     kind: LinkKind = LinkKind.COMPUTED
     making: Making | None = None
     followed: list[Followed] = field(default_factory=list)
@@ -205,6 +207,7 @@ class Slicer:
         array = np.asarray(frame.values[spot.slot])
         value = None if spot.element is None else held(frame, spot)[spot.element]
         is_bad = _is_bad(value)
+        order = self._order(spot, frame.program)
         link = CausalLink(
             spot=spot,
             program=frame.program,
@@ -212,7 +215,8 @@ class Slicer:
             output=output,
             value=value,
             shape=tuple(array.shape),
-            order=self._order(spot, frame.program),
+            order=order,
+            place=(*self._seat_place(spot.seat), order[-1]),
             kind=source.kind,
             share=share,
             weight=weight,
@@ -244,6 +248,15 @@ class Slicer:
                 del self._cache[next(iter(self._cache))]
             self._cache[seat] = self._frames.at(seat)
         return self._cache[seat][-1]
+
+    def _seat_place(self, seat: Seat) -> Iterator[int]:
+        """Yield of each level which operation has the body, and which of its bodies it is."""
+        self._frame(seat)
+        for (index, _), frame in zip(seat, self._cache[seat][1:], strict=True):
+            assert frame.activation is not None, "a body has one"
+            plan = frame.activation.plan
+            yield index
+            yield next(k for k, one in enumerate(frame.activation.operation.plans) if one is plan)
 
     @staticmethod
     def _order(spot: ValueSpot, program: Program) -> Order:

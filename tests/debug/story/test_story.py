@@ -297,3 +297,20 @@ def test_the_command_why_end_says_the_same_in_lines() -> None:
     answer = Interpreter(sample("date_normaliser")).execute("why end")
     assert answer.lines[0] == "why did Loop end after iteration 10 of at most 20"
     assert answer.lines[1].startswith("12 = 12, so ") and any("largest of 13: [0,12]" in line for line in answer.lines)
+
+
+def test_the_two_sides_of_an_if_have_rows_of_their_own() -> None:
+    story = sample("while_loop").story("number@7")
+    assert [row.name for row in story.rows] == ["number", "half", "triple", "triple_plus_one"]
+    found = {(path(story, link), story.rows[link.row].name): link.value for link in story.links}
+    expected: dict[tuple[int, str], int] = {(0, "number"): 27}
+    value = 27
+    for iteration in range(7):  # Collatz: odd ones to 3 n + 1, even ones to a half
+        if value % 2:
+            expected[iteration, "triple"], value = 3 * value, 3 * value + 1
+            expected[iteration, "triple_plus_one"] = value
+        else:
+            expected[iteration, "half"] = value = value // 2
+    assert story.links[story.asked].value == value
+    found = {(path(story, link)[0], story.rows[link.row].name): link.value for link in story.links}
+    assert found == expected
