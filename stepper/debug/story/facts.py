@@ -7,7 +7,7 @@ made of it.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -261,6 +261,23 @@ class Story(Struct, frozen=True):
         """Return the edges to a link, that of the largest share first."""
         found = [edge for edge in self.edges if edge.target == link]
         return tuple(sorted(found, key=lambda edge: -abs(edge.share or 0)))
+
+    def between(self, source: int, target: int) -> tuple[StoryEdge, ...]:
+        """Return the edges on all ways from a link to another one, those into the earliest iteration first."""
+        behind, before = self._reached(source, "target"), self._reached(target, "source")
+        found = [edge for edge in self.edges if edge.source in behind and edge.target in before]
+        return tuple(sorted(found, key=lambda edge: (self.links[edge.target].column, self.links[edge.target].row)))
+
+    def _reached(self, link: int, end: Literal["source", "target"]) -> set[int]:
+        """Return a link and all that edges lead to from it, towards this end of them."""
+        found, left = {link}, [link]
+        while left:
+            at = left.pop()
+            edges = self.out_of(at) if end == "target" else self.into(at)
+            new = {edge.target if end == "target" else edge.source for edge in edges} - found
+            found |= new
+            left += new
+        return found
 
     def out_of(self, link: int) -> tuple[StoryEdge, ...]:
         """Return the edges from a link."""

@@ -400,9 +400,8 @@ def verdict(story: Story) -> tuple[str, str]:
         return _preview_verdict(story, asked)
     if story.end is not None:
         return _end_verdict(story, asked)
-    births = [story.links[number] for number in story.births]
-    if births:
-        return _birth_verdict(story, births, asked)
+    if story.births:
+        return _birth_verdict(story, asked)
     if asked.is_bad:
         return _bad_verdict(story, asked)
     if len(story.links) == 1:
@@ -465,23 +464,32 @@ def _is_compared(link: StoryLink) -> bool:
     return len(link.operands) == 2 and operation is not None and operation.type in _SIGNS
 
 
-def _birth_verdict(story: Story, births: list[StoryLink], asked: StoryLink) -> tuple[str, str]:
-    first = min(births, key=lambda link: (link.column, link.row))
+def _birth_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
+    born = min(story.births, key=lambda number: (story.links[number].column, story.links[number].row))
+    first = story.links[born]
     word = result_word(first.value)
-    backs = back_edges(story)
     at = iteration_text(story.columns[first.column].path)
     told = reason_text(first.arithmetic, first.formula, word) or f"{link_name(story, first)} is {word} of finite inputs"
     if first is asked:
         return told, f", in iteration {at}" if at != "model" else ""
+    way = story.between(born, story.asked)
+    backs = sum(story.links[edge.target].times for edge in way if edge.back is not None)
     came = f" came over {counted(backs, 'back edge')}" if backs else " went on"
-    also = ""
-    nan = next((link for link in story.links if link.value == "NaN" and link.formula and link is not first), None)
-    if nan is not None and first.value != "NaN":
-        also = f"; in iteration {iteration_text(story.columns[nan.column].path)} {nan.formula} is NaN"
-    folds = max((column.times for column in story.columns), default=1)
-    kept = f", through {folds} iterations that do the same" if folds > 1 else ""
+    went = [story.links[edge.target] for edge in way]
+    nan = next((link for link in went if link.value == "NaN" and link.formula), None)
     where = f" of iteration {at}" if at != "model" else ""
+    also = ""
+    if nan is not None and first.value != "NaN":
+        if nan.column == first.column:
+            return told, f"{where and f', in iteration {at}'}; there {nan.formula} is NaN{_came_to(backs)}"
+        also = f"; in iteration {iteration_text(story.columns[nan.column].path)} {nan.formula} is NaN"
+    folds = max((story.columns[link.column].times for link in went), default=1)
+    kept = f", through {folds} iterations that do the same" if folds > 1 else ""
     return told, f": the {word}{where}{came}{kept}{also}"
+
+
+def _came_to(backs: int) -> str:
+    return f", which came over {counted(backs, 'back edge')}" if backs else ""
 
 
 def _bad_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:

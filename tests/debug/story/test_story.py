@@ -314,3 +314,25 @@ def test_the_two_sides_of_an_if_have_rows_of_their_own() -> None:
     assert story.links[story.asked].value == value
     found = {(path(story, link)[0], story.rows[link.row].name): link.value for link in story.links}
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("iteration", "said"),
+    [
+        (1, ", in iteration 1; there Inf - Inf is NaN"),
+        (2, ": the Inf of iteration 1 came over 1 back edge; in iteration 2 Inf - Inf is NaN"),
+        (3, ": the Inf of iteration 1 came over 2 back edges; in iteration 3 Inf - Inf is NaN"),
+    ],
+)
+def test_an_inf_comes_over_the_back_edges_behind_its_birth_alone(tmp_path: Path, iteration: int, said: str) -> None:
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", dims=(1,))
+    grown = body.apply("Multiply", x, body.constant([1e20]), name="grow")  # 1e20, then beyond f32
+    gap = body.result(body.apply("Subtract", grown, grown, name="gap"), "gap_out")
+    x_next = body.result(grown, "x_next")
+    for output in net.loop("grows", body, 4, True, [carried(net.parameter("v", dims=(1,)), x, x_next)], [joined(gap)]):
+        net.result(output)
+    run = Debugger(net.read(tmp_path), {0: np.ones(1, np.float32)})
+    run.last()
+    assert story_lines(run.story(f"gap@{iteration}"))[1].endswith(f"f32 maximum 3.403e+38{said}")
