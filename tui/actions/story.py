@@ -28,7 +28,7 @@ def _why(app: Application, text: str) -> None:
 @action(
     "story",
     syntax="WAY [N]",
-    help="walk along a story: cause, effect, up, down, left, right; there also open, copy",
+    help="walk along a story: cause, effect, up, down, left, right; there also open, more, copy",
 )
 def _story(app: Application, text: str) -> None:
     word, _, count = text.partition(" ")
@@ -41,6 +41,9 @@ def _story(app: Application, text: str) -> None:
         pane.move(word, int(count or "1"))
     elif word == "open":
         _open(app, pane)
+    elif word == "more":
+        if not pane.go_on():
+            raise UsageError("all links of this story were looked at (+ follows more operands of one)")
     elif word == "copy":
         app.copy_to_clipboard(pane.text())
         app.say("the story is copied as text", "")

@@ -285,6 +285,8 @@ class _Builder:
             links=links,
             edges=edges,
             iterations=tuple(histories.iterations),
+            total=histories.total,
+            counts_all=histories.counts_all,
             present=self._present,
             passed=tuple(sorted(passed - {column.path for column in columns})),
             pending=found.pending,

@@ -130,6 +130,18 @@ class StoryLink(Struct, frozen=True):
         """True if it is NaN or infinite."""
         return is_bad(self.value)
 
+    @property
+    def unfollowed(self) -> tuple[StoryOperand, ...]:
+        """Return the operands that it follows from and that were not followed; there is nothing behind a constant."""
+        return tuple(
+            one
+            for one in self.operands
+            if one.link is None
+            and one.role is not PartRole.COMPARED
+            and one.factor.element is not None
+            and one.factor.layer.type != "Constant"
+        )
+
 
 class StoryEdge(Struct, frozen=True):
     """From the link that made a value to the one that it went into; `ways` are the borders of bodies that it passed.
@@ -222,11 +234,12 @@ class Story(Struct, frozen=True):
     """Why a value is what it is, or why a loop ended.
 
     `address` is what was asked about, `name` the same in short; `asked` the number of its link. `loops` are the loops
-    of the columns from the outermost inwards; `iterations` the paths of all iterations that the histories are of,
-    `present` where the run stands; in those of `passed` the element was only passed on. `pending` links were not looked
-    at, `stopped` says why the way back ends early. `end` is of a question for the end of a loop. `entered` is the tick
-    at which the outermost of the loops was entered. `is_preview`: the values are those after an edit, `before` of each
-    link what it was. `shares` says how much of it each iteration brought, the latest first, where that is known.
+    of the columns from the outermost inwards; `iterations` the paths of all iterations that the histories are of, which
+    may be a part of the `total` that the loop runs (unless `counts_all`, of at least so many); `present` where the run
+    stands; in those of `passed` the element was only passed on. `pending` links were not looked at, `stopped` says why
+    the way back ends early. `end` is of a question for the end of a loop. `entered` is the tick at which the outermost
+    of the loops was entered. `is_preview`: the values are those after an edit, `before` of each link what it was.
+    `shares` says how much of it each iteration brought, the latest first, where that is known.
     """
 
     address: str
@@ -238,6 +251,8 @@ class Story(Struct, frozen=True):
     links: tuple[StoryLink, ...]
     edges: tuple[StoryEdge, ...]
     iterations: tuple[tuple[int, ...], ...] = ()
+    total: int = 0
+    counts_all: bool = True
     present: tuple[int, ...] = ()
     passed: tuple[tuple[int, ...], ...] = ()
     pending: int = 0

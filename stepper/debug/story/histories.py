@@ -11,6 +11,7 @@ import numpy as np
 
 from stepper.debug.causes.cause import Element, Scalar
 from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.iterations.loop_runs import go_to_latest
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import before_iteration
 from stepper.engine.events import Event, EventKind, Every
@@ -48,13 +49,18 @@ def path_of(frames: Iterable[Frame]) -> Path:
 
 
 class ElementHistories:
-    """The iterations of a loop around those of a path, and elements in them."""
+    """The iterations of a loop around those of a path, and elements in them.
+
+    The loop runs `total` iterations (of nested loops: those of the innermost); unless `counts_all`, at least so many.
+    """
 
     def __init__(self, timeline: Timeline) -> None:
         self._owner = timeline.machine
         self._scout = copy.copy(timeline)
         self._scout.machine = timeline.machine.twin()
         self.iterations: list[Path] = []
+        self.total = 0
+        self.counts_all = False
         self._values: dict[tuple[int, int, Element, bool], dict[Path, Scalar | None]] = {}
         self._ticks: dict[Path, int] = {}
 
@@ -89,9 +95,11 @@ class ElementHistories:
     def _read(self, programs: dict[int, list[HistoryWish]], deepest: int, last: Path) -> None:
         machine, started = self._scout.machine, perf_counter()
         outermost = next((k for k, frame in enumerate(machine.stack) if path_of([frame])), len(machine.stack))
+        begins = path_of(machine.stack)[:1] in ((), (-1,))
 
         def see(event: Event) -> bool:
             if event.kind is EventKind.LEFT and len(machine.stack) <= outermost:
+                self.counts_all = begins or deepest == 1
                 return True
             if event.kind is not EventKind.ITERATION:
                 return False
@@ -105,6 +113,24 @@ class ElementHistories:
             return path > last and (
                 len(self.iterations) >= MOST_SHOWN or perf_counter() - started > SECONDS or machine.pause_requested
             )
+
+        self._scout.forward(Every.ITERATION, see)
+        self.total = self.iterations[-1][0] + 1 if deepest == 1 and self.iterations else len(self.iterations)
+        if deepest == 1 and not self.counts_all and not machine.finished:
+            self._count(outermost, started)
+
+    def _count(self, depth: int, started: float) -> None:
+        """Count the iterations of the loop at this depth on from the latest that is known, as long as there is time."""
+        machine = self._scout.machine
+        go_to_latest(self._scout, depth)
+
+        def see(event: Event) -> bool:
+            if event.kind is EventKind.LEFT and len(machine.stack) <= depth:
+                self.counts_all = True
+                return True
+            activation = machine.stack[depth].activation
+            self.total = max(self.total, 0 if activation is None else activation.iteration + 1)
+            return perf_counter() - started > SECONDS or machine.pause_requested
 
         self._scout.forward(Every.ITERATION, see)
 

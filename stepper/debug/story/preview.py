@@ -42,7 +42,15 @@ def previewed(timeline: Timeline, story: Story) -> Story:
         row = rows[link.row]
         if row.element is not None:
             rows[link.row] = replace(row, history=histories.of(HistoryWish(program, slot, row.element, row.is_shape)))
-    return replace(story, rows=tuple(rows), links=tuple(links), iterations=tuple(histories.iterations), is_preview=True)
+    return replace(
+        story,
+        rows=tuple(rows),
+        links=tuple(links),
+        iterations=tuple(histories.iterations),
+        total=histories.total,
+        counts_all=histories.counts_all,
+        is_preview=True,
+    )
 
 
 def _told(link: StoryLink, values: dict[Path, str | float | bool | int | None], path: Path) -> StoryLink:

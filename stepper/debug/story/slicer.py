@@ -239,7 +239,8 @@ class Slicer:
                 or link.key in self._wider
             ):
                 later = tuple(-place for place in link.order)
-                heapq.heappush(self._heap, (0, 0.0, later, number) if is_bad else (1, -weight, later, number))
+                is_certain = is_bad or link.key in self._wider  # what is asked for by name is looked at at any rate
+                heapq.heappush(self._heap, (0, 0.0, later, number) if is_certain else (1, -weight, later, number))
         return link
 
     def _frame(self, seat: Seat) -> Frame:

@@ -364,14 +364,17 @@ def extent(story: Story, room: int | None = None) -> str:
     backs = back_edges(story)
     parts = [counted(links, "link")]
     if iterations:
-        total = len(story.iterations)
-        parts.append(f"{iterations} of {counted(total, 'iteration')}" if total else counted(iterations, "iteration"))
+        total = max(story.total, len(story.iterations))
+        least = "" if story.counts_all else "at least "
+        parts.append(
+            f"{iterations} of {least}{counted(total, 'iteration')}" if total else counted(iterations, "iteration")
+        )
     if backs:
         parts.append(counted(backs, "back edge"))
-    if story.passed:
-        parts.append(f"{len(story.passed)} only passed it on")
     if story.pending:
         parts.append(f"{story.pending} more not looked at")
+    if story.passed:
+        parts.append(f"{len(story.passed)} only passed it on")
     while room is not None and parts and len(", ".join(parts)) > room:
         parts.pop()
     return ", ".join(parts)
@@ -549,7 +552,7 @@ def story_lines(story: Story) -> list[str]:
         made = f"{story.rows[link.row].name}{element_text(link.element)} = {number(link.value)}"
         lines.append(f"  {made}  {', '.join(words)}{entry}".rstrip())
     if story.pending:
-        lines.append(f"… {story.pending} more")
+        lines.append(f"… {counted(story.pending, 'more link')}, not looked at")
     if story.stopped:
         lines.append(story.stopped)
     return lines

@@ -12,7 +12,7 @@ from stepper.debug.causes.cause import LinkKind
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
 from stepper.debug.story.forms import LinkForm, PartRole
-from stepper.debug.story.texts import story_lines
+from stepper.debug.story.texts import extent, story_lines
 from stepper.engine.loops import EndReason
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger
@@ -336,3 +336,42 @@ def test_an_inf_comes_over_the_back_edges_behind_its_birth_alone(tmp_path: Path,
     run = Debugger(net.read(tmp_path), {0: np.ones(1, np.float32)})
     run.last()
     assert story_lines(run.story(f"gap@{iteration}"))[1].endswith(f"f32 maximum 3.403e+38{said}")
+
+
+def counter_to_a_thousand(trips: int) -> Graph:
+    """x = (x + 1) mod 1000: the story of a value goes back to where the remainder was 0."""
+    net = Graph()
+    x0, body = net.parameter("x0", dims=(1,)), net.body()
+    x = body.parameter("x", dims=(1,))
+    up = body.apply("Add", x, body.constant([1.0]), name="up")
+    x_next = body.result(body.apply("FloorMod", up, body.constant([1000.0]), name="mod"), "x_next")
+    net.result(net.loop("ups", body, trips, True, [carried(x0, x, x_next)], [last(x_next)])[0])
+    other = net.body()
+    y = other.parameter("y", dims=(1,))
+    y_next = other.result(other.apply("Abs", y), "y_next")
+    net.result(net.loop("others", other, 7, True, [carried(x0, y, y_next)], [last(y_next)])[0])
+    return net
+
+
+@pytest.mark.parametrize(("trips", "asked"), [(3, "2"), (3000, "2500"), (3000, "3"), (3000, "2999")])
+def test_a_story_counts_all_iterations_of_its_loop_and_no_others(tmp_path: Path, trips: int, asked: str) -> None:
+    run = debugger(counter_to_a_thousand(trips), tmp_path, np.zeros(1, np.float32))
+    run.last()
+    story = run.story(f"mod@{asked}")
+    assert (story.total, story.counts_all) == (trips, True)
+    assert f" of {trips:,} iterations" in extent(story)
+    assert len(story.iterations) == min(trips, len(story.iterations)) <= 1024
+    ensure_true(story)
+
+
+def test_where_no_operand_was_followed_the_link_says_which(tmp_path: Path) -> None:
+    run = debugger(counter_to_a_thousand(3000), tmp_path, np.zeros(1, np.float32))
+    run.last()
+    story = run.story("mod@2000[0]")  # 1 = 0 + 1: the 0 has no share of it
+    (leaf,) = (link for link in story.links if story.rows[link.row].name == "up")
+    assert [one.factor.name for one in leaf.unfollowed] == ["x"]
+    wider = run.story("mod@2000[0]", wider=((leaf.key, 1),), links=1)
+    assert {path(wider, link) for link in wider.links} == {(1999,), (2000,)}
+    birth = sample("rwkv_overflow").story("wkv@8[0,3]")
+    entered = next(link for link in birth.links if birth.rows[link.row].name == "token")
+    assert not entered.unfollowed

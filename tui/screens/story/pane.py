@@ -13,9 +13,20 @@ from stepper.debug.story.facts import LinkRole, Story, StoryLink
 from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.strip.lanes import LaneLine, lane_lines
 from stepper.debug.story.strip.layout import BORN, STOP, Options, place
-from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, story_lines, title, verdict
+from stepper.debug.story.texts import (
+    column_text,
+    entry_text,
+    extent,
+    factor_text,
+    number,
+    reason,
+    story_lines,
+    title,
+    verdict,
+)
 from stepper.errors import UsageError
 from stepper.query.address_syntax import Address, exact_name, without_element
+from stepper.wording import counted
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_end, overlaid, shortened, spread, width_of, wrapped
 from tui.screens.lists.topic import example_rows
@@ -229,7 +240,7 @@ class StoryPane(Pane):
         else:
             found = [edge.target for edge in story.out_of(here)]
         if not found:
-            raise UsageError("the story begins here" if way == "cause" else "this is what was asked about")
+            raise UsageError(_why_no_further(story, here) if way == "cause" else "this is what was asked about")
         self.put(self._cursor_at(found[0]))
 
     def _in_list(self, by: int) -> None:
@@ -424,7 +435,7 @@ class StoryPane(Pane):
         wide = max(7, *(min(len(element_text(one.element)) + 1, _LONGEST_ELEMENT) for one in story.links), 7)
         rows = [self._lane_row(story, line, lanes, wide) for line in lines[top : top + shown]]
         if story.pending and len(rows) < shown:
-            rows.append([("     ", ""), (f"… {story.pending} more, Enter", "dim")])
+            rows.append([("     ", ""), (f"… {story.pending} more, not looked at: :story more", "dim")])
         if detail:
             rows += [*self._rule(width), *self._detail(story, width, detail)]
         return rows
@@ -473,7 +484,12 @@ class StoryPane(Pane):
         if story is None or place_of is None or not story.links:
             super().on_click(event)
             return
-        found = self._under(place_of.x, place_of.y - self._lines_above)
+        y = place_of.y - self._lines_above
+        if self.shown_view == "lanes" and story.pending and y + self._lane_top == len(lane_lines(story)):
+            event.stop()
+            self.post_line("story more")
+            return
+        found = self._under(place_of.x, y)
         if found is None:
             return
         event.stop()
@@ -501,6 +517,16 @@ class StoryPane(Pane):
         column = columns[0] if columns else None
         at = self.cursor if column is None else StripCursor(rows[0], column.path, column.column)
         return at._replace(row=rows[0])
+
+
+def _why_no_further(story: Story, link: int) -> str:
+    """Return why there is no cause to go to: it begins here, or what is behind was not looked at."""
+    more = story.links[link].unfollowed
+    if not more:
+        return "the story begins here"
+    names = factor_text(more[0].factor) + (f" and {counted(len(more) - 1, 'other')}" if len(more) > 1 else "")
+    pending = f", :story more follows {story.pending:,}" if story.pending else ""
+    return f"{names} {'were' if len(more) > 1 else 'was'} not followed further: + follows it{pending}"
 
 
 def _backs(story: Story, line: LaneLine) -> Row:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from stepper.debug.debugger import Debugger
+from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, drive
 from tui.app import StepperApp
 from tui.screens.story.pane import StoryPane
@@ -260,3 +264,29 @@ def test_an_edit_that_is_undone_leaves_nothing_of_it_in_the_story() -> None:
         assert " 60.000" in driven.text("story") and " 50.000" not in driven.text("story")
 
     drive("rwkv_overflow", script, size=(160, 48))
+
+
+def test_where_links_were_not_looked_at_the_story_says_so_and_how_to_see_more(tmp_path: Path) -> None:
+    net = Graph()
+    x0, body = net.parameter("x", dims=(1,)), net.body()
+    state = body.parameter("state", dims=(1,))
+    grown = body.result(body.apply("Add", state, body.constant([1.0]), name="grown"), "grown_out")
+    net.result(net.loop("grows", body, 200, True, [carried(x0, state, grown)], [last(grown)])[0])
+    debugger = Debugger(net.read(tmp_path), {0: np.full(1, 900.0, np.float32)})
+
+    async def script(driven: Driven) -> None:
+        await driven.type("continue")
+        await driven.type("why grown@199[0]")
+        story = story_of(driven)
+        assert story.story is not None
+        links = sum(link.times for link in story.story.links)
+        await driven.press("o", "o", "o")
+        assert "state[0] was not followed further: + follows it, :story more follows 1" in driven.text("answer")
+        lines = driven.text("story").splitlines()
+        more = next(y for y, line in enumerate(lines) if "1 more, not looked at" in line)
+        await driven.pilot.click("#story", offset=(8, more))
+        await driven.settle()
+        assert story.story is not None
+        assert sum(link.times for link in story.story.links) == links + 40  # as many as it shows at first
+
+    drive(debugger, script, size=(80, 34))
