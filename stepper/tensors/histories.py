@@ -140,17 +140,34 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
     def settled_from(self) -> int | None:
         """Return from which iteration on it changes by less than SETTLED of its largest change.
 
-        None where that is not so for long, where it does not change at all, and where changes are not followed.
+        None where that is not so for long, where it does not change at all, and where changes are not followed. The
+        largest change may be a step from a mark such as -1e9 to the first number that means something: where it still
+        moves by much of its own size behind so steep a step, the changes behind it are the measure.
         """
         if self.changes is None or not self.changes.count:
             return None
         numbers = self.changes.numbers[0, :, 0]
-        largest = float(numbers.max())
-        if not 0 < largest < math.inf:
-            return None
-        moving = np.flatnonzero(~(numbers < SETTLED * largest))
-        found = int(self.changes.spans[moving[-1], 1])
-        return found if self.count - found >= max(_LEAST_SETTLED, self.count // 4) else None
+        ends = self.changes.spans[:, 1]
+        while True:
+            largest = float(numbers.max())
+            if not 0 < largest < math.inf:
+                return None
+            last = int(np.flatnonzero(~(numbers < SETTLED * largest))[-1])
+            found = int(ends[last])
+            if self.count - found < max(_LEAST_SETTLED, self.count // 4):
+                return None
+            rest = numbers[last + 1 :]
+            most = float(rest.max(initial=0))
+            if not most or not SETTLED * self._usual_size <= most < SETTLED * float(numbers[last]):
+                return found
+            numbers, ends = rest, ends[last + 1 :]
+
+    @property
+    def _usual_size(self) -> float:
+        """Return the magnitude of its elements in the last iteration, of which as many are smaller as are larger."""
+        last = np.abs(self.numbers[0 if self.is_whole else KeptStatistic.RMS, -1].astype(np.float64))
+        counts = last[np.isfinite(last) & (last > 0)]
+        return float(np.median(counts)) if counts.size else 0.0
 
     def is_same(self, other: ValueHistory | None) -> bool:
         """True if another one says the same of the same iterations, bit for bit."""

@@ -236,3 +236,23 @@ def test_the_strongest_of_two_has_the_sign_of_the_farther_one_also_at_the_ends_o
     one_by_one = np.array([strongest(pair) for pair in pairs])
     assert np.array_equal(one_by_one, np.array(expected, dtype), equal_nan=True)
     assert np.array_equal(strongest(pairs, 1), one_by_one, equal_nan=True)
+
+
+@pytest.mark.parametrize("marks", [1, 3])
+def test_a_step_from_a_mark_is_no_yardstick_for_what_moves_on(marks: int) -> None:
+    """Scores of beams: -1e9 until a beam is in use, then a sum of logarithms that goes on."""
+    first = np.array([0, -1e9, -1e9], np.float32)
+    steps = np.array([[-2.0, -2.1, -1.9]] * 16, np.float32)
+    moving = [np.where(np.arange(3) < 3 - marks + 1 + k, steps[: k + 1].sum(0), first) for k in range(16)]
+    found = recorded(moving, [1], entered=first)
+    assert found.changes is not None and found.changes.numbers.max() > 9e8, "it leaves the mark"
+    assert found.settled_from is None
+    calm = [np.array([5.0, 7.0], np.float32) + np.float32(1e-6 * (-1) ** k) for k in range(16)]
+    assert recorded(calm, [1], entered=np.array([-1e9, 0], np.float32)).settled_from == 1, "its last bits alone differ"
+    stays = [np.array([5.0, 0.0], np.float32)] * 16
+    assert recorded(stays, [1], entered=np.array([-1e9, 0], np.float32)).settled_from == 1
+    zeros = [np.zeros(2, np.float32)] * 16
+    assert recorded(zeros, [1], entered=np.array([-1e9, 0], np.float32)).settled_from == 1
+    halves = [np.array([-8 + 0.5**k], np.float32) for k in range(16)]
+    after = next(k for k in range(1, 16) if 0.5**k < 0.01 * 0.5)  # of the changes behind the mark
+    assert recorded(halves, [1], entered=np.array([-1e9], np.float32)).settled_from == after
