@@ -93,8 +93,9 @@ class _Search:
             event = self._timeline.forward(Every.ITERATION, lambda event: self._see(event) or enough())
         except StepperError as error:
             return self._found or self._failed(str(error))
-        if self._found is None and event.kind is EventKind.FINISHED:
-            return FoundFrame(None, machine.tick, self._why_absent(event))
+        if self._found is None and event.kind is EventKind.FINISHED:  # nothing looks at this event on the way
+            self._see(event)
+            return self._found or FoundFrame(None, machine.tick, self._why_absent(event))
         return self._found
 
     def _see(self, event: Event) -> bool:
@@ -125,9 +126,13 @@ class _Search:
         return FoundFrame(None, self._machine.tick, message)
 
     def _why_absent(self, event: Event) -> str:
-        activation = event.frame.activation
-        if event.frame.program is self._program and activation is not None and isinstance(activation.plan, LoopPlan):
-            return f"the loop runs {counted(activation.iteration + 1, 'iteration')} there"
+        program, activation = event.frame.program, event.frame.activation
+        is_around = self._program.path[: len(program.path)] == program.path
+        if event.kind is EventKind.LEFT and is_around and activation is not None:
+            if isinstance(activation.plan, LoopPlan):
+                return f"the loop runs {counted(activation.iteration + 1, 'iteration')} there"
+            if program.path == self._program.path:
+                return "the other side of the If runs there"
         return "the run does not come there"
 
 

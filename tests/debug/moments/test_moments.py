@@ -12,7 +12,8 @@ import stepper
 from stepper.commands import Interpreter
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.difference import Change, difference
-from stepper.debug.moments.moment import MomentKind
+from stepper.debug.moments.moment import Moment, MomentKind
+from stepper.debug.moments.views import MomentView
 from stepper.engine.events import EventKind, Every
 from stepper.errors import UsageError
 from tests.compare.twins import X, recurrence
@@ -262,3 +263,36 @@ def test_the_commands_say_it_and_have_it_as_data() -> None:
                 shell.execute(line)
         else:
             assert "the loop runs 12 iterations" in "\n".join(shell.execute(line).lines)
+
+
+def test_outside_of_the_loop_that_was_edited_the_original_is_beside_now_too(plain: Run) -> None:
+    debugger = debugger_of(RWKV)
+    debugger.run_to("key@3")
+    debugger.set_value("key[0,0]", 5.0)
+    names = [one.layer.name for one in debugger.machine.compiled.main.operations]
+    for view in (debugger.moments.view(Moment(MomentKind.BRANCH, "original"), 0), _after_the_loop(debugger)):
+        assert not view.problem and view.values is not None
+        looped = np.asarray(view.values.output(names.index("time_mixing")))
+        rows = np.stack([plain["mixed", k][0] for k in range(12)])
+        assert np.array_equal(looped.reshape(rows.shape), rows, equal_nan=True)
+
+
+def _after_the_loop(debugger: Debugger) -> MomentView:
+    debugger.last()
+    debugger.reverse_step()
+    assert len(debugger.machine.stack) == 1
+    return debugger.moments.view(Moment(MomentKind.BRANCH, "original"))
+
+
+def test_why_the_original_does_not_come_to_a_place() -> None:
+    debugger = debugger_of(SAMPLES / "while_loop")
+    debugger.run_to("triple_plus_one@2")  # of 41: 124, which is even; so is its half
+    debugger.set_value("triple_plus_one", 10**6 + 1)
+    original = Moment(MomentKind.BRANCH, "original")
+    debugger.run_to("triple_plus_one@3")
+    assert debugger.moments.view(original).problem == "the other side of the If runs there"
+    debugger = debugger_of(SAMPLES / "while_loop")
+    debugger.run_to("triple_plus_one@2")
+    debugger.set_value("triple_plus_one", 27)  # it begins anew: 3 iterations more
+    debugger.run_to("half@113")
+    assert debugger.moments.view(original).problem == "the loop runs 111 iterations there"
