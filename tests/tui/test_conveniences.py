@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tui.driven import DECODER, Driven
+from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.sessions import session
 
 
@@ -146,3 +146,28 @@ def test_what_is_on_the_screen_is_exported(tmp_path: Path) -> None:
         assert "ends in .svg" in driven.text("answer")
 
     session(script)
+
+
+@pytest.mark.parametrize("opening", ["view main", "view overview", "why wkv@8", "view grid"])
+def test_beside_a_pane_that_is_alone_on_the_screen_answers_are_shown_and_everything_has_its_place(
+    opening: str,
+) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        if opening in ("view main", "view grid"):
+            await driven.type("run-to key@3")
+        if opening != "view overview":
+            await driven.type(opening)
+        await driven.press("z")
+        assert driven.app.screen.maximized is not None
+        await driven.type("help goto")
+        lines = ["".join(cell for cell in strip.text) for strip in driven.app.screen._compositor.render_strips()]
+        assert any("usage: goto N" in line for line in lines[-12:]), "\n".join(lines)
+        assert driven._is_laid_out
+        await driven.press("escape")
+        lines = ["".join(cell for cell in strip.text) for strip in driven.app.screen._compositor.render_strips()]
+        assert not any("usage: goto N" in line for line in lines)
+        await driven.press("z")
+        assert driven.app.screen.maximized is None and driven._is_laid_out
+
+    drive("rwkv_overflow", script, size=(120, 40), starts_up=True, runs=True)

@@ -97,8 +97,8 @@ class DebugScreen(Guarded, Screen[None]):
     DebugScreen.-ascii #picks { border-top: ascii $primary; }
     DebugScreen.-ascii #picks.below-a-rule { border-top: blank; }
     """
-    ALLOW_IN_MAXIMIZED_VIEW: ClassVar[str] = "#bottom"
-    """Beside a pane that is alone on the screen: prompt and keys."""
+    ALLOW_IN_MAXIMIZED_VIEW: ClassVar[str] = "#bottom, #card, #picks"
+    """Beside a pane that is alone on the screen: answers, what is there to choose, prompt and keys."""
     view_name: ClassVar[str] = ""
 
     host: ScreenHost

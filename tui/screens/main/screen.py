@@ -315,6 +315,10 @@ class MainScreen(DebugScreen):
         """An answer of several lines."""
         if not self.is_ready:
             return False
+        is_above = self.maximized is not None and not isinstance(self.maximized, AnswerCard)
+        super().put_card(title, lines if is_above else ())  # beside a pane that is alone on the screen
+        if is_above and lines:
+            return True
         card = self.query_one(AnswerCard)
         if not lines and not card.lines:
             return True
@@ -330,6 +334,8 @@ class MainScreen(DebugScreen):
     def close_card(self) -> bool:
         """Show what was there before; a column of a picture that was chosen is given up first."""
         if sum(pane.unpick() for pane in self.query(PicturePane)):
+            return True
+        if super().close_card():
             return True
         card = self.query_one(AnswerCard)
         if not card.lines:
