@@ -74,9 +74,13 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Breakpoi
 def destinations(text: str, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
     """Return the places to which a movement goes: each moment once, of a loop its first iteration.
 
-    A name that screens write for one operation means that one, even where it is a type, too. Raise as `places` does.
+    A name that screens write for one operation means that one, even where it is a type, too. An element is where the
+    whole value is computed. Raise as `places` does.
     """
     address = parse_address(text)
+    if address.index:
+        address = replace(address, index=())
+        text = str(address)
     is_output = address.port is not None
     found: dict[tuple[int, int], BreakpointPlace] = {}
     for place in _named(address, compiled, where) or _places_inside(text, address, compiled, where):

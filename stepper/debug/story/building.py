@@ -44,6 +44,7 @@ from stepper.debug.story.places import EndedLoop, ended_loop, spot_of
 from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.shares import shares_by_iteration
 from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
+from stepper.debug.story.texts import name_in_iteration
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array, limits
 from stepper.engine.frames import Frame
@@ -54,6 +55,7 @@ from stepper.ir.model import Layer, LayerSite, Source, layer_site
 from stepper.query import short_names
 from stepper.query.address_resolution import Target, moment_address, resolve
 from stepper.query.address_syntax import Address, exact_name
+from stepper.query.atlas import Atlas
 
 MOST_ROWS: Final = 12
 """Rows up to which operations that only move an element are shown."""
@@ -221,10 +223,16 @@ class _Builder:
         """Return the same as it is called in lists."""
         named = target.named
         port = f":{target.output}" if len(named.outputs) > 1 else ""
-        at = ">".join(str(iteration) for _, iteration in spot.seat if iteration is not None)
+        path = _path(spot.seat)
         name = self._name(target.program, named)
         name = f"{name}.shape" if spot.is_shape else name
-        return f"{name}{port}{f'@{at}' if at else ''}{element_text(spot.element)}"
+        return f"{name_in_iteration(f'{name}{port}', path, self._loop_names(target.program))}{element_text(spot.element)}"
+
+    def _loop_names(self, program: Program) -> tuple[str, ...]:
+        """Return how addresses call the loops around a program, from the outermost inwards."""
+        atlas, path = Atlas(self._compiled), program.path
+        loops = ((atlas.ancestor(program, depth), layer) for depth, layer in enumerate(path) if layer.is_loop)
+        return tuple(str(exact_name(self._name(outside, layer))) for outside, layer in loops)
 
     def _is_clear(self, address: Address, target: Target) -> bool:
         try:
@@ -284,6 +292,7 @@ class _Builder:
             columns=tuple(StoryColumn(*one, first=one.path, tick=histories.closed_at(one.path)) for one in columns),
             links=links,
             edges=edges,
+            loop_names=self._loop_names(max(shown, key=lambda link: _depth(link.program)).program),
             iterations=tuple(histories.iterations),
             total=histories.total,
             counts_all=histories.counts_all,

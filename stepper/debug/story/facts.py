@@ -234,12 +234,13 @@ class Story(Struct, frozen=True):
     """Why a value is what it is, or why a loop ended.
 
     `address` is what was asked about, `name` the same in short; `asked` the number of its link. `loops` are the loops
-    of the columns from the outermost inwards; `iterations` the paths of all iterations that the histories are of, which
-    may be a part of the `total` that the loop runs (unless `counts_all`, of at least so many); `present` where the run
-    stands; in those of `passed` the element was only passed on. `pending` links were not looked at, `stopped` says why
-    the way back ends early. `end` is of a question for the end of a loop. `entered` is the tick at which the outermost
-    of the loops was entered. `is_preview`: the values are those after an edit, `before` of each link what it was.
-    `shares` says how much of it each iteration brought, the latest first, where that is known.
+    of the columns from the outermost inwards, `loop_names` how addresses call them; `iterations` the paths of all
+    iterations that the histories are of, which may be a part of the `total` that the loop runs (unless `counts_all`, of
+    at least so many); `present` where the run stands; in those of `passed` the element was only passed on. `pending`
+    links were not looked at, `stopped` says why the way back ends early. `end` is of a question for the end of a loop.
+    `entered` is the tick at which the outermost of the loops was entered. `is_preview`: the values are those after an
+    edit, `before` of each link what it was. `shares` says how much of it each iteration brought, the latest first,
+    where that is known.
     """
 
     address: str
@@ -250,6 +251,7 @@ class Story(Struct, frozen=True):
     columns: tuple[StoryColumn, ...]
     links: tuple[StoryLink, ...]
     edges: tuple[StoryEdge, ...]
+    loop_names: tuple[str, ...] = ()
     iterations: tuple[tuple[int, ...], ...] = ()
     total: int = 0
     counts_all: bool = True

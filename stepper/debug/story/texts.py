@@ -96,11 +96,16 @@ def iteration_text(path: Sequence[int]) -> str:
 
 def link_name(story: Story, link: StoryLink) -> str:
     """Return a link as one may call it: `exp_key@7[0,3]`."""
-    name = story.rows[link.row].name
     port = "" if link.location.output is None else f":{link.location.output}"
-    path = story.columns[link.column].path
-    at = f"@{iteration_text(path)}" if path else ""
-    return f"{name}{port}{at}{element_text(link.element)}"
+    name = f"{story.rows[link.row].name}{port}"
+    return f"{name_in_iteration(name, story.columns[link.column].path, story.loop_names)}{element_text(link.element)}"
+
+
+def name_in_iteration(name: str, path: Sequence[int], loops: Sequence[str]) -> str:
+    """Return an address of an iteration: `x@7`; in nested loops the outer ones are levels of it: `passes@1::x@0`."""
+    (*outer, _last) = path or (0,)
+    levels = "".join(f"{loop}@{iteration}::" for loop, iteration in zip(loops, outer, strict=False))
+    return f"{levels}{name}{f'@{path[-1]}' if path else ''}"
 
 
 def column_text(column: StoryColumn) -> str:

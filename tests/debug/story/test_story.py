@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from stepper.debug.causes.cause import LinkKind
+from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
 from stepper.debug.story.forms import LinkForm, PartRole
-from stepper.debug.story.texts import extent, story_lines
+from stepper.debug.story.texts import extent, link_name, story_lines
 from stepper.engine.loops import EndReason
 from stepper.errors import UsageError
 from tests.debug.oracle import debugger
@@ -375,3 +376,22 @@ def test_where_no_operand_was_followed_the_link_says_which(tmp_path: Path) -> No
     birth = sample("rwkv_overflow").story("wkv@8[0,3]")
     entered = next(link for link in birth.links if birth.rows[link.row].name == "token")
     assert not entered.unfollowed
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [("nested_loop", "values@1"), ("rwkv_overflow", "wkv@8[0,3]"), ("date_normaliser", "Add_3@10[0,0]")],
+)
+def test_every_address_that_a_story_shows_can_be_typed(name: str, asked: str) -> None:
+    run = sample(name)
+    story = run.story(asked)
+    for link in story.links:
+        shown = link_name(story, link)
+        value = np.asarray(run.value(shown))
+        assert scalar_of(value[()]) == link.value, shown
+        again = run.story(shown)
+        assert again.links[again.asked].value == link.value and again.name == shown
+        run.goto(shown)
+        at = [frame.activation.iteration for frame in run.machine.stack if frame.activation is not None]
+        assert tuple(at[: len(path(story, link))]) == path(story, link), shown
+        run.last()

@@ -18,6 +18,7 @@ from stepper.debug.story.texts import (
     entry_text,
     extent,
     factor_text,
+    name_in_iteration,
     number,
     reason,
     story_lines,
@@ -419,8 +420,8 @@ class StoryPane(Pane):
         row = story.rows[cursor.row]
         places = {path: k for k, path in enumerate(story.iterations)}
         known = row.history[places[cursor.path]] if cursor.path in places and row.history else None
-        at = ">".join(map(str, cursor.path))
-        head: Row = [(GLYPHS["focus"], "accent"), (f" {row.name}@{at}{element_text(row.element)}", "title-on")]
+        name = f"{name_in_iteration(row.name, cursor.path, story.loop_names)}{element_text(row.element)}"
+        head: Row = [(GLYPHS["focus"], "accent"), (f" {name}", "title-on")]
         return [[*head, ("   not on the path", "note")], [("  ", ""), (number(known), "strong")]]
 
     # --- lanes ---------------------------------------------------------------------------------------------------
