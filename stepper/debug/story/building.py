@@ -226,7 +226,8 @@ class _Builder:
         path = _path(spot.seat)
         name = self._name(target.program, named)
         name = f"{name}.shape" if spot.is_shape else name
-        return f"{name_in_iteration(f'{name}{port}', path, self._loop_names(target.program))}{element_text(spot.element)}"
+        name = name_in_iteration(f"{name}{port}", path, self._loop_names(target.program))
+        return f"{name}{element_text(spot.element)}"
 
     def _loop_names(self, program: Program) -> tuple[str, ...]:
         """Return how addresses call the loops around a program, from the outermost inwards."""
