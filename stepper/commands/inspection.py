@@ -161,7 +161,11 @@ def _number_text(number: Any) -> str:
     return "-" if number is None else f"{number:.9g}" if isinstance(number, float) else str(number)
 
 
-@command("find", syntax="EXPR [first|next|previous|last|all]", help="the moments at which an expression holds")
+@command(
+    "find",
+    syntax="EXPR [first|next|previous|last|all]",
+    help="the moments at which an expression holds; nan, inf: at which one is born",
+)
 def _find(session: Session, text: str) -> Answer:
     words = required(text, "an expression").rsplit(maxsplit=1)
     is_said = len(words) == 2 and words[1] in ("first", "next", "previous", "last", "all")
@@ -174,7 +178,8 @@ def _find(session: Session, text: str) -> Answer:
         lines.append(f"{nothing}asked at {found.asked:,} moments, not to the end of the run: {found.stopped}")
     lines += [f"no value at {found.failures} moments, first: {found.failure.splitlines()[0]}"] if found.failures else []
     data = as_data(found)
-    return Answer(tuple(lines or [f"nowhere, at {found.asked} moments"]), data)
+    nothing = f"nowhere, at {found.asked} moments" if found.asked else "nowhere"
+    return Answer(tuple(lines or [nothing]), data)
 
 
 # --- where ----------------------------------------------------------------------------------------------------------

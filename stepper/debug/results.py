@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
 Evaluated: TypeAlias = Array | float | int | bool | str | tuple[int, ...]
 """Result of an expression: a tensor of rank 1 or more as a read-only array, a single number as that of Python, a type
 by its name, a shape as a tuple."""
+
+
+class Which(StrEnum):
+    """Which of the moments: of the whole run, or counted from the present."""
+
+    FIRST = "first"
+    NEXT = "next"
+    PREVIOUS = "previous"
+    LAST = "last"
+    ALL = "all"
 
 
 class FoundMoment(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 
 from stepper.debug.debugger import Debugger
 from stepper.debug.iterations.slots import is_current
+from stepper.engine.events import EventKind, Every
 from stepper.engine.frames import Frame, place
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
@@ -214,7 +215,6 @@ def test_in_an_iteration_that_fails_later_the_moment_is_found_too(tmp_path: Path
         ("nothing > 1", "nothing called 'nothing'"),
         ("h_next@3[0,0] > 1", "may not say which"),
         ("ref(h_next)[0,0] > 1", "no reference run"),
-        ("iter == 3", "names no value"),
     ],
 )
 def test_an_expression_that_can_hold_nowhere_is_refused(text: str, reason: str) -> None:
@@ -251,3 +251,33 @@ def test_only_the_iteration_number_can_be_asked_for_inside_a_loop() -> None:
     debugger = sample("for_loop")
     at_iteration(debugger, 1)
     assert [moment.iteration for moment in debugger.find("iter > 7", "all").moments] == [8, 9]
+
+
+@pytest.mark.parametrize(("word", "is_bad"), [("nan", np.isnan), ("inf", np.isinf)])
+def test_nan_and_inf_are_found_where_they_are_born_from_any_moment(word: str, is_bad: Callable[[Any], Any]) -> None:
+    debugger = sample("rwkv_overflow")
+    births = []
+    machine = sample("rwkv_overflow").machine
+    for event in machine.run(Every.OPERATION):
+        if event.kind is EventKind.OPERATION:
+            operation = event.frame.program.operations[event.frame.pc - 1]
+            values = [np.asarray(event.frame.values[slot]) for slot in (operation.inputs[0], operation.outputs[0])]
+            inputs = [np.asarray(event.frame.values[slot]) for slot in operation.inputs]
+            if is_bad(values[1]).any() and not any(is_bad(one).any() for one in inputs):
+                births.append((event.tick, operation.layer.name))
+    first = births[0][0]
+    assert [one.tick for one in debugger.find(word).moments] == [first]
+    of_each = {name: tick for tick, name in reversed(births)}
+    assert [one.tick for one in debugger.find(word, "all").moments] == sorted(of_each.values())
+    debugger.run_to("key@11")
+    assert debugger.find(word).moments[0].tick == first and debugger.stop.tick == debugger.machine.tick
+    assert [one.tick for one in debugger.find(word, "previous").moments] == [max(of_each.values())]
+    assert not debugger.find(word, "next").moments
+
+
+def test_from_the_start_the_only_loop_is_meant() -> None:
+    debugger = sample("rwkv_overflow")
+    (found,) = debugger.find("iter == 3").moments
+    assert found.iteration == 3
+    with pytest.raises(UsageError, match="no loop here"):
+        sample("nested_loop").find("iter == 1")

@@ -9,9 +9,8 @@ from typing import Any
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.debug.causes.cause import NonFiniteKind
-from stepper.debug.finding.find import Which
 from stepper.debug.inspection.text import by_text
-from stepper.debug.results import Found
+from stepper.debug.results import Found, Which
 from stepper.errors import FINDING
 from stepper.recording import open_recording
 from stepper.recording.reading.non_finite import NonFiniteValues, find_non_finite

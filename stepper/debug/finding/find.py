@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any, Final
 
 from stepper.arguments import text, whole_number
-from stepper.debug.results import Found, FoundMoment
+from stepper.debug.finding.births import WORDS, find_births
+from stepper.debug.results import Found, FoundMoment, Which
 from stepper.debug.scopes import Names, innermost_loop, iteration_now, value_now
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Spot, before_iteration, excursion, walk
@@ -27,16 +27,6 @@ from stepper.query.expressions import Expression, parse
 MOST_FOUND: Final = 1000
 
 
-class Which(StrEnum):
-    """Which of the moments: of the whole run, or counted from the present."""
-
-    FIRST = "first"
-    NEXT = "next"
-    PREVIOUS = "previous"
-    LAST = "last"
-    ALL = "all"
-
-
 def find(
     timeline: Timeline,
     expression: str | Expression,
@@ -48,11 +38,14 @@ def find(
     """Return the moments where the expression holds: the first, next, previous, last, or all of them up to the limit.
 
     The future is computed as far as it is needed, at most up to tick `until`; the present stays. May be interrupted by
-    a pause. Raise UsageError (ExpressionError for its text) for an expression that can hold nowhere.
+    a pause. `nan` and `inf` are where one is born. Raise UsageError (ExpressionError for its text) for an expression
+    that can hold nowhere.
     """
-    expression = expression if isinstance(expression, Expression) else parse(text("expression", expression))
     which = _which(which)
     limit = MOST_FOUND if limit is None else whole_number("limit", limit, 1)
+    if isinstance(expression, str) and expression.strip() in WORDS:
+        return find_births(timeline, expression.strip(), which, limit, until)
+    expression = expression if isinstance(expression, Expression) else parse(text("expression", expression))
     machine = timeline.machine
     present = machine.tick
     search = _MomentSearch(timeline, expression, which, limit)
@@ -148,9 +141,13 @@ class _MomentSearch:
     def _innermost(self) -> Program:
         stack = self._stack_of.stack
         depth = innermost_loop(stack)
-        if depth is None:
+        if depth is not None:
+            return stack[depth].program
+        programs = self._stack_of.compiled.programs
+        bodies = [program for program in programs if program.path and program.path[-1].is_loop]
+        if len(bodies) != 1:
             raise UsageError("the expression names no value, and there is no loop here; enter the loop that is meant")
-        return stack[depth].program
+        return bodies[0]
 
     # --- moments -------------------------------------------------------------------------------------------------
 

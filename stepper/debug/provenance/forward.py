@@ -13,6 +13,7 @@ import numpy as np
 
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
+from stepper.debug.causes.why import NoValueYet
 from stepper.debug.provenance.facts import Decision, ElementUse, OutputUse, Uses
 from stepper.debug.provenance.question import forward_address
 from stepper.debug.provenance.rules import changes_of, same_values
@@ -39,12 +40,18 @@ _Masks = dict[int, Array]
 def uses(timeline: Timeline, address: str | Address) -> Uses:
     """Return where the element at an address goes; without an index where all elements go. The present stays.
 
+    It is followed as far as the run has come; from its start, or of what it has not come to, as far as it is known.
+
     The address may be said as the question `where does x[3] go`.
 
     Raise UsageError for what has no value.
     """
     asked = address_given((forward_address(address) or address) if isinstance(address, str) else address)
-    with closing(EarlierFrames(timeline, wants_all=True)) as frames:
+    present, tick = timeline.machine.tick, None
+    if present == 0 or not _has_value(timeline, asked):  # where nobody has gone yet what is known of the run is meant
+        tick = max(timeline.furthest, present) if timeline.end is None else timeline.end.tick
+    has_ended = timeline.machine.finished or (tick is not None and timeline.end is not None)
+    with closing(EarlierFrames(timeline, tick, wants_all=True)) as frames:
         spot, _ = spot_of(frames, timeline.machine.compiled, asked)
         value = np.asarray(frames.at(spot.seat)[-1].values[spot.slot])
         mask = np.zeros(value.shape, bool)
@@ -53,13 +60,23 @@ def uses(timeline: Timeline, address: str | Address) -> Uses:
         else:
             mask[...] = True
         walk = _ForwardWalk(timeline, frames)
-        stopped = "" if timeline.machine.finished else "the run has not ended: that is as far as it has come"
+        stopped = "" if has_ended else "the run has not ended: that is as far as it has come"
         try:
             walk.walk(spot.seat, spot.slot, mask)
         except Paused:
             timeline.machine.request_pause(wanted=False)
             stopped = "paused before all was found"
         return walk.uses(str(asked), stopped)
+
+
+def _has_value(timeline: Timeline, address: Address) -> bool:
+    """True if the run has come to what an address means."""
+    with closing(EarlierFrames(timeline)) as frames:
+        try:
+            spot_of(frames, timeline.machine.compiled, address)
+        except NoValueYet:
+            return False
+    return True
 
 
 class _ForwardWalk:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from stepper.debug.causes.cause import Location, NonFiniteKind
-from stepper.debug.finding.find import Which
+from stepper.debug.results import Which
 from stepper.engine.program import Program
 from stepper.errors import SessionError
 from stepper.recording.reading import moments

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from stepper.debug.finding.find import (
-    Which,
     ensure_any_iteration,
     ensure_no_reference,
     ensure_together,
 )
-from stepper.debug.results import Found, FoundMoment
+from stepper.debug.results import Found, FoundMoment, Which
 from stepper.debug.scopes import enclosing_loop
 from stepper.engine.program import Program
 from stepper.errors import StepperError, UsageError

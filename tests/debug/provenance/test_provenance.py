@@ -264,3 +264,16 @@ def test_shapes_lead_to_extents_of_inputs_and_to_what_says_them(tmp_path: Path) 
     with pytest.raises(UsageError, match="say of which value"):
         run.why("why this shape")
     assert run.uses("where does rewards[0,7,0] go").outputs
+
+
+def test_where_an_element_goes_is_told_of_the_whole_run_from_its_start() -> None:
+    whole, fresh = Debugger(*sample("rwkv_overflow")), Debugger(*sample("rwkv_overflow"))
+    whole.last()
+    fresh.run_overview()
+    for asked in ("key@3[0,3]", "embedded[7,6]"):
+        known, found = whole.uses(asked), fresh.uses(asked)
+        assert fresh.machine.tick == 0 and not known.stopped and known.uses and known.outputs
+        assert (found.uses, found.outputs, found.decisions) == (known.uses, known.outputs, known.decisions)
+        assert not found.stopped
+    with pytest.raises(UsageError, match="has not run here"):
+        Debugger(*sample("rwkv_overflow")).uses("key@3[0,3]")  # nothing is known of a run that was not made
