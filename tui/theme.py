@@ -69,6 +69,7 @@ GLYPHS: Final = {
     "break-if": "◆",
     "shape": "~",  # the shape changed
     "edit": "*",  # changed by hand
+    "added": "+",  # A has no such iteration
     "stuck": "=",
     "grow": "^",
     "change": "Δ",

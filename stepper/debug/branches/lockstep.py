@@ -58,16 +58,19 @@ class Lockstep:
 
     def pairs(self) -> Iterator[Pair | None]:
         """Yield the iterations that both run, and None for each that one of them runs alone."""
+        for one, other in self.closed():
+            yield None if one is None or other is None else (one, other)
+
+    def closed(self) -> Iterator[tuple[ClosedIteration | None, ClosedIteration | None]]:
+        """Yield the iterations that both run, and with None in place of the other side those that one runs alone."""
         left, right = self._closed(0), self._closed(1)
         one, other = next(left, None), next(right, None)
-        while one is not None and other is not None:
-            is_pair = one.order == other.order
-            yield (one, other) if is_pair else None
-            forward_left, forward_right = one.order <= other.order, other.order <= one.order
+        while one is not None or other is not None:
+            forward_left = one is not None and (other is None or one.order <= other.order)
+            forward_right = other is not None and (one is None or other.order <= one.order)
+            yield one if forward_left else None, other if forward_right else None
             one = next(left, None) if forward_left else one
             other = next(right, None) if forward_right else other
-        for _ in itertools.chain(left, right):
-            yield None
         self.is_finished = True
 
     def _closed(self, side: int) -> Iterator[ClosedIteration]:

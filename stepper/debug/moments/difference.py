@@ -21,7 +21,8 @@ _TOLERANCES: Final = Tolerances()
 class Change(StrEnum):
     """Way in which a value of one moment is another in the other one.
 
-    MENDED: an element is finite now that was NaN or infinite in A; BROKEN: the reverse, which counts before.
+    MENDED: an element is finite now that was NaN or infinite in A; BROKEN: the reverse, which counts before. ADDED: A
+    has no such value at all, for its loop runs fewer iterations.
     """
 
     SAME = "same"
@@ -29,6 +30,7 @@ class Change(StrEnum):
     MENDED = "mended"
     BROKEN = "broken"
     SHAPE = "shape"
+    ADDED = "only now"
 
 
 class Difference(Struct, frozen=True):

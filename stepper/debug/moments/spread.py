@@ -50,12 +50,19 @@ SECONDS: Final = 60.0
 """For how long two courses are compared in all."""
 
 UNKNOWN: Final = 0
-CODES: Final = {Change.SAME: 1, Change.NUMBER: 2, Change.SHAPE: 3, Change.MENDED: 4, Change.BROKEN: 5}
+CODES: Final = {
+    Change.SAME: 1,
+    Change.ADDED: 2,
+    Change.NUMBER: 3,
+    Change.SHAPE: 4,
+    Change.MENDED: 5,
+    Change.BROKEN: 6,
+}
 """By change: what stands for it in the cells. The largest of several iterations stands for all of them."""
 _BY_CODE: Final = {code: change for change, code in CODES.items()}
 
 
-ClosedPair = tuple[ClosedIteration | None, ClosedIteration]
+ClosedPair = tuple[ClosedIteration | None, ClosedIteration | None]
 _MOST_KNOWN: Final = 256
 """Rows of cells that are remembered with the cells of a run."""
 
@@ -310,7 +317,7 @@ class Spread:
         self._outputs: tuple[OutputChange, ...] = ()
         self._count = 0
         self._lockstep: Lockstep | None = None
-        self._pairs: Iterator[ClosedPair | None] | None = None
+        self._pairs: Iterator[ClosedPair] | None = None
         self._began: dict[LoopRun | None, int] = {}
         self.is_complete = self._parted is None
         self._value_edits = [edit for edit in _all_edits(self._sides[1]) if isinstance(edit, ValueEdit)]
@@ -337,8 +344,7 @@ class Spread:
         assert self._pairs is not None
         try:
             for pair in self._pairs:
-                if pair is not None:
-                    self._compare(*pair)
+                self._compare(*pair)
                 if enough() or self._seconds + time.monotonic() - started > SECONDS:
                     return True
         finally:
@@ -395,17 +401,22 @@ class Spread:
             if iteration is not None:
                 self._began[run] = iteration
         self._lockstep = Lockstep(first, second)
-        self._pairs = self._lockstep.pairs()
+        self._pairs = self._lockstep.closed()
 
     def _failed(self, message: str) -> None:
         self._end = message
 
-    def _compare(self, a: ClosedIteration | None, b: ClosedIteration) -> None:
+    def _compare(self, a: ClosedIteration | None, b: ClosedIteration | None) -> None:
+        if b is None:  # only A runs it
+            return
         program = b.frame.program
-        theirs = _values_of(a) if a is not None else self._theirs(b)
+        is_added = a is None and isinstance(self._other, str)
+        theirs = _nothing if is_added else _values_of(a) if a is not None else self._theirs(b)
         if theirs is None:
             return
         changes, relative, edited = self._compared(theirs, b)
+        if is_added:
+            changes[:] = CODES[Change.ADDED]
         builder = self._cells.get(b.run)
         if builder is None:
             rows = self._rows_of(b.frame) if self._kind in (MomentKind.BRANCH, MomentKind.REFERENCE) else None
@@ -415,7 +426,7 @@ class Spread:
         iteration = b.numbers[-1] if b.numbers else 0
         builder.add(iteration, changes, relative, edited)
         builder.take(iteration, theirs)
-        self._count += 1
+        self._count += not is_added
 
     def _rows_of(self, frame: Frame) -> LoopRows | None:
         activation = frame.activation
@@ -482,6 +493,10 @@ def _branch_of(other: Other, b: str) -> str:
     if isinstance(other, BesideIteration):
         return other.moment.branch or b
     return other if isinstance(other, str) else b
+
+
+def _nothing(_operation: Operation, _output: int) -> None:
+    """Return what A has of an iteration that it does not run."""
 
 
 def _values_of(a: ClosedIteration) -> TheirValue:

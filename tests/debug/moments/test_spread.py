@@ -199,6 +199,23 @@ def test_another_number_of_iterations_is_compared_as_far_as_both_go(tmp_path: Pa
     assert "3 rows, not" in spread_sentence(found)
 
 
+def test_iterations_that_a_does_not_run_are_there_and_only_now(tmp_path: Path) -> None:
+    debugger = debugger_of(SAMPLES / "while_loop")
+    debugger.run_to("triple_plus_one@2")
+    debugger.set_value("triple_plus_one", 27)  # 27 again: 3 iterations more than the 111 of the original
+    found = debugger.spread()
+    assert found.is_complete and found.cells is not None and found.cells.iterations == 114
+    assert found.cells.step == 1
+    changes = np.asarray(found.cells.changes)
+    assert (changes[111:] == CODES[Change.ADDED]).all() and not (changes[:111] == CODES[Change.ADDED]).any()
+    assert found.cells.at(113, 0).change is Change.ADDED and found.cells.touched.all()
+    again = debugger_of(SAMPLES / "for_loop")
+    again.step(8)
+    again.set_trip_count(3)  # only A runs the others
+    cells = again.spread().cells
+    assert cells is not None and cells.iterations <= 3 and not (cells.changes == CODES[Change.ADDED]).any()
+
+
 def test_many_iterations_are_bins_and_a_long_comparison_is_left_and_gone_on_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,8 @@ from rich.style import Style
 from stepper.compare.stops.grid import ABOVE, NOT_COMPARED, SAME, WITHIN, DifferenceGrid
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView, Tile
-from stepper.debug.moments.spread import SpreadCells
+from stepper.debug.moments.difference import Change
+from stepper.debug.moments.spread import CODES, SpreadCells
 from stepper.element_types import Array
 from stepper.tensors.pictures import robust_ranges
 from tui.paint.folding import OperationEntry
@@ -132,8 +133,10 @@ def _levels(numbers: Array, finite: Array) -> Array:
     return found
 
 
-_STANDINGS: Final = np.array([NOT_COMPARED, SAME, WITHIN, ABOVE, ABOVE, ABOVE], np.int8)
-"""By the code of a change in a spread: of other numbers the size is shown; NaN, Inf and other shapes are marked."""
+_STANDINGS: Final = np.full(max(CODES.values()) + 1, ABOVE, np.int8)
+"""By the code of a change in a spread: of other numbers the size is shown; NaN, Inf, other shapes, and what A has not
+are marked."""
+_STANDINGS[[0, CODES[Change.SAME], CODES[Change.NUMBER]]] = NOT_COMPARED, SAME, WITHIN
 
 
 def _difference_codes(distances: Array, standings: Array) -> tuple[Array, Array]:

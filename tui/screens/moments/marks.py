@@ -27,7 +27,7 @@ _EXPONENTS: Final = 9.0
 
 
 def spread_tile(pane: Pane, one: SpreadCell, width: int) -> Cell:
-    """Return a cell: edited, differs by so much, mended, broken, another shape, the same bits; blank: not compared."""
+    """Return a cell: edited, differs by so much, mended, broken, another shape, only now, the same; blank: unknown."""
     plain = pane.look.plain
     if one.is_edited:
         return f"{pane.look.edited:^{width}}", "a-on"
@@ -40,6 +40,8 @@ def spread_tile(pane: Pane, one: SpreadCell, width: int) -> Cell:
             return f"{'✓':^{width}}", _on(pane.ramp(0.55))
         case Change.BROKEN:
             return f"{'✗':^{width}}", "badbg"
+        case Change.ADDED:
+            return f"{GLYPHS['added']:^{width}}", "accent"
         case Change.SHAPE:
             return f"{GLYPHS['shape']:^{width}}", _on(_shade(pane, 1.0))
     level = (math.log10(one.relative + 1e-12) - _LEAST_EXPONENT) / _EXPONENTS if one.relative < math.inf else 1.0

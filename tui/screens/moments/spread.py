@@ -46,6 +46,7 @@ _LEGEND: Final = (
     ("mended", SpreadCell(Change.MENDED, 0.0, is_edited=False)),
     ("same", SpreadCell(Change.SAME, 0.0, is_edited=False)),
     ("broken", SpreadCell(Change.BROKEN, 0.0, is_edited=False)),
+    ("only now", SpreadCell(Change.ADDED, 0.0, is_edited=False)),
 )
 """Words of the legend; those at the end are left out first."""
 
@@ -60,7 +61,7 @@ class SpreadGrid(Pane):
     help_text: ClassVar[str] = (
         "Where the edit spread, beside the branch that A is: operations down, iterations across.\n"
         "The shade is the logarithm of the largest relative difference; * the edit, ✓ not finite in A and finite now,\n"
-        "✗ the reverse, ~ another shape, · the same bits.\n"
+        "✗ the reverse, ~ another shape, + an iteration that A does not run, · the same bits.\n"
         "x goes to where the next operation begins to differ, X back; V shows those alone that differ,\n"
         "v shows the graph in its place; a click selects, Enter or a double click goes there."
     )

@@ -155,6 +155,7 @@ class BesideA:
             Change.SHAPE: "another shape",
             Change.MENDED: "not finite in A, finite now",
             Change.BROKEN: "finite in A, not finite now",
+            Change.ADDED: "only now",
         }
         return words.get(cell.change, f"differs, at most by {number(cell.relative)} of an element")
 
