@@ -31,6 +31,8 @@ from stepper.tensors.statistics import OVER_ITERATIONS
 
 MOST_VALUES: Final = 4096
 """Values of one table."""
+GROWS: Final = " +"
+"""Behind the name of a value of which the pieces are shown that it grows by."""
 _CALL: Final = re.compile(r"\s*([a-z]+)\((.*)\)\s*", re.DOTALL)
 
 
@@ -159,6 +161,8 @@ def _values(timeline: Timeline, part: str) -> list[tuple[SheetValue, Target]]:
     found = []
     for meant in targets:
         target = made_by_iteration(meant, machine.compiled)
+        is_whole = not (index or statistic or is_pattern)
+        target, grows = _shown(target) if is_whole else (target, False)
         full = moment_address(target, machine.compiled)
         shown = str(Address((), address.operation, address.port, None, address.index))
         if is_pattern:
@@ -168,6 +172,7 @@ def _values(timeline: Timeline, part: str) -> list[tuple[SheetValue, Target]]:
             shown = f"{statistic}({shown})"
         anywhere = replace(target, iterations=(None,) * len(target.iterations))
         base = str(Address((), address.operation, address.port))
+        shown += GROWS if grows else ""
         found.append((SheetValue(shown, full, anywhere, index, statistic, base=base), target))
     return found
 
@@ -188,13 +193,22 @@ def _carried(timeline: Timeline) -> SheetTopic:
     names = short_names_of(body.graph)
     values = []
     for entry in plan.merged:
-        target = target_in(body, entry.result)
+        target, grows = _shown(target_in(body, entry.result))
         name = names[body.parameter(entry.parameter).id]
-        values.append(SheetValue(name, moment_address(target, machine.compiled), target, base=name))
+        shown = f"{name}{GROWS if grows else ''}"
+        values.append(SheetValue(shown, moment_address(target, machine.compiled), target, base=name))
     if not values:
         layer = body.path[-1]
         raise UsageError(f"{layer.type} '{layer.name}' carries nothing; name values, or rms(*) for its operations")
     return SheetTopic("", body, (None,) * (len(body.path) - 1), tuple(values))
+
+
+def _shown(target: Target) -> tuple[Target, bool]:
+    """Return of a value that grows by a piece in each iteration the place of that, and True; else the place itself."""
+    slot = target.program.shown_slot(target.slot)
+    if slot == target.slot:
+        return target, False
+    return replace(target_in(target.program, slot), iterations=target.iterations), True
 
 
 def made_by_iteration(target: Target, compiled: CompiledModel) -> Target:

@@ -184,16 +184,24 @@ def test_constant_columns_are_named_and_rows_are_held_fast(tmp_path: Path) -> No
 
 def test_a_value_whose_shape_changes_has_its_size_and_statistics() -> None:
     debugger = sample("growing_tensor")
-    name = next(p for p in debugger.machine.compiled.programs if p.path).graph.results
-    sheet = read(debugger, "")
-    view = sheet.view(REQUEST)
-    uneven = [form for form in view.forms if form.is_uneven]
-    assert name and uneven
+    view = read(debugger, "sequence[:]").view(REQUEST)  # all of it, not the piece that is new
+    assert [form.is_uneven for form in view.forms] == [True]
     sizes = view.numbers[next(k for k, column in enumerate(view.columns) if column.name.startswith("size("))]
     assert sizes == sorted(sizes) and len(set(sizes)) > 1
     for column, facts in view.facts.items():
         finite = [one for one in view.numbers[column] if one is not None and np.isfinite(one)]
         assert facts.is_whole is all(float(one).is_integer() for one in finite), view.columns[column].name
+
+
+@pytest.mark.parametrize(("asked", "name"), [("sequence", "sequence"), ("", "sequence")])
+def test_a_value_that_grows_has_the_pieces_that_are_new(asked: str, name: str) -> None:
+    view = read(sample("growing_tensor"), asked).view(REQUEST)
+    fibonacci = [0, 1]
+    while len(fibonacci) < 14:
+        fibonacci.append(fibonacci[-1] + fibonacci[-2])
+    column = next(k for k, column in enumerate(view.columns) if column.name == name)
+    assert not view.forms[view.columns[column].value].is_uneven
+    assert view.numbers[column] == fibonacci[2:]
 
 
 def test_a_table_of_an_edited_run_is_that_of_the_edited_one() -> None:

@@ -129,10 +129,10 @@ def test_columns_are_hidden_and_buckets_open_at_the_end_of_the_run(size: tuple[i
 
 def test_numbers_of_a_column_without_fractions_are_whole() -> None:
     async def script(driven: Driven) -> None:
-        await driven.type("table")
+        await driven.type("table sequence[:]")
         await driven.filled()
         heading = next(line for line in driven.text("table").splitlines() if " @ " in line).split()
-        at = next(place for place, name in enumerate(heading) if name.startswith("size("))
+        at = next(place for place, name in enumerate(heading) if name.startswith("size"))
         cells = [row[at] for row in rows_of(driven)]
         assert cells == sorted(cells, key=int) and len(set(cells)) > 1
         others = [row[at + 1] for row in rows_of(driven)]

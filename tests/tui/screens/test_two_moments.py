@@ -326,3 +326,16 @@ def test_a_carried_value_of_another_shape_is_told_in_whole_words_at_every_width(
             assert len(told) == 1 and told[0].endswith(("another shape", "f32[5,16]"))
 
     drive("date_normaliser", script, size=(160, 48), lines=(f"run-to {DECODER}@4",))
+
+
+def test_iterations_that_the_original_does_not_run_are_marked_where_the_edit_spread() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("run-to guess_next@2")
+        await driven.type("set guess_next[0] = 1000000")
+        await driven.filled()
+        text = driven.text("spread")
+        assert "+ only now" in " ".join(text.split())
+        row = next(line for line in text.splitlines() if line.strip().startswith("guess_row"))
+        assert row.count("+") == driven.state.a.spread.cells.iterations - 9  # type: ignore[union-attr]
+
+    drive("do_while_loop", script, size=(160, 48))

@@ -9,7 +9,7 @@ from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.moments.difference import Change
-from stepper.debug.moments.spread import SpreadCell, SpreadCells, SpreadView
+from stepper.debug.moments.spread import CODES, SpreadCell, SpreadCells, SpreadView
 from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
 from stepper.wording import counted
 from tui.paint.folding import Listing, OperationEntry
@@ -42,11 +42,11 @@ _MOST_LINES: Final = 3
 
 _LEGEND: Final = (
     ("edited", SpreadCell(Change.NUMBER, 0.0, is_edited=True)),
+    ("only now", SpreadCell(Change.ADDED, 0.0, is_edited=False)),
     ("differs", SpreadCell(Change.NUMBER, 0.03, is_edited=False)),
     ("mended", SpreadCell(Change.MENDED, 0.0, is_edited=False)),
     ("same", SpreadCell(Change.SAME, 0.0, is_edited=False)),
     ("broken", SpreadCell(Change.BROKEN, 0.0, is_edited=False)),
-    ("only now", SpreadCell(Change.ADDED, 0.0, is_edited=False)),
 )
 """Words of the legend; those at the end are left out first."""
 
@@ -182,7 +182,11 @@ class SpreadGrid(Pane):
     def _legend(self, room: int) -> Row:
         """Return what the signs mean, as many of them as there is room for."""
         row: Row = []
+        cells = self._cells()
+        has_added = cells is not None and bool((cells.changes == CODES[Change.ADDED]).any())
         for word, one in _LEGEND:
+            if one.change is Change.ADDED and not has_added:
+                continue
             part: Row = [spread_tile(self, one, 3), (f" {word}  ", "dim")]
             if width_of(row) + width_of(part) <= room:
                 row += part
