@@ -16,8 +16,10 @@ from tui.keys.keys import (
     OVERVIEW_SITUATIONS,
     PAIRS,
     RUNNING,
+    SINGLE_NUMBERS,
     SITUATIONS,
     STAYING,
+    TABLE,
     TYPING,
     Key,
     shown,
@@ -81,7 +83,8 @@ def _commands(pane: str, run: str) -> Sequence[str]:
         return SITUATIONS[run]
     if pane in OVERVIEW and run in OVERVIEW_SITUATIONS:
         return OVERVIEW_SITUATIONS[run]
-    return FOOTERS.get(pane, FOOTERS[""])
+    commands = FOOTERS.get(pane, FOOTERS[""])
+    return [one for one in commands if one != "look next"] if pane in TABLE and run == SINGLE_NUMBERS else commands
 
 
 def gap_of(room: int | None) -> int:

@@ -345,6 +345,7 @@ KEYS: Final = (
     Key(("comma",), "table-found previous", "previous found", "the row found before", TABLE),
     Key(("x", "f8"), "table-anomaly next", "NaN, Inf", "the next row with NaN or Inf", TABLE),
     Key(("X",), "table-anomaly previous", "NaN, Inf back", "the row with NaN or Inf before", TABLE),
+    Key(("v",), "look next", "mean, max, rms", "which number stands for a bucket, or an operation", TABLE),
     Key(("H",), "table-hide", "hide", "hide the column", TABLE),
     Key(("space",), "fold", "hidden", "show the columns that are hidden, or hide them again", TABLE),
     Key(("m",), "table-mark {letter}", "mark", "m A: the row of the cursor is A, which is held against now", TABLE),
@@ -622,6 +623,8 @@ OVERVIEW_SITUATIONS: Final = {
     "without inputs": ("overview down", "focus next", "prompt", "back", "help-keys"),
 }
 """By situation of the run that the overview shows: the same for it."""
+SINGLE_NUMBERS: Final = "single numbers"
+"""Situation of a table in which each column is one number: nothing else can stand for it."""
 RUNNING: Final = ("pause", "view overview", "view events", "help-keys")
 """The same for all panes while a movement is under way."""
 

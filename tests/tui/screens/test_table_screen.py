@@ -269,3 +269,21 @@ def test_a_filter_that_cannot_be_read_leaves_the_one_before_and_off_takes_it_awa
         assert "filter [EXPR|off]" in driven.text("card")
 
     drive("rwkv_overflow", script, size=(120, 40))
+
+
+def test_the_last_line_offers_another_statistic_where_one_can_stand_for_a_column() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("table wkv")  # 8 elements, each a column
+        await driven.filled()
+        assert "v mean, max, rms" not in driven.text("keys") and "V" not in driven.text("keys").split()
+        await driven.press("v")
+        assert "each column is one number" in driven.text("answer")
+        await driven.press("q")
+        await driven.type("table rms(key)")
+        await driven.filled()
+        assert "v mean, max, rms" in driven.text("keys")
+        await driven.press("v")
+        await driven.filled()
+        assert "min(key)" in driven.text("table")
+
+    drive("rwkv_overflow", script, size=(160, 48), lines=("run-to key@5",))

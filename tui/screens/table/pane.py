@@ -9,6 +9,7 @@ from textual import events
 from stepper.debug.table.columns import SheetColumn
 from stepper.debug.table.conditions import cell_test
 from stepper.debug.table.views import SheetForm, SheetView
+from stepper.errors import UsageError
 from stepper.query.short_names import last_part
 from stepper.wording import counted
 from tui.paint.names import expression_name
@@ -289,7 +290,8 @@ class TablePane(Pane):
 
     def look_on(self, direction: int) -> None:
         """Let another number stand for buckets, or for operations."""
-        self.topic.look_on(direction)
+        if not self.topic.look_on(direction):
+            raise UsageError("each column is one number: there is no other to stand for it")
         self.changed()
 
     def fold(self) -> str:

@@ -339,6 +339,14 @@ class TableTopic:
         self._changed()
         return True
 
+    @property
+    def has_looks(self) -> bool:
+        """True if a column stands for several numbers, so that another statistic may."""
+        view = self.view
+        if view is None:
+            return False
+        return any(form.statistic for form in view.forms) or any(column.is_bucket for column in view.columns)
+
     def look_on(self, direction: int) -> str:
         """Let another statistic stand for buckets, or for each operation; return what it is, empty where none is."""
         level, view = self.level, self.view
