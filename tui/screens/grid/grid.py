@@ -475,7 +475,7 @@ class Grid(Pane):
         if not self.is_mounted:
             return
         for pane in self.screen.query(Pane):
-            if pane is not self and pane.id in ("detail", "history", "picture"):
+            if pane is not self and pane.id in ("detail", "history", "picture", "value"):
                 pane.changed()
 
     def unpick(self) -> bool:

@@ -14,7 +14,7 @@ from tui.screens.base import DebugScreen, ScreenHost
 from tui.screens.grid.detail import GridDetail, GridHistory
 from tui.screens.grid.grid import Grid
 from tui.screens.grid.picture import GridPicture
-from tui.screens.main.value import ValueStrip
+from tui.screens.grid.value import GridValue
 from tui.state import State
 
 _BESIDE: Final = 50
@@ -59,7 +59,7 @@ class GridScreen(DebugScreen):
             yield self._grid
             with self._more:
                 yield GridHistory(self.host, self._grid, id="history")
-                yield ValueStrip(self.host, id="value")
+                yield GridValue(self.host, self._grid, id="value")
         yield self._picture
         yield self._detail
 

@@ -54,7 +54,8 @@ class ValueStrip(Pane):
                 frame, cursor = self.state.frame, self.state.cursor
                 is_edited = frame is not None and cursor is not None and frame.is_edited(cursor)
                 edited = f"{self.look.edited} edited   " if is_edited else ""
-                self.note = f"{edited}{name}{shape_text(value.array.shape)}   Enter opens"
+                opens = "" if self.state.is_far else "   Enter opens"
+                self.note = f"{edited}{name}{shape_text(value.array.shape)}{opens}"
         return super().heading(width)
 
     def _value(self) -> ValueView | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.tui.driven import DECODER, Driven, drive
+from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
 from tests.tui.screens.grid.test_grid_screen import grid_of, letters
 from tests.tui.time_models import SQUARED, squaring
 from tui.paint.rows import number
@@ -84,3 +85,22 @@ def test_in_ascii_the_room_is_used_as_well() -> None:
         assert text.isascii() and "==" in text
 
     drive("for_loop", script, size=(200, 60), lines=YEARS, look=Look(ascii=True, plain=True))
+
+
+def test_outside_of_the_loop_the_value_beside_the_grid_is_that_of_its_cell() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("view grid")
+        await driven.filled()
+        cell = grid_of(driven).cell
+        assert cell is not None and driven.state.frame is not None and not driven.state.frame.program.path
+        text = driven.text("value")
+        assert text.split()[0] == "numerator_next:0@11" and "Enter opens" not in text
+        await driven.press("up")
+        assert driven.text("value").split()[0] == "weighted:0@11"
+        whole = debugger_of_sample("rwkv_overflow")
+        whole.last()
+        value = np.asarray(whole.value("weighted@11"))
+        assert f"min {number(float(value.min()))}  max {number(float(value.max()))} at" in driven.text("value")
+
+    drive("rwkv_overflow", script, size=(200, 60), starts_up=True, runs=True)
