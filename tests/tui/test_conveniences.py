@@ -171,3 +171,18 @@ def test_beside_a_pane_that_is_alone_on_the_screen_answers_are_shown_and_everyth
         assert driven.app.screen.maximized is None and driven._is_laid_out
 
     drive("rwkv_overflow", script, size=(120, 40), starts_up=True, runs=True)
+
+
+def test_search_begins_with_what_has_the_very_name() -> None:
+    async def script(driven: Driven) -> None:
+        for name in ("tok", "toks", "tok", "h"):  # h: the beginning of many
+            await driven.type(f"search {name}")
+            assert driven.text("answer").split(": ")[1].startswith(f"{name} "), name
+        await driven.type("search tok")
+        first = driven.app.found
+        await driven.press("full_stop")
+        assert "toks " in driven.text("answer") and driven.app.found != first
+        await driven.press("full_stop")
+        assert driven.app.found == first, "round and round"
+
+    drive("date_normaliser", script, lines=(f"run-to {DECODER}@2",))

@@ -23,8 +23,8 @@ from tui.paint.rows import printable
 def _search(app: Application, text: str) -> None:
     if not text:
         raise UsageError("what to search is missing")
-    app.sought = text
-    _search_on(app, 1)
+    is_new, app.sought = app.sought != text, text
+    _search_on(app, 1, is_new=is_new)
 
 
 @action("search-next", help="the next operation found")
@@ -37,13 +37,17 @@ def _search_previous(app: Application, _text: str) -> None:
     _search_on(app, -1)
 
 
-def _search_on(app: Application, direction: int) -> None:
+def _search_on(app: Application, direction: int, *, is_new: bool = False) -> None:
     if not app.sought:
         raise UsageError("nothing was searched yet; type search TEXT")
     found = found_in_all_levels(app.driver.compiled, app.sought)
     if not found:
         raise UsageError(f"nothing in the model has '{app.sought}' in its name or type")
-    number = _following(app, found, direction)
+    exact = [hit for hit in found if app.sought in (_name(hit), hit.layer.name, hit.result)]
+    if is_new and exact:  # those of that very name come before longer ones
+        number = found.index(exact[_following(app, exact, direction)])
+    else:
+        number = _following(app, found, direction)
     _show(app, found[number], f"{number + 1} of {len(found)}")
 
 
@@ -65,12 +69,16 @@ def _levels(compiled: CompiledModel) -> list[Program]:
     return sorted(compiled.programs, key=lambda program: len(program.path))
 
 
+def _name(hit: Hit) -> str:
+    return operation_names(hit.program)[hit.index] if hit.index >= 0 else carried_name(hit.layer)
+
+
 def _address(app: Application, hit: Hit) -> str:
     return hit.address(app.driver.compiled)
 
 
 def _show(app: Application, hit: Hit, which: str) -> None:
-    name = operation_names(hit.program)[hit.index] if hit.index >= 0 else carried_name(hit.layer)
+    name = _name(hit)
     frames = app.state.frames
     depth = next((depth for depth, frame in enumerate(frames) if frame.program is hit.program), None)
     into = "t goes into its first iteration" if hit.layer.is_loop else "t runs to it"

@@ -437,11 +437,14 @@ class Sheet:
         return next((one.target for one in values), None)
 
     def column_named(self, text: str) -> int | None:
-        """Return the number of a column by its name, by how that begins, or by its element alone: `[0,3]`."""
+        """Return the number of a column by its name or its value's, by how that begins, or by its element: `[0,3]`."""
         plain = text.replace(" ", "")
         names = [column.name for column in self.columns]
         if plain in names:
             return names.index(plain)
+        of = next((place for place, column in enumerate(self.columns) if plain and column.of == plain), None)
+        if of is not None:
+            return of
         is_element = plain.startswith("[")
         fits = str.endswith if is_element else str.startswith
         return next((place for place, name in enumerate(names) if plain and fits(name, plain)), None)

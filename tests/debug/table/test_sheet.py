@@ -204,6 +204,14 @@ def test_a_value_that_grows_has_the_pieces_that_are_new(asked: str, name: str) -
     assert view.numbers[column] == fibonacci[2:]
 
 
+def test_a_column_is_found_by_its_value_before_others_whose_names_begin_so() -> None:
+    sheet = read(sample("rwkv_overflow"), "key_with_bonus, key")
+    found = sheet.column_named("key")
+    assert found is not None and sheet.columns[found].name == "key[0,0]"
+    found = sheet.column_named("key_w")
+    assert found is not None and sheet.columns[found].name == "key_with_bonus[0,0]"
+
+
 def test_a_table_of_an_edited_run_is_that_of_the_edited_one() -> None:
     debugger = sample("specification_lstm")
     sheet = read(debugger, "h_next[0,0]")
