@@ -56,7 +56,8 @@ class DifferenceKind(StrEnum):
 class PlaceDifference(Struct, frozen=True):
     """A moment at which two branches differ: what was set, or an operation's result, or where they go.
 
-    `element` is the index of the first that differs of a tensor's; `a` and `b` are what it is in each, in words.
+    `element` is the index of the first that differs of a tensor's `differing` ones; `a` and `b` are what it is in each,
+    in words.
     """
 
     what: DifferenceKind
@@ -68,6 +69,7 @@ class PlaceDifference(Struct, frozen=True):
     element: tuple[int, ...]
     a: str
     b: str
+    differing: int = 1
 
 
 class DifferenceRow(Struct, frozen=True):
@@ -157,14 +159,20 @@ def _loop_difference(tick: int, where: str, a: Activation | None, b: Activation 
     layer, iteration = a.operation.layer, a.iteration if a.iteration >= 0 else None
     if a.limit != b.limit:
         texts = ["unlimited" if one.limit is None else str(one.limit) for one in (a, b)]
-        return PlaceDifference(DifferenceKind.TRIP_COUNT, tick, where, iteration, layer.name, layer.type, (), *texts)
+        left, right = texts
+        return PlaceDifference(
+            DifferenceKind.TRIP_COUNT, tick, where, iteration, layer.name, layer.type, (), left, right
+        )
     if (a.condition, a.decided) != (b.condition, b.decided):
         texts = [str(one.condition if one.decided is None else one.decided).lower() for one in (a, b)]
         if texts[0] == texts[1]:
             texts = [
                 "what the body says" if one.decided is None else text for one, text in zip((a, b), texts, strict=True)
             ]
-        return PlaceDifference(DifferenceKind.CONDITION, tick, where, iteration, layer.name, layer.type, (), *texts)
+        left, right = texts
+        return PlaceDifference(
+            DifferenceKind.CONDITION, tick, where, iteration, layer.name, layer.type, (), left, right
+        )
     return None
 
 
@@ -189,7 +197,17 @@ def _value_difference(
     activation = None if frame is None else frame.activation
     iteration = None if activation is None or activation.iteration < 0 else activation.iteration
     element, left, right = _element(np.asarray(a), np.asarray(b))
-    return PlaceDifference(what, tick, where, iteration, layer.name, layer.type, element, left, right)
+    count = _count_different(np.asarray(a), np.asarray(b)) if element else 1
+    return PlaceDifference(what, tick, where, iteration, layer.name, layer.type, element, left, right, count)
+
+
+def _count_different(a: Any, b: Any) -> int:
+    """Return how many elements differ of two tensors of one shape and type, of which one at least does."""
+    with np.errstate(all="ignore"):
+        differs = np.asarray(a != b)
+        if a.dtype.kind == "f":
+            differs &= ~(np.isnan(a) & np.isnan(b))
+    return max(1, int(differs.sum()))
 
 
 def _element(a: Any, b: Any) -> tuple[tuple[int, ...], str, str]:

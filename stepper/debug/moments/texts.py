@@ -199,8 +199,9 @@ def set_text(found: SpreadView) -> str:
         return "; ".join(found.edits)
     element = f"[{','.join(map(str, place.element))}]" if place.element else ""
     at = "" if place.iteration is None else f"@{place.iteration}"
+    others = f" and {counted(place.differing - 1, 'more element')} of it" if place.differing > 1 else ""
     more = f", and {counted(len(found.edits) - 1, 'edit')} more" if len(found.edits) > 1 else ""
-    return f"{place.name}{element}{at} {place.a} → {place.b} by hand{more}"
+    return f"{place.name}{element}{at} {place.a} → {place.b}{others} by hand{more}"
 
 
 def _short(value: float) -> str:

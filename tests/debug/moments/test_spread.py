@@ -13,7 +13,7 @@ from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.debug.moments import spread as module
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import CODES, SpreadCells, SpreadView
-from stepper.debug.moments.texts import output_notes, spread_sentence
+from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
 from stepper.engine.frames import loop_run
 from tests.debug.debugged import SAMPLES
 from tests.debug.moments.test_moments import Run, collected, debugger_of, edited, expected, plain
@@ -251,3 +251,17 @@ def test_between_what_is_no_branch_nothing_spreads() -> None:
 def test_the_plain_runs_differ_as_the_file_says() -> None:
     """The bad element alone makes the difference: the fixture is what it is taken for."""
     assert np.isinf(collected(debugger_of(RWKV).machine)["exp_key", 7]).any()
+
+
+@pytest.mark.parametrize(
+    ("part", "more"),
+    [("", " and 7 more elements of it"), ("[0,:3]", " and 2 more elements of it"), ("[0,2]", "")],
+)
+def test_an_edit_of_several_elements_says_of_how_many(part: str, more: str) -> None:
+    debugger = debugger_of(SAMPLES / "rwkv_overflow")
+    debugger.run_to("key@3")
+    before = np.array(debugger.value("key"))
+    debugger.set_value(f"key{part}", 5.0)
+    element = (0, 2) if part == "[0,2]" else (0, 0)
+    told = set_text(debugger.spread())
+    assert told == f"key[{','.join(map(str, element))}]@3 {before[element]!s} → 5.0{more} by hand"

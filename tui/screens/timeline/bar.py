@@ -24,6 +24,11 @@ EVENT_MARKS: Final = {
 }
 
 
+def numbers_word(state: State) -> str:
+    """Return of when the numbers at the right are: of now, or of the last iteration of a run that is looked at."""
+    return "last " if state.is_far else "now "
+
+
 _WIDEST: Final = ((180, 24), (0, 12))
 """Widths of the pane, falling, and cells of a column of one iteration at most from there on."""
 
@@ -36,7 +41,6 @@ class TimelineBar(TimeAxisPane):
     kind: ClassVar[str] = "timeline"
     looks_inside: ClassVar[bool] = True
     title = "timeline"
-    note = "last "
     shows_running: ClassVar[bool] = True
     help_text: ClassVar[str] = (
         "Iterations from left to right; the moment is marked. A click or a drag goes to an iteration.\n"
@@ -53,6 +57,7 @@ class TimelineBar(TimeAxisPane):
 
     def heading(self, width: int) -> list[Row]:
         """None where there is little room."""
+        self.note = numbers_word(self.state)
         return [] if self.is_short else super().heading(width)
 
     def rows(self, width: int) -> list[Row]:

@@ -21,7 +21,7 @@ from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, va
 from tui.screens.base import DebugScreen
 from tui.screens.main.frames import COUNTED
 from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip, spread_cells
-from tui.screens.timeline.bar import EVENT_MARKS, event_label, none_ran, outside_text
+from tui.screens.timeline.bar import EVENT_MARKS, event_label, none_ran, numbers_word, outside_text
 from tui.screens.timeline.far_title import far_title
 from tui.screens.timeline.time_axis import STEPS, TimeAxisPane, TimeSpan
 from tui.screens.timeline.tracks import is_shown, loop_row, reads_in_loop, watch_row, with_stops
@@ -142,7 +142,7 @@ class TimelineChart(TimeAxisPane):
         span = self.span(width)
         each = (span.end - span.begin) / span.bins
         self.note = f"a column is {each:,.0f} iterations   " if span.slot == 1 and each > 1 else ""
-        self.note += f"{self._known()}last "
+        self.note += f"{self._known()}{numbers_word(self.state)}"
         head = super().heading(width)
         if self.state.is_far and head:
             head = [spread([*head[0][:2], *far_title(self.state, width // 2)], [(self.note, "note")], width)]
