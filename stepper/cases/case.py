@@ -38,6 +38,16 @@ from stepper.files.kinds import (
 from stepper.wording import reason_of
 
 _LARGEST_FACTS: Final = 2**20
+_FILES: Final = (
+    CASE_FACTS,
+    CASE_MODEL,
+    CASE_WEIGHTS,
+    CASE_INPUTS,
+    CASE_STATES,
+    CASE_OUTPUTS,
+    CASE_CALLS_STATES,
+    CASE_CALLS_OUTPUTS,
+)
 
 
 class CallTrigger(Struct, frozen=True, omit_defaults=True):
@@ -134,8 +144,8 @@ def read_case(folder: Path) -> Case:
         raise UsageError(f"{folder} is no case: it has no {CASE_MODEL}")
     try:
         _check_links(folder)
-        names = (CASE_MODEL, CASE_INPUTS, CASE_STATES, CASE_OUTPUTS, CASE_CALLS_STATES, CASE_CALLS_OUTPUTS)
-        found = {name: folder / name for name in names if _is_there(folder / name)}
+        _check_calls(folder / CASE_CALLS)
+        found = {name: folder / name for name in _FILES if _is_there(folder / name)}
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {reason_of(folder, error)}") from None
     return Case(
@@ -165,6 +175,16 @@ def _check_links(folder: Path) -> None:
                 leads_out = True
             if leads_out:
                 raise InputError(f"{link}: is a link out of the case: put the file itself in its place")
+
+
+def _check_calls(folder: Path) -> None:
+    """Raise InputError for what is no folder of files: a call that is left out is another run."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder}: is not a folder")
+    for one in folder.glob("*.npz"):
+        _is_there(one)
 
 
 def _is_there(path: Path) -> bool:

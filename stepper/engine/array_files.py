@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.errors import InputError, StepperError, UsageError
+from stepper.files.regular import ensure_no_pipe
 from stepper.wording import near_text, reason_of, size_text
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ def _array(archive: zipfile.ZipFile, name: str) -> Array:
 def _loaded(path: Path, kind: str, load: Callable[[], T]) -> T:
     """InputError for whatever numpy, zipfile and the parsers below them raise for a file that is damaged or forged."""
     try:
+        ensure_no_pipe(path)
         return load()
     except StepperError:
         raise

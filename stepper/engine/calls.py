@@ -44,23 +44,23 @@ class PartsOfCalls(Struct, frozen=True, eq=False):
 def over_calls(
     model: ModelSource,
     calls: Mapping[Any, Any],
-    carry: Mapping[Any, Any] | None = None,
+    carry: Mapping[Any, Any] | Sequence[tuple[Any, Any]] | None = None,
     count: int | None = None,
 ) -> tuple[Model, dict[int, Array]]:
     """Return the model as the body of a loop over calls, and those of its inputs that `calls` has, by position.
 
     `calls` maps inputs (name, tensor name, position) to arrays with the parts of all calls, to lists with an array for
-    each call, or to PartsOfCalls; `carry` maps outputs to the inputs that they are in the next call. An input in none
-    of the two is the same in all calls, and so is one with a list of equal arrays; one in both begins with the value of
-    the first call, of one that is only carried the run is given that. `count` is how many calls there are, where no
-    input says so. Raises UsageError for a name that is unknown, and where inputs say different numbers of calls,
-    InputError for arrays that calls cannot get parts of.
+    each call, or to PartsOfCalls; `carry` maps outputs to the inputs that they are in the next call, or has pairs of
+    both, which an output may be in several times. An input in none of the two is the same in all calls, and so is one
+    with a list of equal arrays; one in both begins with the value of the first call, of one that is only carried the
+    run is given that. `count` is how many calls there are, where no input says so. Raises UsageError for a name that is
+    unknown, and where inputs say different numbers of calls, InputError for arrays that calls cannot get parts of.
     """
     model = opened(model)
     parameters = model.graph.parameters
     carried = tuple(
         CarriedOutput(output_position(model, result), inputs.position_of(parameters, key))
-        for result, key in (carry or {}).items()
+        for result, key in (carry.items() if isinstance(carry, Mapping) else carry or ())
     )
     begins = {one.input for one in carried}
     arrays: dict[int, Array] = {}

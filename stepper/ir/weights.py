@@ -12,6 +12,7 @@ import numpy as np
 
 from stepper.element_types import STRING_DTYPE, Array, ElementType
 from stepper.errors import ModelError
+from stepper.files.regular import ensure_no_pipe
 from stepper.ir import packing
 
 
@@ -21,6 +22,7 @@ class Weights:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
+            ensure_no_pipe(path)
             self.size = path.stat().st_size
             with path.open("rb") as file:
                 empty = self.size == 0

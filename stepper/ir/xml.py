@@ -16,6 +16,7 @@ from lxml import etree
 
 from stepper.errors import ErrorPlace, LayerPlace, ModelError
 from stepper.files.kinds import folder_text
+from stepper.files.regular import ensure_no_pipe
 from stepper.ir.plain import PlainLists
 from stepper.wording import excerpt, reason_of
 
@@ -69,6 +70,7 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
     Raises ModelError for a file that cannot be read, is not XML, or holds a document type (the door to entities).
     """
     try:
+        ensure_no_pipe(path)
         content = path.read_bytes()
     except OSError as error:
         why = folder_text(path) if path.is_dir() else f"cannot be read: {reason_of(path, error)}"

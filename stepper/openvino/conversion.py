@@ -23,6 +23,7 @@ from lxml import etree
 
 from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE
+from stepper.files.regular import ensure_no_pipe
 from stepper.openvino import runtime
 from stepper.openvino.onnx_files import NodeFacts, Replacements
 from stepper.openvino.runtime import Runtime, ensure_installed
@@ -139,6 +140,7 @@ def _content_hash(path: Path) -> str:
     The contents of these may be large, so that size and time must do.
     """
     try:
+        ensure_no_pipe(path)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=12, salt=_REVISION))
         for other in sorted(_weights_beside(path)):

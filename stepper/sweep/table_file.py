@@ -20,6 +20,7 @@ from stepper.errors import InputError, OutputError, StepperError, UsageError
 from stepper.files.kinds import RECORDING
 from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.files.regular import ensure_no_pipe
 from stepper.sweep.inputs import SweepInput, is_of_files, stamp
 from stepper.sweep.job import SweepIdentity
 from stepper.sweep.rows import LoopCount, SweepOutcome, SweepRow
@@ -215,6 +216,7 @@ def _check_same(had: SweepAbout, now: SweepAbout, path: Path) -> None:
 def is_sweep(path: str | Path) -> bool:
     """Return True for a file that says of itself to be a sweep."""
     try:
+        ensure_no_pipe(path)
         with Path(path).open("rb") as file:
             head = file.read(72)
     except (OSError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -126,6 +127,42 @@ def test_two_models_are_compared_call_by_call_though_one_has_its_state_inside(ca
 def test_what_is_no_call_is_said_in_one_line(call: Call, words: tuple[object, ...], message: str) -> None:  # noqa: F811
     told = call("run", FOLDER / "vad.xml", *words)
     assert told.code in (2, 3) and message in told.err and told.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("carried", "said"),
+    [
+        (["stateM", "state"], "the model has no output 'stateM'; near is stateN"),
+        (["stateN", "stat"], "the model has no input 'stat'; near is state"),
+        (["stateN", "sr"], "'stateN' cannot be carried to 'sr': it is f32, that takes i64"),
+    ],
+)
+def test_calls_of_a_case_that_do_not_fit_its_model_are_said_to_be_those_of_the_case(
+    call: Call,  # noqa: F811
+    carried: list[str],
+    said: str,
+    tmp_path: Path,
+) -> None:
+    case = tmp_path / "case"
+    (case / "calls").mkdir(parents=True)
+    for suffix in (".xml", ".bin"):
+        shutil.copyfile((FOLDER / "vad").with_suffix(suffix), (case / "model").with_suffix(suffix))
+    given = {"sr": np.int64(16000), "state": np.zeros((2, 1, 8), np.float32)}
+    for number, frame in enumerate(VAD_STATEFUL.calls["input"][:3]):
+        np.savez(case / "calls" / f"{number}.npz", input=frame, **given)
+    facts = {"trigger": {"kind": "number"}, "call": 3, "request_call": 3, "carried": [["stateN", "state"]]}
+    (case / "case.json").write_text(json.dumps(facts))
+    assert call("run", case).code == 0
+    (case / "case.json").write_text(json.dumps({**facts, "carried": [carried]}))
+    for command in ("run", "check", "why", "compare"):
+        told = call(
+            command,
+            case,
+            *(["output"] if command == "why" else []),
+            *(["--with", FOLDER / "vad_stateful.xml"] if command == "compare" else []),
+        )
+        assert told.code == 3 and told.err.startswith(f"stepper: {case}: its calls ") and told.err.count("\n") == 1
+        assert said in told.err or (command == "compare" and "none of the models has" in told.err)
 
 
 def test_files_of_calls_are_not_written_over(call: Call, tmp_path: Path) -> None:  # noqa: F811

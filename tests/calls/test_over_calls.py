@@ -181,6 +181,18 @@ def test_a_forged_plan_is_refused(plan: Calls) -> None:
         with_calls(VAD.path, plan)
 
 
+def test_an_output_may_be_several_inputs_of_the_next_call(tmp_path: Path) -> None:
+    """next = x + a - 2b, where a and b become next: next[k] = x[k] - next[k - 1]."""
+    net = Graph()
+    x, a, b = (net.parameter(name, dims=(1,)) for name in "xab")
+    double = net.apply("Multiply", b, net.constant([2.0]))
+    net.result(net.apply("Subtract", net.apply("Add", x, a), double), "next")
+    carry = [("next", "a"), ("next", "b")]
+    model, inputs = stepper.over_calls(net.read(tmp_path), {"x": np.array([[1], [10], [100]], np.float32)}, carry)
+    outputs = stepper.run(model, {**inputs, "a": [0], "b": [0]})
+    assert outputs["next"].tolist() == [100 - (10 - 1)]
+
+
 def test_a_scalar_of_each_call_is_joined_to_a_row(tmp_path: Path) -> None:
     net = Graph()
     x = net.parameter("x", "f32", ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,22 @@ def test_what_is_no_file_is_said_to_be_none(name: str, tmp_path: Path) -> None:
     (folder / name).mkdir()
     with pytest.raises(InputError, match="is not a file"):
         read_case(folder)
+
+
+FACTS = '{"trigger": {"kind": "number"}, "call": 7, "request_call": 7}'
+FILES = "case.json model.bin model.xml inputs.npz states.npz outputs.npz calls calls_states.npz calls_outputs.npz"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+@pytest.mark.parametrize("name", [*FILES.split(), "calls/000001.npz"])
+def test_a_pipe_in_a_case_is_refused_and_not_waited_for(name: str, tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "one", model_xml="", case_json=FACTS)
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(InputError, match=rf"{name}: is not a (file|folder)$"):
+        read_case(folder)
+    assert cases_in(tmp_path)[0].damage
 
 
 @pytest.mark.parametrize("words", [["run"], ["check"], ["compare"], []], ids=["run", "check", "compare", "bare"])

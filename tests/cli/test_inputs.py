@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import shlex
+import shutil
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.cli.conftest import Call
+from tests.cli.conftest import Call, ended, program
 from tests.models import Graph
 
 
@@ -40,6 +42,30 @@ def shown(call: Call, path: Path, *words: object) -> str:
 def test_an_input_is_meant_by_name_tensor_name_or_position(call: Call, tmp_path: Path, a: str, b: str) -> None:
     path = adding(tmp_path)
     assert shown(call, path, "--input", f"{a}=[1,2]", "--input", f"{b}=[10,20]") == "sum f32[2] 11 22"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "m.xml", "--inputs", "p.npz"),
+        ("run", "m.xml", "--input", "x=p.npy"),
+        ("run", "m.xml", "--input", "x=p.npz:x"),
+        ("run", "m.xml", "--calls", "p.npz"),
+        ("compare", "m.xml", "--input", "x=ones", "--shape", "x=2", "--with", "p.npz"),
+        ("sweep", "m.xml", "--inputs", "p.npz", "--leading-axis", "--out", "s.sqlite"),
+        ("run", "p.xml"),
+        ("run", "weights.xml", "--input", "x=ones", "--shape", "x=2"),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(words: tuple[str, ...], tmp_path: Path) -> None:
+    single(tmp_path).rename(tmp_path / "m.xml")
+    shutil.copyfile(tmp_path / "m.xml", tmp_path / "weights.xml")
+    for name in ("p.npz", "p.npy", "p.xml", "weights.bin"):
+        os.mkfifo(tmp_path / name)
+    found = ended(program(*words, cwd=tmp_path))
+    assert found.code in (2, 3) and found.err.count("\n") == 1 and "it is a pipe, not a file" in found.err
 
 
 def test_inputs_come_from_arrays_and_archives(call: Call, tmp_path: Path) -> None:

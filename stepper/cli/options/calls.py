@@ -35,10 +35,15 @@ def put_calls(model: Model, options: argparse.Namespace, *, some: bool = False) 
     given = _Given(model, some=some)
     for text in specs:
         given.add(text)
-    pairs = dict(_carried(text) for text in carry)
+    pairs = [_carried(text) for text in carry]
     if some:
-        pairs = {output: input for output, input in pairs.items() if _has(model, output, input)}
-    found, arrays = over_calls(model, given.parts(), pairs, given.count)
+        pairs = [(output, input) for output, input in pairs if _has(model, output, input)]
+    try:
+        found, arrays = over_calls(model, given.parts(), pairs, given.count)
+    except (UsageError, InputError) as error:
+        if not _is_of_case(options):
+            raise
+        raise InputError(f"{options.case.folder}: its calls do not fit its model: {error}") from None
     options.call_inputs = arrays
     return found
 
@@ -48,7 +53,10 @@ def check_carried(models: Iterable[Model], options: argparse.Namespace) -> None:
     for text in getattr(options, "carry", []):
         output, input = _carried(text)
         if not any(_has(model, output, input) for model in models):
-            raise UsageError(f"--carry {text}: none of the models has an output '{output}' and an input '{input}'")
+            reason = f"none of the models has an output '{output}' and an input '{input}'"
+            if isinstance(text, tuple):
+                raise InputError(f"{options.case.folder}: its calls carry '{output}' to '{input}': {reason}")
+            raise UsageError(f"--carry {text}: {reason}")
 
 
 def files_of_calls(options: argparse.Namespace) -> ProtectedFiles:
@@ -61,6 +69,14 @@ def files_of_calls(options: argparse.Namespace) -> ProtectedFiles:
             if path is not None:
                 found += ProtectedFiles.of_file(path, "a file of --calls")
     return found
+
+
+def _is_of_case(options: argparse.Namespace) -> bool:
+    """Return True if no word of the calls was given by the user: they are those of a case."""
+    case = getattr(options, "case", None)
+    if case is None:
+        return False
+    return options.calls == [str(case.calls)] and all(isinstance(one, tuple) for one in options.carry)
 
 
 def _has(model: Model, output: str, input: str) -> bool:
