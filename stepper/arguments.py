@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from stepper.errors import ArgumentTypeError, UsageError
 
 T = TypeVar("T")
+LARGEST_SEED: Final = 2**64 - 1
+"""The largest seed of random inputs."""
 
 
 def whole_number(name: str, value: Any, least: int | None = None) -> int:

@@ -6,6 +6,7 @@ import argparse
 import re
 from typing import Final
 
+from stepper.arguments import LARGEST_SEED
 from stepper.cli.usage import Parser
 
 MODEL: Final = (
@@ -189,8 +190,8 @@ def positive(text: str) -> int:
 
 def seed(text: str) -> int:
     """Return a number from 0."""
-    if not re.fullmatch(r"[0-9]{1,15}", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a seed; write a number from 0")
+    if not re.fullmatch(r"[0-9]{1,40}", text) or int(text) > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a seed; write a number from 0 to {LARGEST_SEED}")
     return int(text)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper import element_types
+from stepper.arguments import LARGEST_SEED
 from stepper.element_types import F32, STRING_DTYPE, Array, ElementType
 from stepper.engine.array_files import ReadProgress, read_array, read_member
 from stepper.engine.inputs import input_names
@@ -191,8 +192,10 @@ def _ones(parameter: Layer, _argument: str, shape: tuple[int, ...], element_type
 
 def _random(parameter: Layer, argument: str, shape: tuple[int, ...], element_type: ElementType) -> Array:
     """Return floats from -1 to 1, integers from 0 to 9, booleans; the same for the same seed and name."""
-    if not argument.isdecimal() or len(argument) > 18:
+    if not argument.isdecimal():
         raise UsageError(f"{_called(parameter)}: 'rand:{argument}' has no seed; write for example rand:0")
+    if len(argument) > 40 or int(argument) > LARGEST_SEED:
+        raise UsageError(f"{_called(parameter)}: the seed of 'rand:{argument}' is larger than {LARGEST_SEED}")
     generator = np.random.default_rng([int(argument), *parameter.name.encode()])
     dtype = element_type.dtype
     if element_types.is_floating(dtype):

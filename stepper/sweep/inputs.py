@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
+from stepper.arguments import LARGEST_SEED
 from stepper.cases.case import cases_in
 from stepper.element_types import Array
 from stepper.engine.array_files import MOST_READ, archive_shapes, read_archive
@@ -138,8 +139,10 @@ def _parts(path: str) -> list[SliceInput]:
 
 
 def random_inputs(count: int, seed: int) -> list[SweepInput]:
-    """Return as many inputs of random numbers, from a seed on. UsageError for too many."""
+    """Return as many inputs of random numbers, from a seed on. UsageError for too many, and seeds that are too large."""
     _ensure_not_too_many("--random", count)
+    if seed + count - 1 > LARGEST_SEED:
+        raise UsageError(f"--seed {seed}: the last of {count:,} seeds would be larger than {LARGEST_SEED}")
     return [SeedInput(seed + index) for index in range(count)]
 
 

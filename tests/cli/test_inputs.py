@@ -157,6 +157,7 @@ def test_what_misses_its_inputs_names_the_file_of_them_beside_the_model(call: Ca
         (["--input", "x=zeros"], "input 'x' has the open shape [?]: say which one with --shape 'x=...'"),
         (["--input", "x=rand", "--shape", "x=1"], "'rand:' has no seed; write for example rand:0"),
         (["--input", "x=rand:a", "--shape", "x=1"], "'rand:a' has no seed"),
+        (["--input", f"x=rand:{2**64}", "--shape", "x=1"], f"'rand:{2**64}' is larger than {2**64 - 1}"),
         (["--input", "x=ones", "--shape", "x=a"], "--shape 'a' is not a list of sizes, such as 1,5,4"),
         (["--input", "x=ones", "--shape", "x=-1"], "--shape '-1' is not a list of sizes"),
         (["--input", "x=ones", "--shape", "y=1"], "the model has no input 'y'"),

@@ -288,3 +288,12 @@ def test_rows_of_inputs_that_are_still_there_do_not_go(model: Path, files: list[
 def test_too_many_inputs_are_refused_before_any_is_made() -> None:
     with pytest.raises(UsageError, match="--random 99,999,999,999: a sweep has at most 10,000,000 inputs"):
         random_inputs(99_999_999_999, 0)
+
+
+def test_seeds_reach_to_the_largest_of_64_bits(model: Path, tmp_path: Path) -> None:
+    inputs = random_inputs(3, 2**64 - 3)
+    rows = swept(job_of(model, breaks=("nan",)), inputs, tmp_path / "s.sqlite")
+    assert [stored.input for stored in rows] == inputs and inputs[-1].name == f"rand:{2**64 - 1}"
+    assert not any(stored.row.outcome is SweepOutcome.UNREADABLE for stored in rows)
+    with pytest.raises(UsageError, match="the last of 4 seeds would be larger than"):
+        random_inputs(4, 2**64 - 3)
