@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from stepper.cli.comparing import tolerances_of
 from stepper.cli.npz_files import write_npz
 from stepper.cli.options.engine import choices_of, opened_model, partner_of
@@ -18,17 +20,20 @@ from stepper.cli.options.specs import given_inputs, given_states, given_texts
 from stepper.compare.references.onnx_worker import EVALUATORS
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import Debugger
+from stepper.element_types import F32
 from stepper.engine.compiler import compile_model
 from stepper.engine.machine import Machine
 from stepper.engine.variables import bind_states
-from stepper.errors import StepperError, UsageError
+from stepper.errors import UsageError
 from stepper.files.kinds import ARRAYS, is_model_path
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.ir import read
+from stepper.ir.model import parameter_shape, parameter_type
 from stepper.ir.opening import open_sequences
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.runtime import ensure_installed
 from stepper.sweep.executors import Workers, workers_of
+from stepper.sweep.functions import check_function, load_function
 from stepper.sweep.inputs import (
     CallInput,
     FileInput,
@@ -36,9 +41,7 @@ from stepper.sweep.inputs import (
     SeedInput,
     SweepInput,
     called_inputs,
-    check_function,
     files_inputs,
-    load_function,
     random_inputs,
     stamp,
 )
@@ -46,7 +49,8 @@ from stepper.sweep.job import EngineChoice, SweepJob, identity, keyed
 from stepper.sweep.table_file import StoredRow, SweepAbout, SweepOptions
 
 if TYPE_CHECKING:
-    from stepper.ir.model import Model
+    from stepper.element_types import Array
+    from stepper.ir.model import Layer, Model
 
 _NAN: Final = "nan"
 
@@ -163,15 +167,19 @@ def _try_out(job: SweepJob, model: Model, inputs: Sequence[SweepInput]) -> None:
     compiled = compile_model(form, job.rules, job.engine.partner)
     bind_states(compiled, job.reader.states)
     descriptions = [break_description(text) for text in job.breaks]
-    try:
-        values = job.reader.read(inputs[0], form)[0]
-    except StepperError:
-        if isinstance(inputs[0], SeedInput):  # a file may be broken, and has a row of its own
-            raise
-        return
+    if isinstance(inputs[0], SeedInput):  # a file may be broken and a function may fail: that is a row
+        job.reader.read(inputs[0], form)
+    values = [_standing_for(parameter) for parameter in form.graph.parameters]
     debugger = Debugger.of(Machine(compiled, values), values)
     for description in descriptions:
         debugger.breakpoints.add(description)
+
+
+def _standing_for(parameter: Layer) -> Array:
+    """Return an array in place of a value of an input, which nothing computes with, and which takes no memory."""
+    dimensions = parameter_shape(parameter).dimensions or ()
+    element_type = parameter_type(parameter) or F32
+    return np.broadcast_to(np.zeros((), element_type.dtype), [one.least for one in dimensions])
 
 
 def _kept_options(options: argparse.Namespace) -> SweepOptions:

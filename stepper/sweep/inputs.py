@@ -5,13 +5,8 @@ An input is plain data that goes to another process or machine, which reads it t
 
 from __future__ import annotations
 
-import contextlib
 import glob
-import hashlib
-import importlib
 import os
-import re
-import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -29,12 +24,11 @@ from stepper.engine.specs import value_of
 from stepper.errors import InputError, UsageError
 from stepper.files.kinds import ARRAYS, CASE_INPUTS, is_case
 from stepper.ir.model import Model
+from stepper.sweep.functions import arrays_called
 from stepper.wording import excerpt, reason_of
 
 MOST: Final = 10_000_000
 """How many inputs a sweep may have."""
-_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-_LONGEST_REASON: Final = 300
 
 
 class FileInput(Struct, frozen=True, tag="file", omit_defaults=True):
@@ -139,7 +133,7 @@ def _parts(path: str) -> list[SliceInput]:
 
 
 def random_inputs(count: int, seed: int) -> list[SweepInput]:
-    """Return as many inputs of random numbers, from a seed on. UsageError for too many, and seeds that are too large."""
+    """Return as many inputs of random numbers, from a seed on. UsageError for too many and for too large seeds."""
     _ensure_not_too_many("--random", count)
     if seed + count - 1 > LARGEST_SEED:
         raise UsageError(f"--seed {seed}: the last of {count:,} seeds would be larger than {LARGEST_SEED}")
@@ -192,8 +186,11 @@ class InputReader(Struct, frozen=True):
     shapes: dict[int, tuple[int, ...]] = {}
     function: str = ""
 
-    def read(self, one: SweepInput, model: Model) -> tuple[list[Array], dict[str, Any]]:
-        """Return the arrays of the model's Parameters, and the variables. Raises StepperError for what is no input."""
+    def read(self, one: SweepInput, model: Model, seconds: float | None = None) -> tuple[list[Array], dict[str, Any]]:
+        """Return the arrays of the model's Parameters, and the variables. Raises StepperError for what is no input.
+
+        LimitReached for a function that does not return within so many seconds.
+        """
         states = read_archive(self._at(one.states), most=MOST_READ) if isinstance(one, FileInput) and one.states else {}
         given: dict[Any, Any] = {}
         match one:
@@ -209,7 +206,7 @@ class InputReader(Struct, frozen=True):
                     if position not in self.fixed
                 )
             case CallInput():
-                given.update(_called(self.function, one.number, model))
+                given.update(_by_position(model, arrays_called(self.function, one.number, seconds)))
         return bind_inputs(model, {**given, **dict(self.fixed.items())}), {**states, **self.states}
 
     def arrays(self, one: SweepInput, model: Model) -> dict[str, Array]:
@@ -218,7 +215,7 @@ class InputReader(Struct, frozen=True):
             case SliceInput():
                 found = _by_position(model, self._slice(one))
             case CallInput():
-                found = _called(self.function, one.number, model)
+                found = _by_position(model, arrays_called(self.function, one.number))
             case _:
                 found = dict(enumerate(self.read(one, model)[0]))
         return {str(position): np.asarray(value) for position, value in sorted(found.items())}
@@ -241,66 +238,3 @@ def _archive(path: str, _stamp: str) -> dict[str, Array]:
 
 def _by_position(model: Model, arrays: Mapping[str, Array]) -> dict[int, Any]:
     return {position: arrays[key] for position, key in positions_of_keys(model.graph.parameters, arrays).items()}
-
-
-# --- functions that the user names ----------------------------------------------------------------------------------
-
-
-def check_function(text: str) -> None:
-    """Raise UsageError for what is not written as `pkg.module:function`."""
-    if not _FUNCTION.fullmatch(text):
-        raise UsageError(f"--generate {text}: expected pkg.module:function, which takes a number and returns arrays")
-
-
-def _called(text: str, number: int, model: Model) -> dict[int, Any]:
-    """Return by position what the function returns for a number."""
-    try:
-        with contextlib.redirect_stdout(sys.stderr):  # the answer of the sweep is on stdout
-            given = _function(text)(number)
-    except UsageError:
-        raise
-    except (Exception, SystemExit) as error:  # it is the user's own
-        raise InputError(f"{text}({number}) raised {_reason(error)}") from None
-    if not isinstance(given, Mapping):
-        raise InputError(f"{text}({number}) returned {type(given).__name__}, and a dict of arrays by name is expected")
-    try:
-        return _by_position(model, {str(key): np.asarray(value) for key, value in given.items()})
-    except ValueError as error:
-        raise InputError(f"{text}({number}): {_reason(error)}") from None
-
-
-@lru_cache(maxsize=1)
-def _function(text: str) -> Any:
-    check_function(text)
-    module, _, name = text.partition(":")
-    folder = str(Path.cwd())
-    if folder not in sys.path:  # as `python -m` has it
-        sys.path.insert(0, folder)
-    try:
-        with contextlib.redirect_stdout(sys.stderr):
-            found = getattr(importlib.import_module(module), name, None)
-    except (Exception, SystemExit) as error:  # whatever the user's module does
-        raise UsageError(f"--generate {text}: {module} cannot be imported: {_reason(error)}") from None
-    if not callable(found):
-        raise UsageError(f"--generate {text}: {module} has no function '{name}'")
-    return found
-
-
-def load_function(text: str) -> None:
-    """Import the module of a function. UsageError where that fails, or the function is not there."""
-    _function(text)
-
-
-def function_hash(text: str) -> str:
-    """Return a hash of the file of a function; empty for none, or one that is in no file. UsageError as above."""
-    if not text:
-        return ""
-    path = getattr(sys.modules[_function(text).__module__], "__file__", None)
-    try:
-        return "" if path is None else hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
-    except OSError:
-        return ""
-
-
-def _reason(error: BaseException) -> str:
-    return excerpt(" ".join(f"{type(error).__name__}: {error}".split()), _LONGEST_REASON)

@@ -18,7 +18,8 @@ from stepper.ir.model import Model
 from stepper.openvino.partner import NUMPY, OpenVINOPartner
 from stepper.openvino.runtime import Runtime
 from stepper.recording.hashes import content_hash, file_hashes
-from stepper.sweep.inputs import InputReader, function_hash
+from stepper.sweep.functions import function_hash
+from stepper.sweep.inputs import InputReader
 from stepper.tensors.tolerances import Tolerances
 
 

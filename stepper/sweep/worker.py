@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from stepper.engine.variables import bind_states
-from stepper.errors import StepperError
+from stepper.errors import LimitReached, StepperError
 from stepper.sweep import limits, row_making
 from stepper.sweep.inputs import SweepInput
 from stepper.sweep.job import SweepJob
@@ -64,10 +64,10 @@ def _prepared(_key: str, held: _Unkeyed) -> tuple[Prepared, Judge]:
 def _row(prepared: Prepared, judge: Judge, one: SweepInput) -> SweepRow:
     name = one.name
     try:
-        inputs, given = prepared.job.reader.read(one, prepared.model)
+        inputs, given = prepared.job.reader.read(one, prepared.model, prepared.job.seconds)
         states = bind_states(prepared.compiled, given)
     except StepperError as error:
-        return row_making.error_row(name, error, reads=True)
+        return row_making.error_row(name, error, reads=not isinstance(error, LimitReached))
     except MemoryError as error:
         return row_making.limit_row(name, "memory", f"out of memory while it was read: {error}")
     try:

@@ -19,7 +19,7 @@ import stepper
 from stepper.cli.sweeps import opening_words
 from stepper.sweep.inputs import SeedInput
 from stepper.sweep.table_file import SweepAbout, read_about, read_row, read_rows
-from tests.cli.conftest import ROOT, Call, program
+from tests.cli.conftest import ROOT, Call, ended, program
 from tests.json_answers import checked
 from tests.sweep.sweeping import NoProcesses, balances, written_inputs
 
@@ -211,3 +211,25 @@ def test_a_function_that_prints_and_one_that_leaves_disturb_nothing_and_a_change
     Path("made_here.py").write_text(text.replace("in000", "in001"))
     again = call(*words)
     assert again.code == 2 and "the function of --generate is another one, or its file was changed" in again.err
+
+
+def test_a_function_that_ends_its_process_or_hangs_costs_a_row_each(call: Call, model: Path) -> None:
+    """Also with the number that comes first; what hangs does so in a loop, and in a call that nothing interrupts."""
+    Path("deadly_here.py").write_text(
+        "import os, threading, numpy as np\n"
+        "def make(number):\n"
+        "    if number in (0, 5): os._exit(number)\n"
+        "    if number == 2: threading.Event().wait()\n"
+        "    while number == 7: pass\n"
+        "    return {key: value for key, value in np.load('set/in000.npz').items()}\n"
+    )
+    words = ("--generate", "deadly_here:make", "--count", 12, "--jobs", 2, "--seconds", 0.6, "--out", "d.sqlite")
+    found = ended(program("sweep", model, *words, env={"PYTHONPATH": str(ROOT)}))
+    assert found.code == 1, found.err
+    outcomes = {number: str(row.outcome) for number, row, _stamp in table(Path("d.sqlite"))}
+    odd = {1: "killed", 3: "limit", 6: "killed", 8: "limit"}
+    assert outcomes == {number: odd.get(number, "nothing") for number in range(1, 13)}
+    assert read_row(Path("d.sqlite"), 8).row.text == (
+        "deadly_here:make(7) did not return within 0.6 s, the limit for each input"
+    )
+    assert "exit code 5" in read_row(Path("d.sqlite"), 6).row.text

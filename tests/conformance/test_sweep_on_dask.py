@@ -15,11 +15,13 @@ from tests.sweep.sweeping import balances, written_inputs
 distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install '.[dask]'")
 pytestmark = pytest.mark.filterwarnings("default")  # of its own threads and sockets
 MORTAL = """
-import os, signal
+import os, signal, threading
 import numpy as np
 def one(number):
     if number == 17:
         os.kill(os.getpid(), signal.SIGKILL)
+    if number == 21:
+        threading.Event().wait()
     return {"x": np.full((5, 2), number % 4, "f4"), "start": np.zeros((1, 2), "f4")}
 """
 
@@ -49,11 +51,12 @@ def test_a_worker_that_dies_costs_one_row(cluster: Any, tmp_path: Path, monkeypa
     on = cluster.scheduler_address.replace("tcp://", "dask://")
     cluster.scheduler.allowed_failures = 0
     distributed.Client(cluster, set_as_default=False).upload_file(str(tmp_path / "mortal_inputs.py"))
-    words = ["sweep", str(balances(tmp_path)), "--generate", "mortal_inputs:one", "--count", "30"]
+    words = ["sweep", str(balances(tmp_path)), "--generate", "mortal_inputs:one", "--count", "30", "--seconds", "1"]
     assert main([*words, "--on", on, "--out", "dask.sqlite"]) == 1
     rows = read_rows(Path("dask.sqlite"))
     assert [one.number for one in rows if one.row.outcome == "killed"] == [18]
-    rest = [number for number in range(30) if number != 17]
+    assert [one.number for one in rows if one.row.outcome == "limit"] == [22], "one that hangs costs no worker"
+    rest = [number for number in range(30) if number not in (17, 21)]
     assert [rows[number].row.outcome == "stopped" for number in rest] == [number % 4 == 0 for number in rest]
 
 
