@@ -14,14 +14,24 @@ from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 from stepper.cli.parser import parsed
+from stepper.cli.presses import pressed_once
 from stepper.collector import collector_off
 from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError
+
+_HEAR_OF_SIGNALS: Final = ("tui", "dap")
+"""Commands that handle Ctrl+C themselves."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
+    with contextlib.ExitStack() as interrupts:
+        return _exit_code(arguments, interrupts)
+
+
+def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack) -> int:
     if "_ARGCOMPLETE" in os.environ and arguments is None:  # a shell asks how the line may go on
         import_module("stepper.cli.completion").answer()
     _prepare_streams()
@@ -32,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # limits are set there.
         with collector_off():
             execute = import_module(f"stepper.cli.commands.{options.command}").execute
+        if options.command not in _HEAR_OF_SIGNALS:
+            interrupts.enter_context(pressed_once(until_the_end=arguments is None))
         code: int = contextvars.copy_context().run(execute, options)
         sys.stdout.flush()
     except StepperError as error:

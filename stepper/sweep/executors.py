@@ -9,6 +9,7 @@ import contextlib
 import multiprocessing
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -140,9 +141,31 @@ class LocalWorkers:
                 raise _lost(processes) from None
 
 
+class _Pool(ProcessPoolExecutor):
+    """Processes that never hear of Ctrl+C, be it while they begin, which they do when work is handed over."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Hand over work."""
+        with _interrupts_held_back():
+            return super().submit(fn, *args, **kwargs)
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Hold Ctrl+C back in this thread and in the processes that it starts; behind the block this thread hears of it."""
+    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover  # not a Unix
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _pool(jobs: int) -> ProcessPoolExecutor:
     # Not forked: this process has threads, and may have OpenVINO.
-    return ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=begin_process)
+    return _Pool(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=begin_process)
 
 
 def _lost(processes: set[BaseProcess]) -> ProcessLost:

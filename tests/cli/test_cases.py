@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,6 +140,32 @@ def test_a_signal_that_ends_the_command_ends_the_application(name: str, tmp_path
         process.send_signal(getattr(signal, name))
         told = process.communicate(timeout=50)[1]
     assert process.returncode == 5 and "the application ended with exit code 5" in told
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no groups of processes here")
+def test_an_application_has_time_to_end_after_a_second_ctrl_c(tmp_path: Path) -> None:
+    (tmp_path / "application.py").write_text(
+        "import pathlib, sys, time\n"
+        "for name in ('first', 'second'):\n"
+        "    try:\n"
+        "        pathlib.Path(name).touch()\n"
+        "        time.sleep(60)\n"
+        "    except KeyboardInterrupt:\n"
+        "        pass\n"
+        "time.sleep(0.3)\n"
+        "sys.exit(9)\n"
+    )
+    words = [sys.executable, "-m", "stepper", "capture", "--to", "kept", "--", sys.executable, "application.py"]
+    options: dict[str, Any] = {"stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, **options) as process:
+        for name, later in (("first", 0.0), ("second", 1.1)):
+            while not (tmp_path / name).exists():
+                assert process.poll() is None
+                time.sleep(0.02)
+            time.sleep(later)
+            os.killpg(process.pid, signal.SIGINT)
+        told = process.communicate(timeout=50)[1]
+    assert process.returncode == 9 and told.splitlines()[-1] == "the application ended with exit code 9"
 
 
 def test_an_application_that_ends_well_without_cases_is_0(call: Call, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from stepper.cli import interruptions
 from stepper.cli.interruptions import Ended, Interruptions
+from stepper.cli.presses import pressed_once
 from stepper.debug.stop import Reason
 from tests.debug.debugged import sample
 
@@ -82,3 +83,15 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, previous)
+
+
+def test_presses_in_a_row_are_one_interrupt_and_a_later_one_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("stepper.cli.presses.time.monotonic", lambda: now)
+    with pressed_once(until_the_end=False):
+        for now in (100.0, 102.0):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            now += 0.5
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -100,6 +100,22 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(model: Path) -> None:
     assert b"Traceback" not in error and _count(file)
 
 
+@pytest.mark.parametrize("later", [0.0, 0.15, 0.3, 0.5])
+def test_ctrl_c_that_is_pressed_twice_is_one_line_whatever_has_begun(model: Path, later: float) -> None:
+    """As of a terminal: the sweep and its processes, which may only begin, hear of it."""
+    process = program("sweep", model, "--random", 100000, "--jobs", 2, start_new_session=True)
+    while not Path("sweep.sqlite").exists():
+        time.sleep(0.005)
+    time.sleep(0.1 + later)
+    for pause in (0.02, 0.0):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(pause)
+    code, _out, error = (process.wait(30), *process.communicate())
+    assert code in (130, -signal.SIGINT)  # the second one may come when all is done
+    assert error.startswith(b"stepper: interrupted") and error.count(b"\n") == 1, error
+    assert b"are done and kept in sweep.sqlite" in error or not later
+
+
 def test_a_folder_of_cases_is_a_set(call: Call, model: Path, here: None) -> None:
     for number in (3, 5):
         folder = Path("kept") / f"case-{number}"

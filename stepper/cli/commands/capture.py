@@ -33,6 +33,8 @@ _PACKAGES: Final = ("stepper", "msgspec", "numpy")
 _STDERR: Final = 2
 _PATIENCE: Final = 30.0
 """Seconds that an application has after Ctrl+C."""
+_LAST_PATIENCE: Final = 3.0
+"""Seconds that it has after another one."""
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -110,11 +112,13 @@ def _handed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _after_interrupt(process: subprocess.Popen[bytes]) -> int:
-    try:
-        return process.wait(_PATIENCE) or -signal.SIGINT
-    except (KeyboardInterrupt, subprocess.TimeoutExpired):
-        process.kill()
-        return process.wait()
+    for patience in (_PATIENCE, _LAST_PATIENCE):
+        try:
+            return process.wait(patience) or -signal.SIGINT
+        except (KeyboardInterrupt, subprocess.TimeoutExpired):  # the application has heard that one, too
+            continue
+    process.kill()
+    return process.wait()
 
 
 def _tell(options: argparse.Namespace, reports: list[ProcessReport], cases: list[Case], code: int) -> None:

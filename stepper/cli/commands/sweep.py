@@ -31,16 +31,19 @@ def execute(options: argparse.Namespace) -> int:
         return _report(options, file)
     asked, file = AskedSweep(options), Path(options.out)
     is_shown = not options.quiet and sys.stderr.isatty()
-    with SweepWriter(file, asked.about, asked.protected) as writer, asked.workers as workers:
-        sweep = Sweep(asked.job, asked.inputs, asked.stamps, writer, workers, _show if is_shown else None)
-        try:
+    sweep: Sweep | None = None
+    try:
+        with SweepWriter(file, asked.about, asked.protected) as writer, asked.workers as workers:
+            sweep = Sweep(asked.job, asked.inputs, asked.stamps, writer, workers, _show if is_shown else None)
             sweep.run()
-        except KeyboardInterrupt:
-            done = f"{sweep.done:,} of {len(asked.inputs):,} inputs are done and kept in {file}"
-            raise KeyboardInterrupt(f"interrupted: {done}; the same command goes on from there") from None
-        finally:
-            if is_shown:
-                show_progress("")
+    except KeyboardInterrupt:
+        if sweep is None:
+            raise
+        done = f"{sweep.done:,} of {len(asked.inputs):,} inputs are done and kept in {file}"
+        raise KeyboardInterrupt(f"interrupted: {done}; the same command goes on from there") from None
+    finally:
+        if is_shown:
+            show_progress("")
     return _report(options, file)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepper.cli.options.engine import partner_of
 from stepper.cli.options.specs import given_inputs
+from stepper.cli.presses import PRESSES
 from stepper.element_types import Array
 from stepper.engine.frames import place
 from stepper.engine.machine import Machine
@@ -116,8 +117,9 @@ def interruptible(machine: Machine) -> Iterator[None]:
     """Have Ctrl+C ask the machine to pause, once; after that it is what it was."""
 
     def pause(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, previous)
-        machine.request_pause()
+        if PRESSES.is_another():
+            signal.signal(signal.SIGINT, previous)
+            machine.request_pause()
 
     try:
         previous = signal.signal(signal.SIGINT, pause)
