@@ -17,7 +17,7 @@ from stepper.cli.npz_files import write_npz
 from stepper.cli.options.engine import choices_of, opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import given_inputs, given_states, given_texts
-from stepper.compare.references.onnx_worker import EVALUATORS
+from stepper.compare.references.onnx_worker import EVALUATORS, OnnxPeer
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import Debugger
 from stepper.element_types import F32
@@ -127,7 +127,7 @@ def _job(options: argparse.Namespace, model: Model) -> SweepJob:
     if not breaks and not options.check and options.reference is None:
         breaks = (_NAN,)
     reference = options.reference or ""
-    _check_reference(reference)
+    _check_reference(reference, options.model)
     return SweepJob(
         model=str(model.path.absolute()),
         reader=reader,
@@ -151,10 +151,13 @@ def _job(options: argparse.Namespace, model: Model) -> SweepJob:
     )
 
 
-def _check_reference(reference: str) -> None:
+def _check_reference(reference: str, model: str) -> None:
+    """Raise UsageError for what no input can be compared with."""
     if reference == OPENVINO:
         ensure_installed("stepper sweep --with openvino")
-    elif reference and reference not in EVALUATORS and not is_model_path(reference):
+    elif reference in EVALUATORS:
+        OnnxPeer(model, reference)
+    elif reference and not is_model_path(reference):
         known = ", ".join((OPENVINO, *EVALUATORS))
         raise UsageError(f"--with {reference}: expected another model, or one of {known}: what runs on any input")
 

@@ -25,7 +25,7 @@ from stepper.errors import InputError, UsageError
 from stepper.files.kinds import ARRAYS, CASE_INPUTS, is_case
 from stepper.ir.model import Model
 from stepper.sweep.functions import arrays_called
-from stepper.wording import excerpt, reason_of
+from stepper.wording import excerpt, printable, reason_of
 
 MOST: Final = 10_000_000
 """How many inputs a sweep may have."""
@@ -95,9 +95,19 @@ def files_inputs(patterns: Sequence[str], *, leading_axis: bool = False) -> list
         inside = [one for path in paths for one in _inputs_at(path)]
         if not inside:
             raise UsageError(f"--inputs {pattern}: there is no .npz and no case there")
-        found.update((one.path, one) for one in inside)
+        for one in inside:
+            _ensure_text(one.path)
+            found[one.path] = one
     files = [found[path] for path in sorted(found)]
     return [part for one in files for part in _parts(one.path)] if leading_axis else list(files)
+
+
+def _ensure_text(path: str) -> None:
+    """Raise UsageError for a name that is no text, which no table can have."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{printable(path)}: its name is not UTF-8, as the table of a sweep has names") from None
 
 
 def _matching(pattern: str) -> list[str]:

@@ -116,6 +116,19 @@ def test_ctrl_c_that_is_pressed_twice_is_one_line_whatever_has_begun(model: Path
     assert b"are done and kept in sweep.sqlite" in error or not later
 
 
+def test_what_would_be_the_same_row_of_every_input_is_said_once(call: Call, model: Path, here: None) -> None:
+    told = call("sweep", model, "--inputs", "set/*.npz", "--with", "onnx")
+    assert told.code == 2 and "--with onnx compares a model that came from ONNX" in told.err
+    assert not Path("sweep.sqlite").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text here")
+def test_a_name_that_is_no_text_is_refused_before_anything_runs(call: Call, model: Path, here: None) -> None:
+    Path("set/in000.npz").rename(os.fsdecode(b"set/bad\xff.npz"))
+    told = call("sweep", model, "--inputs", "set/*.npz")
+    assert told.code == 2 and told.err.startswith("stepper: set/bad .npz: its name is not UTF-8")
+
+
 def test_a_folder_of_cases_is_a_set(call: Call, model: Path, here: None) -> None:
     for number in (3, 5):
         folder = Path("kept") / f"case-{number}"
