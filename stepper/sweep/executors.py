@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
@@ -152,15 +153,24 @@ class _Pool(ProcessPoolExecutor):
 
 @contextlib.contextmanager
 def _interrupts_held_back() -> Iterator[None]:
-    """Hold Ctrl+C back in this thread and in the processes that it starts; behind the block this thread hears of it."""
-    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover  # not a Unix
+    """Hold Ctrl+C back in this thread and in the processes that it starts; behind the block this thread hears of it.
+
+    A process that has begun and is not told yet what to do would end with a traceback.
+    """
+    handler, came = signal.getsignal(signal.SIGINT), list[int]()
+    is_main = threading.current_thread() is threading.main_thread()
+    if handler is None or not is_main or not hasattr(signal, "pthread_sigmask"):  # as where there are no masks
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # which processes take over
+    signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))  # as other threads hear of it, too
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if came and callable(handler):
+            handler(came[0], None)
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
