@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from stepper.engine import loops
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import ConcatenatedOutput, LastValueOutput
+from stepper.engine.loops import ConcatenatedOutput, LastValueOutput, in_axis_order
 from stepper.engine.program import BranchPlan, LoopPlan, Value
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
@@ -62,15 +62,26 @@ def concatenated_output(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, r
         shape, dtype = plan.program.declared(entry.result)
         return loops.empty_concatenation(entry.slicing.axis, shape, dtype)
     where = f"output {entry.output} (line {entry.line})"
-    if plan.is_over_calls:  # no rule of either book says what its pieces must be
-        if scan.shape(entry.slicing.axis) is not None:
-            return scan.concatenated(entry.slicing, Rules.SPEC, lambda _text: None)
+    if not is_joined(plan, entry, scan):
         note(f"{where}: what the calls gave differs in shape and cannot be joined: it is that of the last call")
         return scan.piece(scan.length - 1)
+    if plan.is_over_calls:
+        return scan.concatenated(entry.slicing, Rules.SPEC, lambda _text: None)
     try:
         return scan.concatenated(entry.slicing, rules, lambda text: note(f"{where}: {text}"))
     except KernelError as error:
         raise KernelError(f"{where} cannot be concatenated: {error}") from None
+
+
+def is_joined(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan) -> bool:
+    """Return False for outputs of calls that cannot be joined: no rule of either book says what these must be."""
+    return not plan.is_over_calls or not scan.length or scan.shape(entry.slicing.axis) is not None
+
+
+def joined_iterations(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan) -> Sequence[int]:
+    """Return the iterations of whose pieces the output is made if the loop ends with these, in order of the axis."""
+    every = range(scan.length)
+    return in_axis_order(every, entry.slicing) if is_joined(plan, entry, scan) else every[-1:]
 
 
 def ended_by_constant(activation: Activation) -> bool:

@@ -193,6 +193,25 @@ def test_an_output_may_be_several_inputs_of_the_next_call(tmp_path: Path) -> Non
     assert outputs["next"].tolist() == [100 - (10 - 1)]
 
 
+def test_outputs_that_cannot_be_joined_come_of_the_last_call_alone(tmp_path: Path) -> None:
+    """As of a language model, a long call and short ones: y = 2 x; what they gave differs beside the first axis."""
+    net = Graph()
+    x = net.parameter("x", dims=(1, -1))
+    net.result(net.apply("Multiply", x, net.constant([2.0])), "y")
+    given = [np.array([part], np.float32) for part in ([1, 2, 3], [4], [5])]
+    model, inputs = stepper.over_calls(net.read(tmp_path), {"x": given})
+    debugger = stepper.Debugger(model, inputs)
+    debugger.continue_()
+    assert stepper.run(model, inputs)["y"].tolist() == [[10]]
+    for question in ("y", "shape of y"):
+        found = debugger.why(question)
+        reached = [one.index for tensor in found.sources if tensor.name == "x" for one in tensor.elements]
+        assert reached == ([(0, 4)] if question == "y" else []), question
+        assert [str(link.kind) for link in found.links][:1] == ["last value"]
+    assert [use.elements for use in debugger.uses("x[0,4]").outputs] == [((0, 0),)]
+    assert debugger.uses("x[0,1]").outputs == debugger.uses("x[0,3]").outputs == ()
+
+
 def test_a_scalar_of_each_call_is_joined_to_a_row(tmp_path: Path) -> None:
     net = Graph()
     x = net.parameter("x", "f32", ())

@@ -15,6 +15,7 @@ from stepper.debug.causes.locations import body_of_frame
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import ConcatenatedOutput, EndReason, in_axis_order
+from stepper.engine.outcomes import is_joined
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
@@ -112,6 +113,8 @@ def out_of_body(frames: EarlierFrames, spot: ValueSpot, operation: Operation) ->
         following = None if merged is None else spot._replace(slot=operation.inputs[merged.input])
         return Crossing(LinkKind.NO_ITERATION, following, line)
     entry = next(one for one in plan.concatenated if one.output == output)
+    if not is_joined(plan, entry, activation.scans[plan.concatenated.index(entry)]):
+        return Crossing(LinkKind.LAST_VALUE, spot._replace(seat=inner, slot=entry.result), line)
     if spot.is_shape and spot.element is not None:
         return _shape_of_pieces(frames, spot, inner if activation.iteration >= 0 else None, activation, entry, line)
     if spot.element is None or activation.iteration < 0:

@@ -21,7 +21,7 @@ from stepper.debug.story.places import spot_of
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import in_axis_order
+from stepper.engine.outcomes import joined_iterations
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind
 from stepper.errors import Paused
 from stepper.ir.model import layer_site
@@ -318,13 +318,14 @@ def _joined(
     """Return what was reached of a concatenated output, given what was of the pieces of iterations."""
     entry, scan = plan.concatenated[place], activation.scans[place]
     whole = np.zeros(shape, bool)
-    axis = normalize_axis(entry.slicing.axis, whole.ndim)
+    joined = np.atleast_1d(whole)
+    axis = normalize_axis(entry.slicing.axis, joined.ndim)
     offset = 0
-    for number in in_axis_order(range(scan.length), entry.slicing):
+    for number in joined_iterations(plan, entry, scan):
         piece = scan.piece(number).shape
         size = piece[axis] if piece else 1
         if number in found:
-            part = whole[(slice(None),) * axis + (slice(offset, offset + size),)]
+            part = joined[(slice(None),) * axis + (slice(offset, offset + size),)]
             own = part[tuple(slice(extent) for extent in piece)] if piece else part  # it may be filled up with zeros
             own[...] = found[number].reshape(own.shape)
         offset += size

@@ -23,7 +23,8 @@ from stepper.debug.provenance.shapes import shape_parts
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING, Array
 from stepper.engine.frames import Activation, Frame
-from stepper.engine.loops import in_axis_order
+from stepper.engine.loops import ConcatenatedOutput
+from stepper.engine.outcomes import is_joined, joined_iterations
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, OpKind, Program
 from stepper.engine.scans import Scan
 from stepper.errors import Paused
@@ -417,8 +418,10 @@ class BackwardSlicer:
         for place, entry in enumerate(plan.concatenated):
             levels, of_shape = wanted.get(entry.output, (None, None))
             if of_shape is not None:
-                asks_end = asks_end or bool(of_shape[normalize_axis(entry.slicing.axis, of_shape.size)])
-                for iteration in _pieces_apart(activation.scans[place]):
+                scan = activation.scans[place]
+                if is_joined(plan, entry, scan):
+                    asks_end = asks_end or bool(of_shape[normalize_axis(entry.slicing.axis, of_shape.size)])
+                for iteration in _pieces_apart(plan, entry, scan):
                     inside_of.setdefault(iteration, _Wants()).add_shape(entry.result, of_shape)
             if levels is not None:
                 asks_end = asks_end or entry.slicing.stride < 0
@@ -590,14 +593,13 @@ def _strongest(found: Iterable[_Found]) -> Strength:
     return Strength(max(int(one.max(initial=0)) for both in found for one in both if one is not None))
 
 
-def _pieces_apart(scan: Scan) -> Iterable[int]:
+def _pieces_apart(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan) -> Iterable[int]:
     """Return the iterations whose pieces have a shape of their own; of those that have the same the first."""
-    shapes = [scan.piece(iteration).shape for iteration in range(scan.length)]
-    return (
-        [k for k, shape in enumerate(shapes) if shape not in shapes[:k]]
-        if len(set(shapes)) < 64
-        else range(len(shapes))
-    )
+    iterations = sorted(joined_iterations(plan, entry, scan))
+    shapes = [scan.piece(iteration).shape for iteration in iterations]
+    if len(set(shapes)) >= 64:
+        return iterations
+    return [one for place, one in enumerate(iterations) if shapes[place] not in shapes[:place]]
 
 
 def _at_fault(frame: Frame, operation: Operation, parts: list[Dependence]) -> list[Dependence]:
@@ -613,9 +615,10 @@ def _at_fault(frame: Frame, operation: Operation, parts: list[Dependence]) -> li
 def _pieces(activation: Activation, place: int, plan: LoopPlan, levels: Levels) -> Iterable[tuple[int, Levels]]:
     """Return what is wanted of the piece of each iteration of a concatenated output."""
     entry, scan = plan.concatenated[place], activation.scans[place]
+    levels = np.atleast_1d(levels)
     axis = normalize_axis(entry.slicing.axis, levels.ndim)
     offset = 0
-    for iteration in in_axis_order(range(scan.length), entry.slicing):
+    for iteration in joined_iterations(plan, entry, scan):
         shape = scan.piece(iteration).shape
         size = shape[axis] if shape else 1
         piece = levels[(slice(None),) * axis + (slice(offset, offset + size),)]
