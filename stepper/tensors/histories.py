@@ -411,6 +411,7 @@ def _large_statistics(flat: Array) -> Array:
     return found
 
 
+@np.errstate(all="ignore")  # infinities of both signs have no mean
 def summary(numbers: Array) -> Array:
     """Return the three statistics of all elements for kept numbers [statistic, iteration, element]."""
     if not numbers.shape[2]:

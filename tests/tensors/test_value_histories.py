@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stepper.element_types import Array
-from stepper.tensors.histories import Capacity, HistoryRecorder, KeptStatistic, ValueHistory, strongest
+from stepper.tensors.histories import Capacity, HistoryRecorder, KeptStatistic, ValueHistory, strongest, summary
 
 SMALL = Capacity(8, 4)
 
@@ -86,6 +86,14 @@ def test_larger_values_are_buckets(size: int, type: type[np.generic]) -> None:
             assert np.allclose(got, expected, rtol=1e-5, atol=1e-4, equal_nan=True), (iteration, bucket)
             assert largest != largest or got[KeptStatistic.LARGEST] == largest
     assert found.entered is not None and np.array_equal(found.entered, found.numbers[:, 0], equal_nan=True)
+
+
+@pytest.mark.parametrize("statistics", [1, 3])
+def test_infinities_of_both_signs_have_no_mean_and_are_no_warning(statistics: int) -> None:
+    kept = np.ones((statistics, 2, 3), np.float32)
+    kept[:, 1, :2] = np.inf, -np.inf
+    found = summary(kept)[KeptStatistic.MEAN].tolist()
+    assert found[0] == [1] and not np.isfinite(found[1][0])
 
 
 def test_values_that_change_their_size_are_summed_up_and_shapes_are_noted() -> None:
