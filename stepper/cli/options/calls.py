@@ -43,7 +43,7 @@ def put_calls(model: Model, options: argparse.Namespace, *, some: bool = False) 
     except (UsageError, InputError) as error:
         if not _is_of_case(options):
             raise
-        raise InputError(f"{options.case.folder}: its calls do not fit its model: {error}") from None
+        raise InputError(f"{options.case.folder}: its calls do not fit {model.path}: {error}") from None
     options.call_inputs = arrays
     return found
 

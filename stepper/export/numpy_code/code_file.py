@@ -35,7 +35,7 @@ from stepper.plain_values import storable
 from stepper.query.short_names import is_automatic
 from stepper.wording import excerpt
 
-_ABOUT: Final = """FileContent by stepper {version} from {file}, by the rules of the specification (--rules spec).
+_ABOUT: Final = """Written by stepper {version} from {file}, by the rules of the specification (--rules spec).
 An index out of range, the maximum of nothing and the like are what numpy makes of them.
 As a script: python THIS_FILE inputs.npz outputs.npz"""
 _SOFTMAX: Final = """
@@ -46,6 +46,11 @@ def softmax(x, axis):
 _ITERATIONS: Final = """
 def iterations(trip_count):
     return range(trip_count.item()) if trip_count >= 0 else itertools.count()
+"""
+_JOINED: Final = """
+def joined_calls(pieces):  # where they cannot be joined it is what the last call gave
+    shapes = {np.shape(piece)[1:] for piece in pieces}
+    return np.concatenate(pieces) if len(shapes) == 1 else pieces[-1]
 """
 _SIGMOID: Final = """
 def sigmoid(x):
@@ -226,7 +231,7 @@ class _File:
         return lines
 
     def _helpers(self) -> list[str]:
-        helpers = {"iterations": _ITERATIONS, "sigmoid": _SIGMOID, "softmax": _SOFTMAX}
+        helpers = {"iterations": _ITERATIONS, "joined_calls": _JOINED, "sigmoid": _SIGMOID, "softmax": _SOFTMAX}
         wanted = [text for name, text in helpers.items() if name in self.writer.needs]
         return [line for text in wanted for line in ["", *text.rstrip().split("\n")]]
 

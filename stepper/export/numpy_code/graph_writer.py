@@ -34,6 +34,7 @@ _HELPERS: Final = (
     "storable",
     "given",
     "outputs",
+    "joined_calls",
     "softmax",
     "sigmoid",
     "iterations",

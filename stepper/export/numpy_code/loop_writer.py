@@ -391,6 +391,9 @@ class _Loop:
             return f"np.hstack({ordered})"
         if not shape:  # nothing is declared
             ordered = f"[np.atleast_1d(piece) for piece in {ordered}]"
+        if self.plan.is_over_calls and -1 in self.operation.layer.outputs[entry.output].dims[1:]:
+            self.writer.needs.add("joined_calls")
+            return f"joined_calls({ordered})"
         return f"np.concatenate({ordered}{f', axis={slicing.axis}' if slicing.axis else ''})"
 
 

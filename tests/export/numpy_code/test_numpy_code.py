@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -217,6 +218,17 @@ def test_trip_count_and_condition_end_a_loop_together(
     found = called(net, tmp_path, *inputs)
     assert [value.tolist() for value in found] == [a, b, after, totals, squares]
     assert all(value.dtype == np.int64 for value in found)
+
+
+@pytest.mark.parametrize(("lengths", "given"), [((3, 1, 1), [[10]]), ((1, 1, 1), [[2], [4], [6]])])
+def test_outputs_of_calls_are_joined_where_they_can_be(lengths: tuple[int, ...], given: Any, tmp_path: Path) -> None:
+    net = Graph()
+    x = net.parameter("x", dims=(1, -1))
+    net.result(net.apply("Multiply", x, net.constant([2.0])), "y")
+    numbers = np.split(np.arange(1, sum(lengths) + 1, dtype=np.float32), np.cumsum(lengths)[:-1])
+    model, inputs = stepper.over_calls(net.read(tmp_path), {"x": [part[None] for part in numbers]})
+    assert [value.tolist() for value in called(model, tmp_path, *inputs.values())] == [given]
+    assert stepper.run(model, inputs)["y"].tolist() == given
 
 
 def test_a_swap_of_carried_values_is_made_at_once(tmp_path: Path) -> None:
