@@ -16,7 +16,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -153,10 +153,14 @@ class _Begun(NamedTuple):
 
 
 class _Preparation(threading.local):
-    """The request or queue that prepares inputs at the moment, in this thread, and the call that it has begun."""
+    """The request or queue that prepares inputs at the moment, in this thread, and the call that it has begun.
+
+    `looks`: the outputs of a request are looked at, which is nothing of the application's.
+    """
 
     owner: Any = None
     begun: _Begun | None = None
+    looks = False
 
 
 class CallHooks:
@@ -180,6 +184,7 @@ class CallHooks:
     def begin(self) -> None:
         """Listen. UsageError where this OpenVINO is built in another way."""
         from openvino import _ov_api as api
+        from openvino._pyopenvino import InferRequest as PlainRequest
         from openvino._pyopenvino import VariableState
 
         if not hasattr(api, _SEAM):
@@ -214,6 +219,11 @@ class CallHooks:
             replace(api.InferRequest, "reset_state", self._states_reset)
             replace(VariableState, "reset", self._variable_reset)
             self._methods.replace_setter(VariableState, "state", self._variable_set)
+            if self._model is not None:  # else nothing is wanted of requests that were there before
+                replace(PlainRequest, "get_output_tensor", self._outputs_asked)
+                replace(PlainRequest, "get_tensor", self._outputs_asked)
+                self._methods.replace_getter(PlainRequest, "output_tensors", self._outputs_asked)
+                self._methods.replace_getter(PlainRequest, "results", self._outputs_asked)
         except BaseException:
             self._methods.put_back()
             raise
@@ -503,6 +513,35 @@ class CallHooks:
             return callback(*given)
 
         return looked_and_called
+
+    def _outputs_asked(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
+        """Somebody wants outputs: perhaps a callback that was set before anybody listened, which may change them."""
+        found = old(request, *arguments, **options)  # which OpenVINO refuses as long as the call runs
+        if not self._scope.looks:
+            with self._quietly():
+                self._scope.looks = True
+                try:
+                    self._look_in_callback(request)
+                finally:
+                    self._scope.looks = False
+        return found
+
+    def _look_in_callback(self, request: Any) -> None:
+        """Look at what a call gave whose outputs are there, though it has not come to its end for those who wait."""
+        with self._lock:
+            queues = [known for known in self._known.values() if isinstance(known.owner(), self._queue)]
+        if request in self._aliases or self._found(request) is not None:
+            known, number = self._at(request)
+        else:  # a callback of a queue is given another object than the queue has
+            places = [(known, place) for known in queues if (place := self._place_of(known, request)) is not None]
+            if len(places) != 1:
+                return
+            known, number = places[0]
+        if known.place(number).pending is None:
+            return
+        with suppress(RuntimeError):  # of a call that failed: who waits for it hears of that
+            if not self._wait_for(request, 0):
+                self._close(known, number, request, "")
 
     def _place_of(self, known: _Known, request: openvino.InferRequest) -> int | None:
         """Return the position in its queue of a request that has ended; None where it cannot be told.

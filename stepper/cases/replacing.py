@@ -46,6 +46,18 @@ class ReplacedMethods:
             self._replaced.append(_Replaced(holder, name, setter, old, was_own))
             setattr(holder, name, setter)
 
+    def replace_getter(self, holder: Any, name: str, made: Callable[..., Any]) -> None:
+        """Have a function called in place of what gets a property, with that as its first argument."""
+        with _changing:
+            old, was_own = getattr(holder, name), name in vars(holder)
+
+            def get(one: Any) -> Any:
+                return made(old.fget, one) if self._replaced else old.fget(one)
+
+            getter = property(get, old.fset, old.fdel, old.__doc__)
+            self._replaced.append(_Replaced(holder, name, getter, old, was_own))
+            setattr(holder, name, getter)
+
     def put_back(self) -> None:
         """Put the old ones in their places."""
         replaced, self._replaced = self._replaced, []

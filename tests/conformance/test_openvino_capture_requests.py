@@ -214,6 +214,47 @@ def test_a_callback_that_writes_over_outputs_of_calls_which_share_one_array_hide
     assert seen == [True] * 12 and (kept.hits, len(kept.cases)) == (12, 12)
 
 
+@pytest.mark.parametrize("shares", [False, True])
+@pytest.mark.parametrize("way", ["get_output_tensor", "get_tensor", "output_tensors", "results"])
+@pytest.mark.parametrize("is_queue", [False, True])
+def test_a_callback_that_was_set_before_the_capture_hides_no_outputs_that_it_writes_over(
+    is_queue: bool, way: str, shares: bool, tmp_path: Path
+) -> None:
+    model = logarithm([1, 3])
+    before = compiled(model)
+    request: Any = ov.AsyncInferQueue(before, 3) if is_queue else before.create_infer_request()
+    seen: dict[int, np.ndarray] = {}
+
+    def outputs_of(one: Any) -> np.ndarray:
+        if way == "get_output_tensor":
+            return one.get_output_tensor(0).data
+        if way == "get_tensor":
+            return one.get_tensor("y").data
+        return one.output_tensors[0].data if way == "output_tensors" else next(iter(one.results.values()))
+
+    def over(one: Any, number: int) -> None:
+        seen[number] = outputs_of(one).copy()
+        one.get_output_tensor(0).data[:] = 0
+
+    request.set_callback(over if is_queue else lambda number: over(request, number), *([] if is_queue else [0]))
+    with stepper.capture("nan", tmp_path, model=model) as kept:
+        for number in range(20):
+            x = -ONE if number == 7 else ONE + number
+            request.start_async({"x": x}, number, share_inputs=shares)
+            if not is_queue:
+                request.wait()
+        if is_queue:
+            request.wait_all()
+    assert [number for number, value in seen.items() if np.isnan(value).any()] == [7]
+    (folder,) = kept.cases
+    assert (kept.calls, kept.hits, kept.troubles, folder.name) == (20, 1, [], "case-000008")
+    assert main(["compare", str(folder)]) == 0
+    for number in (0, 1):
+        request.start_async({"x": ONE}, number)
+        request.wait_all() if is_queue else request.wait()
+    assert seen[0].tolist() == [[0, 0, 0]], "it is called as before"
+
+
 def test_a_call_of_a_queue_that_is_refused_is_an_error_and_makes_no_case_of_the_call_before(tmp_path: Path) -> None:
     with stepper.capture(("nan", "error"), tmp_path) as kept:
         queue = ov.AsyncInferQueue(compiled(logarithm([1, 3])), 2)  # the one that refuses is never idle again
