@@ -129,6 +129,12 @@ class Capture:
             with self._lock:
                 self._ring.begun(call)
 
+    def gone(self, stream: int) -> None:
+        """Keep no calls of a request that has gone."""
+        if self._ring is not None:
+            with self._lock:
+                self._ring.gone(stream)
+
     def ended(self, call: ObservedCall, outputs: Mapping[str, Array] | None, error: str) -> None:
         """Keep a call, if a condition holds for it."""
         if self._ring is not None:

@@ -15,6 +15,7 @@ import functools
 import itertools
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -63,6 +64,9 @@ class CallObserver(Protocol):
 
     def begun(self, call: ObservedCall) -> None:
         """A call has its inputs, and is about to run."""
+
+    def gone(self, stream: int) -> None:
+        """No call will come of this stream any more: its request has gone."""
 
     def ended(self, call: ObservedCall, outputs: Mapping[str, Array] | None, error: str) -> None:
         """A call has come to its end, with outputs by name, which are valid until this returns, or with an error."""
@@ -134,6 +138,11 @@ class _Known:
         return self.places.setdefault(number, _Request(is_new=self._is_new))
 
     @property
+    def streams(self) -> list[int | None]:
+        """Return the streams of calls that go through it."""
+        return [self.stream, *(place.stream for place in list(self.places.values()))]
+
+    @property
     def pending(self) -> list[int]:
         """Return the requests with a call that is under way."""
         return sorted(number for number, place in list(self.places.items()) if place.pending is not None)
@@ -177,6 +186,7 @@ class CallHooks:
         self._lock = threading.RLock()
         self._methods = ReplacedMethods()
         self._streams = itertools.count()
+        self._gone: deque[int] = deque()  # streams, until the next call: a request may go at any moment
         self.read_model: Callable[..., Any] | None = None
 
     # --- in place of what ----------------------------------------------------------------------------------------
@@ -321,7 +331,9 @@ class CallHooks:
 
     def _forget(self, key: int) -> None:
         with self._lock:
-            self._known.pop(key, None)
+            known = self._known.pop(key, None)
+        if known is not None:
+            self._gone += [stream for stream in known.streams if stream is not None]
 
     def _of(self, owner: Any) -> _Known:
         known = self._found(owner)
@@ -459,6 +471,9 @@ class CallHooks:
         call = ObservedCall(call_number, place.calls, inputs, kept, known.source, stream, follows)
         place.pending = _Pending(call, memory_of(tensors) if is_queue else ())
         self._scope.begun = _Begun(known, number, call, before, touched)
+        with suppress(IndexError):  # when all are taken, perhaps by another thread
+            while True:
+                self._observer.gone(self._gone.popleft())
         self._observer.begun(call)
 
     def _stream_of(self, known: _Known, place: _Request, *, has_states: bool) -> int:

@@ -47,6 +47,10 @@ class CallRing:
         if len(self._streams) > _MOST_STREAMS:
             self._streams.popitem(last=False)
 
+    def gone(self, stream: int) -> None:
+        """Let the calls of a stream go."""
+        self._streams.pop(stream, None)
+
     def ended(self, call: ObservedCall, outputs: Mapping[str, Array] | None) -> None:
         """Add what came out of a call, if it is still there; None of one that failed."""
         for heard in reversed(self._streams.get(call.stream, ())):

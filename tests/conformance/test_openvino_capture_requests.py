@@ -5,6 +5,8 @@ What the application got is the truth: its outputs, and OpenVINO's own errors.
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,30 @@ def test_the_first_call_of_a_request_begins_as_the_model_says_and_the_second_wit
     assert first.states is None
     assert second.states is not None and read_archive(second.states)["h"].tolist() == [[0, 0, 0]]
     assert all(main(["compare", str(folder)]) == 0 for folder in kept.cases)
+
+
+@pytest.mark.parametrize("model", [summing, lambda: logarithm([1, 3])])
+def test_calls_of_requests_that_have_gone_take_no_memory(model: Callable[[], Any], tmp_path: Path) -> None:
+    """An application may make a request for each call."""
+    inputs: list[weakref.ref[Any]] = []
+
+    class Kept(stepper.capture):  # type: ignore[misc, name-defined]
+        def begun(self, call: Any) -> None:
+            inputs.append(weakref.ref(call.inputs["x"]))
+            super().begun(call)
+
+    with Kept("nan", tmp_path, calls=3) as kept:
+        made = compiled(model())
+        for _ in range(50):
+            made.create_infer_request().infer(ONE)
+        stays = made.create_infer_request()
+        for _ in range(5):
+            stays.infer(ONE)
+        gc.collect()
+        assert sum(one() is not None for one in inputs) <= 4, "the last three of one request"
+        stays.infer(-50 * ONE)
+    case = read_case(kept.cases[0])
+    assert case.calls is not None and len(list(case.calls.iterdir())) == 3
 
 
 def test_a_window_of_calls_ends_at_a_call_that_failed_and_at_inputs_that_cannot_be_joined(tmp_path: Path) -> None:
