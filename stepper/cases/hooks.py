@@ -132,6 +132,7 @@ class _Known:
         self.outputs: list[str] = []
         self.places: dict[int, _Request] = {}
         self.stream: int | None = None
+        self.has_states = False
 
     def place(self, number: int) -> _Request:
         """Return what is known of a request."""
@@ -146,6 +147,13 @@ class _Known:
     def pending(self) -> list[int]:
         """Return the requests with a call that is under way."""
         return sorted(number for number, place in list(self.places.items()) if place.pending is not None)
+
+
+class _Ended(NamedTuple):
+    """A stream whose request has gone; with a `source` the next new request of that model goes on with it."""
+
+    stream: int
+    source: ModelSource | None
 
 
 class _Begun(NamedTuple):
@@ -186,7 +194,8 @@ class CallHooks:
         self._lock = threading.RLock()
         self._methods = ReplacedMethods()
         self._streams = itertools.count()
-        self._gone: deque[int] = deque()  # streams, until the next call: a request may go at any moment
+        self._gone: deque[_Ended] = deque()  # until the next call: a request may go at any moment
+        self._free: weakref.WeakKeyDictionary[ModelSource, list[int]] = weakref.WeakKeyDictionary()
         self.read_model: Callable[..., Any] | None = None
 
     # --- in place of what ----------------------------------------------------------------------------------------
@@ -333,7 +342,8 @@ class CallHooks:
         with self._lock:
             known = self._known.pop(key, None)
         if known is not None:
-            self._gone += [stream for stream in known.streams if stream is not None]
+            source = None if known.has_states else known.source
+            self._gone += [_Ended(stream, source) for stream in known.streams if stream is not None]
 
     def _of(self, owner: Any) -> _Known:
         known = self._found(owner)
@@ -471,17 +481,32 @@ class CallHooks:
         call = ObservedCall(call_number, place.calls, inputs, kept, known.source, stream, follows)
         place.pending = _Pending(call, memory_of(tensors) if is_queue else ())
         self._scope.begun = _Begun(known, number, call, before, touched)
-        with suppress(IndexError):  # when all are taken, perhaps by another thread
-            while True:
-                self._observer.gone(self._gone.popleft())
         self._observer.begun(call)
 
     def _stream_of(self, known: _Known, place: _Request, *, has_states: bool) -> int:
-        """Return the number of a stream of calls: variables are of one request; without any a queue is one stream."""
-        of_stream = place if has_states else known
-        if of_stream.stream is None:
-            of_stream.stream = next(self._streams)
-        return of_stream.stream
+        """Return the number of a stream of calls: variables are of one request; without any a queue is one stream.
+
+        Without any, also requests that are made for one call each, one after the other, are one.
+        """
+        of_stream, known.has_states = place if has_states else known, has_states
+        if of_stream.stream is not None:
+            return of_stream.stream
+        self._take_gone()
+        with self._lock:
+            free = None if has_states or known.source is None else self._free.get(known.source)
+            of_stream.stream = found = free.pop() if free else next(self._streams)
+        return found
+
+    def _take_gone(self) -> None:
+        """Note the streams of requests that have gone."""
+        with suppress(IndexError):  # when all are taken, perhaps by another thread
+            while True:
+                stream, source = self._gone.popleft()
+                if source is None:
+                    self._observer.gone(stream)
+                else:
+                    with self._lock:
+                        self._free.setdefault(source, []).append(stream)
 
     def _waited(self, old: Callable[..., Any], request: Any, *arguments: Any, **options: Any) -> Any:
         try:

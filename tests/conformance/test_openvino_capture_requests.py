@@ -152,6 +152,39 @@ def test_calls_of_requests_that_have_gone_take_no_memory(model: Callable[[], Any
     assert case.calls is not None and len(list(case.calls.iterdir())) == 3
 
 
+@pytest.mark.parametrize("way", ["call", "request", "queue"])
+def test_calls_that_have_a_request_each_are_a_loop_with_what_is_carried(way: str, tmp_path: Path) -> None:
+    """y = log(h + x), and h + x is handed on by the application."""
+    x, h = (opset13.parameter([1, 3], np.float32, name=name) for name in "xh")
+    total = opset13.add(h, x)
+    model = ov.Model([opset13.result(opset13.log(total)), opset13.result(total)], [x, h], "outside")
+    for port, name in zip([*model.inputs, *model.outputs], ["x", "h", "y", "next"], strict=True):
+        port.tensor.set_names({name})
+    state, other = np.zeros((1, 3), np.float32), logarithm([1, 3])
+    with stepper.capture("nan", tmp_path, calls=4) as kept:
+        made, beside = compiled(model), compiled(other)
+        for number in range(1, 8):
+            given = {"x": -50 * ONE if number == 7 else number * ONE, "h": state}
+            beside.create_infer_request().infer(ONE)
+            if way == "call":
+                state = made.infer_new_request(given)["next"].copy()
+            elif way == "request":
+                state = made.create_infer_request().infer(given)["next"].copy()
+            else:
+                seen: list[np.ndarray] = []
+                queue = ov.AsyncInferQueue(made, 1)
+                queue.set_callback(lambda one, into: into.append(one.get_tensor("next").data.copy()))
+                queue.start_async(given, seen)
+                queue.wait_all()
+                (state,) = seen
+    (folder,) = kept.cases
+    case = read_case(folder)
+    assert case.calls is not None and case.facts is not None and case.facts.carried == (("next", "h"),)
+    names = sorted(one.stem for one in case.calls.iterdir())
+    assert names == ["000008", "000010", "000012", "000014"], "those of this model"
+    assert main(["compare", str(folder)]) == 0
+
+
 def test_a_window_of_calls_ends_at_a_call_that_failed_and_at_inputs_that_cannot_be_joined(tmp_path: Path) -> None:
     with stepper.capture("nan", tmp_path / "failed", calls=5) as kept:
         request = request_of(logarithm([1, 3]))
