@@ -149,7 +149,7 @@ class _Known:
         return sorted(number for number, place in list(self.places.items()) if place.pending is not None)
 
 
-class _Ended(NamedTuple):
+class _GoneStream(NamedTuple):
     """A stream whose request has gone; with a `source` the next new request of that model goes on with it."""
 
     stream: int
@@ -194,7 +194,7 @@ class CallHooks:
         self._lock = threading.RLock()
         self._methods = ReplacedMethods()
         self._streams = itertools.count()
-        self._gone: deque[_Ended] = deque()  # until the next call: a request may go at any moment
+        self._gone: deque[_GoneStream] = deque()  # until the next call: a request may go at any moment
         self._free: weakref.WeakKeyDictionary[ModelSource, list[int]] = weakref.WeakKeyDictionary()
         self.read_model: Callable[..., Any] | None = None
 
@@ -343,7 +343,7 @@ class CallHooks:
             known = self._known.pop(key, None)
         if known is not None:
             source = None if known.has_states else known.source
-            self._gone += [_Ended(stream, source) for stream in known.streams if stream is not None]
+            self._gone += [_GoneStream(stream, source) for stream in known.streams if stream is not None]
 
     def _of(self, owner: Any) -> _Known:
         known = self._found(owner)

@@ -93,7 +93,7 @@ class NotReturned(Exception):
     """A function did not return within its time."""
 
 
-class _Ended(NamedTuple):
+class _FunctionEnd(NamedTuple):
     """End of a function: what it returned, or raised."""
 
     returned: Any = None
@@ -105,7 +105,7 @@ class Helper:
 
     def __init__(self) -> None:
         self._asked: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
-        self._ended: queue.SimpleQueue[_Ended] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[_FunctionEnd] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="functions of a sweep", daemon=True)
         self._thread.start()
         self.is_left = False
@@ -126,9 +126,9 @@ class Helper:
         while (asked := self._asked.get()) is not None:
             function, arguments = asked
             try:
-                self._ended.put(_Ended(function(*arguments)))
+                self._ended.put(_FunctionEnd(function(*arguments)))
             except BaseException as error:
-                self._ended.put(_Ended(raised=error))
+                self._ended.put(_FunctionEnd(raised=error))
 
     def _leave(self) -> None:
         """End the thread as soon as it is in Python again, be it in an endless loop."""
