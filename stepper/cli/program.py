@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Final
 
 from stepper.cli.parser import parsed
-from stepper.cli.presses import pressed_once
 from stepper.collector import collector_off
 from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError
 
@@ -43,6 +42,8 @@ def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack
         with collector_off():
             execute = import_module(f"stepper.cli.commands.{options.command}").execute
         if options.command not in _HEAR_OF_SIGNALS:
+            from stepper.cli.presses import pressed_once
+
             interrupts.enter_context(pressed_once(until_the_end=arguments is None))
         code: int = contextvars.copy_context().run(execute, options)
         sys.stdout.flush()

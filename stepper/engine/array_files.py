@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from stepper.errors import InputError, StepperError, UsageError
-from stepper.files.regular import ensure_no_pipe
+from stepper.files.kinds import ensure_no_pipe
 from stepper.wording import near_text, reason_of, size_text
 
 if TYPE_CHECKING:

@@ -6,7 +6,9 @@ module with its writer. Loads nothing heavy, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import errno
 import re
+import stat
 from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
@@ -55,6 +57,17 @@ def is_ir(path: Path) -> bool:
         return False
     first = _FIRST_TAG.search(_COMMENT.sub(b"", beginning))
     return first is not None and first[1] == b"net"
+
+
+def ensure_no_pipe(path: str | Path) -> None:
+    """Raise OSError for a pipe or a device, which would be waited for; not for a folder, and for what is not there."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):  # who opens it says why
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
 
 
 CASE_MODEL: Final = f"model{IR_SUFFIX}"

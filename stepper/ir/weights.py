@@ -12,7 +12,7 @@ import numpy as np
 
 from stepper.element_types import STRING_DTYPE, Array, ElementType
 from stepper.errors import ModelError
-from stepper.files.regular import ensure_no_pipe
+from stepper.files.kinds import ensure_no_pipe
 from stepper.ir import packing
 
 

@@ -15,8 +15,7 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 from lxml import etree
 
 from stepper.errors import ErrorPlace, LayerPlace, ModelError
-from stepper.files.kinds import folder_text
-from stepper.files.regular import ensure_no_pipe
+from stepper.files.kinds import ensure_no_pipe, folder_text
 from stepper.ir.plain import PlainLists
 from stepper.wording import excerpt, reason_of
 

@@ -22,8 +22,7 @@ from typing import Any, Final, TypeVar
 from lxml import etree
 
 from stepper.errors import ModelError, UsageError
-from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE
-from stepper.files.regular import ensure_no_pipe
+from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE, ensure_no_pipe
 from stepper.openvino import runtime
 from stepper.openvino.onnx_files import NodeFacts, Replacements
 from stepper.openvino.runtime import Runtime, ensure_installed

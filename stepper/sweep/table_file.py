@@ -17,10 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from stepper.errors import InputError, OutputError, StepperError, UsageError
-from stepper.files.kinds import RECORDING
+from stepper.files.kinds import RECORDING, ensure_no_pipe
 from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
-from stepper.files.regular import ensure_no_pipe
 from stepper.sweep.inputs import SweepInput, is_of_files, stamp
 from stepper.sweep.job import SweepIdentity
 from stepper.sweep.rows import LoopCount, SweepOutcome, SweepRow

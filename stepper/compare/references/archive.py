@@ -28,7 +28,7 @@ from stepper.element_types import Array
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
-from stepper.files.regular import ensure_no_pipe
+from stepper.files.kinds import ensure_no_pipe
 from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, parse_address

@@ -18,7 +18,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.variables import variables_alone
 from stepper.errors import LimitReached, StepperError, UsageError
-from stepper.files.regular import ensure_no_pipe
+from stepper.files.kinds import ensure_no_pipe
 from stepper.openvino.partner import OPENVINO
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
