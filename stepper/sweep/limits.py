@@ -127,8 +127,10 @@ class Helper:
             function, arguments = asked
             try:
                 self._ended.put(_FunctionEnd(function(*arguments)))
-            except BaseException as error:
+            except (Exception, SystemExit) as error:
                 self._ended.put(_FunctionEnd(raised=error))
+            except BaseException as error:  # no Ctrl+C of anybody's: that comes to the main thread
+                self._ended.put(_FunctionEnd(raised=RuntimeError(f"it raised {type(error).__name__}")))
 
     def _leave(self) -> None:
         """End the thread as soon as it is in Python again, be it in an endless loop."""

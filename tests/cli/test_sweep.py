@@ -249,13 +249,14 @@ def test_a_function_that_ends_its_process_or_hangs_costs_a_row_each(call: Call, 
         "    if number in (0, 5): os._exit(number)\n"
         "    if number == 2: threading.Event().wait()\n"
         "    while number == 7: pass\n"
+        "    if number == 9: raise KeyboardInterrupt\n"
         "    return {key: value for key, value in np.load('set/in000.npz').items()}\n"
     )
     words = ("--generate", "deadly_here:make", "--count", 12, "--jobs", 2, "--seconds", 0.6, "--out", "d.sqlite")
     found = ended(program("sweep", model, *words, env={"PYTHONPATH": str(ROOT)}))
     assert found.code == 1, found.err
     outcomes = {number: str(row.outcome) for number, row, _stamp in table(Path("d.sqlite"))}
-    odd = {1: "killed", 3: "limit", 6: "killed", 8: "limit"}
+    odd = {1: "killed", 3: "limit", 6: "killed", 8: "limit", 10: "unreadable"}
     assert outcomes == {number: odd.get(number, "nothing") for number in range(1, 13)}
     assert read_row(Path("d.sqlite"), 8).row.text == (
         "deadly_here:make(7) did not return within 0.6 s, the limit for each input"
