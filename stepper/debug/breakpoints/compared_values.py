@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepper.debug.breakpoints.checks import Causes, Check, closed, is_body, iteration_in, plan_of
+from stepper.debug.breakpoints.checks import Causes, Check, closed, is_body, iteration_in, named, plan_of
 from stepper.debug.breakpoints.data_breakpoints import Checks, DataBreakpoint, Setting, checks_of_loops
 from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.breakpoints.targets import loop_body, value_place
@@ -108,12 +108,18 @@ def _checks_of_carried(
     return Checks([Check(body, closed(body), test)], [window] if needs_first else [])
 
 
-def checks_of_value(wanted: DataBreakpoint, setting: Setting, compare: Compare, *, needs_first: bool = False) -> Checks:
-    """Return a check of the value that is named. Raise UsageError for one that is computed once."""
+def checks_of_value(
+    wanted: DataBreakpoint, setting: Setting, compare: Compare, *, needs_first: bool = False, from_first: bool = False
+) -> Checks:
+    """Return a check of the value that is named. Raise UsageError for one that is compared with nothing.
+
+    `from_first`: where there is no iteration before, it is compared with None; otherwise it is passed over there.
+    """
     assert wanted.address is not None
     place = value_place(wanted.address, setting.compiled, setting.where)
-    if not is_body(place.program):
-        raise UsageError(f"'{wanted.address}' is not in the body of a loop, so it is computed once and never compared")
+    is_repeated = is_body(place.program)
+    if not is_repeated and not from_first:
+        raise UsageError(_why_not_compared(wanted, place.program))
     target = place.target
     assert target is not None
     depth, file, index = len(place.program.path), setting.file, numpy_index(wanted.address.index)
@@ -125,23 +131,31 @@ def checks_of_value(wanted: DataBreakpoint, setting: Setting, compare: Compare, 
         except IndexError:
             return None  # it has no such element in this iteration
 
-    window = IterationWindow(setting.timeline, place.program, value, keeps_first=needs_first)
+    window = IterationWindow(setting.timeline, place.program, value, keeps_first=needs_first) if is_repeated else None
 
     def began_with(stack: Sequence[Frame]) -> float:
-        first = window.at(stack, 0)
+        first = None if window is None else window.at(stack, 0)
         return 0.0 if first is None else magnitude(first)
 
     def test(stack: Sequence[Frame]) -> Causes | None:
-        if iteration_in(stack[depth]) < 1:
+        is_first = window is None or iteration_in(stack[depth]) < 1
+        if is_first and not from_first:
             return None
-        now, before = value(stack), window.past(stack)
+        now, before = value(stack), None if window is None or is_first else window.past(stack)
         if now is None and before is None:
             return None
         locate = partial(location_of, stack[: depth + 1], file, target.layer)
         cause = compare(Compared(wanted, now, before, partial(began_with, stack), locate))
         return None if cause is None else (cause,)
 
-    return Checks([Check(place.program, place.index, test)], [window])
+    return Checks([Check(place.program, place.index, test)], [] if window is None else [window])
+
+
+def _why_not_compared(wanted: DataBreakpoint, program: Program) -> str:
+    """Return why a value outside of the bodies of loops has none before it; `program` is its graph."""
+    if program.path:
+        return f"'{wanted.address}' is in a side of {named(program.path[-1])}, where nothing is compared"
+    return f"'{wanted.address}' is not in the body of a loop, so it is computed once and never compared"
 
 
 # --- two values -----------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Breakpoints of a client: it sends all of a kind each time, and those that it had before keep what they have counted.
 
 What is wrong with one is its message, and the others hold. Each is a breakpoint of the debugger: on a line at the
-operation listed there, by name or for an exception as `break` takes it, on a value `changes X`.
+operation listed there, by name or for an exception as `break` takes it, on a value `changes X` or `new X`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from stepper.debug.breakpoints.breakpoint import BreakDescription, BreakKind
+from stepper.debug.breakpoints.checks import is_body
 from stepper.debug.breakpoints.data_breakpoints import data_breakpoint
 from stepper.debug.breakpoints.syntax import break_description
+from stepper.debug.breakpoints.targets import value_place
 from stepper.debug.debugger import Debugger
 from stepper.debug.inspection.run_views import BreakView, break_views
 from stepper.diagnosis.findings import Finding
@@ -28,6 +30,7 @@ from stepper.integrations.dap.messages import (
     ShownSource,
     ValueBreakpoint,
 )
+from stepper.query.address_syntax import parse_address
 
 LINES, NAMES, VALUES, EXCEPTIONS = "breakpoint", "function breakpoint", "data breakpoint", "exception"
 """Kinds of breakpoints, in the words of the protocol for the reason of a stop."""
@@ -48,6 +51,8 @@ FINDINGS: Final = "check"
 """The filter for what `check` finds."""
 USUAL: Final = ("nan",)
 
+_OF_VALUES: Final = ("changes", "new")
+"""Words of the breakpoints on values."""
 _MOST: Final = 10_000
 _HIT: Final = re.compile(r"(>=|>|==|=|)\s*([0-9]{1,18})")
 
@@ -249,9 +254,17 @@ def _with_hits(description: BreakDescription, hits: str | None) -> BreakDescript
     return replace(description, hit=count, exactly=match[1] in ("==", "="))
 
 
-def value_break(address: str) -> str:
-    """Return the breakpoint on what has this address, which is how a client knows it."""
-    return f"changes {address}"
+def value_break(debugger: Debugger, address: str) -> str:
+    """Return the breakpoint on what has this address, which is how a client knows it: `changes X`.
+
+    It is `new X` for what is not computed so far, or once. UsageError for what no run computes.
+    """
+    place = value_place(parse_address(address), debugger.machine.compiled, debugger.machine.program)
+    try:
+        debugger.value(address)
+    except StepperError:
+        return f"new {address}"
+    return f"changes {address}" if is_body(place.program) else f"new {address}"
 
 
 def _on_value(wanted: ValueBreakpoint) -> BreakDescription:
@@ -259,8 +272,8 @@ def _on_value(wanted: ValueBreakpoint) -> BreakDescription:
         raise UsageError(f"'{wanted.access_type[:20]}': a value is watched for changes alone")
     if wanted.condition:
         raise UsageError("a breakpoint on a value has no condition; write one by name: when EXPR")
-    if (kind := data_breakpoint(wanted.data_id)) is None or kind.word != "changes":
-        raise UsageError(f"'{wanted.data_id[:60]}' is not of the form 'changes VALUE'")
+    if (kind := data_breakpoint(wanted.data_id)) is None or kind.word not in _OF_VALUES:
+        raise UsageError(f"'{wanted.data_id[:60]}' is not of the form 'changes VALUE' or 'new VALUE'")
     return _with_hits(BreakDescription(BreakKind.WHEN, wanted.data_id), wanted.hit_condition)
 
 

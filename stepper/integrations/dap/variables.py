@@ -171,7 +171,7 @@ class StopVariables:
             view = frame.value(layer.id, output)
             name = f"{layer.name}:{output}" if len(layer.outputs) > 1 else layer.name
             address = frame.address_of(layer, output, self._debugger.machine.compiled)
-            return _absent(name, view.absent) if view.array is None else self.shown(name, view.array, address)
+            return _absent(name, view.absent, address) if view.array is None else self.shown(name, view.array, address)
 
         return made
 
@@ -306,8 +306,9 @@ _READ_ONLY: Final = VariableHint(attributes=("readOnly",))
 _VIRTUAL: Final = VariableHint(kind="virtual", attributes=("readOnly",))
 
 
-def _absent(name: str, why: str) -> ShownVariable:
-    return ShownVariable(name, why, 0, presentation_hint=_VIRTUAL)
+def _absent(name: str, why: str, address: str = "") -> ShownVariable:
+    """Return a variable without a value; with an address it can be watched, and have a breakpoint."""
+    return ShownVariable(name, why, 0, evaluate_name=address, presentation_hint=_VIRTUAL)
 
 
 def _number(array: Array) -> str:

@@ -68,6 +68,41 @@ def test_what_a_back_edge_carries_changes_when_it_goes_out(tmp_path: Path) -> No
     assert stops_both_ways(run) == closed(moments(models.walk(), tmp_path, X), 3, 4, 5, 6)
 
 
+def test_a_value_is_new_in_the_first_iteration_and_where_it_changes(tmp_path: Path) -> None:
+    found = moments(models.walk(), tmp_path, X)
+    sums = np.cumsum(X)
+    other = [0, *(np.flatnonzero(np.diff(sums)) + 1)]  # a sum is as before where 0 was added
+    run = debugger(models.walk(), tmp_path, X)
+    run.break_when("new sum")
+    assert stops_both_ways(run) == [after(found, "sum")[index] for index in other]
+    run.first()
+    assert run.continue_().details == ("breakpoint 1: sum is there for the first time in iteration 0 of Loop 'walk'",)
+
+
+def test_a_value_outside_of_loops_is_new_once_and_is_compared_with_nothing(tmp_path: Path) -> None:
+    run = debugger(models.walk(), tmp_path, X)
+    run.break_when("new after[0]")
+    assert stops_both_ways(run) == after(moments(models.walk(), tmp_path, X), "after")
+    with pytest.raises(UsageError, match="computed once"):
+        run.break_when("changes after")
+    for constant in ("x", "nothing"):
+        with pytest.raises(UsageError):
+            run.break_when(f"new {constant}")
+
+
+def test_in_a_side_of_an_if_a_value_is_new_each_time() -> None:
+    with np.load(SAMPLES / "while_loop" / "inputs.npz") as inputs:
+        number = int(inputs["start"])
+    even = 0
+    while number != 1:
+        number, even = (number // 2, even + 1) if number % 2 == 0 else (3 * number + 1, even)
+    run = sample("while_loop")
+    run.break_when("new until_one::number_next::then::half")
+    assert len(stops_both_ways(run)) == even > 50
+    with pytest.raises(UsageError, match="in a side of If 'number_next', where nothing is compared"):
+        run.break_when("changes until_one::number_next::then::half")
+
+
 @pytest.mark.parametrize("comparison", ["sum > 0", "sum <= -3", "abs(double) >= 8", "sum == prev(sum)", "item[0] > 5"])
 def test_an_expression_becomes_true(tmp_path: Path, comparison: str) -> None:
     sums = np.cumsum(X)

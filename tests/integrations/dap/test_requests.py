@@ -42,6 +42,48 @@ def test_a_value_stops_the_run_where_it_changes(tmp_path: Path) -> None:
     assert element["dataId"] == "changes passes::pairs_of_neighbours::values[2]"
 
 
+def test_a_value_that_is_not_there_yet_stops_the_run_when_it_is(tmp_path: Path) -> None:
+    """Of every variable that has none, and of what is computed once; a value that no run computes says why not."""
+    client = sample_client("rwkv_overflow", tmp_path)
+    outer = client.variables(1, "Values")
+    client.go("stepIn", targetId=client.request("stepInTargets", frameId=1)["targets"][0]["id"])
+    inner = client.variables(2, "Values")
+    wanted = {name: one for name, one in {**outer, **inner}.items() if one["value"].startswith("not computed yet")}
+    assert {"shape", "time_mixing:0", "wkv", "numerator_next"} <= set(wanted) and len(wanted) > 20
+    for name, one in wanted.items():
+        client.request("restart")
+        if one["evaluateName"].startswith("time_mixing::"):
+            client.go("stepIn", targetId=client.request("stepInTargets", frameId=1)["targets"][0]["id"])
+        frame = client.stack()[0]["id"]
+        (scope,) = [part for part in client.request("scopes", frameId=frame)["scopes"] if part["name"] == "Values"]
+        info = client.request("dataBreakpointInfo", variablesReference=scope["variablesReference"], name=name)
+        assert info == client.request("dataBreakpointInfo", name=one["evaluateName"])
+        assert info["dataId"] == f"new {one['evaluateName']}"
+        (found,) = client.request("setDataBreakpoints", breakpoints=[{"dataId": info["dataId"]}])["breakpoints"]
+        assert found["verified"]
+        stop = client.go("continue")
+        assert stop["reason"] == "data breakpoint" and "there for the first time" in stop["text"], name
+        assert client.value(one["evaluateName"]) == client.variables(frame, "Values")[name]["value"]
+    there = client.request("dataBreakpointInfo", name="model::shape")
+    assert there["dataId"] == "new model::shape"  # it is there, and computed once
+    for name, why in (("model::embedded", "from the start"), ("model::no_token", "constant")):
+        info = client.request("dataBreakpointInfo", name=name)
+        assert info["dataId"] is None and why in info["description"]
+
+
+def test_a_value_that_changed_before_it_was_there_in_this_iteration_stops_the_run(tmp_path: Path) -> None:
+    client = sample_client("rwkv_overflow", tmp_path)
+    client.request("setFunctionBreakpoints", breakpoints=[{"name": "time_mixing@3"}])
+    client.go("continue")
+    info = client.request("dataBreakpointInfo", name="wkv", frameId=2)
+    client.request("setDataBreakpoints", breakpoints=[{"dataId": info["dataId"], "accessType": "write"}])
+    iterations = []
+    for _ in range(3):
+        assert client.go("continue")["reason"] == "data breakpoint"
+        iterations.append(client.value("iter"))
+    assert iterations == ["3", "4", "5"]
+
+
 @pytest.mark.parametrize(
     ("sample", "wanted", "text"),
     [
@@ -324,8 +366,12 @@ def test_a_name_that_two_frames_have_is_that_of_the_frame_that_is_asked(tmp_path
     client.request("setVariable", variablesReference=watch["variablesReference"], name="[0]", value="99")
     assert read(client, outer) == [99, 77, *given[2:]]
     assert read(client, inner) == before
+    info = client.request("dataBreakpointInfo", name="values", frameId=inner)
+    assert info["dataId"] == "changes values"
+    info = client.request("dataBreakpointInfo", name="order", frameId=2)
+    assert info["dataId"] == "changes passes::order"
     info = client.request("dataBreakpointInfo", name="values", frameId=outer)
-    assert info["dataId"].endswith("model::values")
+    assert info["dataId"] is None and "from the start" in info["description"]  # an input never changes
     client.request("setExpression", expression="values[1]", value="5", frameId=inner)
     assert read(client, inner) == [before[0], 5, *before[2:]]
 

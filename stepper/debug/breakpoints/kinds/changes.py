@@ -1,4 +1,4 @@
-"""`break changes x[0,3]`: a value or an element is another than one iteration before."""
+"""`break changes x[0,3]`: a value or an element is another than one iteration before; `break new x`: or is there."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ class Changed(Cause, frozen=True, kw_only=True):
 def changes(wanted: DataBreakpoint, setting: Setting) -> Checks:
     """Return the check of the value that is named."""
     return checks_of_value(wanted, setting, _changed)
+
+
+@kind("new VALUE", "a value, or an element, is computed for the first time, or another than one iteration before")
+def new(wanted: DataBreakpoint, setting: Setting) -> Checks:
+    """Return the check of the value that is named, in the first iteration and outside of loops, too."""
+    return checks_of_value(wanted, setting, _changed, from_first=True)
 
 
 def _changed(pair: Compared) -> Cause | None:

@@ -79,9 +79,9 @@ def _value_question(session: DapSession, arguments: ValueBreakpointQuestion) -> 
             where = program_of(run.debugger, arguments.frame_id)
             run.names.target(parse_address(arguments.name), where)
             address = address_in(run, arguments.name, arguments.frame_id)
+        found = value_break(run.debugger, address)
     except StepperError as error:
         return {"dataId": None, "description": str(error).splitlines()[0]}
-    found = value_break(address)
     return {"dataId": found, "description": found, "accessTypes": ["write"], "canPersist": True}
 
 
