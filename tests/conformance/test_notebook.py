@@ -28,7 +28,8 @@ NEEDED = ("anywidget", "jupyterlab", "nbclient", "nbconvert")
 PORT = 18871
 CELLS = (
     'import numpy as np, stepper\ndebugger = stepper.Debugger("model.xml", dict(np.load("inputs.npz")))',
-    "debugger.widget()",
+    "widget = debugger.widget()\nwidget",
+    "debugger.first()\ndebugger.goto('time_mixing@2')\nwidget",
 )
 MARIMO = """import marimo
 
@@ -123,14 +124,24 @@ def holds(steps: Mapping[str, Any]) -> None:
     assert steps["slider"]["iteration"] == "5" and steps["slider"]["milliseconds"] < 5_000
     assert steps["value"]["chosen"].endswith("token_part") and steps["value"]["value"].startswith("f32[1,8]")
     assert steps["overview"]["iteration"] == "3"
-    assert steps["overview"]["errors"] == [] and not any(one["twice"] for one in steps.values())
+    assert steps["overview"]["errors"] == [] and not any(one.get("twice") for one in steps.values())
+
+
+def shown_twice(again: Mapping[str, Any]) -> None:
+    """The cell that shows the widget again has moved the run before: both views show that, and what either asks."""
+    assert [one["place"].endswith("#2") for one in again["again"]] == [True, True]
+    first, second = again["views"]
+    assert first == second and first["now"].endswith("::token_part"), "the first operation of the body"
+    assert again["errors"] == []
 
 
 def test_a_notebook_of_jupyterlab_shows_the_widget_and_it_answers(modules: Path, folder: Path) -> None:
     words = ("-m", "jupyterlab", "--no-browser", "--allow-root", "--port", str(PORT), "--ServerApp.port_retries=0")
     words += ("--IdentityProvider.token=", f"--ServerApp.root_dir={folder}", "--LabApp.news_url=None")
     with served(folder, PORT, *words):
-        holds(driven(modules, folder, f"http://127.0.0.1:{PORT}/lab/tree/loop.ipynb?reset"))
+        steps = driven(modules, folder, f"http://127.0.0.1:{PORT}/lab/tree/loop.ipynb?reset")
+    holds(steps)
+    shown_twice(steps["again"])
 
 
 @pytest.mark.skipif(find_spec("marimo") is None, reason="marimo, of the extra dev, is not installed")

@@ -52,6 +52,24 @@ class Notebook {
   click(selector) {
     return this.page.evaluate((wanted) => window.loop().querySelector(wanted).click(), selector);
   }
+  /** What each view of the widget shows, where the widget is shown more than once. */
+  views() {
+    return this.page.evaluate(() => window.loops().map((root) => {
+      const now = root.querySelector('.followed');
+      return { place: root.querySelector('.place').textContent, now: now ? now.dataset.address : '' };
+    }));
+  }
+  async run(cell) {
+    const wanted = `.jp-Notebook .jp-Cell[data-windowed-list-index="${cell}"]`;
+    do {  // cells move while outputs appear above them, so that a click may be beside one
+      await this.page.click(`${wanted} .jp-InputArea-editor`);
+      await new Promise((done) => setTimeout(done, 200));
+    } while (!(await this.page.evaluate((one) => Boolean(document.activeElement.closest(one)), wanted)));
+    await this.page.keyboard.down('Shift');
+    await this.page.keyboard.press('Enter');
+    await this.page.keyboard.up('Shift');
+    await new Promise((done) => setTimeout(done, 500));
+  }
   async command(line) {
     await this.page.evaluate((text) => {
       const form = window.loop().querySelector('form');
@@ -67,6 +85,7 @@ class Notebook {
     const page = await browser.newPage();
     // marimo keeps a widget in a tree of its own, below the document's
     await page.evaluateOnNewDocument(() => {
+      window.loops = () => [...document.querySelectorAll('.stepper-loop')];
       window.loop = (within = document) => {
         const found = within.querySelector('.stepper-loop');
         if (found) return found;
@@ -82,13 +101,7 @@ class Notebook {
       await page.waitForSelector('.jp-Notebook .jp-Cell', { timeout: 1000 * SECONDS });
       await page.waitForFunction(() => window.jupyterapp || document.querySelector('.jp-Toolbar'), { timeout: 1000 * SECONDS });
       await new Promise((done) => setTimeout(done, 3000));
-      await page.click('.jp-Notebook .jp-Cell .jp-InputArea-editor');
-      for (let cell = 0; cell < 2; cell += 1) {
-        await page.keyboard.down('Shift');
-        await page.keyboard.press('Enter');
-        await page.keyboard.up('Shift');
-        await new Promise((done) => setTimeout(done, 500));
-      }
+      for (let cell = 0; cell < 2; cell += 1) await notebook.run(cell);
     }
     await notebook.until((seen) => seen.boxes > 0, 'the widget is shown');
     await page.evaluate(() => window.loop().scrollIntoView());
@@ -120,6 +133,17 @@ class Notebook {
     await page.evaluate(() => [...window.loop().querySelectorAll('[data-goto]')].find((one) => one.dataset.goto.endsWith('@3')).click());
     await notebook.until((seen) => seen.place.includes('#3'), 'a column goes there');
     await notebook.told('overview', { errors });
+    if (address.includes('/lab/')) {
+      await notebook.run(2);
+      await page.waitForFunction(() => window.loops().length === 2, { timeout: 1000 * SECONDS });
+      const again = await notebook.views();
+      await page.evaluate(() => window.loops()[1].scrollIntoView());
+      await notebook.click('[data-tab="story"]');  // in the first view; the second one shows the figure
+      await page.evaluate(() => window.loops()[1].querySelector('[data-verb="next"]').click());
+      await page.waitForFunction(() => window.loops().every((one) => one.querySelector('.followed')), { timeout: 1000 * SECONDS });
+      console.log(JSON.stringify({ step: 'again', again, views: await notebook.views(), errors }));
+      await page.screenshot({ path: `${folder}/again_${theme}.png` });
+    }
   } finally {
     await browser.close();
   }

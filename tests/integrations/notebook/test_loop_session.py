@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,13 @@ from tests.models import Graph, carried, last
 SAMPLES = Path(__file__).parents[3] / "sample_models"
 
 
-def opened(sample: str) -> LoopSession:
+def debugger(sample: str) -> Debugger:
     inputs = dict(np.load(SAMPLES / sample / "inputs.npz"))
-    return LoopSession(Debugger(stepper.read_model(SAMPLES / sample / "model.xml"), inputs))
+    return Debugger(stepper.read_model(SAMPLES / sample / "model.xml"), inputs)
+
+
+def opened(sample: str) -> LoopSession:
+    return LoopSession(debugger(sample))
 
 
 def asked(session: LoopSession, kind: str, text: object = "") -> dict[str, Any]:
@@ -128,6 +133,34 @@ def test_an_interrupt_of_the_kernel_pauses_and_is_handled_as_before_afterwards()
     found = asked(session, "continue")
     timer.join()
     assert "paused" in found["answer"] and signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.skipif(find_spec("anywidget") is None, reason="anywidget, of the extra notebook, is not installed")
+def test_a_widget_that_is_shown_again_shows_where_the_run_is_then() -> None:
+    """What a cell does with the debugger itself is in the picture that is saved, and in the widget's state."""
+    run = debugger("rwkv_overflow")
+    widget = run.widget()
+    first = _shown(widget)
+    assert first == _shown(widget), "twice the same where nothing was done"
+    assert widget.shown["iteration"] == -1 and "<svg" in first
+    run.break_when("nan")
+    run.continue_()
+    again = _shown(widget)
+    assert again != first and widget.figure["svg"] in again and widget.figure["title"].startswith("Loop 'time_mixing'")
+    shown = widget.shown
+    assert shown["iteration"] == 8 and shown["reasons"][0].startswith("NaN appears in Divide 'wkv' in iteration 8")
+    assert [one["text"] for one in shown["breakpoints"]] == ["when nan"]
+    assert widget.figure["addresses"][shown["box"]].endswith("wkv")
+    widget.ask("iteration", "5")
+    assert run.stop.iteration == 5, "a click moves the debugger of the cells"
+
+
+def _shown(widget: Any) -> str:
+    """The picture that a cell keeps when it shows the widget; it shows the widget itself, too."""
+    bundle = widget._repr_mimebundle_()
+    found: dict[str, str] = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert "application/vnd.jupyter.widget-view+json" in found
+    return found["text/html"]
 
 
 def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
