@@ -16,6 +16,8 @@ HOST: Final = "127.0.0.1"
 """Programs of this machine alone may ask: a client has the rights of whoever started the adapter."""
 LARGEST: Final = 2**22
 """Bytes of a message; a client never sends as many."""
+_MOST_SKIPPED: Final = 2**26
+"""Bytes of a message that is passed over; a head that says more is broken, and what stands behind it is no message."""
 _LONGEST_LINE: Final = 1000
 _MOST_LINES: Final = 8
 _LENGTH: Final = re.compile(rb"content-length:[ \t]*([0-9]{1,18})", re.IGNORECASE)
@@ -40,14 +42,14 @@ def send_at_once(end: socket.socket) -> None:
 def read_message(stream: IO[bytes]) -> bytes | None:
     """Return the content of the next message; None where the stream ends.
 
-    Raise Unframed for a head that is none of the protocol, and for a message that is too large, which is skipped. What
-    follows can be read on.
+    Raise Unframed for a head that is none of the protocol, and for a message that is too large, which is skipped where
+    it can be one. What follows can be read on.
     """
     length = _read_head(stream)
     if length is None:
         return None
     if length > LARGEST:
-        for _ in _skipped(stream, length):
+        for _ in _skipped(stream, length if length <= _MOST_SKIPPED else 0):
             pass
         raise Unframed(f"a message of {length:,} bytes; at most {LARGEST:,} are read")
     content = _exactly(stream, length)

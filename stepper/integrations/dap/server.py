@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import IO, Final, Protocol
 
 from stepper.errors import UsageError
-from stepper.integrations.dap.adapter import Adapter, refusal
+from stepper.integrations.dap.adapter import Adapter, command_of, refusal
 from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message, send_at_once
 from stepper.integrations.dap.relaying import relay
 from stepper.integrations.dap.session import OpenRun
@@ -66,7 +66,10 @@ _DIRECT: Final = _Direct()
 def serve_streams(
     reader: IO[bytes], writer: IO[bytes], open_run: OpenRun, *, strict: bool = False, lead: Lead = _DIRECT
 ) -> None:
-    """Serve one client until it leaves or ends the session; `strict`: a message without its frame ends it, too."""
+    """Serve one client until it leaves or ends the session.
+
+    `strict`: so does what is no message, as long as there was none, since then it is no client: a browser, for one.
+    """
     gone = threading.Event()
 
     def send(content: bytes) -> None:
@@ -101,15 +104,16 @@ def serve_streams(
 
 
 def _read(reader: IO[bytes], adapter: Adapter, waiting: queue.Queue[bytes | None], strict: bool) -> None:
-    faults = 0
+    faults, is_client = 0, not strict
     while True:
         try:
             content = read_message(reader)
+            is_client = is_client or bool(content and command_of(content))
         except Unframed as error:
             faults += 1
             if faults <= _MOST_TOLD:
                 adapter.session.say(f"a message could not be read: {error}", "stderr")
-            if not strict:
+            if is_client:
                 continue
             content = None
         except (OSError, ValueError):
@@ -242,7 +246,7 @@ def _let_wait(
 
 def _turn_away(client: socket.socket) -> None:
     """Answer the first request of a second client."""
-    text = "another client debugs with this adapter; end that session, or start an adapter with another --port"
+    text = "another client debugs with this adapter; end that session first"
     with client, contextlib.suppress(OSError, Unframed), client.makefile("rb") as reader:
         client.settimeout(_PATIENCE)
         content = read_message(reader)

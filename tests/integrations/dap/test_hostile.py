@@ -158,6 +158,13 @@ def test_a_message_that_is_too_large_is_skipped() -> None:
     assert read_message(io.BytesIO(b"Content-Length: 10\r\n\r\nabc")) is None
 
 
+def test_a_length_that_no_message_has_does_not_swallow_what_follows() -> None:
+    stream = io.BytesIO(b"Content-Length: 99999999999999\r\n\r\n" + framed(b"{}"))
+    with pytest.raises(Unframed, match="99,999,999,999,999 bytes"):
+        read_message(stream)
+    assert read_message(stream) == b"{}"
+
+
 def test_only_a_movement_to_the_next_stop_is_interrupted_for_a_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

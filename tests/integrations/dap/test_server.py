@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import random
+import re
 import socket
 import struct
 import subprocess
@@ -155,6 +157,46 @@ def test_a_browser_is_no_client(port: int) -> None:
         end.sendall((head + body).encode())
         answer = end.makefile("rb").read()
     assert b'"response"' not in answer
+
+
+@pytest.mark.parametrize("is_on_a_port", [True, False])
+def test_broken_heads_and_messages_end_no_session(is_on_a_port: bool, tmp_path: Path) -> None:
+    """1,000 of them in all, on a port and on the streams of the program, each followed by what can be answered."""
+    model, inputs = copied("for_loop", tmp_path)
+    chance = random.Random(7)
+    whole = framed(json.dumps({"seq": 1, "type": "request", "command": "threads", "arguments": {}}).encode())
+    with contextlib.ExitStack() as opened:
+        command = [sys.executable, "-m", "stepper", "dap", *(["--port", "0"] if is_on_a_port else [])]
+        process = opened.enter_context(
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+        )
+        opened.callback(process.kill)
+        assert process.stdin is not None and process.stdout is not None
+        if is_on_a_port:
+            match = re.search(rb"listening on 127.0.0.1:([0-9]+)", process.stdout.readline())
+            assert match is not None
+            client = opened.enter_context(connected(int(match[1])))
+        else:
+            client = StreamClient(process.stdout, process.stdin)
+        client.begin(model, inputs)
+        for number in range(500):
+            broken = bytearray(whole)
+            broken[chance.randrange(len(broken))] = chance.choice(b"\0\r\n:9x\xff{")
+            made = (
+                bytes(chance.randrange(256) for _ in range(50)),
+                framed(bytes(chance.randrange(256) for _ in range(50))),
+                b"Content-Length: %s" % chance.choice((b"-5", b"many", b"", b"0", b"1e3", b"9" * 18, b"9" * 30)),
+                bytes(broken),
+                framed(b'{"seq": 1, "type": "request", "command": "threads", "arguments": ' + b"[" * 5000),
+            )
+            client.writer.write(made[number % len(made)] + b"\r\n\r\n")
+            if number % 50 == 49:
+                for _ in range(2):  # the first may be taken for a part of what was broken before
+                    client.writer.write(whole + b"\r\n\r\n")
+                client.writer.flush()
+                assert client.answer(client.send("stackTrace", threadId=1))["success"]
+        client.answer(client.send("next"))
+        assert client.event("stopped")["body"]["reason"] == "step"
 
 
 def test_an_editor_talks_to_the_program_on_its_streams(tmp_path: Path) -> None:
