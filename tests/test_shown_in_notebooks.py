@@ -59,6 +59,28 @@ def test_values_over_iterations_are_a_row_each() -> None:
     assert "f32[3]" in rows[0][1] and f"{series.values[0][0]:.0f}" in rows[0][1]
 
 
+def test_a_view_of_a_stop_shows_frames_operation_and_loop_and_a_value_itself() -> None:
+    debugger = opened("for_loop")
+    debugger.run_to("balance_next@2")
+    view = debugger.view()
+    rows = Cells(view._repr_html_()).rows
+    assert rows[0][0] == "model" and rows[1][:3] == ["Loop", "years", "2 of 10"]
+    balance = 1000 * 1.05**2
+    (carried,) = [row for row in rows if row[:2] == ["carried", "balance"]]
+    assert carried[3].startswith("f32[3] [") and f"{balance:.2f}"[:6] in carried[3], carried
+    (done,) = [row for row in rows if row[0] == "done"]
+    assert done[1] == "Add 'balance_next'"
+    assert view.done is not None and view.next is not None
+    (row,) = Cells(view.done.outputs[0]._repr_html_()).rows
+    assert row[0] == "balance_next" and f"{1000 * 1.05**3:.2f}"[:6] in row[2], row
+    (absent,) = Cells(view.next.outputs[0]._repr_html_()).rows
+    assert absent[2] == "not computed yet in iteration 2"
+    debugger.last()
+    assert [row[0] for row in Cells(debugger.view()._repr_html_()).rows] == ["output"] * len(
+        debugger.model.graph.results
+    )
+
+
 def test_what_check_finds_is_a_row_with_what_to_do() -> None:
     (row, *_others) = Cells(check_run(opened("rwkv_overflow"))._repr_html_()).rows
     assert row[0] == "error" and "exp(89.2) > f32 maximum" in row[1] and "range" in row[3]

@@ -56,6 +56,11 @@ class Found(OneLine, Struct, frozen=True):
     failure: str
 
 
+def cell_text(array: Array) -> str:
+    """Return type and shape of a tensor and some of its numbers, as a cell of a table shows them."""
+    return f"{form_text(array)} {np.array2string(array.reshape(-1), threshold=8)}"
+
+
 class Series(OneLine, Struct, frozen=True, eq=False):
     """Values over iterations; `values[k]` is that of iteration `iterations[k]`.
 
@@ -76,7 +81,7 @@ class Series(OneLine, Struct, frozen=True, eq=False):
     def _repr_html_(self) -> str:
         """Return a table of the values, for notebooks."""
         pairs = zip(self.iterations, self.values, strict=True)
-        rows = [(f"@{at}", f"{form_text(one)} {np.array2string(one.reshape(-1), threshold=8)}") for at, one in pairs]
+        rows = [(f"@{at}", cell_text(one)) for at, one in pairs]
         return html_table([*rows, *([("", self.stopped)] if self.stopped else [])], self.name)
 
 

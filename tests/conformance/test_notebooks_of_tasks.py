@@ -34,6 +34,12 @@ def test_a_notebook_runs_from_its_first_cell_to_its_last(path: Path, monkeypatch
     assert not [one for one in outputs if one.output_type == "stream" and one.name == "stderr"]
 
 
+def test_there_is_one_for_each_task() -> None:
+    """But for those that are done elsewhere: in C++, and in pipelines."""
+    tasks = {path.stem for path in (FOLDER.parent / "tasks").glob("*.md")} - {"it-fails-in-cpp", "use-it-in-ci"}
+    assert tasks <= {path.stem for path in NOTEBOOKS}
+
+
 def test_there_is_one_for_each_that_the_guide_names() -> None:
     text = (FOLDER.parent / "guide" / "notebooks.md").read_text(encoding="utf-8")
     assert len(NOTEBOOKS) >= 4

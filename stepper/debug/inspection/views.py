@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
+from stepper.debug.results import cell_text
 from stepper.element_types import Array
 from stepper.engine import outcomes
 from stepper.engine.frames import LoopRun
@@ -18,6 +19,7 @@ from stepper.engine.program import LoopPlan
 from stepper.engine.roles import OutputRole, Role
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
+from stepper.html_tables import html_table
 from stepper.ir.model import Layer, Slicing
 from stepper.records import OneLine
 from stepper.tensors.differences import Differences
@@ -49,6 +51,15 @@ class ValueView(OneLine, Struct, frozen=True, eq=False):
     source: str
     array: Array | None
     absent: str
+
+    def _repr_html_(self) -> str:
+        """Return the value with what computes it, for notebooks."""
+        return html_table([self.cells])
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """Return a row of a table: its name, what computes it, and its numbers or why there are none."""
+        return self.name, self.source, self.absent if self.array is None else cell_text(self.array)
 
 
 class OperationView(OneLine, Struct, frozen=True, eq=False):
@@ -311,3 +322,16 @@ class StopView(OneLine, Struct, frozen=True, eq=False):
     loop: LoopView | None
     branch: BranchView | None
     outputs: tuple[Array, ...] | None
+
+    def _repr_html_(self) -> str:
+        """Return the frames, the operations with their values, and what the loop carries, for notebooks."""
+        rows: list[tuple[str, ...]] = [(level.kind, level.name, level.count, level.phase) for level in self.levels]
+        for word, one in (("done", self.done), ("next", self.next)):
+            if one is not None:
+                rows.append((word, f"{one.layer.type} '{one.layer.name}'"))
+                rows += [("input", *value.cells) for value in one.inputs]
+                rows += [("output", *value.cells) for value in one.outputs]
+        for edge in () if self.loop is None else self.loop.back_edges:
+            rows.append(("carried", *edge.parameter.cells))
+        rows += [("output", str(index), cell_text(array)) for index, array in enumerate(self.outputs or ())]
+        return html_table(rows, f"tick {self.tick}, {self.place}")

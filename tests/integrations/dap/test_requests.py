@@ -89,7 +89,11 @@ def test_a_value_that_changed_before_it_was_there_in_this_iteration_stops_the_ru
     [
         ("rwkv_overflow", {"filters": ["inf"]}, "overflow|exceeds|maximum"),
         ("growing_tensor", {"filters": ["shape"]}, "i64\\[3\\] became i64\\[4\\]"),
+        ("rwkv_overflow", {"filters": ["nan"]}, "Divide 'wkv' in iteration 8"),
         ("while_loop", {"filters": ["cond"]}, "condition became false in iteration 110"),
+        ("while_loop", {"filters": ["last"]}, "in iteration 110 of Loop 'until_one'"),
+        ("nested_loop", {"filters": ["stuck"]}, "'values' is stuck in iteration 3 of Loop 'pairs_of_neighbours'"),
+        ("for_loop", {"filters": ["limit"]}, "after iteration 9, 10 in all: trip count reached"),
         ("for_loop", {"filterOptions": [{"filterId": "end", "condition": "years"}]}, "years"),
         ("rwkv_overflow", {"filters": ["check"]}, "exp_key"),
     ],
@@ -270,6 +274,20 @@ def test_attach_opens_a_recording_where_it_ended_and_a_case(tmp_path: Path) -> N
     assert not other.answer("attach", recording=str(tmp_path / "none.sqlite"))["success"]
     other.request("attach", model=str(tmp_path))  # a folder with a model and its inputs
     assert other.configured()["reason"] == "entry" and other.go("next")
+
+
+@pytest.mark.parametrize("verb", ["attach", "launch"])
+def test_a_case_that_was_captured_is_opened_with_its_inputs(tmp_path: Path, verb: str) -> None:
+    openvino = pytest.importorskip("openvino")
+    model, inputs = copied("rwkv_overflow", tmp_path)
+    with stepper.capture(when="nan", to=tmp_path / "kept"):
+        openvino.Core().compile_model(str(model), "CPU")(dict(np.load(inputs)))
+    (case,) = (tmp_path / "kept").iterdir()
+    client = Client(tmp_path)
+    client.request(verb, model=str(case))
+    client.request("setExceptionBreakpoints", filters=["nan"])
+    assert client.configured()["reason"] == "entry"
+    assert "Divide 'wkv' in iteration 8" in client.go("continue")["text"]
 
 
 def test_a_run_that_fails_stops_before_the_operation_that_does(tmp_path: Path) -> None:
