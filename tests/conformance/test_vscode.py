@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -115,6 +116,88 @@ def test_what_a_configuration_lacks_is_found() -> None:
     words = ["node", "-e", PARTS, str(EXTENSION)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+COMMAND = """
+const assert = require('assert');
+const Module = require('module');
+const registered = {};
+const begun = [];
+const asked = [];
+let chosen;
+const nothing = () => ({ dispose() {} });
+const vscode = {
+  Uri: { file: (path) => ({ fsPath: path, scheme: 'file' }) },
+  workspace: {
+    fs: {
+      stat: async (uri) => { if (!['/m/inputs.npz', '/n/net.npz'].includes(uri.fsPath)) throw new Error('none'); },
+    },
+    getWorkspaceFolder: (uri) => `folder of ${uri.fsPath}`, getConfiguration: () => ({ get: () => false }),
+  },
+  window: {
+    activeTextEditor: { document: { uri: { scheme: 'file', fsPath: '/n/net.xml' } } },
+    showErrorMessage: async (text) => void asked.push(text),
+    showQuickPick: async (words) => {
+      asked.push(words.length);
+      return chosen && words.find((one) => one.startsWith(chosen));
+    },
+    showOpenDialog: async () => [{ fsPath: '/x/own.npz' }],
+  },
+  debug: {
+    startDebugging: async (folder, configuration) => void begun.push([folder, configuration]),
+    registerDebugConfigurationProvider: nothing, registerDebugAdapterDescriptorFactory: nothing,
+    registerDebugAdapterTrackerFactory: nothing, onDidTerminateDebugSession: nothing,
+    onDidChangeActiveDebugSession: nothing,
+  },
+  commands: { registerCommand: (name, work) => { registered[name] = work; return nothing(); } },
+};
+const load = Module._load;
+Module._load = function (name, ...rest) { return name === 'vscode' ? vscode : load.call(this, name, ...rest); };
+require(`${process.argv[1]}/src/extension`).activate({ subscriptions: [] }, nothing);
+const loop = async (path, picked) => {
+  chosen = picked;
+  begun.length = asked.length = 0;
+  await registered['stepper.debugLoop'](path && vscode.Uri.file(path));
+  return begun[0];
+};
+const begins = { type: 'stepper', request: 'launch', name: 'Debug loop' };
+const launch = (model, more = {}) => [`folder of ${model}`, { ...begins, model, ...more }];
+(async () => {
+  assert.deepEqual(await loop('/m/gru.onnx'), launch('/m/gru.onnx'));
+  assert.deepEqual(asked, []);  // its inputs lie beside it
+  assert.deepEqual(await loop('/cases/case-000137'), launch('/cases/case-000137'));
+  assert.deepEqual(asked, []);  // they are in it
+  assert.deepEqual(await loop(undefined), launch('/n/net.xml'));
+  assert.deepEqual(await loop('/o/a.xml', 'Random'), launch('/o/a.xml', { input: { '*': 'rand:0' } }));
+  assert.deepEqual(await loop('/o/a.xml', 'An .npz'), launch('/o/a.xml', { inputs: '/x/own.npz' }));
+  assert.deepEqual(await loop('/o/a.xml', 'None'), launch('/o/a.xml'));
+  assert.equal(await loop('/o/a.xml', undefined), undefined);  // left with Escape
+  vscode.window.activeTextEditor = undefined;
+  assert.equal(await loop(undefined), undefined);
+  assert.match(asked[0], /Open an .xml/);
+})().catch((error) => { console.error(error); process.exit(1); });
+"""
+
+
+@pytest.mark.skipif(NODE is None, reason="node is not installed")
+def test_debug_loop_begins_a_session_of_what_was_chosen() -> None:
+    words = ["node", "-e", COMMAND, str(EXTENSION)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "is_folder", "is_offered"),
+    [("a.xml", False, True), ("a.onnx", False, True), ("case-000137", True, True), ("a.py", False, False)],
+)
+def test_debug_loop_is_in_the_explorer_on_models_and_cases(name: str, is_folder: bool, is_offered: bool) -> None:
+    manifest = json.loads((EXTENSION / "package.json").read_text(encoding="utf-8"))
+    (entry,) = manifest["contributes"]["menus"]["explorer/context"]
+    assert entry["command"] in [one["command"] for one in manifest["contributes"]["commands"]]
+    pattern, _or, folders = entry["when"].partition(" || ")
+    expression = pattern.removeprefix("resourceExtname =~ /").removesuffix("/")
+    assert folders == "explorerResourceIsFolder"
+    assert (is_folder or re.search(expression, Path(name).suffix) is not None) == is_offered
 
 
 # --- the workbench --------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def _opened(given: argparse.Namespace, arguments: Mapping[str, Any], *, attach: 
     recording = arguments.get("recording") or None
     if attach and recording is None and isinstance(model, str) and not (is_model_path(model) or is_case(model)):
         recording, model = model, None
-    if attach and recording is None and model is None:
+    if attach and recording is None and model is None and given.model is None:
         raise UsageError("attach to what? name a 'recording', or a case as the 'model'")
     options = _options(given, arguments, _text("model", model))
     if recording is not None:

@@ -276,6 +276,14 @@ def test_attach_opens_a_recording_where_it_ended_and_a_case(tmp_path: Path) -> N
     assert other.configured()["reason"] == "entry" and other.go("next")
 
 
+def test_attach_that_names_nothing_means_the_model_of_the_command_line(tmp_path: Path) -> None:
+    """So an editor's configuration may say a port alone."""
+    model, inputs = copied("for_loop", tmp_path)
+    client = Client(tmp_path, model, "--inputs", inputs)
+    client.request("attach", debugServer=4711, __restart=True)
+    assert client.configured()["reason"] == "entry"
+
+
 @pytest.mark.parametrize("verb", ["attach", "launch"])
 def test_a_case_that_was_captured_is_opened_with_its_inputs(tmp_path: Path, verb: str) -> None:
     openvino = pytest.importorskip("openvino")
