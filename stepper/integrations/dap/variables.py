@@ -264,19 +264,25 @@ class StopVariables:
         ]
 
     def memory(self, reference: str, offset: int, count: int) -> tuple[str, int]:
-        """Return bytes of a tensor in base64, and how many of those that were asked for there are not. UsageError."""
+        """Return bytes of a tensor in base64, and how many behind these there are not. UsageError.
+
+        Of very many the first are returned, behind which there are more: a client goes on from there.
+        """
         number = reference.removeprefix("tensor-")
         array = self.opened(int(number)).array if number.isdecimal() and len(number) < 19 else None
         if array is None:
             raise UsageError(f"there is no memory '{reference[:60]}' at this stop")
         if array.dtype.kind in "TO":
             raise UsageError("texts have no bytes to show")
-        begin = min(max(offset, 0), array.nbytes)
-        end = min(array.nbytes, begin + min(max(count, 0), _MOST_BYTES))
+        wanted = max(count, 0)
+        if offset < 0:
+            return "", min(wanted, -offset)
+        begin = min(offset, array.nbytes)
+        end = min(array.nbytes, begin + min(wanted, _MOST_BYTES))
         first, last = begin // array.itemsize, -(-end // array.itemsize)
         flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
         raw = np.asarray(flat[first:last]).tobytes()[begin - first * array.itemsize :][: end - begin]
-        return base64.b64encode(raw).decode(), max(count, 0) - len(raw)
+        return base64.b64encode(raw).decode(), wanted - len(raw) if end == array.nbytes else 0
 
     def address(self, reference: int, name: str) -> str:
         """Return how the debugger calls a variable by its name in what is open. UsageError where it has no name."""

@@ -327,6 +327,21 @@ def test_of_a_large_tensor_pages_are_read_and_ranges_where_a_client_asks_for_all
     assert last["evaluateName"] == "model::x[2499999]" and last["value"] == str(float(array[-1]))
 
 
+def test_memory_that_there_is_not_is_counted_and_of_much_more_follows() -> None:
+    """A client skips the bytes that are counted and reads on from behind them, so no byte that there is may be."""
+    variables = StopVariables(None)  # type: ignore[arg-type]  # a value alone needs no run
+    array = np.arange(400_000, dtype=np.float32)
+    for one in (array, np.stack([array, array], 1)[:, 0]):  # the second lies in memory with gaps
+        reference = variables.shown("x", one).memory_reference
+        read, at = b"", -12
+        while at < one.nbytes + 10:
+            data, missing = variables.memory(reference, at, one.nbytes + 10 - at)
+            read += base64.b64decode(data)
+            at += len(base64.b64decode(data)) + missing
+        assert read == array.tobytes() and at == one.nbytes + 10
+        assert variables.memory(reference, one.nbytes + 5, 7) == ("", 7)
+
+
 def test_a_long_movement_has_a_progress_that_can_be_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from stepper.integrations.dap import session
 
