@@ -26,7 +26,7 @@ def changes(wanted: DataBreakpoint, setting: Setting) -> Checks:
     return checks_of_value(wanted, setting, _changed)
 
 
-@kind("new VALUE", "a value, or an element, is computed for the first time, or another than one iteration before")
+@kind("new VALUE", "a value is computed for the first time, or is another than one iteration before")
 def new(wanted: DataBreakpoint, setting: Setting) -> Checks:
     """Return the check of the value that is named, in the first iteration and outside of loops, too."""
     return checks_of_value(wanted, setting, _changed, from_first=True)
