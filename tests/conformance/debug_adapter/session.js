@@ -63,6 +63,14 @@ async function overflow() {
   const [before] = await s.frames();
   assert.equal(before.line, frame.line - 1);
   assert.equal((await s.scope(before.id, 'Values')).get('wkv').value, 'not computed yet in iteration 8');
+  const scope = (await s.scope(before.id, 'Values')).variablesReference;
+  const later = (await s.client.customRequest('dataBreakpointInfo', { variablesReference: scope, name: 'wkv' })).body;
+  await s.client.setExceptionBreakpointsRequest({ filters: [] });
+  const watched = (await s.client.customRequest('setDataBreakpoints', { breakpoints: [{ dataId: later.dataId, accessType: 'write' }] })).body;
+  assert(watched.breakpoints[0].verified, JSON.stringify(watched));  // of a value that is not there yet
+  assert.equal((await s.go('continue')).reason, 'data breakpoint');
+  assert.equal((await s.frames())[0].line, s.line('wkv ='));
+  await s.client.customRequest('setDataBreakpoints', { breakpoints: [] });
   const [target] = (await s.client.customRequest('gotoTargets', { source: s.source, line: s.line('exp_key =') })).body.targets;
   assert.equal((await s.go('goto', { targetId: target.id })).reason, 'goto');
   assert.equal((await s.frames())[0].line, s.line('exp_key ='));

@@ -59,12 +59,22 @@ class Notebook {
       return { place: root.querySelector('.place').textContent, now: now ? now.dataset.address : '' };
     }));
   }
+  async all(holds, what) {
+    const end = Date.now() + 1000 * SECONDS;
+    while (!holds(await this.views())) {
+      if (Date.now() > end) throw new Error(`not within ${SECONDS} seconds: ${what}: ${JSON.stringify(await this.views())}`);
+      await new Promise((done) => setTimeout(done, 50));
+    }
+  }
   async run(cell) {
-    const wanted = `.jp-Notebook .jp-Cell[data-windowed-list-index="${cell}"]`;
+    const at = () => this.page.evaluate(() => {
+      const cells = [...document.querySelectorAll('.jp-Notebook .jp-Cell')];
+      return cells.indexOf(document.activeElement.closest('.jp-Cell'));
+    });
     do {  // cells move while outputs appear above them, so that a click may be beside one
-      await this.page.click(`${wanted} .jp-InputArea-editor`);
+      await (await this.page.$$('.jp-Notebook .jp-Cell .jp-InputArea-editor'))[cell].click();
       await new Promise((done) => setTimeout(done, 200));
-    } while (!(await this.page.evaluate((one) => Boolean(document.activeElement.closest(one)), wanted)));
+    } while ((await at()) !== cell);
     await this.page.keyboard.down('Shift');
     await this.page.keyboard.press('Enter');
     await this.page.keyboard.up('Shift');
@@ -135,12 +145,12 @@ class Notebook {
     await notebook.told('overview', { errors });
     if (address.includes('/lab/')) {
       await notebook.run(2);
-      await page.waitForFunction(() => window.loops().length === 2, { timeout: 1000 * SECONDS });
+      await notebook.all((views) => views.length === 2, 'the widget is shown twice');
       const again = await notebook.views();
       await page.evaluate(() => window.loops()[1].scrollIntoView());
       await notebook.click('[data-tab="story"]');  // in the first view; the second one shows the figure
       await page.evaluate(() => window.loops()[1].querySelector('[data-verb="next"]').click());
-      await page.waitForFunction(() => window.loops().every((one) => one.querySelector('.followed')), { timeout: 1000 * SECONDS });
+      await notebook.all((views) => views.every((one) => one.now), 'both views follow');
       console.log(JSON.stringify({ step: 'again', again, views: await notebook.views(), errors }));
       await page.screenshot({ path: `${folder}/again_${theme}.png` });
     }
