@@ -156,8 +156,8 @@ class DebugScreen(Guarded, Screen[None]):
 
     @property
     def is_ready(self) -> bool:
-        """True if its parts are there: no longer when the application is being left."""
-        return self._has_parts and self.app.is_running
+        """True if its parts are there: no longer when it is being closed, or the application left."""
+        return self._has_parts and self.display and self.app.is_running
 
     def show(self, state: State) -> None:
         """There is something new to show."""
