@@ -297,8 +297,8 @@ def test_a_callback_that_was_set_before_the_capture_hides_no_outputs_that_it_wri
 
     request.set_callback(over if is_queue else lambda number: over(request, number), *([] if is_queue else [0]))
     with stepper.capture("nan", tmp_path, model=model) as kept:
-        for number in range(20):
-            x = -ONE if number == 7 else ONE + number
+        inputs = [-ONE if number == 7 else ONE + number for number in range(20)]  # a queue that shares keeps none alive
+        for number, x in enumerate(inputs):
             request.start_async({"x": x}, number, share_inputs=shares)
             if not is_queue:
                 request.wait()
