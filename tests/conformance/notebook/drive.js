@@ -59,9 +59,15 @@ class Notebook {
       return { place: root.querySelector('.place').textContent, now: now ? now.dataset.address : '' };
     }));
   }
-  async all(holds, what) {
+  /** Wait until all views are so. As a user would, click again where a busy page has lost the click. */
+  async all(holds, what, click = () => {}) {
     const end = Date.now() + 1000 * SECONDS;
+    let again = Date.now() + 250 * SECONDS;
     while (!holds(await this.views())) {
+      if (Date.now() > again) {
+        again = end;
+        await click();
+      }
       if (Date.now() > end) throw new Error(`not within ${SECONDS} seconds: ${what}: ${JSON.stringify(await this.views())}`);
       await new Promise((done) => setTimeout(done, 50));
     }
@@ -149,8 +155,9 @@ class Notebook {
       const again = await notebook.views();
       await page.evaluate(() => window.loops()[1].scrollIntoView());
       await notebook.click('[data-tab="story"]');  // in the first view; the second one shows the figure
-      await page.evaluate(() => window.loops()[1].querySelector('[data-verb="next"]').click());
-      await notebook.all((views) => views.every((one) => one.now), 'both views follow');
+      const next = () => page.evaluate(() => window.loops()[1].querySelector('[data-verb="next"]').click());
+      await next();
+      await notebook.all((views) => views.every((one) => one.now), 'both views follow', next);
       console.log(JSON.stringify({ step: 'again', again, views: await notebook.views(), errors }));
       await page.screenshot({ path: `${folder}/again_${theme}.png` });
     }
