@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -180,9 +181,14 @@ class SweepWriter:
             self._connection.execute("COMMIT")
 
 
+@lru_cache(maxsize=256)
+def _listed(value: tuple[Any, ...]) -> str:
+    """Return a list as JSON: most rows have the same few."""
+    return msgspec.json.encode(value).decode()
+
+
 def _values(stored: StoredRow) -> tuple[str | int | None, ...]:
     row = stored.row
-    lists = {name: msgspec.json.encode(getattr(row, name)).decode() for name in ("path", "iterations", "loops")}
     return (
         stored.number,
         row.name,
@@ -190,12 +196,12 @@ def _values(stored: StoredRow) -> tuple[str | int | None, ...]:
         row.what,
         row.operation,
         row.type,
-        lists["path"],
+        _listed(row.path),
         row.iteration,
-        lists["iterations"],
+        _listed(row.iterations),
         row.address,
         row.text,
-        lists["loops"],
+        _listed(row.loops),
         msgspec.json.encode(stored.input).decode(),
         stored.stamp,
     )
