@@ -71,8 +71,8 @@ def columns_on(history: ValueHistory, axis: Axis, way: str) -> list[Array | None
     if any(slot.is_bin for slot in axis.slots):
         return history.over_each([(slot.first, slot.last) for slot in axis.slots], _STATISTICS[way])
     firsts = np.array([slot.first for slot in axis.slots], np.int64)
-    if not len(firsts):
-        return []
+    if not len(firsts) or not len(history.spans):  # a loop that did not begin has an axis, and no iteration
+        return [None] * len(firsts)
     places = np.searchsorted(history.spans[:, 1], firsts, side="right")
     begins = history.spans[np.minimum(places, len(history.spans) - 1), 0]
     is_known = (places < len(history.spans)) & (begins <= firsts)
@@ -83,6 +83,8 @@ def columns_on(history: ValueHistory, axis: Axis, way: str) -> list[Array | None
 def numbers_in(history: ValueHistory, first: int, count: int, way: str) -> tuple[Array, list[int]]:
     """Return the numbers [iteration, element] of those of `count` iterations that are known, and which these are."""
     wanted = np.arange(first, first + count, dtype=np.int64)
+    if not len(history.spans):
+        return np.empty((0, history.elements)), []
     places = np.minimum(np.searchsorted(history.spans[:, 0], wanted), len(history.spans) - 1)
     known = np.flatnonzero((history.spans[places, 0] == wanted) & (history.spans[places, 1] == wanted + 1))
     numbers = history.numbers[0 if history.is_whole else _STATISTICS[way]]
@@ -282,7 +284,8 @@ def form_on(form: Form, labels: tuple[str, ...], histories: Sequence[ValueHistor
         return Form.BARS
     if labels and (axis.slots[0].width >= _LEAST_WORD or short_words(labels, histories, axis.slots[0].width)):
         return form
-    ends = (int(one) for history in histories for one in (history.numbers.min(), history.numbers.max()))
+    numbers = [history.numbers for history in histories if history.numbers.size]
+    ends = (int(one) for some in numbers for one in (some.min(), some.max()))
     longest = max((len(str(one)) for one in ends), default=1)
     if longest < axis.slots[0].width or (longest == 1 and axis.slots[0].width == 1):
         return Form.NUMBERS

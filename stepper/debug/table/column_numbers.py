@@ -97,6 +97,8 @@ def _edges(finite: Array) -> tuple[Array, bool]:
     low, high = float(finite.min()), float(finite.max())
     if not math.isfinite(high - low):
         return np.zeros(0), False
+    if high - low < _HISTOGRAM and bool((finite == np.floor(finite)).all()):
+        return np.arange(low, high + 2) - 0.5, False  # a bin for each whole number, in its middle
     bins = min(_HISTOGRAM, len(np.unique(finite))) if finite.size <= _UNIQUE else _HISTOGRAM
     linear = np.histogram_bin_edges(finite, bins, (low, high) if high > low else (low - 0.5, high + 0.5))
     if bins < _LEAST_FENCED or _most(finite, linear) <= _CROWDED * finite.size:

@@ -221,7 +221,7 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: Port
         told: Row = [head, ("error", "bad"), (": ", "bad"), *failed_at(overview.failure)]
         return [told] if short else [told, [(f"         {printable(overview.failure.reason)}", "")]]
     if overview.births:
-        return _births(overview, head, links, short=short)
+        return _births(overview, head, links, short=short, has_cards=bool(cards))
     row: Row = [head]
     still = [cell for card in cards for cell in _unchanged(card)]
     if still and short:
@@ -241,11 +241,26 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: Port
             row += [(LinkText(line.name, target), ""), (f" {line.shape}", "")]
         row.append((": another shape", ""))
     elif overview.births_complete:
-        row += [("   ✓", "accent"), (" shapes stay", "")]
+        row += [("   ✓", "accent"), (" shapes stay", ""), *_grown(cards)]
     row += [] if still else [cell for card in cards[:4] for cell in _settled(card)]
     row += still
     row += [(f"   {card.name} did not begin", "edit") for card in cards if _did_not_begin(card)]
     return [row]
+
+
+def _grown(cards: Sequence[Card]) -> Row:
+    """Return whose shapes do not stay as the loop means them to: values to which each iteration joins a piece."""
+    grown = [
+        (card, place, line)
+        for card in cards
+        for place, line in enumerate(card.lines)
+        if line.part is LinePart.VALUE and card.facts.rows[line.row].appends and card.runs
+    ]
+    row: Row = []
+    for count, (card, place, line) in enumerate(grown[:3]):
+        row += [(", but " if not count else ", ", ""), (LinkText(line.name, row_link(card.index, place)), "")]
+    more = f" and {len(grown) - 3} more" if len(grown) > 3 else ""
+    return [*row, (f"{more} {'grows' if len(grown) == 1 else 'grow'}", "")] if grown else []
 
 
 def _settled(card: Card) -> Row:
@@ -303,7 +318,7 @@ def _unchanged(card: Card) -> Row:
     ]
 
 
-def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool) -> list[Row]:
+def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool, has_cards: bool) -> list[Row]:
     births, outputs = overview.births, overview.outputs
     row: Row = [head]
     for place, birth in enumerate(births[:3]):
@@ -340,7 +355,8 @@ def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool) ->
         if one.value is not None
     )
     operands += f": {cause.formula}" if cause.formula and operands else cause.formula
-    keys: Row = [("x", "key"), (" walks these in time   ", "dim"), ("o", "key"), (" causes", "dim")]
+    walk = ("x", " walks these in time   ") if has_cards else ("Enter", " goes to the first   ")
+    keys: Row = [(walk[0], "key"), (walk[1], "dim"), ("o", "key"), (" causes", "dim")]
     return [row, [("         ", ""), (f"{operands}   " if operands else "", "dim"), *keys]]
 
 

@@ -390,7 +390,8 @@ class OverviewPane(Pane):
         """
         at, cards, compiled = self._at, self._cards, self.host.driver.compiled
         if not cards:
-            return None
+            asked = "" if ends else self._first_birth()
+            return StoryQuestion(asked, tick=self._last_tick) if asked else None
         if not iterations_at(cards, at):  # it has a beginning to ask for alone
             facts = cards[at.card].facts
             return StoryQuestion(facts.layer.name, ends=True, tick=self._last_tick) if ends and facts.runs else None
@@ -442,6 +443,8 @@ class OverviewPane(Pane):
         overview = self.overview
         if self._is_at_failure and overview is not None:
             return f"goto tick {overview.ticks}", "step"  # which fails once more
+        if not self._cards and overview is not None and overview.births:
+            return (f"goto tick {overview.births[0].tick}",)
         return (f"goto {self.moment}",) if self.moment else ()
 
     @property

@@ -134,3 +134,39 @@ def test_values_of_an_output_that_are_not_finite_are_apart_from_their_count() ->
         assert "out f32[3] NaN  +Inf  NaN  NaN in 2 of 3, Inf in 1 of 3" in driven.text("overview")
 
     drive(debugger, script, size=(120, 40), starts_up=True, runs=True)
+
+
+def test_without_loops_enter_goes_to_the_first_birth_and_its_causes_are_told() -> None:
+    net = Graph()
+    x = net.parameter("x", dims=(3,))
+    minus = net.apply("Subtract", net.apply("Exp", x, name="exp"), net.constant(np.float32([100] * 3)), name="minus")
+    net.result(net.apply("Log", minus, name="log"), "out")
+    with tempfile.TemporaryDirectory() as folder:
+        model, inputs = net.read(Path(folder)), {0: np.float32([1, 200, 2])}
+
+    async def asks(driven: Driven) -> None:
+        await driven.ran()
+        assert "Enter goes to the first" in driven.text("overview")
+        await driven.press("o")
+        assert driven.app.front.view_name == "story" and "why log[0] is NaN" in driven.text("story")
+
+    async def goes(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("enter")
+        assert driven.app.front.view_name != "overview" and "tick 1 " in driven.text("top"), "Exp alone has run"
+
+    for script in (asks, goes):
+        drive(Debugger(model, inputs), script, size=(160, 40), starts_up=True, runs=True)
+
+
+@pytest.mark.parametrize(
+    ("sample", "told"),
+    [("growing_tensor", "shapes stay, but sequence grows"), ("nested_loop", "shapes stay")],
+)
+def test_what_grows_is_told_beside_the_shapes_that_stay(sample: str, told: str) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        (found,) = [line for line in driven.text("overview").splitlines() if line.startswith(" found")]
+        assert found.endswith(told)
+
+    drive(sample, script, size=(120, 40), starts_up=True, runs=True)
