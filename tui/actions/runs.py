@@ -10,6 +10,7 @@ from stepper.query.address_syntax import parse_address
 from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.grid.grid import Grid
+from tui.screens.overview.pane import OverviewPane
 from tui.state import State
 from tui.worker.requests import ShowRun
 
@@ -25,6 +26,8 @@ def _loop_run(app: Application, text: str) -> None:
         app.driver.adjust(ShowRun(_below(app)))
     else:
         app.driver.adjust(ShowRun(_called(app, word)))
+        if isinstance(app.focused_pane, OverviewPane):  # which shows all runs
+            app.open_view("grid")
 
 
 def _beside(state: State, by: int) -> LoopOfRun:

@@ -207,3 +207,14 @@ def test_a_watch_of_an_inner_loop_is_filled_while_another_one_is_chosen() -> Non
         assert "in pairs" not in driven.text("watches")
 
     drive(sample("nested_loop"), script, size=(140, 40))
+
+
+def test_a_run_that_is_named_on_the_overview_is_shown_in_the_grid() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("loop-run passes@1::pairs_of_neighbours")
+        assert driven.app.front.view_name == "grid"
+        await driven.filled()
+        assert grid_row(driven, "swaps_next") == ["0", "1", "1"], "of 1 4 2 5 8 the second pair alone is swapped"
+
+    drive("nested_loop", script, size=(120, 40), starts_up=True, runs=True)
