@@ -102,7 +102,8 @@ def test_a_failure_says_place_layer_and_cause_and_the_command_that_opens_it(ran:
 def test_what_must_always_hold_is_looked_at_element_by_element_in_each_iteration(ran: Ran) -> None:
     result = ran("stepper_run(YEARS, of_years, always='abs(balance) < 1200')")
     result.assert_outcomes(failed=1)
-    balance = np.load(SAMPLES / "for_loop/inputs.npz")
+    with np.load(SAMPLES / "for_loop/inputs.npz") as kept:
+        balance = dict(kept)
     # an independent account: the first year at the beginning of which one of the balances is 1200 or more
     now, years = balance["principal"].astype(np.float64), 0
     while (np.abs(now) < 1200).all():

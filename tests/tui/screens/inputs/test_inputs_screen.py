@@ -308,8 +308,8 @@ def test_a_file_beside_the_model_that_fits_is_proposed_before_anything_is_typed(
         assert "F5 runs on what is proposed" in driven.text("answer")
         await driven.press("f5")
         given = dict(driven.app.driver.given)
-        expected = np.load(SAMPLES / "for_loop" / "inputs.npz")
-        assert all(np.array_equal(given[name], expected[name]) for name in expected.files)
+        with np.load(SAMPLES / "for_loop" / "inputs.npz") as expected:
+            assert all(np.array_equal(given[name], expected[name]) for name in expected.files)
 
     async def refused(driven: Driven) -> None:
         await driven.press("right", "right")  # a literal, of which there is none yet
