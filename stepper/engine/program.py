@@ -7,7 +7,6 @@ left out, kernels bound to their attributes. `Code` is the same as lean tuples, 
 from __future__ import annotations
 
 import pickle
-from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import cached_property
@@ -227,21 +226,17 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
     @cached_property
     def tables(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """The operations that convert a constant, each with its readers: none needs the whole, no halt is between."""
-        readers: dict[int, list[int]] = {}
-        for index, operation in enumerate(self.operations):
-            for slot in operation.inputs:
-                readers.setdefault(slot, []).append(index)
         found = []
         for index, operation in enumerate(self.operations):
             if operation.layer.type != "Convert" or operation.computed_by or operation.several_outputs:
                 continue
             table, (slot,) = self.template[operation.inputs[0]], operation.outputs
-            users = readers.get(slot, [])
+            users = self.readers.get(slot, ())
             if table is None or slot in self.results or not users:
                 continue
             is_straight = all(step[0] is not None for step in self.code[index : users[-1] + 1])
             if is_straight and all(_spares(operation, table, self.operations[user]) for user in users):
-                found.append((index, tuple(users)))
+                found.append((index, users))
         return tuple(found)
 
     def slot(self, layer: int, output: int = 0) -> int:
@@ -276,6 +271,20 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
         """The index of the operation that computes the value of a slot; for the slots that operations compute."""
         return {slot: index for index, operation in enumerate(self.operations) for slot in operation.outputs}
 
+    @cached_property
+    def readers(self) -> Mapping[int, tuple[int, ...]]:
+        """The operations, by index, that read the value of a slot, each once."""
+        found: dict[int, list[int]] = {}
+        for index, operation in enumerate(self.operations):
+            for slot in dict.fromkeys(operation.inputs):
+                found.setdefault(slot, []).append(index)
+        return {slot: tuple(indices) for slot, indices in found.items()}
+
+    def _is_read_once(self, operation: Operation) -> bool:
+        """Return whether one operation or one Result reads an output, and nothing else."""
+        (slot,) = operation.outputs
+        return len(self.readers.get(slot, ())) + self.results.count(slot) == 1
+
     def views_before(self, result: int) -> tuple[int, ...]:
         """Return the operations that give the value of a Result its shape alone, by index: one directly after another.
 
@@ -285,13 +294,11 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
 
     @cached_property
     def _views(self) -> Mapping[int, tuple[int, ...]]:
-        readers = Counter(slot for operation in self.operations for slot in set(operation.inputs))
-        readers.update(self.results)
         found: dict[int, tuple[int, ...]] = {}
         for result in self.results:
             views: list[int] = []
             index = self.computed_at.get(result, -1)
-            while index >= 0 and _is_view(operation := self.operations[index]) and readers[operation.outputs[0]] == 1:
+            while index >= 0 and _is_view(operation := self.operations[index]) and self._is_read_once(operation):
                 views.insert(0, index)
                 index = index - 1 if self.computed_at.get(operation.inputs[0]) == index - 1 else -1
             # What is in front of the first one must be computed directly before it, too.

@@ -91,11 +91,11 @@ def _port(app: Application, pane: OverviewPane, text: str, *, output: bool) -> N
     """Go to where an output of the model is computed, or open an input."""
     if not text.isdecimal():
         raise UsageError("the number of an input or output is expected")
-    line = pane.line_to_port(int(text), output=output)
-    if line.startswith("open "):
-        app.perform(line)
+    found = pane.line_to_port(int(text), output=output)
+    if found.opens:
+        app.perform(found.line)
     else:
-        _go(app, pane, line)
+        _go(app, pane, found.line)
 
 
 def _mark(app: Application, pane: OverviewPane, letter: str) -> None:

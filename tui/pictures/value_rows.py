@@ -152,22 +152,6 @@ def value_rows(
     marked: Sequence[int] = (),
     a: Sequence[int] = (),
     is_ruled: bool = False,
-) -> list[Row]:
-    """Return the rows of `drawn_rows` alone."""
-    return drawn_rows(one, axis, height, columns, looks, palette, marked=marked, a=a, is_ruled=is_ruled).rows
-
-
-def drawn_rows(
-    one: ValueRow,
-    axis: Axis,
-    height: int,
-    columns: RowColumns,
-    looks: Looks,
-    palette: Palette,
-    *,
-    marked: Sequence[int] = (),
-    a: Sequence[int] = (),
-    is_ruled: bool = False,
 ) -> DrawnRows:
     """Return a value over the iterations of an axis, in so many lines; the slots of `marked` iterations are tinted.
 

@@ -102,6 +102,10 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
         change = _BY_CODE.get(int(self.changes[row, operation]))
         return SpreadCell(change, float(self.relative[row, operation]), bool(self.edited[row, operation]))
 
+    def has(self, change: Change) -> bool:
+        """Return True if one of the cells is so."""
+        return bool((self.changes == CODES[change]).any())
+
     def window(self, first: int, iterations: int, operations: Array) -> tuple[Array, Array]:
         """Return CODES and relative differences of these operations, arrays of shape [iterations, operations]."""
         changes = np.full((iterations, len(operations)), UNKNOWN, np.uint8)

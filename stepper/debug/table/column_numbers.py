@@ -18,6 +18,8 @@ _COURSE: Final = 48
 _HISTOGRAM: Final = 8
 _POINTS: Final = 512
 _UNIQUE: Final = 4096
+_EXACT: Final = 2.0**52
+"""Whole numbers below this have halves between them in f64."""
 _FENCE: Final = 3.0
 """How many times the distance of the quartiles a number may be from them without being far from all others."""
 _CROWDED: Final = 0.6
@@ -32,7 +34,8 @@ class ColumnHead(Brief, Struct, frozen=True, eq=False):
 
     `counts` is how often the finite numbers are between `edges`, `shown` the same of the rows that pass the filter. The
     edges are equally far apart; where one bin would have most of the numbers, only those of the numbers that are
-    together, or all in a symmetric logarithm (`log`).
+    together, or all in a symmetric logarithm (`log`). `whole`: each bin is one whole number, in the
+    middle of its edges.
     """
 
     unshown: ClassVar = ("course", "edges", "counts", "shown")
@@ -42,6 +45,7 @@ class ColumnHead(Brief, Struct, frozen=True, eq=False):
     counts: Array
     shown: Array
     log: bool
+    whole: bool = False
 
 
 class ColumnDetail(Brief, Struct, frozen=True, eq=False):
@@ -82,12 +86,24 @@ def head_of(numbers: Array, known: Array | None, rows: Array) -> ColumnHead:
     course = np.array([strongest(numbers[begin:end]) for begin, end in pairwise(edges.tolist())], np.float64)
     finite = numbers[np.isfinite(numbers)].astype(np.float64)
     some = numbers[rows].astype(np.float64)
-    edges, is_log = _edges(finite)
+    is_whole = _are_few_whole(finite)
+    edges, is_log = (_around_each(finite), False) if is_whole else _edges(finite)
     if not edges.size:
         return ColumnHead(course, edges, np.zeros(0, np.int64), np.zeros(0, np.int64), log=False)
     counts, _ = np.histogram(finite, edges)
     shown, _ = np.histogram(some[np.isfinite(some)], edges)
-    return ColumnHead(course, edges, counts, shown, log=is_log)
+    return ColumnHead(course, edges, counts, shown, log=is_log, whole=is_whole)
+
+
+def _are_few_whole(finite: Array) -> bool:
+    """Return True for whole numbers that a bin each has room for, and that are told from their neighbours in f64."""
+    if not finite.size or float(np.abs(finite).max()) >= _EXACT or float(finite.max() - finite.min()) >= _HISTOGRAM:
+        return False
+    return bool((finite == np.floor(finite)).all())
+
+
+def _around_each(whole: Array) -> Array:
+    return np.arange(whole.min(), whole.max() + 2) - 0.5
 
 
 def _edges(finite: Array) -> tuple[Array, bool]:
@@ -97,10 +113,9 @@ def _edges(finite: Array) -> tuple[Array, bool]:
     low, high = float(finite.min()), float(finite.max())
     if not math.isfinite(high - low):
         return np.zeros(0), False
-    if high - low < _HISTOGRAM and bool((finite == np.floor(finite)).all()):
-        return np.arange(low, high + 2) - 0.5, False  # a bin for each whole number, in its middle
     bins = min(_HISTOGRAM, len(np.unique(finite))) if finite.size <= _UNIQUE else _HISTOGRAM
-    linear = np.histogram_bin_edges(finite, bins, (low, high) if high > low else (low - 0.5, high + 0.5))
+    beside = 0 if high > low else max(0.5, abs(low) / 2)
+    linear = np.histogram_bin_edges(finite, bins, (low - beside, high + beside))
     if bins < _LEAST_FENCED or _most(finite, linear) <= _CROWDED * finite.size:
         return linear, False
     edges, most, is_log = linear, _most(finite, linear), False

@@ -291,3 +291,19 @@ def test_the_address_of_what_an_inner_loop_gives_is_after_it_in_the_iteration_of
     for iteration in (1, 0):
         debugger.goto(without_element(str(sheet.address_of(0, iteration))))
         assert [frame.activation.iteration for frame in debugger.machine.stack[1:] if frame.activation] == [iteration]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "counts"),
+    [([4.0, 2.0, 2.0], [2, 0, 1]), ([-1.0, 0.0, 7.0 - 1], [1, 1, 0, 0, 0, 0, 0, 1]), ([3.0] * 5, [5])],
+)
+def test_few_whole_numbers_have_a_bin_each(numbers: list[float], counts: list[int]) -> None:
+    head = head_of(np.array(numbers), None, np.arange(len(numbers)))
+    assert head.whole and head.counts.tolist() == counts
+    assert (head.edges[:-1] + 0.5).tolist() == [min(numbers) + k for k in range(len(counts))]
+
+
+@pytest.mark.parametrize("number", [1e20, -1e17, 2.0**53, 0.5, np.float32(3e38)])
+def test_numbers_that_are_no_small_whole_ones_are_counted_between_edges(number: float) -> None:
+    head = head_of(np.full(5, number), None, np.arange(5))
+    assert not head.whole and head.counts.sum() == 5

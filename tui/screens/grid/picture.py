@@ -73,7 +73,7 @@ class GridPicture(Pane, can_focus=False):
         columns = RowColumns(label, width - label, 0)
         lines = min(height, max(values.elements, 2)) if values is not None else 1
         a = self.state.iterations_of_a
-        return value_rows(row, axis, lines, columns, self._looks, self.palette, marked=marked, a=a, is_ruled=True)
+        return value_rows(row, axis, lines, columns, self._looks, self.palette, marked=marked, a=a, is_ruled=True).rows
 
     def on_click(self, event: events.Click) -> None:
         """A click selects the iteration, a second one goes there."""

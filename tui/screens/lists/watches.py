@@ -105,7 +105,7 @@ class WatchList(ListPane[WatchView]):
         axis = window(max(now or 0, 0), None, width - 1, 1)
         one = watch_row(item, values, (now or 0) + 1)
         columns = RowColumns(1, width - 1, 0)
-        return value_rows(one._replace(name=("", "")), axis, 1, columns, self._looks, self.palette)[0]
+        return value_rows(one._replace(name=("", "")), axis, 1, columns, self._looks, self.palette).rows[0]
 
     def _track(self, item: WatchView) -> TrackView | None:
         sweep = self.state.sweep

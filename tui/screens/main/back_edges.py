@@ -18,7 +18,7 @@ from tui.paint.pane import Host
 from tui.paint.rows import Row, number, shape_of
 from tui.pictures.axis import window
 from tui.pictures.heights import Want, fill_up, heights
-from tui.pictures.value_rows import Looks, RowColumns, ValueRow, drawn_rows, size_wanted
+from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.frames import COUNTED
 from tui.screens.main.picture_pane import PicturePane
 from tui.screens.moments.marks import difference_strip, is_beside_run, spread_cells
@@ -102,7 +102,7 @@ class BackEdges(PicturePane):
             tall = fill_up([one.size if one.is_picture else 0 for one in wants], tall, room * 3 // 2 - 2 - sum(tall))
         rows: list[Row] = []
         for edge, one, lines in zip(edges, ones, tall, strict=True):
-            drawn, placed = drawn_rows(
+            drawn, placed = value_rows(
                 one, axis, lines, columns, self._looks, self.palette, marked=self.marked, a=self.state.iterations_of_a
             )
             self.place_picture(len(rows), len(drawn), placed, columns.name)

@@ -27,7 +27,7 @@ from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, printable
 from tui.pictures.axis import Axis, mirrored, window
 from tui.pictures.heights import Want, heights
-from tui.pictures.value_rows import Looks, RowColumns, ValueRow, drawn_rows, size_wanted, value_rows
+from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.back_edges import reach_of
 from tui.screens.main.picture_pane import PicturePane
 from tui.screens.moments.marks import histories_of_a, site_strip, spread_cells
@@ -109,7 +109,7 @@ class ScanGrowth(PicturePane):
             )
             if one.theirs is not None and one.pieces is not None:
                 row = row._replace(shared=(one.theirs,))
-            drawn, placed = drawn_rows(
+            drawn, placed = value_rows(
                 row, axis, lines, columns, self._looks, self.palette, marked=self.marked, a=self.state.iterations_of_a
             )
             self.place_picture(len(rows), len(drawn), placed, columns.name)
@@ -129,7 +129,7 @@ class ScanGrowth(PicturePane):
             key=(one.key, "A"), glyph=("   ", ""), name=("A", "a"), shape="", values=one.theirs, shared=both[1:]
         )
         self._looks.follow(theirs.key, one.key)
-        return value_rows(theirs, axis, max(lines, 1), columns, self._looks, self.palette)
+        return value_rows(theirs, axis, max(lines, 1), columns, self._looks, self.palette).rows
 
     def _axis_of(self, one: Growing, room: int) -> Axis:
         """Return the cells of the pieces: by place, the last ones where there is no room for all."""

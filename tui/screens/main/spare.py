@@ -127,7 +127,7 @@ class SelectedValue(SelectedCourse):
         rows: list[Row] = [[(" " * _NAMES, ""), *span.ruler(())]]
         columns = RowColumns(_NAMES, width - _NAMES, 0)
         for one, height in zip(ones, tall, strict=True):
-            rows += value_rows(one, span.axis, height, columns, self._looks, self.palette, is_ruled=True)
+            rows += value_rows(one, span.axis, height, columns, self._looks, self.palette, is_ruled=True).rows
         return rows
 
     def on_unmount(self) -> None:

@@ -9,7 +9,7 @@ from textual import events
 
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.moments.difference import Change
-from stepper.debug.moments.spread import CODES, SpreadCell, SpreadCells, SpreadView
+from stepper.debug.moments.spread import SpreadCell, SpreadCells, SpreadView
 from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
 from stepper.wording import counted
 from tui.paint.folding import Listing, OperationEntry
@@ -183,7 +183,7 @@ class SpreadGrid(Pane):
         """Return what the signs mean, as many of them as there is room for."""
         row: Row = []
         cells = self._cells()
-        has_added = cells is not None and bool((cells.changes == CODES[Change.ADDED]).any())
+        has_added = cells is not None and cells.has(Change.ADDED)
         for word, one in _LEGEND:
             if one.change is Change.ADDED and not has_added:
                 continue

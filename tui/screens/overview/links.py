@@ -85,8 +85,15 @@ def port_links(overview: Overview, cards: Sequence[Card]) -> PortLinks:
     return PortLinks(found)
 
 
-def line_to_port(compiled: CompiledModel, place: int, *, output: bool) -> str:
-    """Return the line that goes to where an output of a model is computed, or opens an input. UsageError."""
+class PortLine(NamedTuple):
+    """A line that goes to where an output of a model is computed, or opens a value in place (`opens`)."""
+
+    line: str
+    opens: bool
+
+
+def line_to_port(compiled: CompiledModel, place: int, *, output: bool) -> PortLine:
+    """Return the line that goes to an output of a model, or opens an input. UsageError."""
     from stepper.debug.scopes import target_in  # the first picture needs none of this
 
     main = compiled.main
@@ -96,7 +103,7 @@ def line_to_port(compiled: CompiledModel, place: int, *, output: bool) -> str:
     found = target_in(main, slots[place])
     is_computed = found.layer.id in main.indices
     address = _address(main, found.layer, 0 if is_computed else found.output, compiled)
-    return f"{'goto' if is_computed else 'open'} {address}"
+    return PortLine(f"{'goto' if is_computed else 'open'} {address}", opens=not is_computed)
 
 
 def site_link(program: Program, site: LayerSite, compiled: CompiledModel) -> Destination | None:

@@ -48,7 +48,7 @@ from tui.screens.overview.cursor import (
 )
 from tui.screens.overview.detail import detail, failure_detail
 from tui.screens.overview.lines import cards_of, input_letters
-from tui.screens.overview.links import NO_LINKS, line_to_port, port_links
+from tui.screens.overview.links import NO_LINKS, PortLine, line_to_port, port_links
 from tui.screens.overview.page import Page, PageLine, Sight, axis_at
 from tui.screens.overview.row_pictures import RowPictures, value_at
 from tui.worker.requests import GoOnWithOverview, ShowOverview
@@ -319,7 +319,7 @@ class OverviewPane(Pane):
             raise UsageError("there is no such row")
         self._select(place, line)
 
-    def line_to_port(self, place: int, *, output: bool) -> str:
+    def line_to_port(self, place: int, *, output: bool) -> PortLine:
         """Return the line that goes to an output of the model, or opens an input, by its place. UsageError."""
         if self._compiled is None:
             raise UsageError("the model is not read yet")

@@ -195,7 +195,6 @@ def _histogram(head: ColumnHead, value: Any, width: int, written: Callable[..., 
     room = max(width - _NUMBER - 9, 4)
     rows: list[Row] = []
     last = len(head.counts) - 1
-    of_numbers = bool((np.diff(head.edges) == 1).all()) and head.edges[0] % 1 == 0.5
     for place, (count, shown) in enumerate(zip(head.counts.tolist(), head.shown.tolist(), strict=True)):
         low, high = float(head.edges[place]), float(head.edges[place + 1])
         is_here = isinstance(value, bool | int | float) and low <= value and (value < high or place == last)
@@ -204,14 +203,13 @@ def _histogram(head: ColumnHead, value: Any, width: int, written: Callable[..., 
         full = max(full, part + (1 if count > shown else 0)) if count else 0
         rows.append(
             [
-                (padded(written(low + 0.5 if of_numbers else low, 8), _NUMBER - 1, right=True), "dim"),
-                (" " if of_numbers else "–", "dim"),
+                (padded(written(low + 0.5 if head.whole else low, 8), _NUMBER - 1, right=True), "dim"),
+                (" " if head.whole else "–", "dim"),
                 ("━" * part, "accent" if is_here else "bar"),
                 ("╌" * (full - part), "dim"),
                 (f" {count:,}", "accent" if is_here else "dim"),
             ]
         )
-    end: list[Row] = (
-        [] if of_numbers else [[(padded(written(float(head.edges[-1]), 8), _NUMBER - 1, right=True), "dim")]]
-    )
-    return [*rows, *end]
+    if not head.whole:
+        rows.append([(padded(written(float(head.edges[-1]), 8), _NUMBER - 1, right=True), "dim")])
+    return rows

@@ -145,7 +145,7 @@ class TimelineBar(TimeAxisPane):
                 marked=marked,
                 a=a,
                 is_ruled=True,
-            )
+            ).rows
         return rows
 
     # --- events --------------------------------------------------------------------------------------------------

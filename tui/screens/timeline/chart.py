@@ -234,7 +234,7 @@ class TimelineChart(TimeAxisPane):
                 marked=marked,
                 a=self.state.iterations_of_a,
                 is_ruled=True,
-            )
+            ).rows
             rows += [self._numbered(one, axis)] if below else []
             rows += self._beside_a(one, axis, min(lines, max(lines // 2, 2)), columns)
             rows += [[]] if is_airy and lines > 1 else []
@@ -253,7 +253,7 @@ class TimelineChart(TimeAxisPane):
             shared = () if one.values is None else (one.values,)
             a = one._replace(key=(one.key, "A"), name=("A", "a"), shape="", values=theirs, beside=(), shared=shared)
             self._looks.follow(a.key, one.key)
-            rows += value_rows(a, axis, lines, columns, self._looks, self.palette, is_ruled=True)
+            rows += value_rows(a, axis, lines, columns, self._looks, self.palette, is_ruled=True).rows
         strip = site_strip(self, cells, history.rows[index].row, axis, columns.picture)
         return [*rows, [(" from A".ljust(names), "dim"), *strip]] if strip else rows
 
