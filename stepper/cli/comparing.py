@@ -90,6 +90,7 @@ def _with_another(
         options.model,
         options.max_iterations,
         states=states,
+        keeps=True,
     )
     if isinstance(reference, ArchiveReference) and reference.unknown and not options.quiet:
         keys = ", ".join(reference.unknown[:5])

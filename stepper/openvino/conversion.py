@@ -9,7 +9,6 @@ divisions of ONNX are corrected: Div truncates, what the converter writes floors
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from lxml import etree
 
 from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE, ensure_no_pipe
+from stepper.files.user_cache import user_cache
 from stepper.openvino import runtime
 from stepper.openvino.onnx_files import NodeFacts, Replacements
 from stepper.openvino.runtime import Runtime, ensure_installed
@@ -53,7 +53,7 @@ def converted(
     name = f"{path.stem[:80]}-{_content_hash(path)}"
     given = {key: tuple(shape) for key, shape in sorted((shapes or {}).items())}
     fixed = f"{name}-{hashlib.blake2b(repr(given).encode(), digest_size=4).hexdigest()}" if given else name
-    places = [path.parent / FOLDER, _user_cache()]
+    places = [path.parent / FOLDER, user_cache()]
     if (kept := _kept(places, (name, fixed))) is not None:
         return kept
     ensure_installed(f"{path}: opening a model of {CONVERTED[path.suffix.lower()]}")
@@ -154,11 +154,6 @@ def _weights_beside(path: Path) -> Iterator[Path]:
     yield from (other for other in path.parent.iterdir() if other.suffix.lower() in WEIGHTS_BESIDE and other.is_file())
     if path.name == "saved_model.pb" and (variables := path.parent / "variables").is_dir():
         yield from (other for other in variables.iterdir() if other.is_file())
-
-
-def _user_cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(base) if base else Path.home() / ".cache") / "stepper"
 
 
 _UNKNOWN: Final = re.compile(r"No conversion rule found for operations: (.+)")

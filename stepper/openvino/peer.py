@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -38,6 +38,12 @@ from stepper.wording import excerpt
 
 Function = Callable[..., tuple[Array, ...]]
 
+_LEAST_KEPT: Final = 2**14
+"""Characters of the IR of what is kept: some 40 operations."""
+
+_MOST_KEPT: Final = 2**26
+"""Bytes of weights, which are kept with it."""
+
 
 class OpenVINOPeer:
     """A model in OpenVINO. Compilations are kept: of the model, of each body, of each operation and signature.
@@ -47,12 +53,23 @@ class OpenVINOPeer:
     sentence for each. UsageError where OpenVINO is not installed, has no such device or that no such precision.
     """
 
-    def __init__(self, model: Model, runtime: Runtime | None = None, states: Mapping[str, Array] | None = None) -> None:
-        """`states` are the variables of an earlier run with which each run of the whole model begins."""
+    def __init__(
+        self,
+        model: Model,
+        runtime: Runtime | None = None,
+        states: Mapping[str, Array] | None = None,
+        *,
+        keeps: bool = False,
+    ) -> None:
+        """`states` are the variables of an earlier run with which each run of the whole model begins.
+
+        `keeps`: what is compiled of operations and bodies alone is kept for later runs. The model as a whole, and one
+        operation by itself, by which a difference is made sure, never are.
+        """
         ensure_installed("comparing with OpenVINO")
         self.model, self.runtime = model, runtime or Runtime()
         self.runtime.check()
-        self.states = dict(states or {})
+        self.states, self._keeps = dict(states or {}), keeps
         self.notes: list[str] = []
         self._whole: dict[float | None, Function] = {}
         self._bodies: dict[int, Function] = {}
@@ -142,7 +159,8 @@ class OpenVINOPeer:
         for a body that the file does not have; the function raises what OpenVINO raises, and of that nothing is noted.
         """
         text = native_text.body(self.model, graph)
-        return self._function(text, self._body_title(graph), None, self.runtime, {}, FunctionKind(tuple(stacked)))
+        runtime = self._kept(text, self.runtime)
+        return self._function(text, self._body_title(graph), None, runtime, {}, FunctionKind(tuple(stacked)))
 
     def together(
         self,
@@ -161,6 +179,7 @@ class OpenVINOPeer:
         title = f"{len(text.layers)} operations of the model {excerpt(self.model.path.name)}"
         many = () if stacked is None else tuple(source in stacked for source in text.sources)
         runtime = self.runtime.for_size(sum(value.nbytes for value in values.values() if value is not None))
+        runtime = self._kept(text.native, runtime)
         function = self._function(text.native, title, None, runtime, {}, FunctionKind(many))
 
         def compute(*inputs: Any) -> Sequence[Array]:
@@ -170,6 +189,11 @@ class OpenVINOPeer:
                 raise OperationRefused(f"OpenVINO refuses {title}", text.named_in(str(error))) from None
 
         return JointOperations(tuple(text.layers), tuple(text.sources), compute)
+
+    def _kept(self, text: NativeText, runtime: Runtime) -> Runtime:
+        """Return the runtime for a text: it keeps what takes long to compile and is not large."""
+        is_worth_it = self._keeps and len(text.text) >= _LEAST_KEPT and _size_of(text) <= _MOST_KEPT
+        return runtime.keeping() if is_worth_it else runtime
 
     def _layer(self, layer: Layer, constants: Sequence[Array | None]) -> Function:
         if not self.runtime.is_remote:

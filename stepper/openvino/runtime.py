@@ -32,6 +32,10 @@ _VIRTUAL_DEVICES: Final = ("AUTO", "MULTI", "HETERO", "BATCH")
 _LONGEST_COMPLAINT: Final = 300
 _ONE_THREAD: Final = {"INFERENCE_NUM_THREADS": "1", "ENABLE_CPU_PINNING": "NO"}
 _SMALL: Final = 2**20
+_CACHE: Final = "CACHE_DIR"
+_MOST_ON_DISK: Final = 2**29
+"""Of all compilations together; the oldest go first."""
+
 _PLACES: Final = ("Exception from", "Caught exception", "Traceback", "File ", "RuntimeError: Exception from")
 
 
@@ -79,6 +83,19 @@ class Runtime:
         if size > _SMALL or self.device.upper() != "CPU":
             return self
         return Runtime(self.device, self.precision, self.extensions, {**_ONE_THREAD, **self.properties}, self.timeout)
+
+    def keeping(self) -> Runtime:
+        """Return the same, but what it compiles is kept for later runs.
+
+        OpenVINO keeps it in the user's cache folder, by contents and its own version. For other devices than the CPU,
+        which have ways of their own, nothing is kept.
+        """
+        if self.device.upper() != "CPU" or self.extensions or _CACHE in self.properties:
+            return self
+        from stepper.files.user_cache import roomy, user_cache  # most runs compile nothing
+
+        folder = roomy(user_cache() / "openvino", _MOST_ON_DISK)
+        return self if folder is None else self.with_properties({_CACHE: str(folder)})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Runtime, (self.device, self.precision, self.extensions, self.properties)

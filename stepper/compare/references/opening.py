@@ -36,16 +36,19 @@ def open_reference(
     max_iterations: int | None = None,
     option: str = "--with",
     states: Mapping[str, Any] | None = None,
+    *,
+    keeps: bool = False,
 ) -> ReferenceRun:
     """Return the reference for a model. `runtime` is OpenVINO's device and precision, `source` the file as the user
-    named it, before it was converted, `max_iterations` the limit of our run, `states` what variables begin with.
+    named it, before it was converted, `max_iterations` the limit of our run, `states` what variables begin with;
+    `keeps` lets OpenVINO find again what an earlier run has compiled (see OpenVINOPeer).
 
     UsageError for what is none or is not installed, InputError or SessionError for a file that is damaged.
     """
     if text == OPENVINO:
         runtime = runtime or Runtime()
         stopped = _stopped(compiled, inputs, max_iterations, states)
-        peer = OpenVINOPeer(compiled.model, runtime, variables_alone(compiled.model, states))
+        peer = OpenVINOPeer(compiled.model, runtime, variables_alone(compiled.model, states), keeps=keeps)
         return OpenVINOReference(peer, inputs, str(runtime), stopped, runtime.timeout)
     if text in EVALUATORS:
         onnx = OnnxPeer(source or compiled.model.path, text, (runtime or Runtime()).limits)
