@@ -145,21 +145,21 @@ class Recorder(RunObserver):
         return self.after_iteration
 
     def taps(self, frame: Frame) -> Taps | None:
-        """Return what takes the numbers of the iterations of a body that computes nothing else."""
+        """Return what takes the values of the iterations of a body without nested graphs."""
         batch = self._batch
         is_free = self._selection is None and self._left < 0 and self.machine.watcher is self
-        if batch is None or batch.form is None or frame is not self._frame or not is_free:
+        if (batch is not None and batch.form is None) or frame is not self._frame or not is_free:
             return None
 
         def done() -> None:
             if frame.phase is not Phase.RUNNING:  # else an error is on its way
-                if batch.count >= batch.full and batch.is_full():
+                if batch is not None and batch.count >= batch.full and batch.is_full():
                     self._write(batch)
                 if monotonic() >= self._due:
                     self.snapshot()
 
         most = max(_OPERATIONS_BETWEEN_LOOKS // (len(frame.program.code) + 1), 1)
-        return Taps(batch.taps, min(most, batch.room), done)
+        return Taps((), most, done) if batch is None else Taps(batch.taps, min(most, batch.room), done)
 
     def after_iteration(self, frame: Frame) -> bool:
         """Keep the values of a closed iteration; write them from time to time. Return False: never stop."""

@@ -10,6 +10,7 @@ import pytest
 from stepper.recording import Pace, RecordingOptions, open_recording
 from stepper.recording.iterations.batches import Batch
 from stepper.recording.iterations.levels import levels_of
+from stepper.recording.iterations.row_forms import NumberRows
 from tests.models import Graph, carried, invariant, joined, last, sliced
 from tests.recording.recorded import Case, case, check_values, statistics, walked
 
@@ -100,7 +101,7 @@ def test_rows_of_numbers_are_kept_where_shapes_are_certain(tmp_path: Path, build
         machine.advance()
     while machine.stack[-1].phase.name != "BETWEEN":
         machine.advance()
-    assert (batch.form_of(machine.stack[-1]) is not None) is kept
+    assert isinstance(batch.form_of(machine.stack[-1]), NumberRows) is kept
 
 
 def test_the_same_elements_are_stored_once(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from stepper.engine.frames import Frame
 from stepper.ops.operands import shape_text
 from stepper.recording.blobs import BlobWriter
 from stepper.recording.iterations.levels import GraphLevel, RecordedPort
-from stepper.recording.iterations.number_rows import NumberRows, keeps_shapes, number_rows
+from stepper.recording.iterations.row_forms import VALUES, NumberRows, ValueRows, keeps_shapes, number_rows
 from stepper.recording.iterations.stacks import Stack, WrittenStack, WrittenStacks, are_same, is_constant, stacks
 from stepper.recording.schema import RUN_LENGTH, as_sql
 from stepper.tensors.statistics import RECORDED, recorded_columns
@@ -66,25 +66,36 @@ class Batch:
         self.runs: list[Run] = []
         self.take = _taking([port.slot for port in level.ports])
         """Out of the values of all slots those of the level's ports."""
-        self.form: NumberRows | None = None
-        """Where there is one, the values are handed to `taps`, which keep their bytes, and not appended; without ticks.
-        """
-        self._columns = [bytearray() for _ in level.ports]
-        self.taps = [(column.extend, port.slot) for column, port in zip(self._columns, level.ports, strict=True)]
+        self.form: NumberRows | ValueRows | None = None
+        """Where there is one, the values are handed to `taps` and not appended; without ticks."""
+        self._columns: list[Any] = []
+        self.taps: list[tuple[Callable[[Any], object], int]] = []
         """(function, slot) pairs."""
         self._changes = 0
         self._keeps_shapes = keeps_shapes(level.program)
         self.full = 1
         """How many rows may come before `is_full` is to be asked."""
 
-    def form_of(self, frame: Frame) -> NumberRows | None:
+    def form_of(self, frame: Frame) -> NumberRows | ValueRows | None:
         """Return the form in which the values of a frame that has just closed an iteration are kept."""
-        return number_rows(frame, self.take, self.form) if self._keeps_shapes else None
+        if not self.level.program.straight:
+            return None
+        usual = self.form if isinstance(self.form, NumberRows) else None
+        found = number_rows(frame, self.take, usual) if self._keeps_shapes else None
+        return VALUES if found is None else found
 
-    def turn_to(self, form: NumberRows | None) -> None:
+    def turn_to(self, form: NumberRows | ValueRows | None) -> None:
         """Keep what comes next in this form. There must be nothing yet in another one."""
         assert not self.count
         self.form = form
+        ports = self.level.ports if form is not None else ()
+        if isinstance(form, NumberRows):
+            numbers = [bytearray() for _ in ports]
+            self._columns, adding = numbers, [column.extend for column in numbers]
+        else:
+            lists: list[list[Any]] = [[] for _ in ports]
+            self._columns, adding = lists, [column.append for column in lists]
+        self.taps = [(add, port.slot) for add, port in zip(adding, ports, strict=True)]
         self._changes += 1
         self._keeps_shapes &= self._changes < _MOST_CHANGES
 
@@ -92,6 +103,8 @@ class Batch:
         """Return for each port the values of all iterations, of numbers joined."""
         if self.form is None:
             return zip(*self.values, strict=True)
+        if isinstance(self.form, ValueRows):
+            return self.form.values(self._columns)
         return [Stack(0, len(column), column, False) for column in self.form.tensors(self._columns)]
 
     @property
@@ -127,16 +140,18 @@ class Batch:
 
     @property
     def room(self) -> int:
-        """How many rows of numbers there may be before it is full; at least one."""
-        return max(_MOST_ROWS_OF_NUMBERS - self.count, 1)
+        """How many rows there may be before `is_full` is to be asked; at least one."""
+        most = _MOST_ROWS_OF_NUMBERS if isinstance(self.form, NumberRows) else self.full
+        return max(most - self.count, 1)
 
     def is_full(self) -> bool:
         """Return True if to write now. As values may grow, the question comes again after as many rows as there are."""
         count, most, size = self.count, _MOST_ROWS, 0
-        if self.form is None:
-            size = sum(value.nbytes for value in self.values[-1] if value is not None)
-        else:
+        if isinstance(self.form, NumberRows):
             most = _MOST_ROWS_OF_NUMBERS
+        else:
+            newest = self.values[-1] if self.form is None else [column[-1] for column in self._columns]
+            size = sum(value.nbytes for value in newest if value is not None)
         if count >= most or count * size >= _MOST_BYTES:
             return True
         self.full = min(2 * count, most)

@@ -1,8 +1,9 @@
-"""Rows of numbers: where a body computes nothing but single numbers, an iteration is kept as their few bytes.
+"""Forms in which the iterations of a body without nested graphs are kept until they are written.
 
-That takes a fraction of the time and memory of keeping the tensors. It needs to be certain that no value changes its
-type or shape: so it is in a body whose operations derive these from those of their inputs alone, as soon as an
-iteration leaves what is carried in the types and shapes in which it came. All that follow are then the same.
+Where a body computes nothing but single numbers, an iteration is kept as their few bytes. That takes a fraction of the
+time and memory of keeping the tensors. It needs to be certain that no value changes its type or shape: so it is in a
+body whose operations derive these from those of their inputs alone, as soon as an iteration leaves what is carried in
+the types and shapes in which it came. All that follow are then the same. Other values are kept as they are.
 """
 
 from __future__ import annotations
@@ -54,6 +55,22 @@ class NumberRows(Struct, frozen=True):
             np.frombuffer(bytes(column), dtype, count).reshape(count, *shape)
             for column, dtype, shape in zip(columns, self.types, self.shapes, strict=True)
         ]
+
+
+class ValueRows(Struct, frozen=True):
+    """Form of any other values: a list of each."""
+
+    def count(self, columns: Sequence[list[Any]]) -> int:
+        """Return how many iterations all values are of."""
+        return len(columns[-1])
+
+    def values(self, columns: Sequence[list[Any]]) -> list[list[Any]]:
+        """Return for each value those of all iterations."""
+        count = self.count(columns)
+        return [column if len(column) == count else column[:count] for column in columns]
+
+
+VALUES: Final = ValueRows()
 
 
 def number_rows(
