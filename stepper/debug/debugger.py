@@ -594,12 +594,19 @@ class Debugger:
     def run_to(self, address: str) -> Stop:
         """Go on to the next moment at what the address names (as a breakpoint does), or to the next stop.
 
-        A loop that does not run means its first iteration. UsageError at the end of the run.
+        A loop that does not run means its first iteration. UsageError where nothing of it follows; the present stays.
         """
         if self.machine.finished:
             raise UsageError(f"the run has ended, nothing follows; goto {address} goes back to it")
+        before = self.stop
         with self.breakpoints.target(text("address", address)):
-            return self.continue_()
+            stop = self.continue_()
+        if stop.reason is not Reason.END:
+            return stop
+        self.timeline.return_to(before.tick)
+        self.stop = before
+        self.watches.see(self.timeline)
+        raise UsageError(f"the run does not come to '{address}' after this moment; goto {address} goes back to it")
 
     # --- backward ------------------------------------------------------------------------------------------------
 

@@ -87,6 +87,30 @@ def test_what_was_searched_from_the_overview_is_meant_until_its_cursor_moves(tmp
     drive(late_loop(tmp_path), script, size=(120, 40), runs=True)
 
 
+def test_t_on_a_card_of_the_overview_goes_into_the_first_iteration() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("t")
+        assert driven.state.frames[1].iteration == 0 and len(driven.state.frames) == 2
+        await driven.press("0", "end", "t")
+        assert driven.state.frames[1].iteration == 0, "also backward"
+        await driven.press("0", "end", "T")
+        assert driven.state.frames[1].iteration == 2, driven.text("answer")
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
+
+
+def test_t_on_what_lies_behind_stays_and_says_what_goes_back() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("goto order_row@2")
+        tick = driven.state.stop.tick
+        await driven.press("K", "K", "t")
+        assert driven.state.stop.tick == tick and driven.app.front.view_name == ""
+        assert "goto passes::pairs_left goes back to it" in driven.text("answer")
+
+    drive("nested_loop", script, size=(120, 40))
+
+
 def test_in_a_branch_and_where_a_loop_was_only_entered_the_brackets_work() -> None:
     async def script(driven: Driven) -> None:
         await driven.type("goto is_even@2")

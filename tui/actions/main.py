@@ -126,7 +126,8 @@ def _edge(app: Application, text: str) -> None:
 def _back_to(app: Application, text: str) -> None:
     state = app.state
     frame, cursor = state.frame, state.cursor
-    if frame is None or cursor is None or frame.iteration is None or cursor < frame.moment:
+    selected = "" if frame is None or cursor is None else frame.address(cursor, app.driver.compiled)
+    if text != selected or frame is None or cursor is None or frame.iteration is None or cursor < frame.moment:
         app.perform(f"goto {text}")
     elif frame.iteration == 0:
         raise UsageError("this is iteration 0; the operation has not run before")

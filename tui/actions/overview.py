@@ -17,8 +17,8 @@ _WAYS = ("left", "right", "back", "on", "up", "down", "home", "end")
 @action(
     "overview",
     syntax="[WAY [N]]",
-    help="the whole run, each loop a card; there: left, right, back, on, up, down, home, end, finding, open, run, "
-    "why, ending, sequences, failure; go LINE, row CARD ROW, input N, output N, mark LETTER",
+    help="the whole run, each loop a card; there: left, right, back, on, up, down, home, end, finding, open, into, "
+    "run, why, ending, sequences, failure; go LINE, row CARD ROW, input N, output N, mark LETTER",
 )
 def _overview(app: Application, text: str) -> None:
     word, _, count = text.partition(" ")
@@ -73,6 +73,16 @@ def _open(app: Application, pane: OverviewPane) -> None:
     app.open_view("main")
 
 
+def _into(app: Application, pane: OverviewPane) -> None:
+    """Go into the first iteration of the loop of the cursor; what a search has found is run to."""
+    if app.found and not app.chosen_address:
+        app.perform(f"run-to {app.found}")
+        return
+    if not pane.first_iteration:
+        raise UsageError(pane.why_no_moment)
+    _go(app, pane, f"goto {pane.first_iteration}")
+
+
 def _go(app: Application, _pane: OverviewPane, line: str) -> None:
     """Carry out a movement, and leave the overview."""
     app.perform(line)
@@ -119,6 +129,7 @@ _ACTIONS: Final[dict[str, Callable[[Application, OverviewPane], None]]] = {
     "finding-back": partial(_seek, backward=True),
     "run": _run,
     "open": _open,
+    "into": _into,
     "why": partial(_ask, ends=False),
     "ending": partial(_ask, ends=True),
     "failure": _failure,

@@ -269,6 +269,24 @@ def test_until_and_run_to(tmp_path: Path) -> None:
     assert run.continue_().reason is Reason.END, "both were for one movement"
 
 
+def test_where_nothing_of_it_follows_the_run_stays_and_says_what_goes_back(tmp_path: Path) -> None:
+    found = moments(models.walk(), tmp_path, X)
+    run = debugger(models.walk(), tmp_path, X)
+    watch = run.watch("iter")
+    last = run.goto_tick(after(found, "double")[-1])
+    with pytest.raises(UsageError, match="does not come to 'sum' after this moment; goto sum goes back to it"):
+        run.run_to("sum")
+    assert run.stop == last and run.machine.tick == last.tick
+    assert watch.now is not None and watch.now.tick == last.tick
+    assert run.goto("sum").tick == after(found, "sum")[-1]
+    with pytest.raises(UsageError, match="goto walk goes back to it"):
+        run.goto_tick(after(found, "after")[0])
+        run.run_to("walk")
+    run.goto_tick(after(found, "double")[-1])
+    run.break_at("after")
+    assert run.run_to("sum").reason is Reason.BREAK, "a breakpoint on the way stops as ever"
+
+
 def test_a_logpoint_writes_and_never_stops(tmp_path: Path) -> None:
     run = debugger(models.walk(), tmp_path, X)
     lines: list[str] = []

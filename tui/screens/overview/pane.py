@@ -456,6 +456,14 @@ class OverviewPane(Pane):
         return address(cards[at.card], line_at(cards, at), at.run, at.iteration, self.host.driver.compiled)
 
     @property
+    def first_iteration(self) -> str:
+        """The address of the first iteration of the run of the loop that the cursor is in; empty where none ran."""
+        at, cards = self._at, self._cards
+        if not cards or not iterations_at(cards, at):
+            return ""
+        return address(cards[at.card], None, at.run, 0, self.host.driver.compiled)
+
+    @property
     def chosen_address(self) -> str:
         """The value of the cursor, in its iteration."""
         at, cards = self._at, self._cards
