@@ -456,10 +456,22 @@ class StepperApp(App[int]):
         tone = "bad" if reply.is_error else "dim"
         if reply.moved and not reply.is_error:
             self.say(" ".join(note.strip() for note in reply.notes) or self._stop_line(reply.lines[0]), tone)
+        elif sentence := self._of_all_iterations(reply.watch):
+            self.say(sentence)
         elif len(reply.lines) > 1 and not reply.is_error and self.front.put_card(reply.line, reply.lines):
             self.say(f"{reply.line}: {len(reply.lines)} lines")
         else:
             self.say(" ".join(line.strip() for line in reply.lines), tone)
+
+    def _of_all_iterations(self, number: int | None) -> str:
+        """Return what is said of a new watch that reads in a loop which does not run here; empty for any other."""
+        watch = next((one for one in self.state.watches if one.number == number), None)
+        if watch is None or watch.now is None or watch.now.elsewhere is None:
+            return ""
+        from tui.screens.lists.watches import sentence_elsewhere
+
+        key = key_for("view watches", "", self.keymap)
+        return sentence_elsewhere(watch, self.state, self.driver.compiled, "" if key is None else key.shown)
 
     def _stop_line(self, first: str) -> str:
         """A stop in a line; `first` is that of its answer."""

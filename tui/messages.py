@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Reply(Struct, frozen=True):
     """Answer to a line at the prompt. `moved`: it was a movement, of which the screen shows the rest but the notes.
 
-    `refused` is an error that has candidates to choose from.
+    `refused` is an error that has candidates to choose from, `watch` the number of a watch that was just set.
     """
 
     line: str
@@ -29,6 +29,7 @@ class Reply(Struct, frozen=True):
     echo: bool = True
     notes: tuple[str, ...] = ()
     refused: StepperError | None = None
+    watch: int | None = None
 
 
 class StateChanged(Message):

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from stepper.query.expression_values import Value
 
 
+class NotRunning(UsageError):
+    """A value has none now, since no frame runs its graph."""
+
+    def __init__(self, message: str, program: Program) -> None:
+        super().__init__(message)
+        self.program = program
+
+
 class Names:
     """Addresses resolved once for each graph from which they are seen."""
 
@@ -89,6 +97,14 @@ def iteration_now(stack: Sequence[Frame], loop: str = "") -> int:
     return activation.iteration
 
 
+def loop_elsewhere(stack: Sequence[Frame], program: Program) -> Layer | None:
+    """Return the innermost loop around a graph, or its own, if that does not run here; else None."""
+    depth = loop_depth(program)
+    if depth is None or any(frame.program.path[:depth] == program.path[:depth] for frame in stack):
+        return None
+    return program.path[depth - 1]
+
+
 def output_at_end(machine: Machine, target: Target) -> Value:
     """Return the value of a place when the run has ended, which the model's outputs alone have. Raise UsageError."""
     main = machine.compiled.main
@@ -106,7 +122,8 @@ def value_now(stack: Sequence[Frame], target: Target) -> Value:
     """Return the present value of a place. Raise UsageError where there is none."""
     depth = frame_of(stack, target.program)
     if depth is None:
-        raise UsageError(f"'{target.named.name}' has no value here: {target.program.name} is not running")
+        sentence = f"'{target.named.name}' has no value here: {target.program.name} is not running"
+        raise NotRunning(sentence, target.program)
     frame = stack[depth]
     if not slots.is_current(frame, target.slot):
         raise UsageError(f"'{target.named.name}' has no value here: {slots.why_absent(frame, target.slot)}")

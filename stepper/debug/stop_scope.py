@@ -10,7 +10,15 @@ from msgspec import Struct
 from stepper.debug.iterations import slots
 from stepper.debug.iterations.series import value_before, value_in
 from stepper.debug.reference_values import ReferencedValue, ReferenceNotes
-from stepper.debug.scopes import Names, innermost_loop, iteration_now, output_at_end, value_now
+from stepper.debug.scopes import (
+    Names,
+    NotRunning,
+    innermost_loop,
+    iteration_now,
+    loop_elsewhere,
+    output_at_end,
+    value_now,
+)
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import LoopRun, loop_run, place
@@ -22,6 +30,7 @@ from stepper.query.formats import formatted
 
 if TYPE_CHECKING:
     from stepper.engine.program import Program
+    from stepper.ir.model import Layer
     from stepper.query.expressions import Expression
 
 MOST_ELEMENTS: Final = 64
@@ -32,7 +41,7 @@ class WatchReading(Struct, frozen=True, eq=False, weakref=True):
     """Value of an expression at one stop. `value` is kept where it is small; `text` says what it was in any case.
 
     `iteration` is that of the innermost loop, `run` that run of it; None outside. `error`: there was no value, and
-    `text` says why.
+    `text` says why; `elsewhere` is then the loop that has it, where that does not run here.
     `shown` is the value in the format that was asked for, empty without one.
     """
 
@@ -44,6 +53,7 @@ class WatchReading(Struct, frozen=True, eq=False, weakref=True):
     error: bool
     run: LoopRun | None = None
     shown: str = ""
+    elsewhere: Layer | None = None
 
 
 class StopScope:
@@ -69,7 +79,9 @@ class StopScope:
             value = expression.evaluate(self)
             shown = formatted(value, format) if format else ""
         except StepperError as error:
-            return WatchReading(machine.tick, where, iteration, None, str(error), error=True, run=run)
+            loop = loop_elsewhere(stack, error.program) if isinstance(error, NotRunning) else None
+            text = str(error) if loop is None else f"a value of '{loop.name}', which does not run here"
+            return WatchReading(machine.tick, where, iteration, None, text, error=True, run=run, elsewhere=loop)
         kept = _kept(value)
         text = _text(value, kept)
         return WatchReading(machine.tick, where, iteration, kept, text, error=False, run=run, shown=shown)

@@ -45,8 +45,10 @@ def test_an_error_is_shown_as_text_and_goes_away(tmp_path: Path) -> None:
     debugger = run_named("sums", tmp_path)
     watch = debugger.watch("added[0] > 2")
     reading = watch.now
-    assert reading is not None and reading.error and "Loop 'sums' is not running" in reading.text
+    assert reading is not None and reading.error and reading.text == "a value of 'sums', which does not run here"
+    assert reading.elsewhere is not None and reading.elsewhere.name == "sums"
     debugger.step(3)
+    assert watch.now is not None and watch.now.elsewhere is None
     assert watch.now is not None and watch.now.error and "not computed yet in iteration 0" in watch.now.text
     debugger.step()
     assert watch.now is not None and not watch.now.error and watch.now.text == "False"

@@ -443,7 +443,8 @@ class Driver:
         self.log.follow(job.line, before, self._debugger.stop, lines, bool(run_failure), bool(failure))
         ended = self._interpreter.session.ended
         moved = _moves(job.line) if failure else "reason" in answer.data
-        reply = Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer), refused)
+        watch = answer.data.get("number") if answer.command in ("watch", "display") else None
+        reply = Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer), refused, watch)
         return reply, run_failure
 
     def _stand(self) -> None:

@@ -105,6 +105,23 @@ def test_a_watch_is_filled_for_all_iterations_from_the_start() -> None:
     drive(sample("rwkv_overflow"), script, size=(140, 40))
 
 
+def test_a_watch_set_outside_of_its_loop_says_how_much_of_it_there_is() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("watch swaps")
+        ran = sum(len(one) for one in sorting())
+        assert f"pairs_of_neighbours, which runs {ran} iterations in 3 runs; W shows" in driven.text("answer")
+        assert "no value" not in driven.text("answer")
+        await driven.press("W")
+        await driven.filled()
+        row = driven.text("watches").splitlines()[2]
+        assert "3 at 3, the last" in row and row.endswith("0123"), row
+        await driven.press("enter")
+        assert driven.app.front.view_name == "table"
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
+
+
 def test_below_a_short_list_stands_the_loop_that_comes_next_where_no_other_pane_shows_it() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("0")

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from stepper.debug.inspection.run_views import WatchView
 from stepper.debug.iterations.far_runs import loop_of_body
 from stepper.debug.iterations.sweep import TrackView
+from stepper.debug.overview.facts import RunState
+from stepper.debug.overview.programs import programs_of
 from stepper.debug.stop_scope import WatchReading
 from stepper.ops.operands import form_text
+from stepper.wording import counted
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name
@@ -26,7 +29,9 @@ from tui.worker.requests import ShowRun, ShowWatches
 
 if TYPE_CHECKING:
     from stepper.debug.iterations.loop_runs import Outer
-    from stepper.engine.program import Program
+    from stepper.engine.program import CompiledModel, Program
+    from stepper.ir.model import Layer
+    from tui.state import State
 
 _GLYPH: Final = 2
 _NUMBER: Final = 4
@@ -87,7 +92,7 @@ class WatchList(ListPane[WatchView]):
             TableColumn("", _GLYPH, lambda _one, _width: [(f"{GLYPHS['watch']} ", "accent")]),
             TableColumn("no", _NUMBER, lambda one, width: written(str(one.number), width, "strong")),
             TableColumn("expression", _words_width, _expression),
-            TableColumn("now", None, _now),
+            TableColumn("now", None, self._now),
             TableColumn("before", _before_width, self._earlier_value),
             TableColumn("iterations", _bars_width, self._bars),
         )
@@ -102,10 +107,29 @@ class WatchList(ListPane[WatchView]):
                 return written(clip(f"in {layer_name(item.body.path[-1])}", width - 1), width, "dim")
             frame = next((one for one in self.state.frames if one.program is item.body), None)
             now = values.count - 1 if frame is None else frame.iteration
-        axis = window(max(now or 0, 0), None, width - 1, 1)
+        total = None if self.state.loop is None else self.state.loop.trip.total
+        if item.body is not None and item.body is not self.state.loop_program and values is not None:
+            total = values.count
+        axis = window(max(now or 0, 0), total, width - 1, 1)
         one = watch_row(item, values, (now or 0) + 1)
         columns = RowColumns(1, width - 1, 0)
         return value_rows(one._replace(name=("", "")), axis, 1, columns, self._looks, self.palette).rows[0]
+
+    def _now(self, item: WatchView, width: int) -> Row:
+        reading = item.now
+        if reading is not None and reading.elsewhere is not None:
+            return written(self._last(item, reading.elsewhere, width - 1), width, "dim")
+        tone = "dim" if reading is None else "bad" if reading.error else ""
+        return written(reading_text(reading, width - 1), width, tone)
+
+    def _last(self, item: WatchView, loop: Layer, room: int) -> str:
+        """The last value of all that are known, of a watch in a loop that does not run here."""
+        is_shown = item.body is self.state.loop_program
+        values = watched(self.state, item) if is_shown else self.state.watch_runs.get(item.number)
+        last = None if values is None else values.number(values.count - 1)
+        if values is None or last is None:
+            return clip(f"in {layer_name(loop)}, not here", room)
+        return clip(f"{number(last)}{' rms' if values.elements > 1 else ''} at {values.count - 1}, the last", room)
 
     def _track(self, item: WatchView) -> TrackView | None:
         sweep = self.state.sweep
@@ -142,8 +166,9 @@ class WatchList(ListPane[WatchView]):
         return "" if chosen is None else ", ".join(chosen.addresses)
 
     def line_to_open(self, item: WatchView) -> str:
-        """Return all of its value."""
-        return f"print {item.text}"
+        """Return all of its value; of one in a loop that does not run here over the iterations."""
+        is_elsewhere = item.now is not None and item.now.elsewhere is not None
+        return f"table {', '.join(item.addresses)}" if is_elsewhere else f"print {item.text}"
 
 
 def _bars_width(width: int) -> int:
@@ -167,10 +192,21 @@ def _expression(item: WatchView, width: int) -> Row:
     return written(clip(printable(item.text), width - 1), width)
 
 
-def _now(item: WatchView, width: int) -> Row:
-    reading = item.now
-    tone = "dim" if reading is None else "bad" if reading.error else ""
-    return written(reading_text(reading, width - 1), width, tone)
+def sentence_elsewhere(watch: WatchView, state: State, compiled: CompiledModel, key: str) -> str:
+    """Return what there is of a watch that reads in a loop which does not run here; `key` opens the list of watches."""
+    overview, loop = state.overview, None if watch.now is None else watch.now.elsewhere
+    assert loop is not None
+    bodies = [] if overview is None else programs_of(overview, compiled)
+    facts = (
+        next((overview.loops[at] for at, body in enumerate(bodies) if body is watch.body), None) if overview else None
+    )
+    head, shows = f"watch {watch.number}  {watch.text}: a value of {layer_name(loop)}", key or "view watches"
+    if overview is None or facts is None or not facts.total:
+        return f"{head}, which does not run here; {shows} shows all iterations"
+    runs, is_running = f" in {counted(facts.runs, 'run')}" if facts.runs > 1 else "", overview.state is RunState.RUNNING
+    ran = f"{counted(facts.total, facts.iteration_word)}{runs}{' so far' if is_running else ''}"
+    all_of_them = "those of a run" if runs else "all of them"
+    return f"{head}, which {'has run' if is_running else 'runs'} {ran}; {shows} shows {all_of_them}"
 
 
 def reading_text(reading: WatchReading | None, room: int) -> str:
