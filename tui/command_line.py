@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stepper.errors import StepperError, UsageError
 from tui.actions.registry import Action, actions
+from tui.keys.key_files import PANES
 from tui.registry import VIEWS
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class CommandLine:
         """Return how a line can go on where the run is looked at."""
         from stepper.commands.completion import Completion, LineWord
         from stepper.commands.registry import commands
+        from stepper.commands.topics import topics
 
         app, state = self._app, self._app.state
         if not app.driver.is_open:
@@ -32,6 +34,7 @@ class CommandLine:
         words_behind = {
             "view": list(VIEWS),
             "theme": sorted(app.available_themes),
+            "help": sorted({*VIEWS, *actions(), *topics(), *(command.name for command in commands())}),
             "goto": [f"'{mark.name}" for mark in state.lists.marks],
         }
         more = (LineWord(one.name, one.syntax, one.help) for one in actions().values())
@@ -61,14 +64,36 @@ class CommandLine:
             text = f"goto {text}"
         word, _, rest = text.partition(" ")
         action = actions().get(word) or _action_beginning(word)
-        if word == "help" and (asked := _action_alone(rest.strip())) is not None:
-            self._app.show_card(f"help {asked.name}", (f"{asked.name} {asked.syntax}".rstrip(), asked.help))
+        if word == "help" and (lines := self._help_on_screen(rest.strip())):
+            self._app.show_card(text.strip(), tuple(lines))
         elif action is not None:
             action.carry_out(self._app, rest if action.name == "prompt" else rest.strip())
         else:
             for line in self._app.front.lines_before(text):
                 self._app.driver.execute(line, echo=False)
             self._app.driver.execute(text, echo=echo)
+
+    def _help_on_screen(self, name: str) -> list[str]:
+        """Return the help for an action, a page with its keys, or for no name for all; empty for what is none.
+
+        What a command of the debugger or a topic of its help has for a name means that.
+        """
+        from stepper.commands.registry import commands
+        from stepper.commands.topics import help_answer, topics, two_columns
+        from tui.keys.page_help import page_lines
+
+        keymap, width = self._app.keymap, self._app.size.width - 4
+        if not name:
+            words = two_columns([(f"{one.name} {one.syntax}".rstrip(), one.help) for one in actions().values()], width)
+            pages = f"help PAGE: its keys; there are {', '.join(VIEWS)}"
+            return [*help_answer("", width).lines, pages, "", "beside these on the screen:", *words]
+        if name in {*topics(), *(short for one in commands() for short in (one.name, *one.abbreviations))}:
+            return []
+        asked, view = actions().get(name), VIEWS.get(name)
+        lines = [] if asked is None else [f"{asked.name} {asked.syntax}".rstrip(), asked.help]
+        panes = view.panes if view is not None else (name,) if name in PANES else ()
+        lines += [] if view is None else [f"view {name}: {view.help}"]
+        return [*lines, *page_lines(panes, keymap, width)]
 
     def filled(self, line: str) -> str:
         """Return the line with what is selected in it, a row too. UsageError where there is none."""
@@ -113,15 +138,6 @@ def _in_all_iterations(address: str) -> str:
         return str(without_iterations(parse_address(address)))
     except UsageError:  # several, as of a watch
         return address
-
-
-def _action_alone(name: str) -> Action | None:
-    """Return the action of a name that no command of the debugger and no topic of its help has."""
-    from stepper.commands.registry import commands
-    from stepper.commands.topics import topics
-
-    known = {*topics(), *(short for one in commands() for short in (one.name, *one.abbreviations))}
-    return None if name in known else actions().get(name)
 
 
 def _action_beginning(word: str) -> Action | None:

@@ -12,11 +12,15 @@ if TYPE_CHECKING:
 
 
 class View(Struct, frozen=True):
-    """A screen: its name at the prompt, where its class is (imported when it is opened), and what it shows."""
+    """A screen: its name at the prompt, where its class is (imported when it is opened), and what it shows.
+
+    `panes` are those of its panes that have keys, by the names under which keys.py knows them.
+    """
 
     name: str
     place: str
     help: str
+    panes: tuple[str, ...]
 
     def load(self) -> type[DebugScreen]:
         """Return its class."""
@@ -28,69 +32,104 @@ class View(Struct, frozen=True):
 VIEWS: Final = {
     view.name: view
     for view in (
-        View("main", "tui.screens.main.screen:MainScreen", "operations, graph, loop, timeline"),
+        View(
+            "main",
+            "tui.screens.main.screen:MainScreen",
+            "operations, graph, loop, timeline",
+            (
+                "operations",
+                "graph",
+                "moments",
+                "value",
+                "timeline",
+                "frames",
+                "loop",
+                "edges",
+                "scans",
+                "node",
+                "stop",
+                "end",
+            ),
+        ),
         View(
             "overview",
             "tui.screens.overview.screen:OverviewScreen",
             "the whole run: each loop a card, iterations from left to right",
+            ("overview",),
         ),
         View(
             "story",
             "tui.screens.story.screen:StoryScreen",
             "why a value is what it is, or why a loop ended: operations of the path by iterations",
+            ("story",),
         ),
-        View("grid", "tui.screens.grid.screen:GridScreen", "operations by iterations, one shade a value"),
+        View("grid", "tui.screens.grid.screen:GridScreen", "operations by iterations, one shade a value", ("grid",)),
         View(
             "timeline",
             "tui.screens.timeline.chart:TimelineScreen",
             "all iterations: watches, what is carried, anomalies",
+            ("chart",),
         ),
         View(
             "value",
             "tui.screens.value.screen:ValueScreen",
             "one tensor: colours, numbers, difference, bits, statistics",
+            ("tensor",),
         ),
         View(
             "compare",
             "tui.screens.compare.screen:CompareScreen",
             "the run beside a reference: where they part, op by op",
+            ("differences",),
         ),
         View(
             "table",
             "tui.screens.table.screen:TableScreen",
             "iterations by elements, buckets or operations: sorted, filtered, searched",
+            ("table",),
         ),
-        View("inputs", "tui.screens.inputs.screen:InputsScreen", "what was chosen for the model's inputs"),
+        View(
+            "inputs",
+            "tui.screens.inputs.screen:InputsScreen",
+            "what was chosen for the model's inputs",
+            ("inputs", "dimensions"),
+        ),
         View(
             "ports",
             "tui.screens.ports.screen:PortsScreen",
             "the port map: into the body, out of it, the next iteration",
+            ("ports",),
         ),
         View(
             "breakpoints",
             "tui.screens.lists.breakpoints:BreakpointsScreen",
             "breakpoints: what each waits for, hits",
+            ("breakpoints",),
         ),
         View(
             "watches",
             "tui.screens.lists.watches:WatchesScreen",
             "watched expressions now, before and over the iterations",
+            ("watches",),
         ),
         View(
             "findings",
             "tui.screens.lists.findings:FindingsScreen",
             "what is wrong with the file and with the run of the overview",
+            ("findings",),
         ),
         View(
             "events",
             "tui.screens.lists.events:EventsScreen",
             "the log: what was done, what stopped the run, what failed",
+            ("events",),
         ),
         View(
             "variables",
             "tui.screens.lists.variables:VariablesScreen",
             "variables of the model, values of the frame",
+            ("variables",),
         ),
-        View("help", "tui.screens.help:HelpScreen", "the keys of the focused pane, then all"),
+        View("help", "tui.screens.help:HelpScreen", "the keys of the focused pane, then all", ("card",)),
     )
 }

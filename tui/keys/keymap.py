@@ -76,6 +76,12 @@ def footer(
     return _fitting([one for one in shown if one is not None], [one for one in last if one is not None], room)
 
 
+def footer_keys(pane: str, keymap: Sequence[Key] = KEYS) -> list[Key]:
+    """Return the keys that the last line can name in a pane, in its order."""
+    found = (key_for(command, pane, keymap) for command in FOOTERS.get(pane, ()))
+    return [key for key in found if key is not None]
+
+
 def _commands(pane: str, run: str) -> Sequence[str]:
     if run == "running":
         return RUNNING

@@ -53,6 +53,35 @@ def test_help_is_in_sight_on_every_screen(name: str) -> None:
     drive("date_normaliser", script, size=(80, 24), lines=(f"run-to {DECODER}@0", f"view {name}"))
 
 
+def test_help_of_a_page_lists_its_keys_and_help_alone_names_the_pages() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("help")
+        lines = driven.app.front.query_one("#card").lines
+        assert next(line for line in lines if line.startswith("help PAGE")).endswith(", ".join(VIEWS))
+        words = {line.split()[0].rstrip(",") for line in lines if line.strip()}
+        assert words >= {*actions(), *(command.name for command in commands())}
+        for name, view in VIEWS.items():
+            if name == "help":  # a command
+                continue
+            await driven.type(f"help {name}")
+            lines = driven.app.front.query_one("#card").lines
+            own = [key for key in KEYS if set(key.panes) & set(view.panes)]
+            assert own
+            text = " ".join(" ".join(lines).split())
+            assert not [key for key in own if key.help not in text], name
+        await driven.type("help grid")
+        assert "view grid: operations by iterations" in driven.text("card")
+        found = [one.word for one in driven.app.completions("help gr", 100)]
+        assert "grid" in found
+
+    drive("for_loop", script, size=(120, 40))
+
+
+def test_every_pane_with_keys_is_on_a_page() -> None:
+    elsewhere = {"picks", "card"}
+    assert {pane for key in KEYS for pane in key.panes} - elsewhere <= {one for v in VIEWS.values() for one in v.panes}
+
+
 def test_no_action_hides_a_command_of_the_debugger_but_quit_and_why() -> None:
     """Leaving is the application's own; `why` shows the same answer as a strip, on a screen."""
     assert {command.name for command in commands()} & set(actions()) == {"quit", "why"}
