@@ -93,7 +93,7 @@ class CommandLine:
         lines = [] if asked is None else [f"{asked.name} {asked.syntax}".rstrip(), asked.help]
         panes = view.panes if view is not None else (name,) if name in PANES else ()
         lines += [] if view is None else [f"view {name}: {view.help}"]
-        return [*lines, *page_lines(panes, keymap, width)]
+        return [*lines, *page_lines(panes, keymap, width, ascii=self._app.look.ascii)]
 
     def filled(self, line: str) -> str:
         """Return the line with what is selected in it, a row too. UsageError where there is none."""

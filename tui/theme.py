@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -97,7 +98,7 @@ def break_glyph(one: BreakView) -> str:
 
 _TWINS: Final = (
     "─- │| ╭+ ╮+ ╰+ ╯+ ├+ ┤+ ┬+ ┴+ ┼+ ╌- ╎: ╵' ╶- └+ ┌+ ┘+ ┐+ ╷| ╴- ═= ╒+ ╕+ ╘+ ╛+ ▼v ▲^ ▸> ▾v ●* ○o ◆? ◦w ↺@ ⊞+ ≠! ·. "
-    "…. →> ←< ↓v ↑^ ×x ≤< ≥> ▁_ ▂_ ▃. ▄- ▅- ▆= ▇= █# ▌| ▐| ░. ▒: ▓# ━= ╸= ┃| ▪# ▫. Δd −- ›> ■$ ␣_ ▀# ▏| ✓v ✗x ±~ ‑- ∞~ "
+    "…~ →> ←< ↓v ↑^ ×x ≤< ≥> ▁_ ▂_ ▃. ▄- ▅- ▆= ▇= █# ▌| ▐| ░. ▒: ▓# ━= ╸= ┃| ▪# ▫. Δd −- ›> ■$ ␣_ ▀# ▏| ✓v ✗x ±~ ‑- ∞~ "
     "►> ⋮: ΣS ‹< •* –- ²2 ³3 ⋯. ━= ┏# ┓# ┗# ┛# ┣# ┫# ┳# ┻# ╋# ╹' ╻| ╸= ╺= "
     "₁- ₂- ₃- ₄- ₅- ₆- ₇- ₈- ₉-"
 )
@@ -106,6 +107,16 @@ ASCII_TWINS: Final = {ord(pair[0]): pair[1] for pair in _TWINS.split()} | _BRAIL
 """For `str.translate`: each glyph and the character that stands for it in a terminal without them."""
 
 
+_LEFT_OUT: Final = re.compile(r" …(?=[ ,]|$)")
+"""Pattern of an ellipsis that stands for numbers or words, not for the middle of a name."""
+_ARROW_KEYS: Final = str.maketrans({"→": "Right", "←": "Left", "↓": "Down", "↑": "Up"})
+
+
+def key_text(keys: str, *, ascii: bool) -> str:
+    """Return keys as they are written; where there are no arrows in words, or their twins would read as keys."""
+    return keys.translate(_ARROW_KEYS) if ascii else keys
+
+
 def in_ascii(text: str) -> str:
-    """Return the text with twins for the glyphs, and a question mark for whatever else is not ASCII."""
-    return text.translate(ASCII_TWINS).encode("ascii", "replace").decode("ascii")
+    """Return the text, in as many characters, with twins for the glyphs and a question mark for what else is none."""
+    return _LEFT_OUT.sub("..", text).translate(ASCII_TWINS).encode("ascii", "replace").decode("ascii")

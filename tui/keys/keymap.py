@@ -25,6 +25,7 @@ from tui.keys.keys import (
     shown,
 )
 from tui.paint.rows import cell_len
+from tui.theme import key_text
 
 Keymap = tuple[Key, ...]
 """Keys as in keys.KEYS, perhaps with others in their place (key_files)."""
@@ -58,22 +59,32 @@ _NARROW: Final = 90
 
 
 def footer(
-    pane: str, keymap: Sequence[Key] = KEYS, room: int | None = None, situation: Situation = NO_SITUATION
+    pane: str,
+    keymap: Sequence[Key] = KEYS,
+    room: int | None = None,
+    situation: Situation = NO_SITUATION,
+    *,
+    ascii: bool = False,
 ) -> list[Shown]:
     """Return the contents of the last line: keys and words; of them what has so much room, with `gap_of` between.
 
-    Those of STAYING are at its end, whatever the room: the ones before them go first, and help never does.
+    Those of STAYING are at its end, whatever the room: the ones before them go first, and help never does. `ascii`:
+    arrows are named in words.
     """
+
+    def spelled(found: Iterable[Shown | None]) -> list[Shown]:
+        return [(key_text(one[0], ascii=ascii), one[1]) for one in found if one is not None]
+
     if pane in TYPING:
-        return _fitting([], list(TYPING[pane]), room)
+        return _fitting([], spelled(TYPING[pane]), room)
     commands = list(_commands(pane, situation.run))
     if situation.following and situation.run != "running" and "focus next" not in commands:
         commands.insert(_TAB_AT, "focus next")
     if situation.is_alone:
         commands = [command for command in commands if command != "focus next"]
-    shown = [_named(command, pane, keymap, situation) for command in commands if command not in STAYING]
-    last = [_named(command, pane, keymap, situation) for command in commands if command in STAYING]
-    return _fitting([one for one in shown if one is not None], [one for one in last if one is not None], room)
+    shown = (_named(command, pane, keymap, situation) for command in commands if command not in STAYING)
+    last = (_named(command, pane, keymap, situation) for command in commands if command in STAYING)
+    return _fitting(spelled(shown), spelled(last), room)
 
 
 def footer_keys(pane: str, keymap: Sequence[Key] = KEYS) -> list[Key]:
@@ -129,9 +140,9 @@ def key_for(command: str, pane: str = "", keymap: Sequence[Key] = KEYS) -> Key |
     return next(general, next(iter(known), None))
 
 
-def names_of(key: Key) -> str:
+def names_of(key: Key, *, ascii: bool = False) -> str:
     """Return all keys of one command, as they are written; not those of which a terminal makes another name."""
-    return "  ".join(shown(name) for name in key.keys if name not in _OTHER_NAMES)
+    return "  ".join(key_text(shown(name), ascii=ascii) for name in key.keys if name not in _OTHER_NAMES)
 
 
 _OTHER_NAMES = {f"f{number}" for number in range(13, 25)}

@@ -19,10 +19,10 @@ def _keys(pane: str, keymap: Keymap) -> Iterator[Key]:
     yield from (key for key in keymap if pane in key.panes)
 
 
-def page_lines(panes: tuple[str, ...], keymap: Keymap, width: int) -> list[str]:
+def page_lines(panes: tuple[str, ...], keymap: Keymap, width: int, *, ascii: bool) -> list[str]:
     """Return the same as text: a line a key, and where there are several panes the name of each above its own."""
     lines = []
     for pane, keys in page_keys(panes, keymap):
         lines += [f"in {pane}"] if len(panes) > 1 else []
-        lines += two_columns([(names_of(key), key.help) for key in keys], width)
+        lines += two_columns([(names_of(key, ascii=ascii), key.help) for key in keys], width)
     return lines

@@ -10,7 +10,7 @@ from textual.content import Content
 from tui.actions.registry import actions
 from tui.registry import VIEWS
 from tui.screens.base import DebugScreen, ScreenHost
-from tui.theme import in_ascii
+from tui.theme import in_ascii, key_text
 
 
 class ActionPalette(CommandPalette):
@@ -42,7 +42,7 @@ class Actions(Provider):
         for key in self._host.keymap:
             if not key.takes_letter:
                 line = key.command.replace(" {n}", "").replace("{n}", "1")
-                found.setdefault(line, f"{key.help}  ({key.shown})")
+                found.setdefault(line, f"{key.help}  ({key_text(key.shown, ascii=self._host.look.ascii)})")
         for view in VIEWS.values():
             found.setdefault(f"view {view.name}", view.help)
         for command in commands():

@@ -171,7 +171,7 @@ class PaintedWidget(Guarded, Widget):
     def segments_of(self, row: Row, width: int) -> list[Segment]:
         """Return a row as what Textual paints, in exactly so many cells."""
         if self.look.ascii:
-            row = [(in_ascii(text), token) for text, token in row]
+            row = _row_in_ascii(row)
         known, style_of = self._styles.get, self.style_of
         # Rich and Textual keep texts for longer than the application: not with what a link leads to.
         segments = [_segment((str(text), known(token) or style_of(token), None)) for text, token in row if text]
@@ -339,3 +339,12 @@ class Horizontal(_Still, containers.Horizontal):
 
 class Vertical(_Still, containers.Vertical):
     """One below another."""
+
+
+def _row_in_ascii(row: Row) -> Row:
+    """Return the row with twins for the glyphs; what one becomes depends on what stands beside it."""
+    text, found, at = in_ascii("".join(part for part, _ in row)), [], 0
+    for part, token in row:
+        found.append((text[at : at + len(part)], token))
+        at += len(part)
+    return found

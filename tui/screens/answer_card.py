@@ -6,6 +6,7 @@ from typing import ClassVar, Final
 
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, printable, wrapped
+from tui.theme import key_text
 
 _WIDE: Final = 66
 """Cells from which on it says how many lines there are."""
@@ -30,7 +31,8 @@ class AnswerCard(Pane):
 
     def heading(self, width: int) -> list[Row]:
         """Return how much there is, and how to see the rest."""
-        more = "↓ ↑ scroll   " if self.has_focus else "Tab, ↓ scroll   "
+        keys = key_text("↓ ↑" if self.has_focus else "Tab, ↓", ascii=self.look.ascii)
+        more = f"{keys} scroll   "
         more = more if self.count(width) > self.size.height else ""
         count = f"{len(self.lines)} lines   " if width >= _WIDE else ""
         self.note = f"{count}{more}Esc closes "

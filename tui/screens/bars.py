@@ -227,7 +227,7 @@ class KeysLine(BarPane):
         room = width - len(self._pending) - 2
         known = self._pane, self._situation, room
         if known not in self._known:
-            shown = footer(self._pane, self._keymap, room, self._situation)
+            shown = footer(self._pane, self._keymap, room, self._situation, ascii=self.look.ascii)
             self._known[known] = [
                 cell for key, word in shown for cell in (*key_button(key, word, self._keymap), (" " * gap_of(room), ""))
             ]

@@ -61,9 +61,20 @@ class KeyHelp(Pane):
             sentence = " ".join(text.split())
             rows += [[("  ", ""), (part, "")] for part in textwrap.wrap(sentence, min(width - 4, _SENTENCE))]
             rows.append([])
-        rows += [row for key in own for row in _key_rows(key, width)]
+        rows += [row for key in own for row in self._key_rows(key, width)]
         rows += [[], [("  everywhere", "strong"), ("   a count before a movement repeats it: 10n, 3]", "dim")]]
-        return [*rows, *(row for key in keymap if not key.panes for row in _key_rows(key, width))]
+        return [*rows, *(row for key in keymap if not key.panes for row in self._key_rows(key, width))]
+
+    def _key_rows(self, key: Key, width: int) -> list[Row]:
+        """Return the keys, what they do, and at the right edge of the texts the command, where there is room for it."""
+        is_wide = width >= _KEYS + _LEAST_HELP + _COMMAND
+        room = min(width - _KEYS - (4 if not is_wide else _COMMAND), _HELP)
+        names, command = names_of(key, ascii=self.look.ascii), _PLACES.sub(lambda found: found[1].upper(), key.command)
+        rows: list[Row] = []
+        for place, part in enumerate(textwrap.wrap(key.help, max(room, 20))):
+            row: Row = [("  ", ""), ((names if not place else "").ljust(_KEYS), "key"), (part.ljust(room), "")]
+            rows.append([*row, (f"  {command}", "dim")] if is_wide and not place else row)
+        return rows
 
     def heading(self, width: int) -> list[Row]:
         """Return how much there is."""
@@ -82,18 +93,6 @@ def _words(width: int) -> list[Row]:
         for written, means in (*found.rows, ("", found.note)):
             rows += _word_rows(written, means, width)
     return [[("  at the prompt", "strong")], *rows]
-
-
-def _key_rows(key: Key, width: int) -> list[Row]:
-    """Return the keys, what they do, and at the right edge of the texts the command, where there is room for it."""
-    is_wide = width >= _KEYS + _LEAST_HELP + _COMMAND
-    room = min(width - _KEYS - (4 if not is_wide else _COMMAND), _HELP)
-    command = _PLACES.sub(lambda found: found[1].upper(), key.command)
-    rows: list[Row] = []
-    for place, part in enumerate(textwrap.wrap(key.help, max(room, 20))):
-        row: Row = [("  ", ""), ((names_of(key) if not place else "").ljust(_KEYS), "key"), (part.ljust(room), "")]
-        rows.append([*row, (f"  {command}", "dim")] if is_wide and not place else row)
-    return rows
 
 
 def _word_rows(usage: str, help: str, width: int) -> list[Row]:

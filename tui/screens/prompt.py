@@ -9,7 +9,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input
 
 from tui.screens.picks import PickList
-from tui.theme import in_ascii
+from tui.theme import key_text
 
 if TYPE_CHECKING:
     from stepper.commands.completion import Completion
@@ -28,9 +28,9 @@ class Prompt(Input):
     """
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
-        hint = "type a command, Tab completes, ↑ history"
+        hint = f"type a command, Tab completes, {key_text('↑', ascii=host.look.ascii)} history"
         super().__init__(
-            placeholder=in_ascii(hint) if host.look.ascii else hint,
+            placeholder=hint,
             suggester=_Suggester(self),
             select_on_focus=False,
             compact=True,

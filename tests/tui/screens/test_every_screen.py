@@ -6,10 +6,12 @@ import pytest
 from textual.strip import Strip
 
 from tests.tui.driven import DECODER, Driven, check_golden, drive, key_event
+from tests.tui.test_links import click
 from tui.paint.pane import Pane
 from tui.paint.rows import wrapped
 from tui.registry import VIEWS
-from tui.theme import Look
+from tui.screens.overview.pane import OverviewPane
+from tui.theme import Look, in_ascii
 
 PLAIN = Look(ascii=True, plain=True)
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
@@ -18,6 +20,26 @@ SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
 def screen_text(driven: Driven) -> list[str]:
     """All that is painted, the lines between panes and what lies over the screen too."""
     return [strip.text for strip in driven.app.screen._compositor.render_strips()]
+
+
+def test_in_ascii_arrow_keys_are_words_that_a_click_presses_and_what_is_left_out_is_no_full_stop() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        assert driven.text("keys").strip().startswith("Right Left iteration   Down Up row")
+        pane = driven.app.focused_pane
+        assert isinstance(pane, OverviewPane)
+        before = pane.at
+        await click(driven, "keys", " Left")
+        assert pane.at == before
+        await click(driven, "keys", "eft")
+        assert pane.at.iteration == before.iteration - 1
+        await driven.press("colon")
+        assert "Up Down history" in driven.text("keys")
+        await driven.press("escape", "question_mark")
+        assert any(row.split()[:2] == ["Down", "j"] for row in driven.text("help").splitlines())
+
+    drive("date_normaliser", script, size=(120, 40), look=PLAIN, runs=True)
+    assert in_ascii("Variadi…plit") == "Variadi~plit" and in_ascii("counts 1, 2, … 11") == "counts 1, 2,.. 11"
 
 
 @SIZES

@@ -13,6 +13,7 @@ from stepper.session.near_files import Near
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, clip_head, number, padded, printable
 from tui.screens.inputs.table import loading_text
+from tui.theme import key_text
 
 _WANTED: Final[Mapping[InputSource | None, str]] = {
     InputSource.FILE: "a path to a .npy, or FILE.npz:KEY",
@@ -74,12 +75,12 @@ class InputDetail(Pane, can_focus=False):
             total = outcome.loading.reading.total
             size = f" of {total / 2**20:,.0f} MB" if total else ""
             return [[("  ", ""), (f"{loading_text(outcome.loading)}{size}; Esc stops", "")]]
-        proposed = choices.proposed.get(self.at)
+        proposed, arrows = choices.proposed.get(self.at), key_text("→ ←", ascii=self.look.ascii)
         if proposed is not None:
             row = [("  ", ""), (Path(file_of(proposed) or proposed).name, "strong"), (" beside the model fits", "")]
-            return [[*row, (": F5 runs on it, → ← choose something else", "dim")]]
+            return [[*row, (f": F5 runs on it, {arrows} choose something else", "dim")]]
         if choice.source is None:
-            return [[("  ", ""), ("→ ← choose where its value comes from, Enter types a path", "dim")]]
+            return [[("  ", ""), (f"{arrows} choose where its value comes from, Enter types a path", "dim")]]
         problem = outcome.problem
         if problem == "no such file":
             return [[("  ", ""), (clip_head(printable(choice.text), width // 2), "bad"), (" is not there.", "dim")]]

@@ -28,7 +28,7 @@ class InputsTable(EditingPane):
     note = "nothing is invented: choose for each "
     help_text: ClassVar[str] = (
         "Each input of the model, and where its value comes from: a file (.npy, or .npz:KEY), a literal as in JSON,\n"
-        "random numbers of a seed, zeros or ones. → ← choose, Enter types, F5 runs when all are ready."
+        "random numbers of a seed, zeros or ones. Right and Left choose, Enter types, F5 runs when all are ready."
     )
 
     class CursorMoved(Message):

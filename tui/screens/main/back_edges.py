@@ -54,7 +54,7 @@ class BackEdges(PicturePane):
         "At the right what entered this iteration, and how far it is changed (of tensors the rms).\n"
         "v chooses mean, largest or rms where several elements share a cell, V the scale.\n"
         "= stuck, ~ another shape, ^ grows without bound, N and I: NaN and Inf. Enter opens the chosen value.\n"
-        "A click, or ← and →, chooses a column; Enter or a second click goes to its iteration."
+        "A click, or Left and Right, chooses a column; Enter or a second click goes to its iteration."
     )
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:

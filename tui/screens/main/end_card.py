@@ -19,6 +19,7 @@ from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, clip_end, elements, printable, width_of, wrapped
 from tui.screens.main.value import MOST_AT_ONCE
 from tui.state import State, TimelineEventKind
+from tui.theme import key_text
 
 _WORD: Final = 12
 _MOST_LOOPS: Final = 6
@@ -60,7 +61,8 @@ class EndCard(LinkPane):
         """Return how many ticks it took."""
         tick = self.state.view.tick if self.state.view is not None else 0
         hidden = 0 < self.size.height < self.count(width) + 1
-        more = ("↓ ↑ scroll   " if self.has_focus else "Tab, ↓ scroll   ") if hidden else ""
+        keys = key_text("↓ ↑" if self.has_focus else "Tab, ↓", ascii=self.look.ascii)
+        more = f"{keys} scroll   " if hidden else ""
         self.note = f"{more}{tick:,} ticks "
         return super().heading(width)
 

@@ -69,7 +69,7 @@ class ScanGrowth(PicturePane):
     help_text: ClassVar[str] = (
         "What the loop writes: one piece an iteration at its place in the output, and the room that is left.\n"
         "← fills from the last place to the first. Enter opens one.\n"
-        "A click, or ← and →, chooses a column; Enter or a second click goes to its iteration.\n"
+        "A click, or Left and Right, chooses a column; Enter or a second click goes to its iteration.\n"
         "v chooses mean, largest or rms where several elements share a cell, V the scale."
     )
 
