@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from itertools import zip_longest
 
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])|\b[0-9a-f]{8}\b")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+\.\d+(?:e[-+]?\d+)?(?![\w.])|\b[0-9a-f]{8}\b|\b[01]{4,}[…~][01]{4}\b")
 _BITS = re.compile(r"[0-9a-f]{8}")
+_CUT_BITS = re.compile(r"([01]+)[…~]([01]+)")
 
 
 def difference(found: str, expected: str) -> str:
@@ -39,6 +40,8 @@ def _taken_apart(line: str) -> tuple[list[str], list[str]]:
 def _close(ours: str, golden: str) -> bool:
     if _BITS.fullmatch(ours) and _BITS.fullmatch(golden):
         return abs(int(ours, 16) - int(golden, 16)) <= 64  # steps of its type
+    if _CUT_BITS.fullmatch(ours) and _CUT_BITS.fullmatch(golden):
+        return ours[:4] == golden[:4]  # the whole of them stands beside, in eight letters
     unit = max(_unit_of_last_place(ours), _unit_of_last_place(golden))
     return abs(float(ours) - float(golden)) <= max(1.01 * unit, 4e-6 * abs(float(golden)))
 
