@@ -23,6 +23,7 @@ from stepper.debug.inspection.values import source_text
 from stepper.debug.inspection.view_data import ViewData, levels_data
 from stepper.debug.labels import labelled, read_labels
 from stepper.debug.results import Series
+from stepper.debug.scopes import NotRunning, loop_depth
 from stepper.debug.stop_scope import StopScope
 from stepper.engine.frames import Frame, Phase, place
 from stepper.engine.partners import legend
@@ -31,7 +32,15 @@ from stepper.files.output import ProtectedFiles
 from stepper.ir.model import Source, layer_data
 from stepper.plain_values import json_number, tensor_json
 from stepper.query.address_resolution import Target, resolve
-from stepper.query.address_syntax import QUOTED, Address, AddressError, IterationRange, parse_address
+from stepper.query.address_syntax import (
+    ALL_ITERATIONS,
+    QUOTED,
+    Address,
+    AddressError,
+    IterationRange,
+    names_iteration,
+    parse_address,
+)
 from stepper.query.expressions import parse
 from stepper.records import as_data
 from stepper.tensors.statistics import statistics
@@ -44,7 +53,17 @@ _WORDS: Final = re.compile(rf'"(?P<quoted>[^"]+)"|(?:{QUOTED}|\[[^\]]*\]|\S)+')
 
 def evaluated(session: Session, text: str) -> Any:
     """Return the value of an expression at this stop."""
-    return parse(text).evaluate(StopScope(session.debugger.timeline, session.names, session.where))
+    expression = parse(text)
+    try:
+        return expression.evaluate(StopScope(session.debugger.timeline, session.names, session.where))
+    except NotRunning as error:
+        one, depth = expression.addresses[0], loop_depth(error.program)
+        if len(expression.addresses) > 1 or depth is None or names_iteration(one):
+            raise
+        first, every = replace(one, iterations=0), replace(one, iterations=ALL_ITERATIONS)
+        loop = error.program.path[depth - 1]
+        where = f"'{one}' has no value here: {loop.type} '{loop.name}' does not run"
+        raise UsageError(f"{where}; {first} is of its iteration 0, {every} of all") from None
 
 
 def _is_tensor(value: Any) -> bool:
@@ -122,6 +141,10 @@ def _series_address(text: str) -> Address | None:
         address = parse_address(text)
     except AddressError:
         return None
+    called, _, iterations = text.rpartition("@")
+    if called.endswith(")"):
+        told = f"; `watch {called}` shows it in all" if iterations == "*" else ""
+        raise UsageError(f"iterations belong to a name, as in mean(h@7), not to '{called}'{told}")
     return address if isinstance(address.iterations, IterationRange) else None
 
 

@@ -3,7 +3,7 @@
     expression  := or-expression with Python's precedence:  or < and < not < comparisons < + - < * / // % < - < **
     operand     := number | true | false | nan | inf | iter | iter(LOOP) | ADDRESS
                  | FUNCTION(expression) | (expression) | [1, 256]
-    postfix     := operand[index, ...]   with numbers, start:stop:step and ...
+    postfix     := operand[index, ...]   with numbers, start:stop:step and ...; behind that of an address also @ITER
 
 An address here is one of simple names (letters, digits, `_`, `.`) or backquotes: `h`, `loop@3::h:0@-1`. `/` divides and
 `*` multiplies, so names with those go into backquotes. Numbers of parts and levels are bounded, so no text can exhaust
@@ -17,9 +17,11 @@ error of its parser says neither what was expected nor what one would write inst
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, NoReturn
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stepper.query.address_syntax import (
     ITERATIONS,
@@ -40,7 +42,10 @@ class ExpressionError(NotWritable):
 
 
 class Token(NamedTuple):
-    """A word or sign of the text; `kind` is number, name (an address), word (a reserved one), sign or end."""
+    """A word or sign of the text; `kind` is number, name (an address), word (a reserved one), sign, at or end.
+
+    `at` are iterations behind a bracket: `@7` of `h[0,3]@7`.
+    """
 
     kind: str
     text: str
@@ -57,6 +62,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _WORD = re.compile(rf"{SIMPLE_NAME}")
+_AT = re.compile(ITERATIONS)
 _HINTS: Final = {
     "=": "to compare, write ==",
     "&": "write and, or all(...)",
@@ -92,6 +98,9 @@ def _token_at(text: str, position: int, end: int) -> Token:
     word = _WORD.match(text, position, end)
     if word and word[0] in RESERVED:  # before the addresses: `iter:8` in a slice is not a port of a layer
         return Token("word", word[0], position)
+    iterations = _AT.match(text, position, end) if text[position - 1 : position] == "]" else None
+    if iterations is not None:
+        return Token("at", iterations[0], position)
     match = _TOKEN.match(text, position, end)
     if match is None:
         letter = text[position]
@@ -201,6 +210,36 @@ class Indexed(Node, frozen=True):
     items: tuple[Node | Slice | None, ...]
 
 
+def operands(node: object) -> Iterator[Operand]:
+    """Yield the addresses of a tree, but those in prev() and ref()."""
+    if isinstance(node, Call) and node.function in ("prev", "ref"):
+        return
+    if isinstance(node, Operand):
+        yield node
+    elif isinstance(node, tuple):
+        for one in node:
+            yield from operands(one)
+    elif isinstance(node, Node | Slice):
+        for name in node.__struct_fields__:
+            yield from operands(getattr(node, name))
+
+
+def with_addresses(text: str, meant: Callable[[Address], Address]) -> str:
+    """Return an expression with what is meant by each of its addresses in its place. ExpressionError.
+
+    Those in prev() and ref() stay.
+    """
+    words = {one.position: one for one in tokens_of(text)}
+    for operand in sorted(operands(parse_tree(text)), key=lambda one: one.position, reverse=True):
+        word, address = words[operand.position].text, meant(operand.address)
+        if address == operand.address:
+            continue
+        if parse_address(word).iterations != operand.address.iterations:  # which stand behind the part
+            address = replace(address, iterations=None)
+        text = f"{text[: operand.position]}{address}{text[operand.position + len(word) :]}"
+    return text
+
+
 # How tightly operators bind, as in Python.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER = range(1, 9)
 _COMPARISONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">="})
@@ -308,7 +347,15 @@ class _Parser:
         node = self.primary()
         while self.at("["):
             node = self.indexed(node)
-        return node
+        return self.in_iterations(node) if self.token.kind == "at" else node
+
+    def in_iterations(self, node: Node) -> Node:
+        """Return a part of an address in iterations that are named behind the part, as in `h[0,3]@7`."""
+        operand = node.base if isinstance(node, Indexed) else None
+        if not isinstance(node, Indexed) or not isinstance(operand, Operand) or operand.address.iterations is not None:
+            self.fail(f"'@' is not part of expressions; {_HINTS['@']}")
+        named = replace(operand.address, iterations=parse_address(f"x{self.take().text}").iterations)
+        return replace(node, base=replace(operand, address=named))
 
     def primary(self) -> Node:
         token = self.token

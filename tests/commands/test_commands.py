@@ -74,6 +74,18 @@ def test_the_values_of_nested_loops_are_those_of_their_twin() -> None:
     assert outputs is not None and [output.tolist() for output in outputs] == [values, rows, counts]
 
 
+def test_an_element_in_all_iterations_is_that_of_the_twin_and_a_name_of_a_loop_that_does_not_run_says_how() -> None:
+    _, _, _, after = bubble_sort(VALUES)
+    interpreter = at_prompt("nested_loop")
+    series = interpreter.execute("print passes@0::pairs_of_neighbours::values_next[1]@*").data["series"]
+    assert [one["values"] for one in series] == [[after[0, left][1]] for left in range(4)]
+    one = interpreter.execute("print passes@0::pairs_of_neighbours::values_next[1]@2").data
+    assert one["values"] == [after[0, 2][1]]
+    told = problem(interpreter, "print values_next")
+    assert told.endswith("does not run; values_next@0 is of its iteration 0, values_next@* of all")
+    assert "mean(h@7)" in problem(interpreter, "print max(values_next)@*")
+
+
 # --- words ----------------------------------------------------------------------------------------------------------
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from stepper.element_types import ELEMENT_TYPES, FLOATING
-from stepper.query.address_syntax import parse_address
+from stepper.query.address_syntax import Address, parse_address
+from stepper.query.expression_syntax import with_addresses
 from stepper.query.expression_values import FUNCTIONS
 from stepper.query.expressions import FUNCTION_NAMES, ExpressionError, parse
 from tests.debug.scopes import Values
@@ -240,6 +242,20 @@ def test_operands_are_addresses() -> None:
     assert [str(address) for address in parse("a/b-c*d").addresses] == ["a", "b", "c", "d"]
     assert [str(address) for address in parse("max + `iter` + max(mean)").addresses] == ["max", "`iter`", "mean"]
     assert parse("x[iter:]").addresses == (parse_address("x"),)
+    for text in ("h[0,3]@7", "l@2::h:1[0,:8]@-1"):
+        address = parse_address(text)
+        assert parse(f"{text} + 1").addresses == (replace(address, index=()),)
+        assert str(parse(f"max({text}) - y[0]").addresses[0]) == str(replace(address, index=()))
+
+
+def test_an_expression_is_written_anew_with_other_addresses() -> None:
+    def outside(address: Address) -> Address:
+        return replace(address, levels=parse_address(f"l::{address.operation}").levels)
+
+    text = "max(h[0, h]) + h@2 - h[1]@3 < prev(h) and iter(h) > 2"
+    expected = "max(l::h[0, l::h]) + l::h@2 - l::h[1]@3 < prev(h) and iter(h) > 2"
+    assert with_addresses(text, outside) == expected
+    assert with_addresses(text, lambda address: address) == text
 
 
 def test_scalars_arrays_of_rank_0_and_one_element_are_truth_values() -> None:
@@ -296,6 +312,9 @@ def test_a_shape_or_a_type_is_no_condition(text: str) -> None:
         ("x if y else z", 2, "expected an operator"),
         ("lambda: 1", 6, "expected an operator"),
         ("x; y", 1, "';' is not part"),
+        ("x@2[0]@3", 6, "an address begins with a name"),
+        ("max(x)[0]@3", 9, "an address begins with a name"),
+        ("x @ 3", 2, "an address begins with a name"),
         ("x\n.y", 2, "'\\.' is not part"),
     ],
 )

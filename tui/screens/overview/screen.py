@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 
 from stepper.debug.overview.facts import Overview, RunState
 from tui.screens.base import DebugScreen
+from tui.screens.cursor_lines import in_iteration_of_cursor
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.pane import OverviewPane
 
@@ -59,6 +60,10 @@ class OverviewScreen(DebugScreen):
     def pane(self) -> OverviewPane:
         """The one pane."""
         return self.query_one("#overview", OverviewPane)
+
+    def own_line(self, line: str) -> str:
+        """Let `print h` show h in the iteration of the cursor."""
+        return in_iteration_of_cursor(line, self.pane.at_cursor)
 
     def grew(self, overview: Overview) -> None:
         """More is known of the run."""

@@ -742,6 +742,21 @@ def test_loops_whose_last_part_is_the_same_are_called_by_the_part_that_tells(tmp
     drive(debugger_of(tmp_path, net, np.ones(2, np.float32)), script, size=(160, 48))
 
 
+def test_at_the_prompt_of_the_overview_a_name_means_the_iteration_of_the_cursor() -> None:
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        await driven.press("home", "right")
+        await driven.type("print order")  # after one pass of bubble sort over 5 1 4 2 8
+        assert "[1., 4., 2., 5., 8.]" in driven.text("card") and "passes::order@1" in driven.text("card")
+        await driven.type("print order[0] - values[0]")
+        assert "-4." in driven.text("answer")
+        await driven.press("escape", "tab", "end")
+        await driven.type("print swaps@*")
+        assert "passes@1::pairs_of_neighbours::swaps@*" in driven.text("card"), "of the run in that pass"
+
+    drive("nested_loop", script, size=(120, 40))
+
+
 def test_tab_is_offered_where_it_leads_to_another_card() -> None:
     async def one(driven: Driven) -> None:
         await opened(driven)

@@ -1,0 +1,26 @@
+"""Lines that are typed where the cursor is in an iteration: the names in them mean what they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from stepper.errors import StepperError
+
+if TYPE_CHECKING:
+    from stepper.query.address_syntax import Address
+
+_SHOWING: Final = ("print", "stats")
+
+
+def in_iteration_of_cursor(line: str, meant: Callable[[Address], Address]) -> str:
+    """Return a line that shows a value, with what its names mean at the cursor; any other as it is."""
+    from stepper.commands.registry import command_called  # loaded with the first line that is typed
+    from stepper.query.expression_syntax import with_addresses
+
+    word, _, rest = line.partition(" ")
+    try:
+        is_shown = rest.strip() and command_called(word).name in _SHOWING
+        return f"{word} {with_addresses(rest.strip(), meant)}" if is_shown else line
+    except StepperError:  # the answer to the line will tell
+        return line
