@@ -123,7 +123,8 @@ def breaks(session: Session) -> Answer:
 
 @command("watch", syntax="EXPR", help="show a value or an expression at every stop")
 def _watch(session: Session, text: str) -> Answer:
-    return _watched(session.debugger.watch(required(text, "an expression")))
+    text = session.names.as_expression(required(text, "an expression"), session.where)
+    return _watched(session.debugger.watch(text))
 
 
 _FORMATTED: Final = re.compile(r"(?P<expression>.*\S)\s*/(?P<format>[xbs]|[ef][0-9]{0,2})")

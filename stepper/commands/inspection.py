@@ -72,7 +72,8 @@ def _is_tensor(value: Any) -> bool:
 
 @command("print", "p", syntax="EXPR", help="a value or an expression; h@2:5 over several iterations")
 def _print(session: Session, text: str) -> Answer:
-    address = _series_address(required(text, "an expression"))
+    text = session.names.as_expression(required(text, "an expression"), session.where)
+    address = _series_address(text)
     if address is not None:
         series = session.debugger.over_iterations(session.named(address))
         by = _computed_by(session, text)
@@ -171,7 +172,7 @@ def _target_called(session: Session, name: str) -> Target:
 
 @command("stats", syntax="EXPR", help="a tensor in numbers: extremes, mean, NaN, Inf, zeros, ...")
 def _stats(session: Session, text: str) -> Answer:
-    value = evaluated(session, required(text, "a value"))
+    value = evaluated(session, session.names.as_expression(required(text, "a value"), session.where))
     if not _is_tensor(value):
         raise UsageError(f"'{text}' is not a tensor")
     found = as_data(statistics(value))

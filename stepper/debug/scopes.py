@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from stepper.debug.iterations import slots
 from stepper.engine.program import CompiledModel, LoopPlan, Program
-from stepper.errors import UsageError
-from stepper.query.address_resolution import Target, resolve
+from stepper.errors import StepperError, UsageError
+from stepper.query.address_resolution import Target, means_something, resolve, shape_asked
+from stepper.query.address_syntax import AddressError, NameKind, exact_name, parse_address
 from stepper.query.atlas import Atlas
 
 if TYPE_CHECKING:
@@ -40,6 +44,40 @@ class Names:
         if key not in self._known:
             self._known[key] = resolve(address, self._compiled, where)
         return self._known[key]
+
+    def as_expression(self, text: str, where: Program) -> str:
+        """Return an expression with addresses as screens and stories write them in the form that expressions have.
+
+        An address alone may have a name such as `q/MatMul`, where it would not divide, and `h.shape@3[0]` is
+        `shape(h@3)[0]`. ExpressionError.
+        """
+        if "/" not in text and ".shape" not in text:
+            return text
+        from stepper.query.expression_syntax import with_addresses
+
+        def meant(address: Address) -> Address | str:
+            value = shape_asked(address, self._compiled, where)
+            return address if value is None else f"shape({value})"
+
+        return with_addresses(self._quoted(text, where), meant)
+
+    def _quoted(self, text: str, where: Program) -> str:
+        """Return the text, where it is an address with a name that expressions divide in, with that in backquotes."""
+        from stepper.query.expressions import parse
+
+        try:
+            asked = parse_address(text)
+        except AddressError:
+            return text
+        name = asked.operation
+        if name is None or name.kind is not NameKind.PLAIN or "/" not in name.text:
+            return text
+        with suppress(StepperError):
+            if all(means_something(one, self._compiled, where) for one in parse(text).addresses):
+                return text  # one value by another
+        quoted = replace(asked, operation=exact_name(name.text))
+        is_there = means_something(quoted, self._compiled, where) or shape_asked(quoted, self._compiled, where)
+        return str(quoted) if is_there else text
 
     def body(self, address: Address, where: Program) -> Program | None:
         """Return the body of the innermost loop around what the address means; None where there is none."""

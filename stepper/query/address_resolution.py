@@ -30,6 +30,8 @@ MAIN: Final = "model"
 _SIDES: Final = {"then": "then_body", "else": "else_body"}
 SIDE_NAMES: Final = {role: side for side, role in _SIDES.items()}
 """By the role of a body of an If: how addresses call that side."""
+_SHAPE: Final = ".shape"
+"""Behind the name of a value: its shape."""
 _MOST_LISTED = 10
 _MOST_COMPARED = 20_000
 """Names among which the nearest are sought; above that it would take seconds."""
@@ -147,6 +149,27 @@ def moment_address(target: Target, compiled: CompiledModel) -> Address:
     if found.levels[0].name.kind is NameKind.ID:
         found = replace(found, levels=(Level(Name(NameKind.PLAIN, MAIN)), *found.levels))
     return replace(found, port=target.output) if target.layer.is_loop else found
+
+
+def shape_asked(address: Address, compiled: CompiledModel, where: Program | None = None) -> Address | None:
+    """Return the value whose shape an address means, as stories write it: `h@3[0]` of `h.shape@3[0]`.
+
+    None for any other address, and where a layer is called so.
+    """
+    name = address.operation
+    if name is None or name.kind not in (NameKind.PLAIN, NameKind.QUOTED) or not name.text.endswith(_SHAPE):
+        return None
+    of_value = replace(address, operation=Name(name.kind, name.text.removesuffix(_SHAPE)))
+    is_value = not means_something(address, compiled, where) and means_something(of_value, compiled, where)
+    return of_value if is_value else None
+
+
+def means_something(address: Address, compiled: CompiledModel, where: Program | None) -> bool:
+    """True if there is at least one place that the address may mean."""
+    try:
+        return bool(resolve_all(address, compiled, where))
+    except ResolutionError:
+        return False
 
 
 def layer_address(layer: Layer, program: Program, compiled: CompiledModel) -> Address:

@@ -224,8 +224,8 @@ def operands(node: object) -> Iterator[Operand]:
             yield from operands(getattr(node, name))
 
 
-def with_addresses(text: str, meant: Callable[[Address], Address]) -> str:
-    """Return an expression with what is meant by each of its addresses in its place. ExpressionError.
+def with_addresses(text: str, meant: Callable[[Address], Address | str]) -> str:
+    """Return an expression with what is meant by each of its addresses in its place, or a text. ExpressionError.
 
     Those in prev() and ref() stay.
     """
@@ -234,7 +234,8 @@ def with_addresses(text: str, meant: Callable[[Address], Address]) -> str:
         word, address = words[operand.position].text, meant(operand.address)
         if address == operand.address:
             continue
-        if parse_address(word).iterations != operand.address.iterations:  # which stand behind the part
+        is_behind = parse_address(word).iterations != operand.address.iterations
+        if isinstance(address, Address) and is_behind:  # which stand behind the part
             address = replace(address, iterations=None)
         text = f"{text[: operand.position]}{address}{text[operand.position + len(word) :]}"
     return text

@@ -14,7 +14,14 @@ from stepper.debug.breakpoints.data_breakpoints import Checks, Setting, data_bre
 from stepper.debug.breakpoints.element_ranges import ensure_elements
 from stepper.debug.breakpoints.iteration_window import IterationWindow
 from stepper.debug.breakpoints.logpoints import LogLine
-from stepper.debug.breakpoints.targets import BreakpointPlace, destinations, operations_of, places, value_place
+from stepper.debug.breakpoints.targets import (
+    BreakpointPlace,
+    destinations,
+    operations_of,
+    places,
+    value_place,
+    whole_value,
+)
 from stepper.debug.causes.cause import Became, NonFiniteKind, Reached, Unevaluated
 from stepper.debug.causes.locations import carried_of, file_of, location_of
 from stepper.debug.timeline import Timeline
@@ -91,8 +98,11 @@ class BreakpointFactory:
         running = [layer for frame in self._timeline.machine.stack for layer in frame.program.path]
 
         def found(text: str) -> tuple[BreakpointPlace, ...]:
+            text = whole_value(text, self._compiled, where)
             inside = destinations(text, self._compiled, where)
-            left = [place for place in places(text, self._compiled, where) if place.layer in running]
+            left: list[BreakpointPlace] = []
+            with contextlib.suppress(UsageError):  # the type of that name may have no such output
+                left = [place for place in places(text, self._compiled, where) if place.layer in running]
             return (*inside, *left)
 
         return self._at(description, found)

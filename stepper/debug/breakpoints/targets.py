@@ -21,7 +21,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
-from stepper.query.address_resolution import ResolutionError, Target, WhyAbsent, resolve, resolve_all
+from stepper.query.address_resolution import ResolutionError, Target, WhyAbsent, resolve, resolve_all, shape_asked
 from stepper.query.address_syntax import Address, IterationRange, Name, NameKind, parse_address
 from stepper.query.atlas import Atlas
 
@@ -74,13 +74,11 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Breakpoi
 def destinations(text: str, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
     """Return the places to which a movement goes: each moment once, of a loop its first iteration.
 
-    A name that screens write for one operation means that one, even where it is a type, too. An element is where the
-    whole value is computed. Raise as `places` does.
+    A name that screens write for one operation means that one, even where it is a type, too. An element, or a shape, is
+    where the whole value is computed. Raise as `places` does.
     """
+    text = whole_value(text, compiled, where)
     address = parse_address(text)
-    if address.index:
-        address = replace(address, index=())
-        text = str(address)
     is_output = address.port is not None
     found: dict[tuple[int, int], BreakpointPlace] = {}
     for place in _named(address, compiled, where) or _places_inside(text, address, compiled, where):
@@ -90,6 +88,13 @@ def destinations(text: str, compiled: CompiledModel, where: Program) -> tuple[Br
             place = BreakpointPlace(body, BEGUN, PlaceEvent.BEGAN, place.layer, asked)
         found.setdefault((id(place.program), place.index), place)
     return tuple(found.values())
+
+
+def whole_value(text: str, compiled: CompiledModel, where: Program) -> str:
+    """Return the address of the value of which a text names an element, or the shape; any other as it is."""
+    asked = parse_address(text)
+    address = replace(shape_asked(asked, compiled, where) or asked, index=())
+    return text if address == asked else str(address)
 
 
 def _places_inside(text: str, address: Address, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:

@@ -1,7 +1,7 @@
 """Questions that `why` answers, and how they are written: an address, a shape, a condition, the end of a loop.
 
 h[0,3]@7   NAME[0,3]            an element, in an iteration, or of an output of the model
-shape of h@7                    why it has this shape
+shape of h@7   h.shape@7[0]     why it has this shape
 condition   condition of LOOP@3 why the condition of a loop is what it is
 end   end of LOOP               why a loop ended
 11 iterations   11 iterations of LOOP   why it ran so often
@@ -23,7 +23,7 @@ from stepper.debug.provenance.facts import QuestionKind
 from stepper.engine.program import CompiledModel, LoopPlan
 from stepper.engine.run import output_names
 from stepper.errors import UsageError
-from stepper.query.address_resolution import MAIN, layer_address, resolve
+from stepper.query.address_resolution import MAIN, layer_address, resolve, shape_asked
 from stepper.query.address_syntax import Address, Level, Name, NameKind, parse_address
 
 _SHAPE: Final = re.compile(r"(?:the |this )?shape of (?P<of>.+)|shape\((?P<called>.+)\)")
@@ -84,7 +84,9 @@ def _question(text: str | Address, compiled: CompiledModel) -> WhyQuestion:
             return WhyQuestion(QuestionKind.END, loop=found["loop"] or "")
         if found := _CONDITION.fullmatch(said):
             return WhyQuestion(QuestionKind.VALUE, _condition(compiled, found["loop"] or "", found["at"]))
-    return WhyQuestion(QuestionKind.VALUE, parse_address(said))
+    address = parse_address(said)
+    of_shape = shape_asked(address, compiled)
+    return WhyQuestion(QuestionKind.VALUE, address) if of_shape is None else WhyQuestion(QuestionKind.SHAPE, of_shape)
 
 
 def forward_address(text: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.commands import Interpreter
 from stepper.debug.causes.cause import LinkKind
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.debugger import Debugger
@@ -395,3 +396,39 @@ def test_every_address_that_a_story_shows_can_be_typed(name: str, asked: str) ->
         at = [frame.activation.iteration for frame in run.machine.stack if frame.activation is not None]
         assert tuple(at[: len(path(story, link))]) == path(story, link), shown
         run.last()
+
+
+def test_the_shapes_that_a_story_shows_can_be_typed() -> None:
+    run = sample("date_normaliser")
+    story, prompt = run.story("shape of toks@3[0]"), Interpreter(run)
+    assert story.name == "toks.shape@3[0]" and len(story.links) > 3
+    for link in story.links:
+        shown = link_name(story, link)
+        assert ".shape" in shown
+        assert prompt.execute(f"print {shown}").lines == (f"{link.value}",), shown
+        again = run.story(shown)
+        assert again.links[again.asked].value == link.value and again.name == shown
+        for verb in (run.goto, run.run_to):
+            run.first()
+            verb(shown)
+            at = [frame.activation.iteration for frame in run.machine.stack if frame.activation is not None]
+            assert tuple(at[: len(path(story, link))]) == path(story, link), shown
+    with pytest.raises(UsageError, match=r"nothing called 'nothing\.shape'"):
+        prompt.execute("print nothing.shape@3[0]")
+
+
+def test_run_to_takes_an_element_as_goto_does() -> None:
+    run = sample("date_normaliser")
+    expected = run.goto("Add_3@10").tick
+    run.first()
+    assert run.run_to("Add_3@10[0,0]").tick == expected
+
+
+def test_a_name_with_a_slash_alone_is_no_quotient_at_the_prompt() -> None:
+    run = sample("date_normaliser")
+    prompt = Interpreter(run)
+    written = prompt.execute("print `q/MatMul`@2[0,1]").data
+    assert prompt.execute("print q/MatMul@2[0,1]").data == written
+    assert prompt.execute("print `q/MatMul`@*").data == prompt.execute("print q/MatMul@*").data
+    halves = prompt.execute("print h@2/h@3").data["values"]
+    assert np.allclose(halves, np.array(run.value("h@2")) / run.value("h@3"), rtol=1e-6), "here it divides"

@@ -63,7 +63,10 @@ class OverviewScreen(DebugScreen):
 
     def own_line(self, line: str) -> str:
         """Let `print h` show h in the iteration of the cursor."""
-        return in_iteration_of_cursor(line, self.pane.at_cursor)
+        program = self.pane.program
+        if program is None:
+            return line
+        return in_iteration_of_cursor(line, self.host.driver.compiled, program, self.pane.at_cursor)
 
     def grew(self, overview: Overview) -> None:
         """More is known of the run."""
