@@ -35,6 +35,7 @@ class CommandLine:
             "view": list(VIEWS),
             "theme": sorted(app.available_themes),
             "help": sorted({*VIEWS, *actions(), *topics(), *(command.name for command in commands())}),
+            **app.front.words_behind(),
             "goto": [f"'{mark.name}" for mark in state.lists.marks],
         }
         more = (LineWord(one.name, one.syntax, one.help) for one in actions().values())

@@ -66,7 +66,7 @@ def _sort(app: Application, text: str) -> None:
 
 @action(
     "filter",
-    syntax="[EXPR|off]",
+    syntax="[CONDITION|off]",
     help="only the rows of the table where it holds: > 5, abs > 10, x[0] < 2, nan; off: all rows",
 )
 def _filter(app: Application, text: str) -> None:
@@ -83,7 +83,9 @@ def _filter_prompt(app: Application, _text: str) -> None:
 
 
 @action(
-    "table-search", syntax="TEXT", help="the column of a name, or the next row of the table with > 5, x[0] < 2, nan"
+    "table-search",
+    syntax="COLUMN|CONDITION",
+    help="the column of a name, or the next row of the table with > 5, x[0] < 2, nan",
 )
 def _search(app: Application, text: str) -> None:
     _topic(app).search(text)

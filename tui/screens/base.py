@@ -274,6 +274,10 @@ class DebugScreen(Guarded, Screen[None]):
         """Return what a line means on this screen, where that is something else."""
         return line
 
+    def words_behind(self) -> Mapping[str, Sequence[str]]:
+        """Return what may stand behind a command on this screen, by the name of that."""
+        return {}
+
     def lines_before(self, text: str) -> tuple[str, ...]:
         """Return the lines to be carried out before a command of the debugger that was given here."""
         return ()

@@ -266,7 +266,7 @@ def test_a_filter_that_cannot_be_read_leaves_the_one_before_and_off_takes_it_awa
         await driven.type("filter off")
         assert "12 of 12 rows" in driven.text("line") and "filter" not in driven.text("table").splitlines()[1]
         await driven.type("help filter")
-        assert "filter [EXPR|off]" in driven.text("card")
+        assert "filter [CONDITION|off]" in driven.text("card")
 
     drive("rwkv_overflow", script, size=(120, 40))
 
@@ -287,3 +287,38 @@ def test_the_last_line_offers_another_statistic_where_one_can_stand_for_a_column
         assert "min(key)" in driven.text("table")
 
     drive("rwkv_overflow", script, size=(160, 48), lines=("run-to key@5",))
+
+
+def test_the_prompt_of_a_table_proposes_its_columns_and_the_last_line_names_all_that_it_does() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("table h[0,:3]")
+        await driven.filled()
+        columns = [f"h[0,{k}]" for k in range(3)]
+        for word in ("table-search", "filter"):
+            proposed = [one.word for one in driven.app.completions(f"{word} ", 100)]
+            assert [one for one in proposed if one != "off"] == [*columns, "nan", "inf", "nan or inf"], word
+        assert "down h[0,2]" in [one.word for one in driven.app.completions("table-sort ", 100)]
+        for words in ("/ search", "H hide", "x X NaN, Inf", "y copy CSV", "P save", "Space hidden", "o why"):
+            assert words in driven.text("keys"), words
+        await driven.press("P")
+        assert driven.app.front.prompt.value == "save "
+        assert [one.word for one in driven.app.completions("save ", 2)] == ["table.csv", "table.npy"]
+
+    drive("date_normaliser", script, size=(160, 48), runs=True)
+
+
+def test_the_key_of_a_table_writes_it_as_npy(tmp_path: Path) -> None:
+    path = tmp_path / "rows.npy"
+
+    async def script(driven: Driven) -> None:
+        await driven.type("table values")
+        await driven.filled()
+        await driven.press("P")
+        driven.app.front.prompt.value += str(path)
+        await driven.press("enter")
+        await driven.filled()
+        rows = np.load(path)
+        # what one pass of bubble sort does to 5 1 4 2 8, pair by pair
+        assert rows.reshape(len(rows), -1)[-1].tolist() == [4, 2, 5], "1 and 8 stay, and are hidden"
+
+    drive("nested_loop", script, size=(120, 40), runs=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from textual.app import ComposeResult
 
+from stepper.debug.table.row_filter import NON_FINITE
 from stepper.debug.table.views import SheetSort
 from tui.keys.keys import SINGLE_NUMBERS
 from tui.paint.painter import Horizontal, Vertical
@@ -144,6 +145,18 @@ class TableScreen(DebugScreen):
         """Let `save FILE` write the table."""
         words = line.split()
         return f"table-save {words[1]}" if len(words) == 2 and words[0] == "save" else line
+
+    def words_behind(self) -> Mapping[str, Sequence[str]]:
+        """Return the columns, and what else can be sought in them."""
+        view = self.topic.view
+        names = [] if view is None else [one.name for one in view.columns]
+        sought = [*names, "nan", "inf", NON_FINITE]
+        return {
+            "table-search": sought,
+            "filter": sought,
+            "table-sort": [f"{way} {name}" for way in ("down", "up") for name in names],
+            "save": ["table.csv", "table.npy"],
+        }
 
     def _say(self, text: str, tone: str) -> None:
         self.put_answer(text, tone)
