@@ -52,11 +52,14 @@ from tui.terminal import clearing
 from tui.theme import THEMES, Look
 from tui.worker.driver import Driver
 from tui.worker.event_log import EventLog, LogKind
+from tui.worker.requests import ShowRun
 
 _SIGNALS: Final = ("SIGTERM", "SIGHUP")
 _AT_ONCE: Final = ("escape", "q", "ctrl+c", "ctrl+q", "ctrl+z")
 _WITHOUT_RUN: Final = ("inputs", "overview", "help")
 """What can be shown while the inputs are chosen."""
+_OF_A_RUN: Final = ("grid", "timeline")
+"""Screens of one run of a loop: of that in which the cursor is where they are opened."""
 _SETTLING: Final = 0.4
 """Seconds after the first picture in which nothing is loaded that is not on it, so that the run behind it is there."""
 _PATIENCE: Final = 2.0
@@ -590,15 +593,21 @@ class StepperApp(App[int]):
             if name != "main":
                 raise UsageError("the model does not run yet: choose its inputs, F5 runs")
             name, view = "inputs", VIEWS["inputs"]
-        self.asked_pane = self.focused_pane
+        self.asked_pane = pane = self.focused_pane
         kind = view.load()
         if isinstance(self.front, kind):
             return
+        if name == "table" and pane is not None and pane.carried_addresses:
+            self.open_table(pane.carried_addresses)
+            return
+        run = None if pane is None else pane.run_looked_at
         if name == "main" or any(isinstance(screen, kind) for screen in self.screen_stack):
             while not isinstance(self.front, kind) and self.close_view():
                 pass
         if not isinstance(self.front, kind):
             self.push_screen(kind(self))
+        if run is not None and name in _OF_A_RUN:
+            self.driver.adjust(ShowRun(run))
 
     @property
     def _is_without_run(self) -> bool:
@@ -631,7 +640,8 @@ class StepperApp(App[int]):
         from stepper.query.address_syntax import apart_from_iteration
         from tui.screens.table.screen import TableScreen
 
-        self.asked_pane = self.focused_pane
+        self.asked_pane = pane = self.focused_pane
+        text = text or ("" if pane is None else pane.carried_addresses)
         self.push_screen(TableScreen(self, *apart_from_iteration(text)))
 
     def open_first(self) -> None:

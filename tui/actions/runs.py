@@ -9,6 +9,7 @@ from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
 from tui.actions.registry import action
 from tui.application import Application
+from tui.screens.far_runs import loop_around
 from tui.screens.grid.grid import Grid
 from tui.screens.overview.pane import OverviewPane
 from tui.state import State
@@ -19,15 +20,16 @@ from tui.worker.requests import ShowRun
 def _loop_run(app: Application, text: str) -> None:
     word = text or "next"
     if word == "out":
-        app.driver.adjust(ShowRun(None))
+        app.driver.adjust(ShowRun(loop_around(app.state, app.driver.compiled)))
     elif word in ("next", "previous"):
         app.driver.adjust(ShowRun(_beside(app.state, 1 if word == "next" else -1)))
     elif word == "in":
         app.driver.adjust(ShowRun(_below(app)))
     else:
-        app.driver.adjust(ShowRun(_called(app, word)))
+        called = _called(app, word)
         if isinstance(app.focused_pane, OverviewPane):  # which shows all runs
             app.open_view("grid")
+        app.driver.adjust(ShowRun(called))
 
 
 def _beside(state: State, by: int) -> LoopOfRun:

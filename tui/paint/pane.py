@@ -29,6 +29,7 @@ from tui.theme import GLYPHS, Look
 
 if TYPE_CHECKING:  # what the first picture does not need is imported where it is called for
     from stepper.commands.completion import Completion
+    from stepper.debug.iterations.far_runs import LoopOfRun
     from stepper.element_types import Array
     from stepper.session.input_choices import InputChoices
     from tui.keys.keymap import Keymap
@@ -165,6 +166,16 @@ class Pane(PaintedWidget, can_focus=True):
     @property
     def chosen_address(self) -> str:
         """The address for {op} in a line, where the pane has a cursor of its own on a value; else empty."""
+        return ""
+
+    @property
+    def run_looked_at(self) -> LoopOfRun | None:
+        """The run of a loop that the pane's cursor is in, wherever the run stands; None in a pane of the moment."""
+        return None
+
+    @property
+    def carried_addresses(self) -> str:
+        """The addresses of what that run carries, as `table` takes them; empty where there is none."""
         return ""
 
     @property

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from tests.debug.debugged import sample
+from pathlib import Path
+
+import numpy as np
+
+from stepper.debug.debugger import Debugger
+from tests.debug.debugged import opened, sample
+from tests.models import Graph, carried, last
 from tests.tui.driven import Driven, drive
 from tui.screens.grid.screen import GridScreen
+from tui.screens.overview.pane import OverviewPane
 from tui.screens.timeline.chart import TimelineChart
 
 
@@ -235,3 +242,57 @@ def test_a_run_that_is_named_on_the_overview_is_shown_in_the_grid() -> None:
         assert grid_row(driven, "swaps_next") == ["0", "1", "1"], "of 1 4 2 5 8 the second pair alone is swapped"
 
     drive("nested_loop", script, size=(120, 40), starts_up=True, runs=True)
+
+
+def two_nests(folder: Path) -> Debugger:
+    """Two loops one after the other, of 2 and 3 iterations, in each of which another one adds 1 four times."""
+    net = Graph()
+    value = net.parameter("x", dims=(2,))
+    for name, count in (("first", 2), ("second", 3)):
+        body = net.body()
+        state = body.parameter("state", dims=(2,))
+        within = body.body()
+        inner = within.parameter("inner", dims=(2,))
+        sum_ = within.result(within.apply("Add", inner, within.constant([1.0]), name=f"{name}_add"), "inner_next")
+        (made,) = body.loop(f"{name}_within", within, 4, True, [carried(state, inner, sum_)], [last(sum_)])
+        out = body.result(body.apply("Relu", made, name=f"{name}_relu"), "state_next")
+        (value,) = net.loop(name, body, count, True, [carried(value, state, out)], [last(out)])
+    net.result(value, "y")
+    return opened(folder, net, np.zeros(2, np.float32))
+
+
+def test_a_view_that_is_opened_from_the_overview_is_of_the_loop_of_the_cursor(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        pane = driven.app.focused_pane
+        assert isinstance(pane, OverviewPane)
+        while pane.cards[pane.at.card].name != "second":
+            await driven.press("tab")
+        for view, selector in (("grid", "grid"), ("timeline", "chart")):
+            await driven.type(f"view {view}")
+            await found(driven)
+            await driven.filled()
+            assert "second, the whole run" in driven.text(selector)
+            await driven.press("q")
+            assert driven.app.front.view_name == "overview", "and one step leads back"
+        await driven.type("table")
+        await driven.filled()
+        rows = [line.split() for line in driven.text("table").splitlines()]
+        assert ["▌", "0", "12", "12"] in rows, "8 ones of the first loop, and 4 more"
+
+    drive(two_nests(tmp_path), script, size=(120, 40), runs=True)
+
+
+def test_from_a_run_of_an_inner_loop_one_step_leads_to_the_loop_around_it(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("loop-run second@1::second_within")
+        await driven.filled()
+        assert "in second 0 1 2" in driven.text("grid")
+        await driven.press("q")
+        await driven.filled()
+        assert "second, the whole run" in driven.text("grid"), "not the first loop of the model"
+        await driven.press("q")
+        assert driven.app.front.view_name == "overview"
+
+    drive(two_nests(tmp_path), script, size=(120, 40), runs=True)

@@ -23,6 +23,7 @@ from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, spread, without_begin
 from tui.pictures.drawing import EIGHTHS, WAYS
 from tui.pictures.one_line import LinePictures
+from tui.screens.far_runs import is_left_at_once
 from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, event_marks
 from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, picture_width, suffices, usual
 from tui.screens.moments.marks import spread_cells
@@ -481,6 +482,8 @@ class Grid(Pane):
     def unpick(self) -> bool:
         """Select nothing, or look at the run of the moment again; True if something was selected."""
         if self.picked is None and self.state.far is not None and self.state.far.is_chosen:
+            if is_left_at_once(self.host.state, self.host.driver.compiled):
+                return False
             self.post_line("loop-run out")
             return True
         had, self.picked = self.picked is not None, None

@@ -25,7 +25,7 @@ from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS, column, first_bad
 from tui.screens.overview import around
-from tui.screens.overview.addresses import address, value_address
+from tui.screens.overview.addresses import address, carried_addresses, value_address
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, is_as_whole, lines_used, widths
 from tui.screens.overview.cards import LinePart
@@ -54,6 +54,7 @@ from tui.screens.overview.row_pictures import RowPictures, value_at
 from tui.worker.requests import GoOnWithOverview, ShowOverview
 
 if TYPE_CHECKING:
+    from stepper.debug.iterations.far_runs import LoopOfRun
     from stepper.element_types import Array
     from stepper.engine.program import CompiledModel, Program
     from stepper.query.address_syntax import Address
@@ -463,6 +464,23 @@ class OverviewPane(Pane):
         if not cards or not iterations_at(cards, at):
             return ""
         return address(cards[at.card], None, at.run, 0, self.host.driver.compiled)
+
+    @property
+    def run_looked_at(self) -> LoopOfRun | None:
+        """The run of the loop that the cursor is in."""
+        from stepper.debug.iterations.far_runs import LoopOfRun  # the first picture has no use for it
+
+        at, cards = self._at, self._cards
+        program = cards[at.card].program if cards and iterations_at(cards, at) else None
+        return None if program is None else LoopOfRun(program, tuple(cards[at.card].runs[at.run].outer))
+
+    @property
+    def carried_addresses(self) -> str:
+        """The addresses of what the loop of the cursor carries, in that run of it."""
+        at, cards = self._at, self._cards
+        if not cards or not iterations_at(cards, at):
+            return ""
+        return ", ".join(carried_addresses(cards[at.card], at.run, self.host.driver.compiled))
 
     def at_cursor(self, asked: Address) -> Address:
         """Return what an address means in the iteration of the cursor: one of its loop, or of a loop around that.

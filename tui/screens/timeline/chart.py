@@ -19,6 +19,7 @@ from tui.pictures.drawing import gaps, laid, put_rails, row_of, truth
 from tui.pictures.heights import fill_up
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.base import DebugScreen
+from tui.screens.far_runs import is_left_at_once
 from tui.screens.main.frames import COUNTED
 from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip, spread_cells
 from tui.screens.timeline.bar import EVENT_MARKS, event_label, none_ran, numbers_word, outside_text
@@ -391,9 +392,10 @@ class TimelineChart(TimeAxisPane):
     def unpick(self) -> bool:
         """Look at the run of the moment again; False if that is what is shown."""
         is_chosen = self.state.far is not None and self.state.far.is_chosen
-        if is_chosen:
-            self.post_line("loop-run out")
-        return is_chosen
+        if not is_chosen or is_left_at_once(self.host.state, self.host.driver.compiled):
+            return False
+        self.post_line("loop-run out")
+        return True
 
     def seek_anomaly(self, *, backward: bool) -> str:
         """Return the line that goes to the next iteration in which something odd begins; empty where none is known."""
