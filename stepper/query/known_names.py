@@ -104,7 +104,7 @@ class KnownNames:
 class Hit(Struct, frozen=True):
     """A layer that a search has found; `index` is that of its operation, negative for what a graph is given.
 
-    `result` is the name of the output of the graph that was found, where it is that of another layer.
+    `result` is the name that was found, where that is of an output of the layer, or of the graph, and not of the layer.
     """
 
     program: Program
@@ -132,6 +132,8 @@ def found_in_all_levels(compiled: CompiledModel, text: str) -> list[Hit]:
         for index, layer in layers:
             if _has(layer, short[layer.id], sought):
                 found.append(Hit(program, layer, index))
+            elif tensor := _tensor(layer, sought):
+                found.append(Hit(program, layer, index, "" if index < 0 else tensor))
             elif layer.id in results:
                 found.append(Hit(program, layer, index, results[layer.id]))
     return found
@@ -145,8 +147,14 @@ def _results(program: Program, sought: str) -> Mapping[int, str]:
 
 
 def _has(layer: Layer, short: str, sought: str) -> bool:
-    names = (layer.name, short, layer.type, *(name for port in layer.outputs for name in port.names))
+    names = (layer.name, short, layer.type)
     return any(sought in name.casefold() for name in names) or (layer.is_loop and sought in ("loop", "loops"))
+
+
+def _tensor(layer: Layer, sought: str) -> str:
+    """Return the first tensor name of an output of a layer with a text in it; empty if there is none."""
+    names = (name for port in layer.outputs for name in port.names)
+    return next((name for name in names if sought in name.casefold()), "")
 
 
 def _with_values(program: Program) -> Sequence[Layer]:

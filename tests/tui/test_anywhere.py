@@ -213,7 +213,7 @@ def test_space_says_where_nothing_opens_in_place() -> None:
     [
         ("date_normaliser", "src.1", "src, an input, in the model's own graph; :open model::src.1 shows it"),
         ("date_normaliser", "Result_525", "Loop, the output Result_525; t goes into its first iteration"),
-        ("nested_loop", "sorted", "passes; t goes into its first iteration"),
+        ("nested_loop", "sorted", "passes, the output sorted; t goes into its first iteration"),
         ("rwkv_overflow", "embedded", "embedded, an input,"),
     ],
 )

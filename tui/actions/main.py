@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from textual.containers import Container
 
+from stepper.commands.topics import two_columns
 from stepper.errors import UsageError
 from stepper.tensors.statistics import OVER_ITERATIONS
 from tui.actions.registry import action
 from tui.actions.values import subject_of
 from tui.paint.pane import Pane
+from tui.registry import VIEWS
 from tui.screens.value.selection import Subject
 from tui.worker.requests import ShowStatistic
 
@@ -291,12 +293,19 @@ def _open(app: Application, text: str) -> None:
 
 @action("open-output", syntax="N", help="the value of an output of the model, at the end of the run")
 def _open_output(app: Application, text: str) -> None:
-    app.open_value(Subject(None, 0, _integer(text)))
+    number, count = _integer(text), len(app.state.output_names)
+    if not 0 <= number < count:
+        raise UsageError(f"there is no output {text}; there are {count}, counted from 0")
+    app.open_value(Subject(None, 0, number))
 
 
 @action("view", syntax="NAME", help="open one of the screens; without a name, which there are")
 def _view(app: Application, text: str) -> None:
-    app.open_view(text)
+    if text:
+        app.open_view(text)
+    else:
+        views = ((f"view {view.name}", view.help) for view in VIEWS.values())
+        app.show_card("view", tuple(two_columns(views, app.size.width - 4)))
 
 
 @action("toggle-break", help="set a breakpoint on the selected operation, or take it away")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stepper.debug.iterations.far_runs import LoopOfRun
 from stepper.engine.program import LoopPlan
 from stepper.errors import UsageError
@@ -11,9 +13,11 @@ from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.far_runs import loop_around
 from tui.screens.grid.grid import Grid
-from tui.screens.overview.pane import OverviewPane
 from tui.state import State
 from tui.worker.requests import ShowRun
+
+_OF_A_RUN: Final = ("grid", "timeline", "watches")
+"""Screens that show one run of a loop."""
 
 
 @action("loop-run", syntax="next|previous|in|out|ADDRESS", help="which run of a loop is shown: outer@3::inner")
@@ -27,7 +31,7 @@ def _loop_run(app: Application, text: str) -> None:
         app.driver.adjust(ShowRun(_below(app)))
     else:
         called = _called(app, word)
-        if isinstance(app.focused_pane, OverviewPane):  # which shows all runs
+        if app.front.view_name not in _OF_A_RUN:
             app.open_view("grid")
         app.driver.adjust(ShowRun(called))
 

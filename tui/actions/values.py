@@ -12,6 +12,7 @@ from stepper.plain_values import tensor_json
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import Address, parse_address
 from stepper.tensors.surveys import standing_out
+from stepper.wording import excerpt
 from tui.actions.registry import action
 from tui.application import Application
 from tui.screens.value.screen import ValueScreen
@@ -90,4 +91,4 @@ def _copy(app: Application, text: str) -> None:
             )
         copied = str(tensor_json(value)["values"])
     app.copy_to_clipboard(copied)
-    app.say(f"copied {text or 'value'}")
+    app.say(f"copied {excerpt(copied)}")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # what the first picture does not need is imported where it i
     from stepper.commands.completion import Completion
     from stepper.debug.iterations.far_runs import LoopOfRun
     from stepper.element_types import Array
+    from stepper.engine.program import Program
     from stepper.session.input_choices import InputChoices
     from tui.keys.keymap import Keymap
     from tui.paint.folding import Folding
@@ -171,6 +172,11 @@ class Pane(PaintedWidget, can_focus=True):
     @property
     def run_looked_at(self) -> LoopOfRun | None:
         """The run of a loop that the pane's cursor is in, wherever the run stands; None in a pane of the moment."""
+        return None
+
+    @property
+    def iteration_looked_at(self) -> tuple[Program, tuple[int, ...]] | None:
+        """The body of the loop that the cursor is in, and the iterations from the outside inwards; None as above."""
         return None
 
     @property

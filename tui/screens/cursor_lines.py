@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from stepper.commands.registry import command_called
+from stepper.debug.overview.addresses import address_in_loop
+from stepper.debug.scopes import Names
 from stepper.errors import StepperError
+from stepper.query.address_resolution import resolve
+from stepper.query.address_syntax import Address, parse_address
+from stepper.query.expression_syntax import with_addresses
 
 if TYPE_CHECKING:
     from stepper.engine.program import CompiledModel, Program
-    from stepper.query.address_syntax import Address
 
 _SHOWING: Final = ("print", "stats")
 
 
-def in_iteration_of_cursor(
-    line: str, compiled: CompiledModel, where: Program, meant: Callable[[Address], Address]
-) -> str:
-    """Return a line that shows a value, with what its names mean at the cursor; any other as it is.
+def in_iterations(line: str, compiled: CompiledModel, body: Program, iterations: Sequence[int]) -> str:
+    """Return a line that shows a value, with what its names mean in these iterations; any other as it is.
 
-    `where` is the graph that the cursor is in.
+    `iterations` are those of the loop with this body and of those around it, from the outside inwards.
     """
-    from stepper.commands.registry import command_called  # loaded with the first line that is typed
-    from stepper.debug.scopes import Names
-    from stepper.query.expression_syntax import with_addresses
-
     word, _, rest = line.partition(" ")
+    meant = partial(_meant, compiled=compiled, body=body, iterations=iterations)
     try:
-        is_shown = rest.strip() and command_called(word).name in _SHOWING
-        if not is_shown:
+        if not rest.strip() or command_called(word).name not in _SHOWING:
             return line
-        return f"{word} {with_addresses(Names(compiled).as_expression(rest.strip(), where), meant)}"
+        return f"{word} {with_addresses(Names(compiled).as_expression(rest.strip(), body), meant)}"
     except StepperError:  # the answer to the line will tell
         return line
+
+
+def _meant(asked: Address, *, compiled: CompiledModel, body: Program, iterations: Sequence[int]) -> Address:
+    """Return the address of a value of this loop, or of one around it, in these iterations; any other as it is.
+
+    One that names iterations of its loop means these, in that run of it.
+    """
+    if any(level.iterations is not None for level in asked.levels):
+        return asked
+    try:
+        found = resolve(asked, compiled, body)
+    except StepperError:  # the answer to the line will tell, or it is the name of a type
+        return asked
+    path, loops = found.program.path, sum(one.is_loop for one in found.program.path)
+    if not loops or body.path[: len(path)] != path or loops > len(iterations):
+        return asked
+    *outer, iteration = iterations[:loops]
+    text = address_in_loop(found.program, outer, iteration, compiled, found.layer, found.output)
+    if not text:
+        return asked
+    address = parse_address(text)
+    return address if asked.iterations is None else replace(address, iterations=asked.iterations)

@@ -296,3 +296,38 @@ def test_from_a_run_of_an_inner_loop_one_step_leads_to_the_loop_around_it(tmp_pa
         assert driven.app.front.view_name == "overview"
 
     drive(two_nests(tmp_path), script, size=(120, 40), runs=True)
+
+
+def test_at_the_prompt_of_grid_and_table_names_mean_the_iteration_of_the_cursor() -> None:
+    course = sorting()
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("loop-run passes@1::pairs_of_neighbours")
+        await driven.filled()
+        await driven.type("print values_next[1]")  # of the last iteration of the second pass
+        assert f"{course[1][-1][1]:g}." in driven.text("answer")
+        await driven.press("q", "q")
+        await driven.type("table passes@0::pairs_of_neighbours::values_next")
+        await driven.filled()
+        await driven.press("down")
+        await driven.type("print values_next[2]")
+        assert f"{course[0][1][2]:g}." in driven.text("answer")
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
+
+
+def test_a_run_that_is_named_where_none_is_shown_opens_the_grid_and_what_there_is_not_is_said() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("view ports")
+        await driven.type("loop-run passes")
+        assert driven.app.front.view_name == "grid"
+        await driven.type("open-output 3")
+        assert "there is no output 3; there are 3" in driven.text("answer")
+        await driven.type("view")
+        assert "view overview" in driven.text("card")
+        await driven.press("escape")
+        await driven.type("search swaps_by_pass")
+        assert "passes, the output swaps_by_pass" in driven.text("answer")
+
+    drive("nested_loop", script, size=(120, 40))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.style import Style
 from textual import events
@@ -32,6 +32,9 @@ from tui.screens.timeline.far_title import far_title
 from tui.state import State
 from tui.theme import GLYPHS
 from tui.worker.requests import ShowCells, ShowRun, ShowValues
+
+if TYPE_CHECKING:
+    from stepper.engine.program import Program
 
 DIFFERENCE: Final = "difference"
 """How the differences from a reference or a branch are called among the statistics."""
@@ -405,6 +408,15 @@ class Grid(Pane):
             self._show_from(iteration - wide // 2, wide, self._total())
         self.changed()
         return True
+
+    @property
+    def iteration_looked_at(self) -> tuple[Program, tuple[int, ...]] | None:
+        """The body of the loop, and the iterations of the cell that is selected, or looked at from afar."""
+        frame, cell, far = self.frame, self.cell, self.state.far
+        if frame is None or cell is None or not frame.depth or (self.picked is None and not self.state.is_far):
+            return None
+        outer = far.outer if far is not None else [one.iteration for one in self.state.frames[1 : frame.depth]]
+        return frame.program, (*(one for one in outer if one is not None), cell.iteration)
 
     def fold(self) -> str:
         """Unfold the group of the cell that is shown, or fold it; of a loop, look at its run in this iteration."""

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from stepper.debug.iterations.far_runs import LoopOfRun
     from stepper.element_types import Array
     from stepper.engine.program import CompiledModel, Program
-    from stepper.query.address_syntax import Address
     from tui.screens.overview.beside_a import BesideA
     from tui.screens.overview.cards import Card, Line, RowKey
     from tui.state import State
@@ -482,32 +481,12 @@ class OverviewPane(Pane):
             return ""
         return ", ".join(carried_addresses(cards[at.card], at.run, self.host.driver.compiled))
 
-    def at_cursor(self, asked: Address) -> Address:
-        """Return what an address means in the iteration of the cursor: one of its loop, or of a loop around that.
-
-        One that names iterations of its loop means these, in the run of the cursor.
-        """
-        from stepper.debug.overview.addresses import address_in_loop  # the first picture has no use for it
-        from stepper.query.address_resolution import resolve
-        from stepper.query.address_syntax import parse_address
-
-        at, cards, compiled = self._at, self._cards, self.host.driver.compiled
+    @property
+    def iteration_looked_at(self) -> tuple[Program, tuple[int, ...]] | None:
+        """The body of the loop of the cursor, and its iterations from the outside inwards."""
+        at, cards = self._at, self._cards
         program = cards[at.card].program if cards and iterations_at(cards, at) else None
-        if program is None or any(level.iterations is not None for level in asked.levels):
-            return asked
-        try:
-            found = resolve(asked, compiled, program)
-        except StepperError:  # the answer to the line will tell, or it is the name of a type
-            return asked
-        path, loops = found.program.path, sum(one.is_loop for one in found.program.path)
-        if not loops or program.path[: len(path)] != path:
-            return asked
-        *outer, iteration = (*cards[at.card].runs[at.run].outer, at.iteration)[:loops]
-        text = address_in_loop(found.program, outer, iteration, compiled, found.layer, found.output)
-        if not text:
-            return asked
-        found_there = parse_address(text)
-        return found_there if asked.iterations is None else replace(found_there, iterations=asked.iterations)
+        return None if program is None else (program, (*cards[at.card].runs[at.run].outer, at.iteration))
 
     @property
     def chosen_address(self) -> str:

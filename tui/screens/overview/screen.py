@@ -8,7 +8,6 @@ from textual.app import ComposeResult
 
 from stepper.debug.overview.facts import Overview, RunState
 from tui.screens.base import DebugScreen
-from tui.screens.cursor_lines import in_iteration_of_cursor
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.pane import OverviewPane
 
@@ -60,13 +59,6 @@ class OverviewScreen(DebugScreen):
     def pane(self) -> OverviewPane:
         """The one pane."""
         return self.query_one("#overview", OverviewPane)
-
-    def own_line(self, line: str) -> str:
-        """Let `print h` show h in the iteration of the cursor."""
-        program = self.pane.program
-        if program is None:
-            return line
-        return in_iteration_of_cursor(line, self.host.driver.compiled, program, self.pane.at_cursor)
 
     def grew(self, overview: Overview) -> None:
         """More is known of the run."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events
 
@@ -21,6 +21,9 @@ from tui.screens.table.topic import TableTopic
 from tui.screens.timeline.bar import none_ran, outside_text
 from tui.state import State
 from tui.theme import GLYPHS
+
+if TYPE_CHECKING:
+    from stepper.engine.program import Program
 
 _NARROWEST: Final = 10
 _WIDEST: Final = 18
@@ -62,6 +65,14 @@ class TablePane(Pane):
         self._seen: tuple[Any, ...] = ()
         self._longest: tuple[SheetView | None, list[int], int] = (None, [], 0)
         self._first_held = 0
+
+    @property
+    def iteration_looked_at(self) -> tuple[Program, tuple[int, ...]] | None:
+        """The body of the loop of the table, and the iterations of the row of the cursor."""
+        view, iteration = self.topic.view, self.topic.iteration
+        if view is None or iteration is None:
+            return None
+        return view.topic.body, (*(one for one in view.outer if one is not None), iteration)
 
     # --- following -------------------------------------------------------------------------------------------------
 

@@ -144,7 +144,7 @@ class TableScreen(DebugScreen):
     def own_line(self, line: str) -> str:
         """Let `save FILE` write the table."""
         words = line.split()
-        return f"table-save {words[1]}" if len(words) == 2 and words[0] == "save" else line
+        return f"table-save {words[1]}" if len(words) == 2 and words[0] == "save" else super().own_line(line)
 
     def words_behind(self) -> Mapping[str, Sequence[str]]:
         """Return the columns, and what else can be sought in them."""
