@@ -180,6 +180,8 @@ class StepperApp(App[int]):
         self._faults: set[str] = set()
         self._tells_fault = False
         self._progress_due = 0.0
+        self._keeps_run = False
+        """True while a screen that was opened from the overview shows the run that the cursor was in there."""
         self._held: list[events.Key] = []
         for theme in THEMES:
             self.register_theme(theme)
@@ -354,6 +356,9 @@ class StepperApp(App[int]):
 
     def _follow_moment(self, before: State) -> None:
         """Show where a movement has led: the end of the run on the overview, a moment within it elsewhere."""
+        if self._keeps_run and self.state.loop is not None:
+            self._keeps_run = False
+            self.driver.adjust(ShowRun(None))
         stop = self.state.stop
         if self.runs is None or stop is None or (before.stop is not None and before.stop.tick == stop.tick):
             return
@@ -608,6 +613,7 @@ class StepperApp(App[int]):
             self.push_screen(kind(self))
         if run is not None and name in _OF_A_RUN:
             self.driver.adjust(ShowRun(run))
+            self._keeps_run = True
 
     @property
     def _is_without_run(self) -> bool:

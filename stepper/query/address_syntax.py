@@ -204,11 +204,18 @@ def without_iterations(address: Address) -> Address:
 
 
 def apart_from_iteration(text: str) -> tuple[str, int | None]:
-    """Return the value of an address in all iterations, and the one it names: `x` and 7 of `x@7`; else the text."""
+    """Return the value of an address in all iterations, and the one it names: `x` and 7 of `x@7`; else the text.
+
+    `m@7::x` names the same of a value in the body of m.
+    """
     try:
         address = parse_address(text)
     except UsageError:
         return text, None
+    if address.iterations is None and address.levels and address.levels[-1].iterations is not None:
+        *around, level = address.levels
+        levels = (*around, replace(level, iterations=None))
+        address = replace(address, levels=levels, iterations=level.iterations)
     if not isinstance(address.iterations, int) or address.iterations < 0 or address.operation is None:
         return text, None
     return str(replace(address, iterations=None)), address.iterations

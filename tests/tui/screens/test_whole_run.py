@@ -331,3 +331,24 @@ def test_a_run_that_is_named_where_none_is_shown_opens_the_grid_and_what_there_i
         assert "passes, the output swaps_by_pass" in driven.text("answer")
 
     drive("nested_loop", script, size=(120, 40))
+
+
+def test_in_a_grid_that_is_seen_from_outside_keys_act_on_the_cell_and_a_movement_shows_the_moment_again() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("view grid")
+        await found(driven)
+        await driven.press("up", "up")  # from the last operation of the last pass to its inner loop
+        assert driven.app.filled("{op}") == "passes@2::pairs_of_neighbours"
+        await driven.press("number_sign")
+        await driven.filled()
+        assert driven.text("table").splitlines()[0].startswith("▌table   pairs_of_neighbours")
+        await driven.press("q", "b")
+        assert [one.description.text for one in driven.state.breaks] == ["passes@2::pairs_of_neighbours"]
+        await driven.type("delete 1")
+        await driven.press("t")
+        await driven.filled()
+        assert [frame.iteration for frame in driven.state.frames[1:]] == [2, 0], "into its first iteration"
+        assert "the whole run" not in driven.text("grid") and "swapped" in driven.text("grid")
+
+    drive("nested_loop", script, size=(120, 40), runs=True)

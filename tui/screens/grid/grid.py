@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from msgspec.structs import replace
 from rich.style import Style
 from textual import events
 
@@ -173,7 +174,7 @@ class Grid(Pane):
         if moved:
             self.picked = None
             self._follow()
-        elif self.picked is not None and state.cursor is not None:
+        elif self.picked is not None and state.cursor is not None and not state.is_far:
             self.picked = Cell(self.picked.iteration, state.cursor)
         self._happened = event_marks(state, self.frame, self.look.edited)
         self.changed()
@@ -508,6 +509,27 @@ class Grid(Pane):
             is_end = self.picked is None and self.state.ending is not None  # Enter leads to the last iteration
             return "" if self.cell is None or is_end else self._line_to(self.cell)
         return "" if self.picked is None or self.picked == self.moment else self._line_to(self.picked)
+
+    @property
+    def chosen_address(self) -> str:
+        """The value of the cell that is looked at from afar, or selected in another iteration than the present one.
+
+        A loop is named without its output, so that one can go into it.
+        """
+        looked_at, cell = self.iteration_looked_at, self.cell
+        frame, moment = self.frame, self.moment
+        if looked_at is None or frame is None or cell is None:
+            return ""
+        if not self.state.is_far and moment is not None and cell.iteration == moment.iteration:
+            return ""
+        body, (*outer, iteration) = looked_at
+        full = frame.moment_address(cell.operation, self.host.driver.compiled)
+        layer = frame.layers[cell.operation]
+        around = iter((*outer, iteration))
+        iterations = tuple(next(around, None) if one.is_loop else None for one in body.path)
+        if layer.is_loop:
+            return str(replace(address_in_run(full, body, iterations, None), port=None))
+        return str(address_in_run(full, body, iterations[:-1], iteration))
 
     def seek_anomaly(self, *, backward: bool) -> str:
         """Return the line that goes to the next anomaly that is known, or difference; empty where there is none."""
