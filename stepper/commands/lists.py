@@ -11,10 +11,24 @@ from stepper.debug.branches.branches import Branch
 from stepper.debug.inspection.text import edge_lines, port_lines, scan_lines, trip_lines
 from stepper.debug.inspection.view_data import ViewData, scan_data, trip_data
 from stepper.debug.inspection.views import LoopView
+from stepper.debug.iterations.far_runs import loop_seen_from
+from stepper.errors import UsageError
+from stepper.query.address_resolution import layer_address
+from stepper.query.atlas import Atlas
 
 
 def _loop(session: Session) -> LoopView:
-    return session.debugger.loop(session.depth if session.level else None)
+    debugger = session.debugger
+    try:
+        return debugger.loop(session.depth if session.level else None)
+    except UsageError as error:
+        machine = debugger.machine
+        near = loop_seen_from(machine, None, session.depth)
+        if near is None:
+            raise
+        around = Atlas(machine.compiled).ancestor(near.body, len(near.body.path) - 1)
+        name = layer_address(near.body.path[-1], around, machine.compiled)
+        raise UsageError(f"{error}; goto {name} goes into one") from None
 
 
 def _ports(session: Session) -> Answer:

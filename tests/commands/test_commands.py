@@ -231,7 +231,7 @@ def test_no_word_means_two_commands() -> None:
         ("delete 4", "there is no breakpoint 4"),
         ("up", "this is the model's own graph"),
         ("down", "this is the innermost frame"),
-        ("info trip", "the run is in no loop here"),
+        ("info trip", "the run is in no loop here; goto model::until_one goes into one"),
         ("set start", "ADDR = EXPR is expected"),
         ("set start == 3", "ADDR = EXPR is expected"),
         ("set start = [1,", "is not a tensor"),

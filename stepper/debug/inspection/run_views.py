@@ -76,6 +76,7 @@ class WatchView(Struct, frozen=True, eq=False):
 
     `addresses` are those of the values that it reads; `body` is that of the innermost loop which has one of them.
     `grows`: it is a value to which each iteration joins a piece, and is shown by these.
+    `title` is the expression with its format.
     """
 
     number: int
@@ -85,6 +86,7 @@ class WatchView(Struct, frozen=True, eq=False):
     addresses: tuple[str, ...] = ()
     body: Program | None = None
     grows: bool = False
+    title: str = ""
 
 
 def watch_views(watches: Watches, run: LoopRun | None, where: Program) -> tuple[WatchView, ...]:
@@ -98,6 +100,7 @@ def watch_views(watches: Watches, run: LoopRun | None, where: Program) -> tuple[
             _addresses(watch),
             watches.body(watch, where),
             watches.piece(watch, where) is not None,
+            watch.title,
         )
         for watch in watches
     )

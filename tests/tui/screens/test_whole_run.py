@@ -119,6 +119,8 @@ def test_a_watch_set_outside_of_its_loop_says_how_much_of_it_there_is() -> None:
         ran = sum(len(one) for one in sorting())
         assert f"pairs_of_neighbours, which runs {ran} iterations in 3 runs; W shows" in driven.text("answer")
         assert "no value" not in driven.text("answer")
+        await driven.type("display order/e3")
+        assert "order/e3: a value of passes, which runs 3 iterations" in driven.text("answer")
         await driven.press("W")
         await driven.filled()
         row = driven.text("watches").splitlines()[2]

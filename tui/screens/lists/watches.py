@@ -200,7 +200,7 @@ def sentence_elsewhere(watch: WatchView, state: State, compiled: CompiledModel, 
     facts = (
         next((overview.loops[at] for at, body in enumerate(bodies) if body is watch.body), None) if overview else None
     )
-    head, shows = f"watch {watch.number}  {watch.text}: a value of {layer_name(loop)}", key or "view watches"
+    head, shows = f"watch {watch.number}  {watch.title}: a value of {layer_name(loop)}", key or "view watches"
     if overview is None or facts is None or not facts.total:
         return f"{head}, which does not run here; {shows} shows all iterations"
     runs, is_running = f" in {counted(facts.runs, 'run')}" if facts.runs > 1 else "", overview.state is RunState.RUNNING
