@@ -99,6 +99,7 @@ def _settle() -> None:
     for view in VIEWS.values():
         view.load()
     import_module("tui.screens.main.spare")  # which the first picture of the main screen goes without
+    import_module("tui.screens.cursor_lines")  # what is typed there may be of the cursor
     import_module("stepper.debug.overview.addresses")  # the first picture of an overview has no cursor
     if not gc.isenabled():
         gc.freeze()

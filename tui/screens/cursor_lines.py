@@ -52,6 +52,8 @@ def _meant(asked: Address, *, compiled: CompiledModel, body: Program, iterations
     if not loops or body.path[: len(path)] != path or loops > len(iterations):
         return asked
     *outer, iteration = iterations[:loops]
+    if asked.iterations is not None and not outer:
+        return asked
     text = address_in_loop(found.program, outer, iteration, compiled, found.layer, found.output)
     if not text:
         return asked
