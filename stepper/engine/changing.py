@@ -52,6 +52,25 @@ def can_change(graph: Graph, roles: Roles, value: Source | None) -> bool:
     return bool(sources & changing) or any(_remembers(graph.by_id[one]) for one in sources if one in graph.by_id)
 
 
+def decided_by(graph: Graph, roles: Roles, value: Source | None) -> frozenset[int] | None:
+    """Return the carried Parameters whose values alone decide what a value is in this iteration and all later ones.
+
+    None where something else has a say: a slice, the iteration number, a variable, a random number.
+    """
+    found: set[int] = set()
+    waiting = [value]
+    sources: frozenset[int] = frozenset()
+    while waiting:
+        sources |= ancestors(graph, waiting.pop())
+        for parameter in sources & roles.merged_from.keys() - found:
+            found.add(parameter)
+            waiting += graph.sources.get(roles.merged_from[parameter], ())
+    others = {entry.parameter for entry in roles.sliced} | set(roles.current_iteration)
+    if sources & others or any(_remembers(graph.by_id[one]) for one in sources if one in graph.by_id):
+        return None
+    return frozenset(found)
+
+
 def _remembers(layer: Layer) -> bool:
     if layer.type in _REMEMBERING:
         return True

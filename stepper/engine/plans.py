@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from stepper import element_types
-from stepper.engine.changing import can_change
+from stepper.engine.changing import can_change, decided_by
 from stepper.engine.loops import (
     ConcatenatedOutput,
     InvariantInput,
@@ -22,7 +22,7 @@ from stepper.engine.program import BranchPlan, LoopPlan, Program, Value
 from stepper.engine.roles import RoleError, Roles, control_inputs, roles_of
 from stepper.engine.rules import Rules
 from stepper.errors import KernelError
-from stepper.ir.model import Body, Graph, InputMapping, Layer, Slicing, parameter_shape, parameter_type
+from stepper.ir.model import Body, Graph, InputMapping, Layer, Slicing, Source, parameter_shape, parameter_type
 from stepper.ir.xml import EXECUTION_CONDITION
 from stepper.ops.families import FAMILIES
 
@@ -93,6 +93,7 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
         constant_condition=condition is not None and _is_constant(layer, condition, outer),
         condition_result=_condition_result(body, program, condition, rules) if is_loop else None,
         fixed_condition=is_loop and _is_fixed_condition(body, roles),
+        deciding=_deciding(body, program, roles, merged) if is_loop else None,
         last_values=last_values,
         concatenated=_concatenated(body, program, rules, note),
         is_loop=is_loop,
@@ -102,9 +103,27 @@ def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: 
 
 def _is_fixed_condition(body: Body, roles: Roles) -> bool:
     """Return True if the body's condition is the same in each iteration, whatever it is."""
+    given = _given_condition(body)
+    return given is not None and not can_change(body.graph, roles, given)
+
+
+def _deciding(
+    body: Body, program: Program, roles: Roles, merged: tuple[MergedInput, ...]
+) -> tuple[MergedInput, ...] | None:
+    """Return the carried entries that alone decide how long the loop goes on; None where something else may."""
+    given = _given_condition(body)
+    parameters = None if given is None or roles.sliced else decided_by(body.graph, roles, given)
+    if not parameters or program.has_memory:
+        return None
+    slots = {program.slot(identity) for identity in parameters}
+    return tuple(entry for entry in merged if entry.parameter in slots)
+
+
+def _given_condition(body: Body) -> Source | None:
+    """Return what the body gives as its condition."""
     result = next((entry.result for entry in body.outputs if entry.purpose == EXECUTION_CONDITION), None)
     given = () if result is None else body.graph.sources.get(result, ())
-    return bool(given) and not can_change(body.graph, roles, given[0])
+    return given[0] if given else None
 
 
 def _merged(program: Program, roles: Roles) -> tuple[MergedInput, ...]:

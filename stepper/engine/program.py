@@ -55,7 +55,8 @@ class LoopPlan(Immutable, Struct, frozen=True):
     `passes_on`: a back edge carries what is itself a carried Parameter, so all are read before any is written.
     `trip_count` and `condition` are indices of the layer's inputs (None: not connected). `condition_result` is the slot
     of the body's condition (None: the body's condition does not count). `constant_condition`: a Constant gives it.
-    `fixed_condition`: all that the body's condition depends on is the same in each iteration.
+    `fixed_condition`: all that the body's condition depends on is the same in each iteration. `deciding` are the
+    carried entries whose values alone decide what it is from now on; None where something else has a say, too.
     `current_iteration` are slots with what makes an iteration number a value for them; `unfed` are Parameters that
     nothing feeds.
     """
@@ -75,6 +76,7 @@ class LoopPlan(Immutable, Struct, frozen=True):
     constant_condition: bool
     condition_result: int | None
     fixed_condition: bool
+    deciding: tuple[MergedInput, ...] | None
     last_values: tuple[LastValueOutput, ...]
     concatenated: tuple[ConcatenatedOutput, ...]
     is_loop: bool
@@ -184,6 +186,14 @@ class Program(Immutable, Struct, frozen=True, dict=True, weakref=True):
 
     def __repr__(self) -> str:
         return f"<Program of {self.name}: {len(self.operations):,} operations>"
+
+    @cached_property
+    def has_memory(self) -> bool:
+        """True if an operation in it, at any depth, does not depend on its inputs alone."""
+        return any(
+            operation.kind is OpKind.STATEFUL or any(plan.program.has_memory for plan in operation.plans)
+            for operation in self.operations
+        )
 
     def specialised(self, values: list[Value], code: Sequence[Step]) -> tuple[Step, ...]:
         """Return the code for the element types that the values have now, kept for the activation."""

@@ -582,6 +582,8 @@ class HistoryRecorder:
         self.append: Callable[[Any], object] = self._waiting.append
         self.checksum: int | None = 0
         """Of every bit so far; None: nobody asks for it."""
+        self.noted: Callable[[object, Array], object] | None = None
+        """Gets (type and shape, bits as [iteration, word]) of what is settled."""
         self.count = 0
         self._type = ""
         self._shapes = ShapeRecorder()
@@ -692,7 +694,7 @@ class HistoryRecorder:
         self._shapes.note(tuple(sample.shape))
         if self.checksum is not None and stack.shape[1] <= LARGEST_COMPARED:
             self.checksum = zlib.crc32(np.ascontiguousarray(stack).data, self.checksum)
-        self._note_changes(stack)
+        self._note_changes(stack, sample)
         numbers = plain_numbers(stack)
         if self._changes is not None:
             self._follow(numbers)
@@ -741,11 +743,13 @@ class HistoryRecorder:
         self._before = numbers[-1].copy()
         self._changes.keep(found)
 
-    def _note_changes(self, stack: Array) -> None:
+    def _note_changes(self, stack: Array, sample: Any) -> None:
         """Look for the last iteration that has other bits than the one before."""
         bits = np.ascontiguousarray(stack).view(np.uint8).reshape(len(stack), -1)
         wide = next((width for width in (8, 4, 2) if bits.shape[1] and bits.shape[1] % width == 0), 1)
         bits = bits.view(f"u{wide}")
+        if self.noted is not None:
+            self.noted((sample.dtype, sample.shape), bits)
         end, many = len(bits), 1  # from the last one backwards, for most values change in each iteration
         while end > 1:
             begin = max(end - many, 1)

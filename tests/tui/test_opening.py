@@ -18,6 +18,7 @@ from stepper.session.autosave import Autosave
 from tests.debug.debugged import SAMPLES
 from tests.debug.debugged import opened as debugger_of
 from tests.debug.loops_to_break import recurrence
+from tests.debug.test_endless_loops import rests
 from tests.models import Graph
 from tests.tui.driven import Driven, Script, debugger_of_sample, drive
 from tests.tui.session.test_sessions import failing_loop
@@ -315,6 +316,29 @@ def test_a_movement_that_takes_long_says_where_it_is_and_that_nothing_can_end_it
         assert "can never end" not in driven.text("answer")
 
     drive(never_ending(tmp_path), script, size=(120, 40))
+
+
+def test_a_state_that_comes_again_is_told_on_the_card_and_while_the_debugger_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_run, "ENDLESS_SECONDS", 0.3)
+
+    async def script(driven: Driven) -> None:
+        pane = await until_run(driven)
+        assert pane.overview is not None and pane.overview.state is RunState.OUT_OF_TIME, "as of any endless loop"
+        shown = driven.text("overview")
+        assert "can never end: state repeats every 2 iterations, and going depends on nothing else" in shown
+        assert all(len(line) <= driven.app.size.width for line in shown.splitlines())
+        await driven.press("home", "enter")
+        driven.app.perform("continue")
+        for _ in range(600):
+            await driven.pilot.pause(0.01)
+            if "can never end" in driven.text("answer"):
+                break
+        assert "it can never end: what decides that repeats every 2 iterations; Esc pauses" in driven.text("answer")
+        await driven.press("escape")
+
+    drive(debugger_of(tmp_path, rests(2, 3)), script, runs=True, size=(120, 40))
 
 
 def test_leaving_with_an_edit_that_is_not_kept_is_asked_once() -> None:

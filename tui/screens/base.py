@@ -183,7 +183,7 @@ class DebugScreen(Guarded, Screen[None]):
         self.show_keys()
         running = state.running
         if running is not None and running.seconds > _LONG:
-            self.put_answer(*running_text(running))
+            self.put_answer(*running_text(running, state.overview))
 
     def _update(self, pane: Pane, state: State) -> None:
         if pane.looks_inside or (pane.looks_ahead and state.looks_ahead):
@@ -412,8 +412,11 @@ class DebugScreen(Guarded, Screen[None]):
         return True
 
 
-def running_text(running: Running) -> tuple[str, str]:
-    """Return how far a movement has come that takes long, and what ends it; with the tone of that."""
+def running_text(running: Running, overview: Overview | None) -> tuple[str, str]:
+    """Return how far a movement has come that takes long, and what ends it; with the tone of that.
+
+    `overview` may know of a state that comes again.
+    """
     glance = running.glance
     key = "Esc pauses"
     if glance.loop is None or glance.iteration is None:
@@ -422,6 +425,12 @@ def running_text(running: Running) -> tuple[str, str]:
     if glance.endless is not None:
         name = "it" if glance.endless is glance.loop else layer_name(glance.endless)
         return f"{where}; {name} can never end: there is no trip count and no condition that ends it; {key}", "edit"
+    from stepper.debug.overview.facts import recurrence_in  # few runs take so long
+
+    again = recurrence_in(overview, glance)
+    if again is not None:
+        told = "does not change" if again.period == 1 else f"repeats every {again.period:,} iterations"
+        return f"{where}; it can never end: what decides that {told}; {key}", "edit"
     return f"{where}; {key}", "dim"
 
 

@@ -15,6 +15,7 @@ from stepper.plain_values import json_number
 from stepper.records import Brief, as_data
 
 if TYPE_CHECKING:
+    from stepper.debug.inspection.run_views import Glance
     from stepper.debug.inspection.views import ConditionLimit, SliceView
     from stepper.engine.loops import EndReason
     from stepper.engine.roles import Control
@@ -90,6 +91,22 @@ class Row(Struct, frozen=True):
     output: int = 0
 
 
+class Recurrence(Struct, frozen=True):
+    """All that decides how long a loop goes on has after `iteration` the bits that it had after the one `before`.
+
+    So it has them again and again. `values` are the carried Parameters that decide.
+    """
+
+    iteration: int
+    before: int
+    values: tuple[LayerSite, ...]
+
+    @property
+    def period(self) -> int:
+        """Return after how many iterations it comes again."""
+        return self.iteration - self.before
+
+
 class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     """One run of a loop: the `number`-th of it, in the iterations `outer` of the loops around it.
 
@@ -97,6 +114,7 @@ class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     of a counter in its condition. `condition` is its last verdict (None: no condition counts); every one before it is
     true. `values` are the histories of the loop's rows (None: of the condition, and where nothing is known).
     `ending` None: it has not ended. `slices` are, of rows that are slices, those of their first iteration.
+    `recurrence`: it can never end, for what decides that comes again; only a run without a trip count is looked at.
     """
 
     unshown: ClassVar = ("values", "slices")
@@ -111,6 +129,7 @@ class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     values: tuple[ValueHistory | None, ...]
     ending: Ending | None
     slices: tuple[SliceView | None, ...] = ()
+    recurrence: Recurrence | None = None
 
 
 class LoopFacts(Brief, Struct, frozen=True, eq=False):
@@ -119,9 +138,9 @@ class LoopFacts(Brief, Struct, frozen=True, eq=False):
     `parent` is the index of the loop or branch around it among all loops, `depth` how many there are, `position` that
     of its operation in its graph. `opened_from` is the type of the sequence that it is in the file. `operations` are
     those of the body in the file, with `inner` of each type that has bodies. `never_ends`: neither count nor condition
-    can end it; `fixed_by` are then Parameters that the condition reads and no back edge leads to. `runs` counts its
-    runs; `total`, `fewest` and `most` are iterations, `ended` counts the reasons, `lengths` has the iterations of each
-    run that has ended. `activations` are the first and the last runs, with one that is under way.
+    can end the run under way; `fixed_by` are then Parameters that the condition reads and no back edge leads to. `runs`
+    counts its runs; `total`, `fewest` and `most` are iterations, `ended` counts the reasons, `lengths` has the
+    iterations of each run that has ended. `activations` are the first and the last runs, with one that is under way.
     """
 
     unshown: ClassVar = ("rows", "lengths", "activations")
@@ -260,6 +279,18 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     def births_complete(self) -> bool:
         """True if the births of the whole run are known."""
         return self.state in (RunState.FINISHED, RunState.FAILED) and self.births_tick >= self.ticks
+
+
+def recurrence_in(overview: Overview | None, glance: Glance) -> Recurrence | None:
+    """Return what comes again and again in the loop in which a run is, as is known of the only run of that loop."""
+    if overview is None or glance.loop is None:
+        return None
+    for one in overview.loops:
+        is_it = (one.layer.id, one.layer.name, one.runs) == (glance.loop.id, glance.loop.name, 1)
+        found = one.activations[-1].recurrence if is_it and one.activations else None
+        if found is not None and (glance.iteration or 0) > found.iteration:
+            return found
+    return None
 
 
 def choices_in(overview: Overview, branch: int) -> tuple[ValueHistory | None, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -15,7 +16,7 @@ from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.inspection.views import ConditionLimit, SliceView
-from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind
+from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Recurrence, Row, RowKind
 from stepper.debug.overview.rows import loop_rows
 from stepper.element_types import Array
 from stepper.engine.changing import ancestors
@@ -27,6 +28,7 @@ from stepper.engine.roles import control, roles_of
 from stepper.engine.scans import Scan
 from stepper.ir.model import Layer, LayerSite, Model, Source, layer_site
 from stepper.tensors.histories import Capacity, HistoryRecorder, ShapeRecorder, ValueHistory, bits_of
+from stepper.tensors.recurrences import RecurrenceSearch
 
 FIRST_RUNS: Final = 16
 LAST_RUNS: Final = 16
@@ -64,6 +66,7 @@ class _ActivationRecorder:
         self.condition: bool | None = None
         self.condition_limit: ConditionLimit | None = None
         self.iterations = 0
+        self.is_over = False
         self.ending: Ending | None = None
         entered = {entry.result: frame.values[entry.parameter] for entry in reversed(plan.merged)}
         own = {
@@ -90,6 +93,20 @@ class _ActivationRecorder:
         self._viewed = [(shapes.append, slots[place]) for place, shapes in self._shapes.items()]
         self.appends = [*((history.append, slot) for history, slot in self._taken), *self._viewed]
         self._known: tuple[ValueHistory | None, ...] | None = None
+        self._deciding: tuple[LayerSite, ...] = ()
+        self._returns: RecurrenceSearch | None = None
+
+    def look_for_recurrence(self, deciding: Mapping[int, LayerSite]) -> None:
+        """Look whether the values that decide how long the loop goes on, by place in `histories`, come again."""
+        self._deciding, self._returns = tuple(deciding.values()), RecurrenceSearch(len(deciding))
+        for value, place in enumerate(deciding):
+            self.histories[place].noted = partial(self._returns.note, value)
+
+    @property
+    def recurrence(self) -> Recurrence | None:
+        """Return which state has come again, so that it comes for ever."""
+        found = None if self._returns is None or self.is_over else self._returns.found
+        return None if found is None else Recurrence(found.iteration, found.before, self._deciding)
 
     def quicken(self, values: Sequence[Value]) -> bool:
         """Take single numbers as bytes; True if all rows are such."""
@@ -123,6 +140,8 @@ class _ActivationRecorder:
             history.settle()
         for shapes in self._shapes.values():
             shapes.settle()
+        if self._returns is not None:
+            self._returns.look(self.iterations)
 
     @property
     def waiting_slots(self) -> list[int]:
@@ -172,6 +191,7 @@ class _ActivationRecorder:
             condition=self.condition,
             values=known,
             ending=self.ending,
+            recurrence=self.recurrence,
             slices=tuple(None if place is None else self._slices.get(self._slots[place]) for place in taken),
         )
 
@@ -210,7 +230,8 @@ class _LoopRecord:
         self.ended: Counter[EndReason] = Counter()
         self.lengths = HistoryRecorder(_OUTER)
         self.checksums: list[int | None] = [0] * len(self.slots.slots)
-        self.never_ends = False
+        self._never_ends = False
+        self._deciding = self._decide()
 
     def begin(self, stack: Sequence[Frame]) -> None:
         """A run of the loop begins."""
@@ -228,7 +249,28 @@ class _LoopRecord:
         self.runs += 1
         self.most = 1
         activation = stack[-1].activation
-        self.never_ends = activation is not None and never_ends(activation)
+        self._never_ends = activation is not None and never_ends(activation)
+        if self._deciding and activation is not None and activation.limit is None:
+            run.look_for_recurrence(self._deciding)
+
+    def _decide(self) -> dict[int, LayerSite]:
+        """Return by place the carried values that alone decide how long the loop goes on; none where not all are kept.
+
+        Nor of a run in which values are set by hand, which may be others than what the body makes of them.
+        """
+        entries = () if self.edited or self.plan.deciding is None else self.plan.deciding
+        slots = self.slots.slots
+        if not all(entry.result in slots for entry in entries):
+            return {}
+        program = self.plan.program
+        return {
+            slots.index(entry.result): layer_site(program.parameter(entry.parameter), self.file) for entry in entries
+        }
+
+    @property
+    def never_ends(self) -> bool:
+        """True if nothing can end the run that is under way, or the last one."""
+        return self._never_ends or (self.current is not None and self.current.recurrence is not None)
 
     def close(self, frame: Frame) -> None:
         """An iteration was closed."""
@@ -247,7 +289,7 @@ class _LoopRecord:
             if not self.plan.may_grow and self.plan.program.straight and run.quicken(values):
                 self.most = _MOST_WAITING_NUMBERS
             run.condition_limit = condition_limit(frame)
-            self.never_ends = never_ends(activation, closed=1)
+            self._never_ends = never_ends(activation, closed=1)
         self.count(frame)
         if activation.ended is not None:
             run.ending = self._ending(frame)
@@ -288,7 +330,7 @@ class _LoopRecord:
         assert run is not None and activation is not None
         before = run.iterations
         run.iterations = activation.iteration + (0 if frame.phase is Phase.RUNNING else 1)
-        run.limit = activation.limit
+        run.limit, run.is_over = activation.limit, activation.ended is not None
         run.see_pieces(activation)
         self.total += run.iterations - before
         if self.plan.condition_result is not None and run.iterations:

@@ -20,7 +20,7 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.export.overview.strips import scale_text, strip
 from stepper.query.short_names import last_part, without_number
 from stepper.tensors.histories import ValueHistory
-from stepper.wording import counted, excerpt
+from stepper.wording import counted, enumerated, excerpt
 
 _MOST_CARDS: Final = 60
 _MOST_ROWS: Final = 24
@@ -192,6 +192,10 @@ def _is_shown(row: Row, history: ValueHistory | None) -> bool:
 
 def _ended(facts: LoopFacts, run: ActivationFacts) -> str:
     ending = run.ending
+    if ending is None and run.recurrence is not None:
+        again = run.recurrence
+        names = enumerated([excerpt(last_part(one.name)) for one in again.values])
+        return f"it can never end: {names} after iteration {again.iteration:,} as after {again.before:,}"
     if ending is None:
         return "it can never end: nothing changes its condition" if facts.never_ends else "not at its end"
     verdict = "" if ending.verdict is None else verdict_text(ending.verdict)

@@ -17,6 +17,7 @@ from stepper.debug.overview.facts import (
     Failure,
     LoopFacts,
     Overview,
+    Recurrence,
     RowKind,
     RunState,
 )
@@ -118,7 +119,7 @@ def ended(
         return [("not run yet" if is_open else "the run did not come to it", "dim")]
     ending = activation.ending
     if ending is None:
-        return _not_ended(facts, overview)
+        return _not_ended(facts, activation, overview, room)
     if len(facts.ended) == 1 and facts.runs > 1 and ending.reason in (EndReason.TRIP_COUNT, EndReason.SLICES):
         return [("ended each time, ", ""), *_limit_words(facts, ending, activation, link)]
     row: Row = []
@@ -218,12 +219,30 @@ def _not_begun(facts: LoopFacts, ending: Ending) -> Row:
     return [(who, "strong"), (" is false", "")]
 
 
-def _not_ended(facts: LoopFacts, overview: Overview) -> Row:
+def _not_ended(facts: LoopFacts, activation: ActivationFacts, overview: Overview, room: int) -> Row:
+    if activation.recurrence is not None:
+        told: Row = [("can never end: ", "edit"), *_comes_again(facts, activation.recurrence)]
+        while width_of(told) > room and len(told) > 3:
+            told.pop()
+        return told
     if facts.never_ends:
         return [("can never end: ", "edit"), ("there is no trip count", ""), (_always_true(facts), "")]
     if overview.failure is not None:
         return [("ended by an error: ", "bad"), *failed_at(overview.failure)]
     return [("not at its end yet", "dim")]
+
+
+def _comes_again(facts: LoopFacts, found: Recurrence) -> Row:
+    """Return what repeats itself, so that the body's condition is true again and again."""
+    names = [layer_name(one) for one in found.values]
+    told = enumerated(names) if len(names) < 4 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
+    stays = "stays" if len(names) == 1 else "stay"
+    repeats = "repeats" if len(names) == 1 else "repeat"
+    how = f" {stays} the same" if found.period == 1 else f" {repeats} every {found.period:,} iterations"
+    goes_on = facts.control.goes_on
+    alone = "" if goes_on is None else f", and {layer_name(goes_on.layer)} depends on nothing else"
+    since = f": after {found.iteration:,} as after {found.before:,}"
+    return [(told, "strong"), (how, ""), (alone, ""), (since, "dim")]
 
 
 def _always_true(facts: LoopFacts) -> str:

@@ -14,7 +14,7 @@ from stepper.debug.causes.cause import Cause
 from stepper.debug.causes.locations import location_of
 from stepper.debug.causes.texts import Words, layer_text, words
 from stepper.engine.frames import Frame
-from stepper.engine.program import OpKind, Program, Value
+from stepper.engine.program import Program, Value
 from stepper.ir.model import LayerSite, layer_site
 
 LONGEST_PERIOD: Final = 64
@@ -80,7 +80,7 @@ def _checks(setting: Setting, body: Program) -> Checks:
             loop=layer_site(layer, file),
             iteration=activation.iteration,
             period=length,
-            varies=bool(plan.sliced or plan.current_iteration) or _has_memory(body),
+            varies=bool(plan.sliced or plan.current_iteration) or body.has_memory,
             limit=activation.limit,
         )
         return (repeats,)
@@ -95,14 +95,6 @@ def _condensed(values: list[Value]) -> _State:
 def _bytes(value: Value) -> bytes:
     content = repr(value.tolist()).encode() if value.dtype.kind in "TO" else value.tobytes()
     return content if len(content) <= _SHORT else hashlib.blake2b(content, digest_size=16).digest()
-
-
-def _has_memory(program: Program) -> bool:
-    """True if an operation in it, at any depth, does not depend on its inputs alone."""
-    for operation in program.operations:
-        if operation.kind is OpKind.STATEFUL or any(_has_memory(plan.program) for plan in operation.plans):
-            return True
-    return False
 
 
 @words.register
