@@ -90,7 +90,8 @@ class FarState(Struct, frozen=True, eq=False):
     """A run of a loop that is looked at from elsewhere, as it stands at its end: fields as those of the state.
 
     `outer` are the iterations around it; `around` is how many the loop around it has, None where there is none.
-    `is_chosen`: by the user. `a` has where it differs from A, where A is another run.
+    `is_chosen`: by the user. `a` has where it differs from A, where A is another run. Without a `loop` it is the model's
+    own graph at its end, and `now` is the operation of the moment in it (None: the run has ended).
     """
 
     outer: tuple[int | None, ...]
@@ -98,12 +99,13 @@ class FarState(Struct, frozen=True, eq=False):
     is_chosen: bool
     frames: tuple[FrameView, ...]
     depth: int
-    loop: LoopView
+    loop: LoopView | None
     history: HistoryView
     cells: CellsView | None
     sweep: SweepView | None
     watches: tuple[WatchView, ...]
     a: MomentView | None = None
+    now: int | None = None
 
 
 class State(Struct, frozen=True, eq=False):
@@ -174,7 +176,7 @@ class State(Struct, frozen=True, eq=False):
             frames=far.frames,
             depth=far.depth,
             loop=far.loop,
-            loop_depth=far.depth,
+            loop_depth=None if far.loop is None else far.depth,
             history=far.history,
             loop_history=far.history,
             cells=far.cells,
@@ -202,6 +204,13 @@ class State(Struct, frozen=True, eq=False):
     def frame(self) -> FrameView | None:
         """The frame that is looked at; None at the end of the run."""
         return self.frames[self.depth] if self.depth < len(self.frames) else None
+
+    @property
+    def now(self) -> int | None:
+        """The operation of the moment in the frame that is looked at, -1 before the first; None from afar."""
+        if self.is_far:
+            return None if self.far is None else self.far.now
+        return None if self.frame is None else self.frame.moment
 
     @property
     def cursor(self) -> int | None:

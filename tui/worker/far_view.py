@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stepper.debug.inspection.frame_views import frame_views
 from stepper.debug.inspection.run_views import watch_views
-from stepper.debug.iterations.far_runs import FarRun, LoopOfRun, far_run, is_here, loop_seen_from
+from stepper.debug.iterations.far_runs import FarRun, LoopOfRun, far_run, graph_run, is_here, loop_seen_from
 from stepper.errors import Paused, StepperError
 from tui.state import FarState
 
@@ -33,24 +33,31 @@ class FarView:
         """The run takes another course."""
         self._known = None
 
-    def _wanted(self, depth: int, loop_depth: int | None) -> LoopOfRun | None:
-        """Return the run that is looked at; None where the run is in the loop that is shown."""
-        chosen = self.chosen
+    def _wanted(self, depth: int, loop_depth: int | None, cells: Window) -> LoopOfRun | None:
+        """Return the run that is looked at; None where the run is in the loop that is shown.
+
+        Where there is no loop it is, for those who ask for `cells`, that of the model's own graph.
+        """
+        chosen, machine = self.chosen, self._debugger.machine
         if chosen is not None:
-            return None if is_here(self._debugger.machine, chosen, loop_depth) else chosen
-        return loop_seen_from(self._debugger.machine, None, depth) if loop_depth is None else None
+            return None if is_here(machine, chosen, loop_depth) else chosen
+        if loop_depth is not None:
+            return None
+        seen = loop_seen_from(machine, None, depth)
+        return LoopOfRun(machine.compiled.main) if seen is None and not depth and cells is not None else seen
 
     @staticmethod
     def _key(wanted: LoopOfRun) -> object:
         return id(wanted.body), wanted.outer
 
-    def find(self, depth: int, loop_depth: int | None) -> bool:
+    def find(self, depth: int, loop_depth: int | None, cells: Window) -> bool:
         """Look for the run, where that was not done; True if there is more to see."""
-        wanted = self._wanted(depth, loop_depth)
+        wanted = self._wanted(depth, loop_depth, cells)
         if wanted is None or (self._known is not None and self._known[0] == self._key(wanted)):
             return False
         try:
-            found: FarRun | None = far_run(self._debugger.timeline, wanted)
+            timeline = self._debugger.timeline
+            found: FarRun | None = far_run(timeline, wanted) if wanted.body.path else graph_run(timeline)
         except Paused:
             return False
         except StepperError:
@@ -58,22 +65,26 @@ class FarView:
         self._known = self._key(wanted), found
         return True
 
-    def _run(self, depth: int, loop_depth: int | None) -> FarRun | None:
-        wanted = self._wanted(depth, loop_depth)
+    def _run(self, depth: int, loop_depth: int | None, cells: Window) -> FarRun | None:
+        wanted = self._wanted(depth, loop_depth, cells)
         known = self._known
         return None if wanted is None or known is None or known[0] != self._key(wanted) else known[1]
 
     def view(self, depth: int, loop_depth: int | None, cells: Window, span: Window) -> FarState | None:
         """Return what is known of it."""
-        run = self._run(depth, loop_depth)
+        run = self._run(depth, loop_depth, cells)
         if run is None:
             return None
         debugger, statistics = self._debugger, self._statistics
+        stack = debugger.machine.stack
+        now = stack[0].pc - 1 if stack and not run.depth else None
         with run.entered(debugger.timeline):
             stack = debugger.machine.stack[: run.depth + 1]
             statistics.see()
-            loop = debugger.loop(run.depth, differences=False)
-            sweep: SweepView | None = None if span is None else self._sweeps().view(run.depth, span)
+            loop = debugger.loop(run.depth, differences=False) if run.depth else None
+            sweep: SweepView | None = None
+            if span is not None and loop is not None:
+                sweep = self._sweeps().view(run.depth, span)
             return FarState(
                 outer=run.outer,
                 around=run.around,
@@ -84,18 +95,23 @@ class FarView:
                 history=statistics.view(run.depth),
                 cells=None if cells is None else statistics.cells(run.depth, *cells),
                 sweep=sweep,
-                watches=watch_views(debugger.watches, loop.level.run, debugger.machine.program),
-                a=debugger.moments.view_of_run(debugger.pinned, loop.level.run),
+                watches=watch_views(
+                    debugger.watches, None if loop is None else loop.level.run, debugger.machine.program
+                ),
+                a=None if loop is None else debugger.moments.view_of_run(debugger.pinned, loop.level.run),
+                now=now,
             )
 
     def fill(self, depth: int, loop_depth: int | None, cells: Window, span: Window, enough: Callable[[], bool]) -> bool:
         """Fetch what its histories lack; True if there is more to see."""
-        run = self._run(depth, loop_depth)
+        run = self._run(depth, loop_depth, cells)
         if run is None:
             return False
         with run.entered(self._debugger.timeline):
             if cells is not None and self._statistics.fill_between(run.depth, *cells, enough):
                 return True
+            if not run.depth:
+                return self._statistics.fill_values(run.depth, enough)
             if span is None or self._sweeps().is_complete(run.depth, span):
                 return self._statistics.fill(run.depth, 64, enough)
             return self._sweeps().fill(run.depth, span, enough)

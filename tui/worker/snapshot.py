@@ -355,7 +355,7 @@ class Snapshots:
 
     def _fill_far(self, depth: int, loop_depth: int | None, enough: Callable[[], bool]) -> bool:
         """Find the run of a loop that is seen from elsewhere, and fetch what it lacks; True if there is more to see."""
-        if self._far.find(depth, loop_depth):
+        if self._far.find(depth, loop_depth, self._cells):
             return True
         return self._far.fill(depth, loop_depth, self._cells, self._seen_span, _soon(enough))
 

@@ -27,7 +27,7 @@ _STRETCH: Final = 100_000
 
 
 class LoopOfRun(Struct, frozen=True, eq=False):
-    """A run of the loop with this body, by the iterations around it (None: any; fewer: the rest any)."""
+    """A run of the loop with this body, or of the model's own graph, by the iterations around it (None: any; fewer: the rest any)."""
 
     body: Program
     outer: Outer = ()
@@ -36,6 +36,7 @@ class LoopOfRun(Struct, frozen=True, eq=False):
 class FarRun(Brief, Struct, frozen=True, eq=False):
     """A run of a loop as it stands at its last iteration that is known, in the frame at `depth`.
 
+    At depth 0 it is that of the model's own graph, which has no iterations.
     `outer` are the iterations around it; `around` is how many the loop around it has, None where there is none.
     """
 
@@ -71,6 +72,28 @@ def far_run(timeline: Timeline, loop: LoopOfRun) -> FarRun:
         if len(machine.stack) <= depth:
             timeline.goto(machine.tick - 1)
         return FarRun(loop.body, outer, depth, count, machine.snapshot())
+
+
+def graph_run(timeline: Timeline) -> FarRun:
+    """Return the run of the model's own graph as it stands at its end, or as far as it is known. Paused.
+
+    Operations that the run has not come to are computed for MOST_SECONDS.
+    """
+    machine, deadline = timeline.machine, perf_counter() + MOST_SECONDS
+    with excursion(timeline):
+        while machine.tick < timeline.furthest or perf_counter() <= deadline:
+            until = timeline.furthest if machine.tick < timeline.furthest else machine.tick + 1
+            try:
+                event = timeline.forward(Every.END, lambda _event: False, until)
+            except StepperError:  # it stands before the operation that fails
+                break
+            if event.kind is EventKind.PAUSED:
+                raise Paused
+            if machine.finished:
+                break
+        if machine.finished:
+            timeline.goto(machine.tick - 1)
+        return FarRun(machine.compiled.main, (), 0, None, machine.snapshot())
 
 
 def _to_its_end(timeline: Timeline, depth: int) -> None:

@@ -26,6 +26,11 @@ class GridRow(Struct, frozen=True, eq=False):
     entry: OperationEntry
     chosen: int | None
 
+    @property
+    def now(self) -> int | None:
+        """The operation of the moment; None where the run does not stand in the frame."""
+        return self.state.now if self.state.is_far else self.frame.moment
+
 
 def columns(state: State) -> tuple[TableColumn[GridRow], ...]:
     """Return the columns before the iterations: a new one is a line here, and a function that writes it."""
@@ -42,7 +47,7 @@ def columns(state: State) -> tuple[TableColumn[GridRow], ...]:
 
 
 def _now(row: GridRow, _width: int) -> Row:
-    is_now = row.frame.moment in row.entry.indices and not row.state.is_far
+    is_now = row.now in row.entry.indices
     return [(GLYPHS["now"] if is_now else " ", "accent")]
 
 
@@ -58,7 +63,7 @@ def _name_width(width: int) -> int:
 
 def _name(row: GridRow, width: int) -> Row:
     frame, entry, room = row.frame, row.entry, width - 1
-    here = frame.moment in entry.indices and not row.state.is_far
+    here = row.now in entry.indices
     tone = "title-on" if here else "" if frame.is_done(entry.indices[-1]) and not entry.is_folded else "dim"
     under = " cursor" if row.chosen in entry.indices and not here else ""
     text = marked_name(frame.program, entry.indices[0], room)

@@ -160,7 +160,8 @@ class GridDetail(Pane, can_focus=False):
         row: Row = [("   ", ""), (f"{kind} spreads", "dim")]
         for iteration in range(cell.iteration, cell.iteration + 3):
             odd = cells.odd(iteration, kind)
-            text = f"   iteration {iteration}: {counted(odd or 0, 'op')}"
+            when = f"iteration {iteration}: " if any(layer.is_loop for layer in cells.program.path) else "to "
+            text = f"   {when}{counted(odd or 0, 'op')}"
             if odd is not None and width_of(row) + len(text) < width:
                 row.append((text, ""))
         by = [*self._carried(cell.iteration + 1), *self._carried(cell.iteration + 2)]
@@ -228,9 +229,12 @@ class GridHistory(Pane, can_focus=False):
         if cell is None or frame is None or cells is None:
             self.title = ""
             return []
-        self.title = f"{marked_name(frame.program, cell.operation, max(width - 17, 10))} over iterations"
+        name = marked_name(frame.program, cell.operation, max(width - 17, 10))
+        is_repeated = any(layer.is_loop for layer in frame.program.path)
+        self.title = f"{name} over iterations" if is_repeated else name
         word = statistic_word(cells.statistic, frame.program, cell.operation)
-        return [*super().heading(width), [(f" {'iteration':>10}{word:>8}{'change':>8}", "dim")]]
+        heads = f" {'iteration':>10}{word:>8}{'change':>8}" if is_repeated else f" {'':>10}{word:>8}"
+        return [*super().heading(width), [(heads, "dim")]]
 
     def rows(self, width: int) -> list[Row]:
         """Return one line an iteration: those that the grid shows, around the cell where they are too many."""

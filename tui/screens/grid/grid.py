@@ -100,7 +100,14 @@ class Grid(Pane):
     def moment(self) -> Cell | None:
         """Where the run stands; operation -1: before the first of the iteration."""
         frame = self.frame
-        return None if frame is None else Cell(frame.iteration or 0, frame.moment)
+        return self._present or (None if frame is None else Cell(frame.iteration or 0, frame.moment))
+
+    @property
+    def _present(self) -> Cell | None:
+        """Where the run stands, as far as that is in what is shown."""
+        frame = self.frame
+        now = self.state.now if self.state.is_far else None if frame is None else frame.moment
+        return None if now is None or frame is None else Cell(frame.iteration or 0, now)
 
     @property
     def cell(self) -> Cell | None:
@@ -108,7 +115,7 @@ class Grid(Pane):
         state, moment = self.state, self.moment
         if moment is None or self.picked is not None:
             return self.picked
-        own = state.frame is self.frame and state.cursor is not None
+        own = state.frame is self.frame and state.cursor is not None and not state.is_far
         return Cell(moment.iteration, (state.cursor or 0) if own else max(moment.operation, 0))
 
     def columns(self) -> tuple[int, int]:
@@ -198,7 +205,7 @@ class Grid(Pane):
     def changed(self) -> None:
         """Build the rows anew, and ask for the part that is visible now."""
         self._shown = None
-        moment = None if self.state.is_far else self.moment
+        moment = self._present
         marked = {*self._happened, moment, self.picked, *self._firsts()}
         self._marked = {cell for cell in marked if cell is not None}
         super().changed()
@@ -300,7 +307,7 @@ class Grid(Pane):
         for cell in self._marked:
             column = cell.iteration - part.left
             if cell.operation in entry.indices and 0 <= column < part.columns:
-                boxes[column] = self._marked_box(boxes[column], cell, moment)
+                boxes[column] = self._marked_box(boxes[column], cell)
         return [*row, *chain.from_iterable(boxes)]
 
     def _pictures_of(self, entry: OperationEntry, part: GridPart) -> list[Row]:
@@ -323,7 +330,7 @@ class Grid(Pane):
             found = [[] if one is None else [one] for one in line]
         return found
 
-    def _marked_box(self, box: Row, cell: Cell, moment: Cell) -> Row:
+    def _marked_box(self, box: Row, cell: Cell) -> Row:
         """Return a cell with its mark: where there is room beside the picture or the number, else in its place."""
         air: Row = box[-1:] if self.cell_width > 3 else []
         parts = box[:-1] if air else box
@@ -333,7 +340,7 @@ class Grid(Pane):
         glyph, happened = "" if is_picture else text.strip(), self._happened.get(cell, "")
         if happened:
             glyph = glyph + happened if glyph in LETTERS and len(text) > 2 else glyph if glyph in LETTERS else happened
-        is_moment = cell == moment and not self.state.is_far
+        is_moment = cell == self._present
         if is_moment:
             glyph, tone = glyph if glyph and glyph[0] not in _WEAK else GLYPHS["now"], "now"
         elif cell == self.picked:
@@ -554,5 +561,6 @@ class Grid(Pane):
             return ""
         full = frame.moment_address(cell.operation, self.host.driver.compiled)
         if far is not None and self.state.is_far:
-            return f"goto {address_in_run(full, frame.program, far.outer, cell.iteration)}"
+            iteration = cell.iteration if frame.program.path else None
+            return f"goto {address_in_run(full, frame.program, far.outer, iteration)}"
         return f"goto {full}" if self.state.loop is None else f"goto {full}@{cell.iteration}"

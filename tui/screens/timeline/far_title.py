@@ -33,6 +33,8 @@ def far_title(state: State, room: int) -> Row:
     if far is None or not state.is_far:
         return []
     layers = state.frames[far.depth].program.path
+    if not layers:
+        return [("   ", ""), ("the model's graph", "strong"), (", the whole run", "note")]
     row: Row = [("   ", ""), (clip(layer_name(layers[-1]), max(room // 3, 8)), "strong")]
     at = far.outer[-1] if far.outer else None
     if at is None or far.around is None:
