@@ -90,8 +90,8 @@ class FarState(Struct, frozen=True, eq=False):
     """A run of a loop that is looked at from elsewhere, as it stands at its end: fields as those of the state.
 
     `outer` are the iterations around it; `around` is how many the loop around it has, None where there is none.
-    `is_chosen`: by the user. `a` has where it differs from A, where A is another run. Without a `loop` it is the model's
-    own graph at its end, and `now` is the operation of the moment in it (None: the run has ended).
+    `is_chosen`: by the user. `a` has where it differs from A, where A is another run. Without a `loop` it is the
+    model's own graph at its end, and `now` is the operation of the moment in it (None: the run has ended).
     """
 
     outer: tuple[int | None, ...]
@@ -120,9 +120,10 @@ class State(Struct, frozen=True, eq=False):
     run. `output_names` are those of the model's
     outputs; `watch_runs` has watches, by number, over the iterations of other loops than the one that is shown;
     `opening` is how far the inputs are chosen, before there is a run. `without_loops` is for a model that has
-    no loop, and says so. `course` is which way the run goes: an edit that is undone leads back to an earlier one in
-    the same branch. `is_edited` is of this branch, `has_edits` of any, `has_unkept_edits` of what is in no session.
-    `far` is a run of a loop that is looked at from elsewhere; `is_far`: this is what `inside` returned of one.
+    no loop, and says so; `is_loopless`: nothing in it can be opened as one, either. `course` is which way the run
+    goes: an edit that is undone leads back to an earlier one in the same branch. `is_edited` is of this branch,
+    `has_edits` of any, `has_unkept_edits` of what is in no session. `far` is a run of a loop that is looked at from
+    elsewhere; `is_far`: this is what `inside` returned of one.
     """
 
     model: str = ""
@@ -161,6 +162,7 @@ class State(Struct, frozen=True, eq=False):
     overview: Overview | None = None
     opening: str = ""
     without_loops: str = ""
+    is_loopless: bool = False
     far: FarState | None = None
     is_far: bool = False
     editor: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from stepper.debug.branches.names import ORIGINAL
@@ -240,15 +241,22 @@ class Tabs(BarPane):
 
     follows_selection: ClassVar[bool] = False
     NAMES: ClassVar = ("body", "ops", "value", "loop", "time")
+    """Those of a model with loops; the last two show iterations alone."""
 
     def __init__(self, host: Host, *, id: str | None = None) -> None:
         super().__init__(host, id=id)
         self.shown = "ops"
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The tabs that have something to show."""
+        names: Sequence[str] = self.NAMES
+        return names[:3] if self.state.is_loopless else names
+
     def rows(self, width: int) -> list[Row]:
         """Return the one row."""
         row: Row = []
-        for name in self.NAMES:
+        for name in self.names:
             on = name == self.shown
             row += [
                 ("[" if on else " ", "accent"),

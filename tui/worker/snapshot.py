@@ -18,7 +18,7 @@ from stepper.debug.moments.moment import MomentKind
 from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
 from stepper.errors import StepperError
-from stepper.ir.lowering import without_loops
+from stepper.ir.lowering import sequences_of, without_loops
 from tui.state import Lists, State, TimelineEvent, TimelineEventKind
 from tui.worker.far_view import FarView
 from tui.worker.requests import (
@@ -75,6 +75,7 @@ class Snapshots:
         self._debugger = debugger
         self._background = background
         self._without_loops = without_loops(debugger.model)
+        self._is_loopless = bool(self._without_loops) and not sequences_of(debugger.model)
         self._session = session
         self._name = name
         self._log = log
@@ -261,6 +262,7 @@ class Snapshots:
             rules=str(debugger.machine.rules),
             engine=debugger.machine.compiled.engine,
             without_loops=self._without_loops,
+            is_loopless=self._is_loopless,
             view=view,
             stop=debugger.stop,
             frames=frame_views(stack, [edit for made in debugger.timeline.edits.values() for edit in made]),

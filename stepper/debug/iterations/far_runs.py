@@ -27,7 +27,10 @@ _STRETCH: Final = 100_000
 
 
 class LoopOfRun(Struct, frozen=True, eq=False):
-    """A run of the loop with this body, or of the model's own graph, by the iterations around it (None: any; fewer: the rest any)."""
+    """A run of the loop with this body, by the iterations around it (None: any; fewer: the rest any).
+
+    The model's own graph is such a body, too, of the one run that there is.
+    """
 
     body: Program
     outer: Outer = ()

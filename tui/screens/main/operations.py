@@ -154,7 +154,7 @@ class Operations(Pane):
         if self.state.view is None:
             return [[]]
         ways = (("reverse-next", "goes back into the run"), ("reverse-step", "goes back into its loops"))
-        rows = key_words(ways, self.kind, self.host.keymap)
+        rows = key_words(ways[:1] if self.state.is_loopless else ways, self.kind, self.host.keymap)
         last = None if self.state.ending is None else self.state.ending.last
         if last is not None:
             text = f"{clip(layer_name(last.layer), 18)}@{last.iteration}, its last"

@@ -106,6 +106,7 @@ class MainScreen(DebugScreen):
     MainScreen.-tiny.-ended.tab-ops #graph, MainScreen.-tiny.-ended.tab-ops #moments { display: none; }
     MainScreen.-tiny.-ended.tab-ops #end { max-height: 100%; }
     MainScreen.-tiny.-ended.-beside-run.tab-ops #end { display: none; }
+    MainScreen.-loopless #time, MainScreen.-loopless #right { display: none; }
     MainScreen.-tiny.tab-time #columns { display: none; }
     MainScreen.-tiny.tab-time #content { height: 1; }
     MainScreen.-tiny.tab-time #time { height: 1fr; }
@@ -166,6 +167,9 @@ class MainScreen(DebugScreen):
         """A stop takes the place of the value."""
         super().show(state)
         if self.is_ready:
+            self.set_class(state.is_loopless, "-loopless")
+            if self.tab not in self._tab_names:  # as it was kept of another form of the model
+                self.show_tab(self.tab)
             self._choose_strip()
             self._fill()
             self._tell_spread(state)
@@ -367,11 +371,15 @@ class MainScreen(DebugScreen):
 
     def show_tab(self, name: str) -> None:
         """The one pane that is shown where there is room for one."""
-        self.tab = name
         tabs = self.query_one(Tabs)
+        self.tab = name = name if name in tabs.names else "ops"
         tabs.shown = name
         tabs.changed()
         self._fit()
+
+    @property
+    def _tab_names(self) -> list[str]:
+        return list(self.query_one(Tabs).names)
 
     def move_tab(self, by: int) -> bool:
         """The next pane of the tab, and from the last one the next tab, where there are tabs."""
@@ -381,7 +389,7 @@ class MainScreen(DebugScreen):
         if beside is not None:
             self.set_focus(beside)
             return True
-        names = list(TABS)
+        names = self._tab_names
         self.show_tab(names[(names.index(self.tab) + by) % len(names)])
         chain = self._chain()
         self.set_focus(chain[0 if by > 0 else -1] if chain else None)
@@ -402,7 +410,7 @@ class MainScreen(DebugScreen):
         """Return the pane, or the tab, to which Tab leads, where there are tabs."""
         if not self.has_class("-tiny"):
             return super().following()
-        beside, names = self._beside(1), list(TABS)
+        beside, names = self._beside(1), self._tab_names
         return names[(names.index(self.tab) + 1) % len(names)] if beside is None else beside.name_for_tab
 
     def _focus_on(self, tab: str) -> None:
@@ -417,7 +425,7 @@ class MainScreen(DebugScreen):
         tabs = self.query_one(Tabs)
         if event.widget is tabs:
             place = 0
-            for name in Tabs.NAMES:
+            for name in tabs.names:
                 place += len(name) + 5
                 if event.screen_x < place:
                     self.show_tab(name)

@@ -103,7 +103,8 @@ class SelectedValue(SelectedCourse):
             self.title = ""
             return []
         name, seen = operation_names(frame.program)[cursor], self.inspected
-        if seen.array is not None and seen.is_numeric() and (self._has_course or not seen.is_few):
+        has_no_course = self._has_course or not any(layer.is_loop for layer in frame.program.path)
+        if seen.array is not None and seen.is_numeric() and (has_no_course or not seen.is_few):
             self.title = name
             return self._heat.lines(width, max(self.size.height - 1, 1))
         rows = super().rows(width)
