@@ -98,11 +98,19 @@ class CommandLine:
 
     def filled(self, line: str) -> str:
         """Return the line with what is selected in it, a row too. UsageError where there is none."""
+        if line == "why {op}" and self._is_at_failure:
+            return "why failure"
         if "{row}" in line:
             line = line.replace("{row}", self._chosen_row())
         if "{value}" in line:
             line = line.replace("{value}", _in_all_iterations(self._selected()))
         return line.replace("{op}", self._selected()) if "{op}" in line else line
+
+    @property
+    def _is_at_failure(self) -> bool:
+        """True if the run cannot go on here, and nothing else is selected."""
+        state = self._app.state
+        return bool(state.failure) and state.selected is None and not self.chosen_address and not self._app.found
 
     @property
     def chosen_address(self) -> str:

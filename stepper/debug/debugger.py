@@ -341,12 +341,15 @@ class Debugger:
         address: str = "",
         *,
         ends: bool = False,
+        fails: bool = False,
         tick: int | None = None,
         links: int = 40,
         wider: Sequence[tuple[str, int]] = (),
         unfolds: bool = False,
     ) -> Story:
         """Return why a value is what it is, across iterations, or (`ends`) why the loop of that name ended.
+
+        Or (`fails`) why the operation that comes next fails.
 
         The address may be any question of `why`. Without an index it is the first element that is NaN,
         else infinite, else the first; without the name of a loop the one that runs here, else the last that ended.
@@ -358,7 +361,7 @@ class Debugger:
         from stepper.debug.story.question import StoryQuestion
 
         whole_number("links", links, 1)
-        question = StoryQuestion(text("address", address), ends, tick, links, tuple(wider), unfolds)
+        question = StoryQuestion(text("address", address), ends, fails, tick, links, tuple(wider), unfolds)
         return story(self.timeline, question)
 
     @_taking_turns

@@ -14,15 +14,16 @@ _WAYS = ("up", "down", "left", "right", "cause", "effect")
 
 @action(
     "why",
-    syntax="ADDR | shape of ADDR | condition | end [LOOP]",
-    help="where a value or its shape comes from, across iterations; `why end`, `why 11 iterations`: why the loop ended",
+    syntax="ADDR | shape of ADDR | condition | end [LOOP] | failure",
+    help="where a value or its shape comes from, across iterations; `why end`, `why 11 iterations`: why the loop "
+    "ended, `why failure`: what the operation was given that fails next",
 )
 def _why(app: Application, text: str) -> None:
     if not text:
         raise UsageError("what is asked about? why ADDRESS, or why end")
     if forward_address(text):
         raise UsageError(f"an element goes many ways, which no story draws: uses {forward_address(text)} lists them")
-    app.open_story(StoryQuestion(text))
+    app.open_story(StoryQuestion(fails=True) if text == "failure" else StoryQuestion(text))
 
 
 @action(

@@ -166,6 +166,7 @@ class LinkKind(StrEnum):
     STATE = "variable"
     EDITED = "set by the user"
     NO_ITERATION = "no iteration ran"
+    FAILED = "failed"
 
 
 class LinkPart(Struct, frozen=True):

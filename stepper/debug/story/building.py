@@ -46,11 +46,13 @@ from stepper.debug.story.shares import shares_by_iteration
 from stepper.debug.story.slicer import CausalLink, CausalSlice, Slicer, Way
 from stepper.debug.story.texts import name_in_iteration
 from stepper.debug.timeline import Timeline
+from stepper.debug.visits import excursion
 from stepper.element_types import Array, limits
-from stepper.engine.frames import Frame
+from stepper.engine.events import Every
+from stepper.engine.frames import Frame, Phase
 from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, Program
-from stepper.errors import UsageError
+from stepper.errors import StepperError, UsageError
 from stepper.ir.model import Layer, LayerSite, Source, layer_site
 from stepper.query import short_names
 from stepper.query.address_resolution import Target, moment_address, resolve
@@ -106,6 +108,8 @@ class _Builder:
     def story(self) -> Story:
         """Return the story."""
         question = self._question
+        if question.fails:
+            return self._of_failure()
         if question.ends:
             return self._of_end(ended_loop(self._frames, self._compiled, question.address))
         asked = question_of(question.address, self._compiled, in_main=len(self._timeline.machine.stack) < 2)
@@ -120,6 +124,24 @@ class _Builder:
         if spot.element is None:
             raise UsageError(f"'{target.named.name}' is a scalar: it has no axis whose extent has a story")
         return self._told(self._sliced(spot), self._address(spot, target), self._short(spot, target), None)
+
+    def _of_failure(self) -> Story:
+        """Return the story of what the operation was given at which the run fails next. UsageError for none."""
+        seat = self._frames.present
+        frame = self._frames.at(seat)[-1]
+        operations = frame.program.operations
+        if frame.phase is not Phase.RUNNING or frame.pc >= len(operations):
+            raise UsageError("no operation fails here")
+        layer = operations[frame.pc].layer
+        reason = _reason_to_fail(self._timeline, self._question.tick)
+        if not reason:
+            raise UsageError(f"{layer.type} '{layer.name}' does not fail here")
+        slicer = Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider))
+        tick = self._timeline.machine.tick if self._question.tick is None else self._question.tick
+        found = slicer.slice_failure(seat, frame.pc, tick)
+        path = _path(seat)
+        name = name_in_iteration(self._name(frame.program, layer), path, self._loop_names(frame.program))
+        return replace(self._told(found, name, name, None), failure=reason)
 
     def _ended_of_pieces(self, spot: ValueSpot) -> EndedLoop | None:
         """Return the loop whose pieces an extent counts: its end says how many there are; None for any other extent."""
@@ -376,7 +398,9 @@ class _Builder:
             row=row,
             column=column,
             location=location_of(frames, self._file, link.layer, link.output if len(link.layer.outputs) > 1 else None),
-            type=element_types.name_of(np.asarray(frame.values[link.spot.slot]).dtype),
+            type=""
+            if link.kind is LinkKind.FAILED
+            else element_types.name_of(np.asarray(frame.values[link.spot.slot]).dtype),
             shape=link.shape,
             element=link.spot.element,
             value=None if link.value is None else scalar_of(link.value),
@@ -485,6 +509,19 @@ class _Builder:
                 )
             )
         return tuple(sorted(groups, key=lambda group: -abs(group.amount)))
+
+
+def _reason_to_fail(timeline: Timeline, tick: int | None) -> str:
+    """Return with which message the next move of the run fails; empty where it does not. The present stays."""
+    machine = timeline.machine
+    with excursion(timeline):
+        if tick is not None:
+            timeline.goto(tick)
+        try:
+            timeline.forward(Every.END, lambda _event: False, machine.tick + 1)
+        except StepperError as error:
+            return error.reason
+    return ""
 
 
 # --- keys -----------------------------------------------------------------------------------------------------------

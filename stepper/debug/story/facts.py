@@ -127,8 +127,8 @@ class StoryLink(Struct, frozen=True):
 
     @property
     def is_bad(self) -> bool:
-        """True if it is NaN or infinite."""
-        return is_bad(self.value)
+        """True if it is NaN or infinite, or an operation that failed."""
+        return is_bad(self.value) or self.kind is LinkKind.FAILED
 
     @property
     def unfollowed(self) -> tuple[StoryOperand, ...]:
@@ -240,7 +240,7 @@ class Story(Struct, frozen=True):
     links were not looked at, `stopped` says why the way back ends early. `end` is of a question for the end of a loop.
     `entered` is the tick at which the outermost of the loops was entered. `is_preview`: the values are those after an
     edit, `before` of each link what it was. `shares` says how much of it each iteration brought, the latest first,
-    where that is known.
+    where that is known. `failure` is the message of the error with which the operation that was asked about failed.
     """
 
     address: str
@@ -264,6 +264,7 @@ class Story(Struct, frozen=True):
     entered: int = 0
     is_preview: bool = False
     shares: tuple[tuple[tuple[int, ...], float], ...] = ()
+    failure: str = ""
 
     @property
     def births(self) -> tuple[int, ...]:

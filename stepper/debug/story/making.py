@@ -146,6 +146,25 @@ def shape_making(
     return Making(form, tuple(parts[:MOST_PARTS]), len(parts), weights)
 
 
+def failed_making(values: Sequence[Value]) -> Making:
+    """Return what an operation that failed was given: elements where they are few whole numbers, else extents."""
+    elements: list[MadeOf] = []
+    extents: list[MadeOf] = []
+    for index, value in enumerate(values):
+        if value is None:
+            continue
+        array = np.asarray(value)
+        if array.dtype.kind in "biu" and 0 < array.size <= MOST_PARTS:
+            elements += [MadeOf(Factor(index, at, array[at]), PartRole.ARGUMENT) for at in np.ndindex(array.shape)]
+        extents += [
+            MadeOf(Factor(index, (axis,), size, is_shape=True), PartRole.ARGUMENT)
+            for axis, size in enumerate(array.shape)
+            if array.dtype.kind not in "biu" or array.size > MOST_PARTS
+        ]
+    parts = [*extents[: MOST_PARTS // 2], *elements, *extents[MOST_PARTS // 2 :]]
+    return Making(LinkForm.WHOLE, tuple(parts[:MOST_PARTS]), len(parts))
+
+
 def _of_shape(asked: _Asked) -> Making:
     """Of ShapeOf: the extent of its input."""
     value = asked.values[0]

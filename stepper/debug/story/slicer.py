@@ -7,7 +7,7 @@ result is a list of `CausalLink`s, of which nothing else of this module is known
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +29,7 @@ from stepper.debug.causes.crossings import (
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.nan_origins import nan_origin
 from stepper.debug.story.forms import LinkForm, PartRole
-from stepper.debug.story.making import MadeOf, Making, making, shape_making
+from stepper.debug.story.making import MadeOf, Making, failed_making, making, shape_making
 from stepper.debug.timeline import Timeline
 from stepper.element_types import FLOATING
 from stepper.engine.frames import Frame
@@ -158,13 +158,59 @@ class Slicer:
 
     def slice(self, spot: ValueSpot) -> CausalSlice:
         """Return the links behind a spot. A pause ends the walk early; what was found by then is returned."""
+        return self._sliced(lambda: self._begin(spot))
+
+    def slice_failure(self, seat: Seat, index: int, tick: int) -> CausalSlice:
+        """Return the links behind what an operation of the frame at a seat was given, at which the run failed."""
+        return self._sliced(lambda: self._begin_at_failure(seat, index, tick))
+
+    def _begin(self, spot: ValueSpot) -> tuple[tuple[Way, ...], tuple[Seat, ...]]:
+        source = self._source(spot, is_root=True)
+        self._add(source, weight=1.0, share=1.0)
+        return source.ways, source.kept
+
+    def _begin_at_failure(self, seat: Seat, index: int, tick: int) -> tuple[tuple[Way, ...], tuple[Seat, ...]]:
+        frame = self._frame(seat)
+        operation = frame.program.operations[index]
+        spot = ValueSpot(seat, operation.outputs[0], None)
+        order = self._order(spot, frame.program)
+        link = CausalLink(
+            spot=spot,
+            program=frame.program,
+            layer=operation.layer,
+            output=0,
+            value=None,
+            shape=(),
+            order=order,
+            place=(*self._seat_place(seat), order[-1]),
+            kind=LinkKind.FAILED,
+            making=failed_making([frame.values[slot] if slot >= 0 else None for slot in operation.inputs]),
+            weight=1.0,
+            tick=tick,
+        )
+        self._ordered.append(link)
+        self._expanded.add(link.number)
+        self._follow(link, operation, self._told_apart(link, operation, frame))
+        return (), ()
+
+    def _told_apart(self, link: CausalLink, operation: Operation, frame: Frame) -> list[int]:
+        """Return the parts of what an operation was given that are followed: numbers first, and one extent of each."""
+        found, moving = link.making, self._moving_slots(frame.program)
+        assert found is not None
+        living = [k for k, part in enumerate(found.parts) if operation.inputs[part.factor.input] in moving]
+        numbers = [k for k in living if not found.parts[k].factor.is_shape]
+        inputs = dict[int, int]()
+        for k in living:
+            if found.parts[k].factor.is_shape:
+                inputs.setdefault(found.parts[k].factor.input, k)
+        return [*numbers, *inputs.values()][:MOST_FOLLOWED]
+
+    def _sliced(self, begin: Callable[[], tuple[tuple[Way, ...], tuple[Seat, ...]]]) -> CausalSlice:
         stopped = ""
         ways: tuple[Way, ...] = ()
         kept: tuple[Seat, ...] = ()
         try:
-            source = self._source(spot, is_root=True)
-            ways, kept = source.ways, source.kept
-            self._add(source, weight=1.0, share=1.0)
+            ways, kept = begin()
             stopped = self._walk()
         except Paused:
             self._timeline.machine.request_pause(wanted=False)
@@ -424,6 +470,11 @@ class Slicer:
             ]
             count = self._wider[link.key]
             parts = [*parts, *more[:count]] if count >= 0 else parts[: max(0, len(parts) + count)]
+        self._follow(link, operation, parts)
+
+    def _follow(self, link: CausalLink, operation: Operation, parts: list[int]) -> None:
+        """Go back to where some parts of a link were made."""
+        assert link.making is not None
         shares = [self._share(link, part, len(parts)) for part in parts]
         for part, (weight, share) in zip(parts, shares, strict=True):
             factor = link.making.parts[part].factor

@@ -62,6 +62,11 @@ def number(value: Scalar | None) -> str:
     return f"{value:.3f}"
 
 
+def value_text(link: StoryLink) -> str:
+    """Return the number of a link, or that it has none since it failed."""
+    return "failed" if link.kind is LinkKind.FAILED else number(link.value)
+
+
 def short_number(value: Scalar | None) -> str:
     """Return a number within a formula, in three digits."""
     if isinstance(value, str):
@@ -151,6 +156,7 @@ def _ending(link: StoryLink) -> str:
         LinkKind.STATE: "kept from before",
         LinkKind.EDITED: "set by hand",
         LinkKind.NO_ITERATION: "no iteration ran",
+        LinkKind.FAILED: "",
     }
     return words.get(link.kind, str(link.kind))
 
@@ -299,7 +305,7 @@ class Formula(NamedTuple):
 
 def formula(link: StoryLink) -> Formula:
     """Return how a link follows from its operands, in numbers."""
-    value = number(link.value)
+    value = value_text(link)
     operation = link.location.operation
     kind = "" if operation is None else operation.type
     if not link.operands:
@@ -307,7 +313,8 @@ def formula(link: StoryLink) -> Formula:
     numbers = [number(one.factor.value) for one in link.operands]
     if link.form in (LinkForm.FUNCTION, LinkForm.COMPARISON) and kind in _SIGNS:
         return Formula(f" {_SIGNS[kind]} ".join(numbers), "is", value)
-    return Formula(_left_of(link, kind, numbers), "=", value)
+    sign = "" if link.kind is LinkKind.FAILED else "="
+    return Formula(_left_of(link, kind, numbers), sign, value)
 
 
 def _left_of(link: StoryLink, kind: str, numbers: Sequence[str]) -> str:
@@ -349,6 +356,8 @@ def title(story: Story) -> str:
             f"did {name} end after iteration {end.iteration}{most}" if end.iteration >= 0 else f"did {name} not begin"
         )
     link = story.links[story.asked]
+    if story.failure:
+        return f"{excerpt(story.name)} failed"
     return f"{excerpt(story.name)} is {number(link.before if story.is_preview else link.value)}"
 
 
@@ -411,7 +420,7 @@ def verdict(story: Story) -> tuple[str, str]:
     if story.births:
         return _birth_verdict(story, asked)
     if asked.is_bad:
-        return _bad_verdict(story, asked)
+        return (story.failure, "") if story.failure else _bad_verdict(story, asked)
     if len(story.links) == 1:
         return str(formula(asked)), ""
     sources = _sources(story)
@@ -554,7 +563,7 @@ def story_lines(story: Story) -> list[str]:
             lines.append(f"{at}{over}")
         words = [word for word in (reason(link), "born here" if link.role is LinkRole.BORN else "") if word]
         entry = f"  from {entry_text(link.entry)}" if link.entry is not None else ""
-        made = f"{story.rows[link.row].name}{element_text(link.element)} = {number(link.value)}"
+        made = f"{story.rows[link.row].name}{element_text(link.element)} = {value_text(link)}"
         lines.append(f"  {made}  {', '.join(words)}{entry}".rstrip())
     if story.pending:
         lines.append(f"… {counted(story.pending, 'more link')}, not looked at")

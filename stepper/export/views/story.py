@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryColumn
-from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, title, verdict
+from stepper.debug.story.texts import column_text, entry_text, extent, number, reason, title, value_text, verdict
 from stepper.export.figures.figure import Cluster, EdgeKind, Figure, FigureEdge, FigureNode, NodeKind
 
 
@@ -47,7 +47,7 @@ def _nodes(story: Story) -> list[FigureNode]:
             FigureNode(
                 id=f"n{place}",
                 kind=NodeKind.OPERATION,
-                label=f"{row.name}{element_text(link.element)} = {number(link.value)}",
+                label=f"{row.name}{element_text(link.element)} = {value_text(link)}",
                 lines=tuple(words),
                 marks=("born here",) if link.role is LinkRole.BORN else (),
                 title=f"{row.layer}, line {row.layer.line}",

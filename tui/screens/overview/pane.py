@@ -390,6 +390,8 @@ class OverviewPane(Pane):
         that was born, and without one the cell.
         """
         at, cards, compiled = self._at, self._cards, self.host.driver.compiled
+        if self._asks_failure(ends=ends):
+            return StoryQuestion(fails=True, tick=self._last_tick)
         if not cards:
             asked = "" if ends else self._first_birth()
             return StoryQuestion(asked, tick=self._last_tick) if asked else None
@@ -405,6 +407,15 @@ class OverviewPane(Pane):
             run = address(card, None, at.run, 0, compiled).rpartition("@")[0]
             return StoryQuestion(run or card.facts.layer.name, ends=True, tick=self._last_tick)
         return StoryQuestion(place, tick=self._last_tick)
+
+    def _asks_failure(self, *, ends: bool) -> bool:
+        """True if the error that ended the run is asked about: it is selected, or ended the loop of the cursor."""
+        at, cards, overview = self._at, self._cards, self.overview
+        if overview is None or overview.failure is None or overview.failure.place is None:
+            return False
+        runs = cards[at.card].runs if at.card < len(cards) else ()
+        is_ended_by_it = ends and at.run < len(runs) and runs[at.run].ending is None
+        return self._is_at_failure or is_ended_by_it or not cards
 
     def _is_last_verdict(self, line: Line | None) -> bool:
         """True if the cursor is on the verdict of a condition that ended its loop."""

@@ -38,7 +38,7 @@ def detail_rows(story: Story, link: StoryLink, width: int, height: int) -> list[
 def _head(story: Story, link: StoryLink) -> Row:
     operation = link.location.operation
     kind = "" if operation is None else operation.type
-    shape = f"{link.type}[{','.join(map(str, link.shape))}]"
+    shape = f"{link.type}[{','.join(map(str, link.shape))}]" if link.type else ""
     return [
         (GLYPHS["focus"], "accent"),
         (f" {link_name(story, link)}", "title-on"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from msgspec.structs import replace
 from textual import events
 
+from stepper.debug.causes.cause import LinkKind
 from stepper.debug.causes.locations import address_at
 from stepper.debug.causes.texts import element_text
 from stepper.debug.story.facts import LinkRole, Story, StoryLink
@@ -23,6 +24,7 @@ from stepper.debug.story.texts import (
     reason,
     story_lines,
     title,
+    value_text,
     verdict,
 )
 from stepper.errors import UsageError
@@ -267,6 +269,9 @@ class StoryPane(Pane):
 
     def line_to_open(self) -> str:
         """Return the line that goes to the moment of the cursor."""
+        link = None if self.story is None or self.link is None else self.story.links[self.link]
+        if link is not None and link.kind is LinkKind.FAILED:  # the run never gets to after it
+            return f"goto tick {link.tick}"
         address = self.chosen_address
         return f"goto {without_element(address)}" if address else ""
 
@@ -456,7 +461,7 @@ class StoryPane(Pane):
             return [*head, *_backs(story, line)]
         link = story.links[line.link]
         name = story.rows[link.row].name
-        value = number(link.value)
+        value = value_text(link)
         chip = f"[{value:>9}]" if self.host.look.plain else f"{value:>10} "
         token = "badbg" if link.role is LinkRole.BORN else "bad-chip" if link.is_bad else "chip"
         told = entry_text(link.entry) if link.entry is not None else reason(link)

@@ -36,6 +36,7 @@ class AskStory(Struct, frozen=True):
         return debugger.story(
             asked.address,
             ends=asked.ends,
+            fails=asked.fails,
             tick=asked.tick,
             links=asked.links,
             wider=asked.wider,

@@ -24,6 +24,7 @@ from stepper.debug.story.texts import (
     number,
     percent,
     reason,
+    value_text,
 )
 from stepper.query.short_names import last_part
 
@@ -526,7 +527,7 @@ class _Layout:
             column = self.at[link.column]
             y = self.lines[link.row]
             tone = Tone.BORN if link.role is LinkRole.BORN else Tone.BAD_CHIP if link.is_bad else Tone.CHIP
-            value = number(link.value)
+            value = value_text(link)
             if link.row in moving:
                 room = CHIP - 2 - len(element_text(link.element))
                 value = f"{element_text(link.element)}{clipped_number(link.value, room):>{max(1, room)}}"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
+from tests.debug.story.test_failures import failing
 from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, drive
 from tui.app import StepperApp
@@ -290,3 +291,25 @@ def test_where_links_were_not_looked_at_the_story_says_so_and_how_to_see_more(tm
         assert sum(link.times for link in story.story.links) == links + 40  # as many as it shows at first
 
     drive(debugger, script, size=(80, 34))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+def test_an_error_of_the_run_has_a_story_on_the_overview_and_at_the_stop(tmp_path: Path, size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        for keys in (("o",), ("e",)):
+            await driven.press(*keys)
+            await driven.filled()
+            shown = driven.text("story")
+            assert "why rows@3 failed" in shown and "cannot take the shape [4,-1]" in shown and "failed" in shown
+            assert all(name in shown for name in ("size", "shape", "half.shape")) and "[]" not in shown
+            await driven.press("q")
+        await driven.press("o", "enter")
+        assert driven.state.iteration == 3 and driven.state.stop is not None
+        await driven.type("continue")
+        assert driven.state.failure
+        await driven.press("o")
+        await driven.filled()
+        assert "why rows@3 failed" in driven.text("story")
+
+    drive(failing(tmp_path), script, size=size, starts_up=True, runs=True)
