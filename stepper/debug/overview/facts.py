@@ -179,7 +179,8 @@ class LoopFacts(Brief, Struct, frozen=True, eq=False):
 class BranchFacts(Brief, Struct, frozen=True, eq=False):
     """An If of the model: how often each side ran, and which one in which run (`choices`, 1: then_body).
 
-    `values` are the histories of its outputs, run by run; `rows` say what they are.
+    `values` are the histories of its outputs, run by run; `rows` say what they are. `verdict` is that of its condition,
+    of an If in no loop, which runs once at most.
     """
 
     unshown: ClassVar = ("choices", "values")
@@ -196,6 +197,12 @@ class BranchFacts(Brief, Struct, frozen=True, eq=False):
     else_runs: int = 0
     choices: ValueHistory | None = None
     values: tuple[ValueHistory | None, ...] = ()
+    verdict: Verdict | None = None
+
+    @property
+    def runs(self) -> int:
+        """Return how often it ran."""
+        return self.then_runs + self.else_runs
 
 
 # --- the model ------------------------------------------------------------------------------------------------------
@@ -291,6 +298,20 @@ def recurrence_in(overview: Overview | None, glance: Glance) -> Recurrence | Non
         if found is not None and (glance.iteration or 0) > found.iteration:
             return found
     return None
+
+
+def branches_outside(overview: Overview) -> list[int]:
+    """Return the indices of the Ifs that are in no loop, those in the sides of others behind them."""
+    loops, found = len(overview.loops), list[int]()
+
+    def add(parent: int | None) -> None:
+        for index, one in sorted(enumerate(overview.branches), key=lambda pair: pair[1].position):
+            if one.parent == parent and index not in found:
+                found.append(index)
+                add(loops + index)
+
+    add(None)
+    return found
 
 
 def choices_in(overview: Overview, branch: int) -> tuple[ValueHistory | None, ...]:

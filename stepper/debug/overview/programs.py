@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
@@ -33,6 +34,21 @@ def _around(overview: Overview) -> tuple[LoopFacts | BranchFacts, ...]:
 
 def programs_of(overview: Overview, compiled: CompiledModel) -> list[Program | None]:
     """Return the programs of the bodies of all loops."""
+    bodies = _bodies(overview, compiled)
+    return [next(iter(bodies(index)), None) for index in range(len(overview.loops))]
+
+
+def program_around(overview: Overview, branch: int, compiled: CompiledModel) -> Program | None:
+    """Return the program that an If stands in, by its index."""
+    facts = overview.branches[branch]
+    for program in _bodies(overview, compiled)(facts.parent):
+        if any(one.layer.id == facts.layer.id and one.layer.name == facts.layer.name for one in program.operations):
+            return program
+    return None
+
+
+def _bodies(overview: Overview, compiled: CompiledModel) -> Callable[[int | None], tuple[Program, ...]]:
+    """Return what gives the bodies of a loop or If by its index, and for None the model's own graph."""
     around = _around(overview)
     known: dict[int | None, tuple[Program, ...]] = {None: (compiled.main,)}
 
@@ -49,7 +65,7 @@ def programs_of(overview: Overview, compiled: CompiledModel) -> list[Program | N
             )
         return known[index]
 
-    return [next(iter(bodies(index)), None) for index in range(len(overview.loops))]
+    return bodies
 
 
 def parent_loop(overview: Overview, index: int) -> int | None:

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.causes.locations import file_of
+from stepper.debug.causes.verdict_facts import Verdict
 from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.explanations import never_ends
@@ -453,9 +454,13 @@ class _BranchRecord:
         self.choices = HistoryRecorder(_OUTER)
         self.values = [HistoryRecorder(_OUTER) for _ in operation.outputs]
         self.runs = [0, 0]
+        self.verdict: Verdict | None = None
+        self.is_outside = not any(layer.is_loop for layer in program.path)
 
     def leave(self, frame: Frame, activation: Activation) -> None:
         """A side has run; `frame` is the one around it."""
+        if self.is_outside:
+            self.verdict = Verdicts(frame, self.file, {}).of(self.operation.inputs[0])
         self.runs[self.operation.plans.index(activation.plan)] += 1
         self.choices.append(np.bool_(activation.plan is self.operation.plans[0]))
         for history, slot in zip(self.values, self.operation.outputs, strict=True):
@@ -487,6 +492,7 @@ class _BranchRecord:
             else_runs=self.runs[1],
             choices=self.choices.view(),
             values=tuple(history.view() for history in self.values),
+            verdict=self.verdict,
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
-from stepper.debug.overview.facts import BranchFacts, ModelPortFacts, Overview, RunState
+from stepper.debug.overview.facts import ModelPortFacts, Overview, RunState
 from stepper.wording import counted
 from tui.paint.links import Destination, LinkText, linked
 from tui.paint.names import layer_name
@@ -84,16 +84,6 @@ def without_loops(overview: Overview) -> Row:
         told = f" opens {' and '.join(closed)} as {word}"
         row += [("; ", "dim"), (LinkText("Space", _SEQUENCES), "key"), (LinkText(told, _SEQUENCES), "dim")]
     return row
-
-
-def branch(facts: BranchFacts) -> Row:
-    """Return an If of the model in a line: its sides, and how often each ran."""
-    sides = (
-        f"  If {facts.layer.id} · then {facts.then_operations}, else {counted(facts.else_operations, 'operation')}   "
-    )
-    counts = (("then", facts.then_runs), ("else", facts.else_runs))
-    times = [f"{side} ran {count:,} {_plural('time', count)}" for side, count in counts if count]
-    return [(f" {clip(layer_name(facts.layer), 40)}", "title"), (sides, "dim"), (", ".join(times) or "did not run", "")]
 
 
 def after(overview: Overview, cards: Sequence[Card], room: int, links: PortLinks = NO_LINKS) -> Row:

@@ -102,7 +102,7 @@ def line_to_port(compiled: CompiledModel, place: int, *, output: bool) -> PortLi
         raise UsageError("there is no such output" if output else "there is no such input")
     found = target_in(main, slots[place])
     is_computed = found.layer.id in main.indices
-    address = _address(main, found.layer, 0 if is_computed else found.output, compiled)
+    address = layer_address_in(main, found.layer, 0 if is_computed else found.output, compiled)
     return PortLine(f"{'goto' if is_computed else 'open'} {address}", opens=not is_computed)
 
 
@@ -112,11 +112,12 @@ def site_link(program: Program, site: LayerSite, compiled: CompiledModel) -> Des
     if layer is None or layer.name != site.name:
         return None
     is_computed = any(one.layer.id == site.id for one in program.operations)
-    address = _address(program, layer, 0, compiled)
+    address = layer_address_in(program, layer, 0, compiled)
     return moment_link(f"goto {address}") if is_computed else Destination(f"open {address}")
 
 
-def _address(program: Program, layer: Layer, output: int, compiled: CompiledModel) -> str:
+def layer_address_in(program: Program, layer: Layer, output: int, compiled: CompiledModel) -> str:
+    """Return the address of a layer's output in a graph."""
     from stepper.query.address_resolution import Target, address_of
 
     slot = program.slots.get((layer.id, output), -1)

@@ -5,18 +5,21 @@ Only the lines in sight are built.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from stepper.debug.overview.facts import BranchFacts, Overview, RunState
+from stepper.debug.overview.facts import Overview, RunState
 from stepper.tensors.pictures import Form
+from stepper.wording import counted
 from tui.paint.links import Destination, LinkText
 from tui.paint.rows import Row, clip, clip_end, overlaid, printable, shortened, spread, width_of
 from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
 from tui.screens.overview import around, words
 from tui.screens.overview.addresses import address_of_site
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, widths
+from tui.screens.overview.branches import MOST_ABOVE, ShownBranch, branch_rows
 from tui.screens.overview.cards import Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at
 from tui.screens.overview.links import LinkOf, moment_link, nowhere, site_link
@@ -36,7 +39,8 @@ if TYPE_CHECKING:
 class PageLine(NamedTuple):
     """A line of the page, and the card and row that a click on it selects; on a `strip` it selects a run.
 
-    With `columns` it selects an iteration, too. `once` and `twice` are what one click more does, and two.
+    With `columns` it selects an iteration, too. `once` and `twice` are what one click more does, and two. `branch` is
+    the If that it selects, by its index.
     """
 
     row: Row
@@ -46,6 +50,7 @@ class PageLine(NamedTuple):
     columns: bool = False
     once: str = ""
     twice: str = "overview open"
+    branch: int = -1
 
 
 class Sight(NamedTuple):
@@ -62,6 +67,9 @@ class Sight(NamedTuple):
     findings: Sequence[Finding] = ()
     extent: int = 0
     """Where A is drawn, an AExtent."""
+    branches: Sequence[ShownBranch] = ()
+    branch: int | None = None
+    """The If outside of loops at which the cursor is, by its index; None: it is on a card."""
 
     @property
     def is_running(self) -> bool:
@@ -89,6 +97,7 @@ class _PageBlock(NamedTuple):
     build: Callable[[], list[PageLine]]
     card: int = -1
     line: int = -1
+    branch: int = -1
 
 
 _VALUE: Final = 28
@@ -122,12 +131,36 @@ class Page:
         begin, card = 0, (0, 0)
         for block in self._blocks:
             end = begin + block.height
-            if (block.card, block.line) == (self._at.card, self._at.line):
+            if self._sight.branch is not None:
+                if block.branch == self._sight.branch:
+                    return begin, end
+            elif block.card >= 0 and (block.card, block.line) == (self._at.card, self._at.line):
                 return begin, end
             if block.card == self._at.card and card == (0, 0):
                 card = begin, end
             begin = end
         return card
+
+    def hidden(self, first: int, count: int) -> Row:
+        """Return how many loops and Ifs begin above these lines, and how many below them."""
+        begins: dict[tuple[str, int], int] = {}
+        at = 0
+        for block in self._blocks:
+            kind, one = ("loop", block.card) if block.card >= 0 else ("If", block.branch)
+            if one >= 0:
+                begins.setdefault((kind, one), at)
+            at += block.height
+        above = Counter(kind for (kind, _), line in begins.items() if line < first)
+        below = Counter(kind for (kind, _), line in begins.items() if line >= first + count)
+        told = [
+            f"{counted(number, f'more {kind}')} {where}"
+            for where, kinds in (("above", above), ("below", below))
+            for kind, number in kinds.items()
+        ]
+        rest = self.count - first - count
+        if not told and rest > 0:
+            told = [f"{counted(rest, 'more line')} below"]
+        return [(f"   … {', '.join(told)}" if told else "", "dim")]
 
     def lines(self, first: int, count: int) -> list[PageLine]:
         """Return some of the lines."""
@@ -146,18 +179,23 @@ class Page:
         found: list[_PageBlock] = []
         if not self._sight.shown:
             found.append(_PageBlock(1, lambda: [PageLine(around.without_loops(self._sight.overview))]))
-        branches = self._sight.overview.branches
-        found += [_PageBlock(1, partial(self._branch, one)) for one in branches if one.parent is None]
+        branches = [
+            _PageBlock(one.height, partial(self._branch, one), branch=one.branch) for one in self._sight.branches
+        ]
+        is_above = len(branches) <= MOST_ABOVE or not self._sight.shown
+        found += branches if is_above else []
         was_listed = False
         for shown in self._sight.shown:
             if was_listed and not shown.is_listed and not self._is_low:
                 found.append(_PageBlock(1, lambda: [PageLine([])]))
             found += self._card(shown)
             was_listed = shown.is_listed
-        return found
+        return found if is_above else [*found, *branches]
 
-    def _branch(self, facts: BranchFacts) -> list[PageLine]:
-        return [PageLine(shortened(around.branch(facts), self._width))]
+    def _branch(self, shown: ShownBranch) -> list[PageLine]:
+        facts, is_on = self._sight.overview.branches[shown.branch], shown.branch == self._sight.branch
+        rows = branch_rows(facts, shown.height, self._width, self._share.label, is_on=is_on)
+        return [PageLine(row, branch=shown.branch) for row in rows]
 
     # --- a card --------------------------------------------------------------------------------------------------
 
@@ -197,7 +235,7 @@ class Page:
     def _from_a(self, shown: Shown, place: int, height: int) -> list[Row]:
         """Return what stands of A below a row: its values, and where they differ; nothing on a low terminal."""
         beside, at, extent = self._sight.beside_a, self._at, self._sight.extent
-        is_on = (shown.place, place) == (at.card, at.line)
+        is_on = self._sight.branch is None and (shown.place, place) == (at.card, at.line)
         if beside is None or self._is_low or not (extent or is_on):
             return []
         line, label = shown.card.lines[place], self._share.label
@@ -223,7 +261,7 @@ class Page:
         return PageLine([], shown.place)
 
     def _is_on(self, shown: Shown) -> bool:
-        return shown.place == self._at.card
+        return shown.place == self._at.card and self._sight.branch is None
 
     def _told(self, shown: Shown) -> PageLine:
         pad, room = "   " + _pad(shown), self._width - 5 - len(_pad(shown))
@@ -375,7 +413,7 @@ class Page:
 
     def _line_rows(self, shown: Shown, place: int, height: int, below: list[Row]) -> list[PageLine]:
         line = shown.card.lines[place]
-        is_on = (shown.place, place) == (self._at.card, self._at.line)
+        is_on = self._is_on(shown) and place == self._at.line
         letters = self._share.label - 4 - len(_pad(shown))
         drawn = self._pictures.of(shown, line, height, self._wishes, self._palette, letters)
         names = self._names(line, letters, height, drawn.scale, drawn.unit)

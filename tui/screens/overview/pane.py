@@ -14,7 +14,8 @@ from textual import events
 from textual.widget import Widget
 
 from stepper.debug.causes.cause import NonFiniteKind
-from stepper.debug.overview.facts import Overview, RowKind, RunState
+from stepper.debug.overview.facts import Overview, RowKind, RunState, branches_outside
+from stepper.debug.overview.programs import program_around
 from stepper.debug.story.question import StoryQuestion
 from stepper.errors import StepperError, UsageError
 from stepper.tensors.histories import ValueHistory, bucket_begins
@@ -28,6 +29,7 @@ from tui.screens.overview import around
 from tui.screens.overview.addresses import address, carried_addresses, value_address
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, is_as_whole, lines_used, widths
+from tui.screens.overview.branches import MOST_ABOVE, branch_detail, branches_shown
 from tui.screens.overview.cards import LinePart
 from tui.screens.overview.cursor import (
     NOWHERE,
@@ -48,7 +50,7 @@ from tui.screens.overview.cursor import (
 )
 from tui.screens.overview.detail import detail, failure_detail
 from tui.screens.overview.lines import cards_of, input_letters
-from tui.screens.overview.links import NO_LINKS, PortLine, line_to_port, port_links
+from tui.screens.overview.links import NO_LINKS, PortLine, layer_address_in, line_to_port, port_links
 from tui.screens.overview.page import Page, PageLine, Sight, axis_at
 from tui.screens.overview.row_pictures import RowPictures, value_at
 from tui.worker.requests import GoOnWithOverview, ShowOverview
@@ -98,6 +100,8 @@ class OverviewPane(Pane):
         self._links = NO_LINKS
         self._listed: ListedCards
         self._at = NOWHERE
+        self._branch: int | None = None
+        """The If outside of loops at which the cursor is, by its index; None: it is on a card."""
         self._is_placed = self._is_at_failure = self._is_chosen = False
         self._tick = 0
         self._follows = True
@@ -214,6 +218,9 @@ class OverviewPane(Pane):
             self._is_placed = overview.looked_through and overview.state is not RunState.RUNNING
             self._is_at_failure = overview.failure is not None
         self._at = bounded(self._cards, self._at)
+        outside = branches_outside(overview)
+        if self._branch not in outside or (self._cards and not self._is_chosen):
+            self._branch = None if self._cards else next(iter(outside), None)
         if goes_on:
             newest = max(len(self._cards[self._at.card].runs) - 1, 0) if self._cards else 0
             self._at = self._at._replace(run=newest)
@@ -245,7 +252,7 @@ class OverviewPane(Pane):
 
     def put(self, at: Place, *, follows: bool = False) -> None:
         """Put the cursor there, as near as there is such a place; where it `follows`, it goes on with the run."""
-        self._at = bounded(self._cards, at)
+        self._at, self._branch = bounded(self._cards, at), None if self._cards else self._branch
         self._follows, self._is_placed, self._is_at_failure, self._is_chosen = follows, True, False, True
         self.changed()
 
@@ -289,12 +296,38 @@ class OverviewPane(Pane):
 
     def _move_rows(self, by: int) -> None:
         rows = [(one.place, line) for one in self._shown for line in one.lines]
+        branches = [(-1, one) for one in branches_outside(self.overview)] if self.overview is not None else []
+        rows = [*branches, *rows] if len(branches) <= MOST_ABOVE else [*rows, *branches]
         if not rows:
             self.move_card(by)
             return
-        here = (self._at.card, self._at.line)
+        here = (self._at.card, self._at.line) if self._branch is None else (-1, self._branch)
         index = rows.index(here) if here in rows else 0
-        self._select(*rows[max(0, min(index + by, len(rows) - 1))])
+        card, line = rows[max(0, min(index + by, len(rows) - 1))]
+        if card < 0:
+            self._select_branch(line)
+        else:
+            self._select(card, line)
+
+    def _select_branch(self, index: int) -> None:
+        """Put the cursor on an If outside of loops."""
+        self._branch, self._is_placed, self._is_at_failure, self._is_chosen = index, True, False, True
+        self._follows = False
+        self.changed()
+
+    @property
+    def _branch_address(self) -> str:
+        """The address of the If at the cursor; empty where there is none, or it did not run."""
+        return self._address_in_branch(of_condition=False)
+
+    def _address_in_branch(self, *, of_condition: bool) -> str:
+        overview, compiled = self.overview, self._compiled
+        if self._branch is None or overview is None or compiled is None or not overview.branches[self._branch].runs:
+            return ""
+        facts, program = overview.branches[self._branch], program_around(overview, self._branch, compiled)
+        site = facts.verdict.layer if of_condition and facts.verdict is not None else facts.layer
+        layer = None if program is None else program.graph.by_id.get(site.id)
+        return "" if program is None or layer is None else layer_address_in(program, layer, 0, compiled)
 
     def _select(self, card: int, line: int) -> None:
         self.put(on_row(self._cards, self._at, card, line))
@@ -392,8 +425,9 @@ class OverviewPane(Pane):
         at, cards, compiled = self._at, self._cards, self.host.driver.compiled
         if self._asks_failure(ends=ends):
             return StoryQuestion(fails=True, tick=self._last_tick)
-        if not cards:
-            asked = "" if ends else self._first_birth()
+        if not cards or self._branch is not None:
+            asked = "" if ends or (self._branch is not None and self._is_chosen) else self._first_birth()
+            asked = asked or self._address_in_branch(of_condition=ends)
             return StoryQuestion(asked, tick=self._last_tick) if asked else None
         if not iterations_at(cards, at):  # it has a beginning to ask for alone
             facts = cards[at.card].facts
@@ -455,6 +489,8 @@ class OverviewPane(Pane):
         overview = self.overview
         if self._is_at_failure and overview is not None:
             return f"goto tick {overview.ticks}", "step"  # which fails once more
+        if self._branch is not None and (self._is_chosen or overview is None or not overview.births):
+            return (f"goto {self._branch_address}",) if self._branch_address else ()
         if not self._cards and overview is not None and overview.births:
             return (f"goto tick {overview.births[0].tick}",)
         return (f"goto {self.moment}",) if self.moment else ()
@@ -463,6 +499,8 @@ class OverviewPane(Pane):
     def moment(self) -> str:
         """The address of the cursor: a value in its iteration, else the iteration; empty where there is none."""
         at, cards = self._at, self._cards
+        if self._branch is not None:
+            return self._branch_address
         if not cards or not iterations_at(cards, at):
             return ""
         return address(cards[at.card], line_at(cards, at), at.run, at.iteration, self.host.driver.compiled)
@@ -503,6 +541,8 @@ class OverviewPane(Pane):
     def chosen_address(self) -> str:
         """The value of the cursor, in its iteration."""
         at, cards = self._at, self._cards
+        if self._branch is not None:
+            return self._branch_address
         line = line_at(cards, at)
         if line is None or self._is_at_failure or not iterations_at(cards, at):
             return ""
@@ -532,7 +572,7 @@ class OverviewPane(Pane):
     @property
     def _numbers_at_cursor(self) -> tuple[ValueHistory | None, Array | None]:
         at, cards = self._at, self._cards
-        line = None if self._is_at_failure else line_at(cards, at)
+        line = None if self._is_at_failure or self._branch is not None else line_at(cards, at)
         if line is None or line.part is not LinePart.VALUE:
             return None, None
         return value_at(cards[at.card], line, at, self._wishes)
@@ -549,18 +589,23 @@ class OverviewPane(Pane):
         if not 0 <= event.y < len(self._visible):
             return
         target = self._visible[event.y]
-        if target.card < 0:
-            return
+        if target.branch >= 0:
+            self._select_branch(target.branch)
+        elif target.card >= 0:
+            self._click_card(target, event)
+        if event.chain == 1 and target.once:
+            self.host.perform(target.once, echo=False)
+        if event.chain >= 2 and target.strip is None and target.twice and max(target.branch, target.card) >= 0:
+            self.host.perform(target.twice)
+
+    def _click_card(self, target: PageLine, event: events.Click) -> None:
+        """Put the cursor to what stands in a line of a card, in the column of a click."""
         if target.line >= 0:
             self._select(target.card, target.line)
         else:
             self._select(target.card, self._at.line if target.card == self._at.card else 0)
         if target.columns or target.strip is not None:
             self._put_at(target, event.x - widths(*self.app.size).label)
-        if event.chain == 1 and target.once:
-            self.host.perform(target.once, echo=False)
-        if event.chain >= 2 and target.strip is None and target.twice:
-            self.host.perform(target.twice)
 
     def _put_at(self, target: PageLine, x: int) -> None:
         """Put the cursor to the iteration, or on a strip of runs to the run, in a column of the pictures."""
@@ -606,7 +651,11 @@ class OverviewPane(Pane):
         # Rows are as tall as they were without the body below, which gets what they leave.
         content = self.parent if isinstance(self.parent, Widget) and self.screen.maximized is None else self
         whole = max(height, content.size.height)
-        room = whole - len(top) - lower - len(outputs) - sum(one.parent is None for one in overview.branches)
+        room = whole - len(top) - lower - len(outputs)
+        for_branches = room // 2 if self._cards else room - 1
+        branches = branches_shown(overview, self._branch, for_branches, is_low=is_low)
+        used = sum(one.height for one in branches)
+        room -= used if len(branches) <= MOST_ABOVE else min(used, room // 3)
         self._shown, extent = self._arranged(overview, size, room, beside_a)
         sight = Sight(
             overview,
@@ -619,19 +668,28 @@ class OverviewPane(Pane):
             beside_a,
             self.state.lists.findings,
             extent,
+            branches,
+            self._branch,
         )
         page = Page(sight, self._wishes, self._pictures, self.palette, width)
         if self._is_at_failure and overview.failure is not None:
             selected = failure_detail(overview.failure, width, is_low=is_low)
+        elif self._branch is not None:
+            selected = branch_detail(overview.branches[self._branch], width, is_low=is_low)
         else:
             selected = detail(sight, self._cards, self._wishes, width, follows=self._follows)
         selected = [linked(row, Destination("overview open")) for row in selected]
         bottom = [*found, *rule, *selected]
         space = height - len(top) - len(bottom)
         self._share_room(len(top) + page.count + len(outputs) + len(bottom), page.used)
+        is_cut = page.count + len(outputs) > space > 2
+        space -= is_cut
         first = self._scrolled(page, len(outputs), space)
         visible = page.lines(first, space)
         visible += [PageLine(row) for row in outputs][: space - len(visible)]
+        if is_cut:
+            visible += [PageLine([])] * (space - len(visible)) + [PageLine(page.hidden(first, space))]
+            space += 1
         visible += [PageLine([])] * (space - len(visible))
         self._visible = [*(PageLine(row) for row in top), *visible, *(PageLine(row) for row in bottom)][:height]
         return [one.row for one in self._visible]

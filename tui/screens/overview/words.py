@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.causes.texts import scalar_text
-from stepper.debug.causes.verdict_facts import VerdictOperand
+from stepper.debug.causes.verdict_facts import Verdict, VerdictOperand
 from stepper.debug.overview.facts import (
     ActivationFacts,
     Ending,
@@ -21,6 +21,7 @@ from stepper.debug.overview.facts import (
     RowKind,
     RunState,
 )
+from stepper.debug.overview.facts import Row as FactsRow
 from stepper.engine.loops import EndReason
 from stepper.tensors.pictures import Form
 from stepper.wording import enumerated
@@ -278,40 +279,53 @@ def _verdict(
     *,
     is_short: bool = False,
 ) -> Row:
-    """Return the comparison that decided: `tok = 12, so NotEqual(tok, 12) is false`."""
+    """Return the comparison that ended a loop."""
     if ending.verdict is None:
         return [("the condition is false", "")]
-    root = ending.verdict.root
+    return verdict(ending.verdict, facts.rows, labels, link, is_short=is_short)
+
+
+def verdict(
+    found: Verdict,
+    rows: Sequence[FactsRow],
+    labels: Mapping[int, tuple[str, ...]],
+    link: LinkOf = nowhere,
+    *,
+    is_short: bool = False,
+) -> Row:
+    """Return the comparison that decided: `tok = 12, so NotEqual(tok, 12) is false`; `rows` are those of its loop."""
+    root = found.root
     word = "true" if root.value else "false"
-    negated: Row = [] if root.value is ending.verdict.value else [(", so the condition is false", "dim")]
+    which = "true" if found.value else "false"
+    negated: Row = [] if root.value is found.value else [(f", so the condition is {which}", "dim")]
     if not root.compared:
         return [(name_linked(printable(str(root.layer)), link(root.layer)), "strong"), (f" is {word}", ""), *negated]
     told: Row = []
     for place, one in enumerate(root.told):
         told += [(", ", "strong")] if place else []
-        told.append((name_linked(_operand(one, facts, labels), link(one.layer)), "strong"))
-    inside = ", ".join(_short_operand(one, facts) for one in root.compared)
+        told.append((name_linked(_operand(one, rows, labels), link(one.layer)), "strong"))
+    inside = ", ".join(_short_operand(one, rows) for one in root.compared)
     operation = root.layer.type if is_short else f"{root.layer.type}({inside})"
     deciding = name_linked(operation, link(root.layer))
     return [*told, (", so ", "dim"), (deciding, ""), (f" is {word}", "dim"), *negated]
 
 
-def _operand(one: VerdictOperand, facts: LoopFacts, labels: Mapping[int, tuple[str, ...]]) -> str:
-    name = _operand_name(one, facts)
+def _operand(one: VerdictOperand, rows: Sequence[FactsRow], labels: Mapping[int, tuple[str, ...]]) -> str:
+    name = _operand_name(one, rows)
     text = printable(one.brief.text) if one.value is None else scalar_text(one.value)
     words = () if one.carried is None else labels.get(one.carried.id, ())
     label = f" '{printable(words[one.value])}'" if isinstance(one.value, int) and 0 <= one.value < len(words) else ""
     return f"{name} = {text}{label}"
 
 
-def _short_operand(one: VerdictOperand, facts: LoopFacts) -> str:
-    return scalar_text(one.value) if one.is_constant and one.value is not None else _operand_name(one, facts)
+def _short_operand(one: VerdictOperand, rows: Sequence[FactsRow]) -> str:
+    return scalar_text(one.value) if one.is_constant and one.value is not None else _operand_name(one, rows)
 
 
-def _operand_name(one: VerdictOperand, facts: LoopFacts) -> str:
+def _operand_name(one: VerdictOperand, rows: Sequence[FactsRow]) -> str:
     if one.carried is not None:
         return carried_name(one.carried)
-    return layer_name(one.layer) if one.row is None else row_name(facts.rows[one.row])
+    return layer_name(one.layer) if one.row is None else row_name(rows[one.row])
 
 
 # --- a value --------------------------------------------------------------------------------------------------------
