@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Final
 from stepper.diagnosis.findings import Finding, Severity
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.texts import consequence, remedy, sentence
+from stepper.ir.model import LayerSite
 from stepper.query.address_syntax import exact_name
 from stepper.wording import counted
 from tui.paint.columns import TableColumn, written
 from tui.paint.list_pane import ListPane
 from tui.paint.names import layer_name
 from tui.paint.pane import Pane
-from tui.paint.rows import Row, clip_end, clip_head, printable
+from tui.paint.rows import Row, clip_end, clip_head, printable, width_of
 from tui.screens.list_screen import ListScreen
 from tui.screens.lists.detail import ChosenDetail
 
@@ -113,6 +114,21 @@ class FindingsScreen(ListScreen):
     def more_about(self, listed: Any) -> Pane:
         """Return the chosen finding in full."""
         return FindingDetail(self.host, listed)
+
+
+def findings_of(found: Sequence[Finding], loop: LayerSite) -> list[Finding]:
+    """Return the errors and warnings about a loop, the gravest first."""
+    mine = [one for one in found if one.spot.loop == loop and one.severity is not Severity.NOTE]
+    return sorted(mine, key=lambda one: one.severity is not Severity.ERROR)
+
+
+def finding_row(found: Sequence[Finding], width: int, key: str) -> Row:
+    """Return the gravest of some findings in a line, and how many more there are; a `key` leads to all."""
+    first, more = found[0], len(found) - 1
+    rest: Row = [(f"  +{more} more" if more else "", "dim"), *([("  ", ""), (key, "key")] if key else [])]
+    room = width - len(first.severity) - 2 - (width_of(rest))
+    told = clip_end(printable(sentence(first)), max(room, 8))
+    return [(str(first.severity), _TONES[first.severity]), (": ", "dim"), (told, ""), *rest]
 
 
 def found_words(found: Sequence[Finding]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from stepper.debug.overview.facts import Overview, RunState
 from stepper.tensors.pictures import Form
 from stepper.wording import counted
-from tui.paint.links import Destination, LinkText
+from tui.paint.links import Destination, LinkText, linked
 from tui.paint.rows import Row, clip, clip_end, overlaid, printable, shortened, spread, width_of
 from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
 from tui.screens.overview import around, words
@@ -67,6 +67,8 @@ class Sight(NamedTuple):
     findings: Sequence[Finding] = ()
     extent: int = 0
     """Where A is drawn, an AExtent."""
+    findings_key: str = ""
+    """The key that leads to the list of findings."""
     branches: Sequence[ShownBranch] = ()
     branch: int | None = None
     """The If outside of loops at which the cursor is, by its index; None: it is on a card."""
@@ -206,6 +208,7 @@ class Page:
         above = (
             (True, self._heading),
             (shown.has_ending, self._ending),
+            (self._is_on(shown) and bool(self._about(shown.card)), self._finding),
             (shown.strip is not None, self._strip),
             (shown.has_ruler, self._ruler),
         )
@@ -286,13 +289,27 @@ class Page:
 
     def _found(self, card: Card) -> Row:
         """Return how many findings are about the loop of a card; two clicks lead to their list."""
-        mine = [one for one in self._sight.findings if one.spot.loop is not None and one.spot.loop == card.facts.layer]
+        mine = self._about(card)
         if not mine:
             return []
         from tui.screens.lists.findings import found_words  # few pages have any
 
         text, tone = found_words(mine)
         return [("  ", ""), (LinkText(text, Destination("view findings")), tone)] if text else []
+
+    def _about(self, card: Card) -> Sequence[Finding]:
+        return findings_about(self._sight.findings, card)
+
+    def _finding(self, shown: Shown) -> PageLine:
+        """Return which finding the gravest about the selected loop is; two clicks lead to their list."""
+        from tui.screens.lists.findings import finding_row
+
+        pad = f" {_pad(shown)}"
+        row = linked(
+            finding_row(self._about(shown.card), self._width - len(pad) - 1, self._sight.findings_key),
+            Destination("view findings"),
+        )
+        return PageLine([(pad, ""), *row], shown.place, twice="")
 
     def _ending(self, shown: Shown) -> PageLine:
         card, pad = shown.card, _pad(shown)
@@ -485,6 +502,15 @@ class Page:
         if height == 1 and len(rows) > 1 and width_of(rows[0]) + width_of(rows[1]) + 2 <= width:
             return [[*rows[0], ("  ", ""), *rows[1]]]
         return [shortened(row, width - 1) for row in rows]
+
+
+def findings_about(found: Sequence[Finding], card: Card) -> Sequence[Finding]:
+    """Return the errors and warnings about the loop of a card, the gravest first."""
+    if not any(one.spot.loop is not None for one in found):
+        return ()
+    from tui.screens.lists.findings import findings_of  # few pages have any
+
+    return findings_of(found, card.facts.layer)
 
 
 def _named(row: Row, strongest: Sequence[str], width: int) -> Row:

@@ -51,7 +51,7 @@ from tui.screens.overview.cursor import (
 from tui.screens.overview.detail import detail, failure_detail
 from tui.screens.overview.lines import cards_of, input_letters
 from tui.screens.overview.links import NO_LINKS, PortLine, layer_address_in, line_to_port, port_links
-from tui.screens.overview.page import Page, PageLine, Sight, axis_at
+from tui.screens.overview.page import Page, PageLine, Sight, axis_at, findings_about
 from tui.screens.overview.row_pictures import RowPictures, value_at
 from tui.worker.requests import GoOnWithOverview, ShowOverview
 
@@ -656,6 +656,8 @@ class OverviewPane(Pane):
         branches = branches_shown(overview, self._branch, for_branches, is_low=is_low)
         used = sum(one.height for one in branches)
         room -= used if len(branches) <= MOST_ABOVE else min(used, room // 3)
+        card = self._cards[self._at.card] if self._branch is None and self._at.card < len(self._cards) else None
+        room -= card is not None and bool(findings_about(self.state.lists.findings, card))
         self._shown, extent = self._arranged(overview, size, room, beside_a)
         sight = Sight(
             overview,
@@ -668,6 +670,7 @@ class OverviewPane(Pane):
             beside_a,
             self.state.lists.findings,
             extent,
+            self._findings_key,
             branches,
             self._branch,
         )
@@ -739,6 +742,11 @@ class OverviewPane(Pane):
             if used <= room + 1 and all(is_as_whole(one, other) for one, other in zip(tried, shown, strict=True)):
                 return tried, extent
         return shown, AExtent.SELECTED
+
+    @property
+    def _findings_key(self) -> str:
+        key = key_for("view findings", self.kind, self.host.keymap)
+        return "" if key is None else key.shown
 
     def _beside_a(self) -> BesideA | None:
         """Return A beside the run, where there is one."""

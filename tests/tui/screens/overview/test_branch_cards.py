@@ -1,0 +1,119 @@
+"""Ifs outside of loops, findings about a loop, and long lists on the overview."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.debug.debugger import Debugger
+from tests.debug.debugged import opened
+from tests.debug.test_endless_loops import rests
+from tests.models import Graph, Side, Value, carried, last
+from tests.tui.driven import Driven, drive
+from tests.tui.screens.overview.test_told_values import pane_of
+from tui.screens.lists.findings import findings_of
+from tui.theme import Look
+from tui.worker import background_run
+
+SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+
+
+def chooser(net: Graph, value: Value, number: int) -> Value:
+    """If the sum of the value is above 6 twice it, else one more: of four times 1 it goes 1, 2, 4, 8, ..."""
+    axes = net.constant([0, 1], np.int64)
+    total = net.apply("ReduceSum", value, axes, name=f"sum_{number}", keep_dims="false", dims=())
+    above = net.apply("Greater", total, net.constant(np.float32(6)), type="boolean", dims=(), name=f"above_{number}")
+    then, other = net.body(), net.body()
+    a, b = then.parameter("a", dims=(1, 4)), other.parameter("b", dims=(1, 4))
+    doubled = then.result(then.apply("Multiply", a, then.constant([[2.0]]), name="double"), "doubled")
+    added = other.result(other.apply("Add", b, other.constant([[1.0]]), name="plus"), "added")
+    sides = Side(then, [(value, a)], [doubled]), Side(other, [(value, b)], [added])
+    return net.branch(f"choose_{number}", above, *sides)[0]
+
+
+def choosing(count: int, *, has_loop: bool = False) -> Debugger:
+    net = Graph()
+    value = net.parameter("x", dims=(1, 4))
+    for number in range(count):
+        value = chooser(net, value, number)
+        if number > 2:
+            value = net.apply("Tanh", value, name=f"tanh_{number}")
+    if has_loop:
+        body = net.body()
+        x = body.parameter("x", dims=(1, 4))
+        out = body.result(body.apply("Multiply", x, body.constant([[0.5]]), name="half"), "x_next")
+        (value,) = net.loop("halves", body, 3, True, [carried(value, x, out)], [last(out)])
+    net.result(value, "y")
+    with tempfile.TemporaryDirectory() as folder:
+        return Debugger(net.read(Path(folder)), {0: np.ones((1, 4), np.float32)})
+
+
+@SIZES
+@pytest.mark.parametrize("has_loop", [False, True])
+@pytest.mark.parametrize("look", [None, Look(ascii=True, plain=True)], ids=["colours", "ascii"])
+def test_an_if_says_which_side_ran_why_in_values_and_what_came_out(
+    size: tuple[int, int], has_loop: bool, look: Look | None
+) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        shown = driven.text("overview")
+        assert "else: sum_0 = 4, so Greater(sum_0, 6) is false" in shown
+        assert "then: sum_1 = 8, so Greater(sum_1, 6) is true" in shown
+        pane = pane_of(driven)
+        for _ in range(20):
+            await driven.press("up")
+        await driven.press("down")
+        assert pane.chosen_address == "model::choose_1", "the second If is selected"
+        assert "4  4  4  4" in driven.text("overview"), "twice 2"
+        await driven.press("o")
+        assert "why choose_1[0,0] is 4.000" in driven.text("story")
+        await driven.press("q", "e")
+        assert "why above_1 is true" in driven.text("story")
+        await driven.press("q", "enter")
+        assert driven.app.front.view_name == "" and driven.state.frame is not None
+        cursor = driven.state.cursor
+        assert cursor is not None and driven.state.frame.layers[cursor].name == "choose_1"
+
+    drive(choosing(3, has_loop=has_loop), script, size=size, look=look, starts_up=True, runs=True)
+
+
+@SIZES
+@pytest.mark.parametrize("has_loop", [False, True])
+def test_of_many_ifs_it_is_said_how_many_more_there_are(size: tuple[int, int], has_loop: bool) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        if has_loop:
+            assert "halves" in driven.text("overview"), "a loop is not pushed out of sight"
+        for steps in (0, 60):
+            await driven.press(*["down"] * steps)
+            lines = driven.text("overview").splitlines()
+            names = {word for line in lines for word in line.split() if word.startswith("choose_")}
+            told = next(line for line in lines if "more If" in line)
+            counts = [int(word) for word, after in zip(told.split(), told.split()[1:], strict=False) if after == "more"]
+            loops = 1 if "more loop" in told else 0
+            assert sum(counts) - loops + len(names) == 200
+
+    drive(choosing(200, has_loop=has_loop), script, size=size, starts_up=True, runs=True)
+
+
+@SIZES
+def test_the_gravest_finding_about_a_loop_is_told_on_its_card(
+    tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background_run, "ENDLESS_SECONDS", 0.1)
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.filled()
+        found = findings_of(driven.state.lists.findings, pane_of(driven).cards[0].facts.layer)
+        lines = driven.text("overview").splitlines()
+        (line,) = (one for one in lines if one.strip().startswith(f"{found[0].severity}: "))
+        assert line.split()[-1] == "M" and (len(found) == 1 or f"+{len(found) - 1} more" in line)
+        assert all(len(line) <= size[0] for line in lines)
+        await driven.press("M")
+        assert driven.app.front.view_name == "findings"
+
+    drive(opened(tmp_path, rests(2, 3)), script, size=size, starts_up=True, runs=True)
