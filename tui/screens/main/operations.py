@@ -109,6 +109,9 @@ class Operations(Pane):
 
     def heading(self, width: int) -> list[Row]:
         """Return the title, beside A those of the columns."""
+        if self.state.beside is None and self.state.frame is not None:
+            statistic = self.state.statistic
+            self.note = self._seen_rows(width - len(self.title) - len(statistic) - 3) + statistic
         rows = super().heading(width)
         if self.state.beside is None or self.state.frame is None:
             return rows
@@ -117,6 +120,16 @@ class Operations(Pane):
         words = ("now".rjust(_NUMBER), "accent"), ("differ".rjust(_DIFFERS - 1) + " ", "note")
         columns: Row = [(" " * (_NUMBER - 3), ""), (" A ", "a-on"), *words]
         return [spread(left, columns, width), *rows[1:]]
+
+    def _seen_rows(self, room: int) -> str:
+        """Return which rows are in sight, of how many; empty where all are."""
+        listing, lines = self.listing(), self.size.height - 1
+        total = 0 if listing is None else len(listing.entries)
+        if not 0 < lines < total:
+            return ""
+        last = min(self.top + lines, total)
+        told = (f"{self.top + 1:,}–{last:,} of {total:,}  ", f"{last:,} of {total:,}  ", f"of {total:,}  ")
+        return next((one for one in told if len(one) <= room), "")
 
     def _is_seen(self) -> bool:
         row = self._cursor_row()

@@ -15,7 +15,7 @@ from tests.models import Graph, Side, Value, carried, last
 from tests.tui.driven import Driven, drive
 from tests.tui.screens.overview.test_told_values import pane_of
 from tui.screens.lists.findings import findings_of
-from tui.theme import Look
+from tui.theme import GLYPHS, Look
 from tui.worker import background_run
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
@@ -117,3 +117,18 @@ def test_the_gravest_finding_about_a_loop_is_told_on_its_card(
         assert driven.app.front.view_name == "findings"
 
     drive(opened(tmp_path, rests(2, 3)), script, size=size, starts_up=True, runs=True)
+
+
+@SIZES
+def test_a_list_of_many_operations_says_which_are_in_sight(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("goto tanh_100")
+        await driven.filled()
+        head, *rows = driven.text("operations").splitlines()
+        (last_seen, total) = (int(head.replace("–", " ").split(" of ")[k].split()[-1 + k]) for k in (0, 1))
+        shown = [row.split()[0 if row.split()[0] not in GLYPHS["now"] + GLYPHS["free"] else 1] for row in rows]
+        frame = driven.state.frame
+        assert frame is not None and total == len(frame.layers)
+        assert frame.layers[last_seen - 1].name.endswith(shown[-1]) or shown[-1] in frame.layers[last_seen - 1].name
+
+    drive(choosing(200), script, size=size)
