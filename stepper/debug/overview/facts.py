@@ -314,14 +314,26 @@ def branches_outside(overview: Overview) -> list[int]:
     return found
 
 
+def branches_inside(overview: Overview, loop: int) -> list[int]:
+    """Return the indices of the Ifs whose nearest loop is this one, those in the sides of others behind them."""
+    loops = len(overview.loops)
+
+    def nearest(parent: int | None) -> int | None:
+        return nearest(overview.branches[parent - loops].parent) if parent is not None and parent >= loops else parent
+
+    return [index for index, one in enumerate(overview.branches) if nearest(one.parent) == loop]
+
+
 def choices_in(overview: Overview, branch: int) -> tuple[ValueHistory | None, ...]:
     """Return which side of an If ran in each iteration, by kept run of the loop that it stands in directly.
 
     None where that is not known: it ran at other times than once in each iteration, or too long ago.
     """
     facts = overview.branches[branch]
-    if facts.parent is None or facts.parent >= len(overview.loops):
+    if facts.parent is None:
         return ()
+    if facts.parent >= len(overview.loops):  # in a side of another one, which need not run in each iteration
+        return (None,) * max((len(one.activations) for one in overview.loops), default=0)
     loop, choices = overview.loops[facts.parent], facts.choices
     if choices is None or not 0 <= choices.count - loop.total <= 1:
         return (None,) * len(loop.activations)

@@ -40,6 +40,18 @@ def carried_addresses(card: Card, run: int, compiled: CompiledModel) -> list[str
     return [apart_from_iteration(one)[0] for one in found if one]
 
 
+def condition_address(card: Card, line: Line, run: int, iteration: int, compiled: CompiledModel) -> str:
+    """Return the condition of an If in an iteration; empty for another row, and where the If is in another one."""
+    if line.part is not LinePart.CHOICE or card.program is None:
+        return ""
+    layer, graph = card.ifs[line.row], card.program.graph
+    known = graph.by_id.get(layer.id)
+    source = graph.sources[layer.id][0] if known is not None and known.name == layer.name else None
+    if source is None:
+        return ""
+    return _address(card, graph.by_id[source.layer], run, iteration, compiled, source.output)
+
+
 def address_of_site(
     card: Card, site: LayerSite | None, run: int, iteration: int, compiled: CompiledModel, output: int = 0
 ) -> str:

@@ -58,7 +58,8 @@ class Line(NamedTuple):
     """A row of a card. `row` is its index among those of the loop, of an If that among the branches of the overview.
 
     `labels` are the words for its numbers, `places` those for its elements. `words` stand instead of a picture
-    (`brief`: in little room), `came` is what entered, in few letters; `note` follows the shape.
+    (`brief`: in little room); of an If they say how often each side ran. `came` is what entered, in few letters; `note`
+    follows the shape.
     """
 
     row: int

@@ -18,6 +18,7 @@ from tui.screens.overview.row_pictures import growth_text, value_at, way_of
 
 if TYPE_CHECKING:
     from stepper.debug.overview.facts import Failure
+    from stepper.element_types import Array
     from tui.screens.overview.page import Sight
 
 
@@ -68,7 +69,7 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         return [shortened([*head, (f"   {differs}", "strong")], width - 1)]
     if is_low:
         room = width - len(name) - 2
-        head = [(f"{name}  ", "strong"), (kind + words.numbers_in(values, room - len(kind)), "")]
+        head = [(f"{name}  ", "strong"), (kind + _shown(line, values, room - len(kind)), "")]
         slices = _slices_beside(card, line, at, wishes)
         return [[*head, *slices] if width_of(head) + width_of(slices) < width else head]
     going = "follows the run " if follows and sight.is_running else "Enter goes there "
@@ -88,7 +89,7 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         [
             (before, ""),
             (kind, "dim"),
-            (words.numbers_in(values, width - len(before) - len(kind) - len(label)), tone),
+            (_shown(line, values, width - len(before) - len(kind) - len(label)), tone),
             (label, "strong"),
         ],
     ]
@@ -99,6 +100,13 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         row: Row = [("   A    ", "a"), (kind if theirs is not None else "", "dim"), (a, ""), (label, "strong")]
         rows.append(shortened([*row, (f"   {differs}", "strong")], width - 1))
     return rows
+
+
+def _shown(line: Line, values: Array, room: int) -> str:
+    """Return the numbers of a value; of an If the side."""
+    if line.part is LinePart.CHOICE:
+        return "then" if values[0] else "else"
+    return words.numbers_in(values, room)
 
 
 def _slices_beside(card: Card, line: Line, at: Place, wishes: Wishes) -> Row:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.causes.texts import scalar_text
 from stepper.debug.labels import label_of
-from stepper.debug.overview.facts import LoopFacts, Overview, Row, RowKind, choices_in
+from stepper.debug.overview.facts import LoopFacts, Overview, Row, RowKind, branches_inside, choices_in
 from stepper.debug.overview.programs import in_order, programs_of
 from stepper.engine.loops import EndReason
 from stepper.plain_values import json_number
@@ -56,7 +56,7 @@ def cards_of(overview: Overview, compiled: CompiledModel, labels: Labels) -> lis
     found = []
     for index in in_order(overview):
         facts = overview.loops[index]
-        inside = {branch: choices[branch] for branch, one in enumerate(overview.branches) if one.parent == index}
+        inside = {branch: choices[branch] for branch in branches_inside(overview, index)}
         ifs = {branch: overview.branches[branch].layer for branch in inside}
         card = Card(index, facts, programs[index], names[index], choices=inside, ifs=ifs)
         named = {row: letters[source] for (loop, row), source in places.items() if loop == index}
@@ -277,15 +277,15 @@ class _Lines:
             )
             histories = [history for history in self._card.choices[branch] if history is not None]
             if not one.then_runs or not one.else_runs or len(histories) < len(self._card.runs):
-                if one.then_runs + one.else_runs:
-                    side = "then" if one.then_runs else "else"
-                    always = not one.then_runs or not one.else_runs
-                    words = f"always {side}" if always else told
+                side = "then" if one.then_runs else "else"
+                always = not one.then_runs or not one.else_runs
+                words = "did not run" if not one.runs else f"always {side}" if always else told
+                if one.runs or self._facts.total:
                     yield line._replace(form=Form.WORDS, words=words, rank=Rank.WORDS)
             elif self._is_the_condition(histories):
                 yield line._replace(form=Form.WORDS, words="the same as go on?", rank=Rank.WORDS)
             else:
-                yield line
+                yield line._replace(words=told)
 
     def _is_the_condition(self, choices: Sequence[ValueHistory]) -> bool:
         """True if an If takes its first side in all iterations but the last, as the condition is true in them."""

@@ -26,7 +26,7 @@ from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS, column, first_bad
 from tui.screens.overview import around
-from tui.screens.overview.addresses import address, carried_addresses, value_address
+from tui.screens.overview.addresses import address, carried_addresses, condition_address, value_address
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, is_as_whole, lines_used, widths
 from tui.screens.overview.branches import MOST_ABOVE, branch_detail, branches_shown
@@ -434,7 +434,8 @@ class OverviewPane(Pane):
             return StoryQuestion(facts.layer.name, ends=True, tick=self._last_tick) if ends and facts.runs else None
         card, line = cards[at.card], line_at(cards, at)
         birth = None if self._is_chosen and self._is_bad_here else self._first_birth()
-        own = "" if line is None else value_address(card, line, at.run, at.iteration, compiled)
+        asked = "" if line is None else condition_address(card, line, at.run, at.iteration, compiled)
+        own = asked or ("" if line is None else value_address(card, line, at.run, at.iteration, compiled))
         place = birth or own or address(card, line, at.run, at.iteration, compiled)
         is_constant = line is not None and line.kind is RowKind.CONDITION and card.made_by(line) is None
         if ends or self._is_last_verdict(line) or (is_constant and not birth):

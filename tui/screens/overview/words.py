@@ -421,7 +421,7 @@ def doing(card: Card, line: Line, run: int, iteration: int) -> str:
     at = f"{card.facts.iteration_word} {iteration:,}"
     row, history = card.facts.rows[line.row] if line.part is not LinePart.CHOICE else None, card.history(line, run)
     if line.part is LinePart.CHOICE:
-        return f"the side that ran in {at}"
+        return f"the side that ran in {at}; {line.words}"
     if line.part is LinePart.CHANGE:
         return f"the largest change of an element in {at}"
     if line.part is LinePart.GROWTH:
