@@ -329,12 +329,21 @@ def choices_in(overview: Overview, branch: int) -> tuple[ValueHistory | None, ..
 
     None where that is not known: it ran at other times than once in each iteration, or too long ago.
     """
+    return _by_iteration(overview, branch, overview.branches[branch].choices)
+
+
+def outcomes_in(overview: Overview, branch: int, output: int) -> tuple[ValueHistory | None, ...]:
+    """Return the same of what an output of the If was."""
+    return _by_iteration(overview, branch, overview.branches[branch].values[output])
+
+
+def _by_iteration(overview: Overview, branch: int, choices: ValueHistory | None) -> tuple[ValueHistory | None, ...]:
     facts = overview.branches[branch]
     if facts.parent is None:
         return ()
     if facts.parent >= len(overview.loops):  # in a side of another one, which need not run in each iteration
         return (None,) * max((len(one.activations) for one in overview.loops), default=0)
-    loop, choices = overview.loops[facts.parent], facts.choices
+    loop = overview.loops[facts.parent]
     if choices is None or not 0 <= choices.count - loop.total <= 1:
         return (None,) * len(loop.activations)
     if loop.runs == 1:

@@ -27,12 +27,16 @@ GROUPS: Final = {
 
 
 class LinePart(IntEnum):
-    """Which numbers of a row of a loop are shown: its values, how they change, what they grow by; or sides of an If."""
+    """Which numbers of a row of a loop are shown: its values, how they change, what they grow by.
+
+    Or of an If in the loop the sides that ran, and what an output was.
+    """
 
     VALUE = 0
     CHANGE = 1
     GROWTH = 2
     CHOICE = 3
+    OUTCOME = 4
 
 
 class Rank(IntEnum):
@@ -57,6 +61,8 @@ RowKey = tuple[int, int, int]
 class Line(NamedTuple):
     """A row of a card. `row` is its index among those of the loop, of an If that among the branches of the overview.
 
+    Of an output of an If it is the index among the outcomes of the card.
+
     `labels` are the words for its numbers, `places` those for its elements. `words` stand instead of a picture
     (`brief`: in little room); of an If they say how often each side ran. `came` is what entered, in few letters; `note`
     follows the shape.
@@ -80,7 +86,7 @@ class Line(NamedTuple):
     @property
     def group(self) -> str:
         """Return the word above the first row of its kind."""
-        return "branches" if self.part is LinePart.CHOICE else GROUPS.get(self.kind, "")
+        return "branches" if self.part in (LinePart.CHOICE, LinePart.OUTCOME) else GROUPS.get(self.kind, "")
 
     @property
     def is_born(self) -> bool:
@@ -88,10 +94,19 @@ class Line(NamedTuple):
         return self.kind is RowKind.BIRTH
 
 
+class Outcome(NamedTuple):
+    """An output of an If in a loop: the index of the If, which output, and what it was in each kept run of the loop."""
+
+    branch: int
+    output: int
+    values: tuple[ValueHistory | None, ...]
+
+
 class Card(Struct, frozen=True, eq=False):
     """A loop: `index` among those of the overview, `program` its body's, `runs` what is known of its runs.
 
-    `choices` are the sides of the Ifs that stand in it, by index of the If, of each run; `ifs` their layers.
+    `choices` are the sides of the Ifs that stand in it, by index of the If, of each run; `ifs` their layers, `outcomes`
+    those of their outputs that no row of the loop shows.
     """
 
     index: int
@@ -101,6 +116,7 @@ class Card(Struct, frozen=True, eq=False):
     lines: tuple[Line, ...] = ()
     choices: Mapping[int, tuple[ValueHistory | None, ...]] = {}
     ifs: Mapping[int, LayerSite] = {}
+    outcomes: tuple[Outcome, ...] = ()
 
     @property
     def runs(self) -> tuple[ActivationFacts, ...]:
@@ -111,10 +127,14 @@ class Card(Struct, frozen=True, eq=False):
         """Return the layer of the body that makes the values of a row; None of a slice."""
         if line.part is LinePart.CHOICE:
             return self.ifs[line.row]
+        if line.part is LinePart.OUTCOME:
+            return self.ifs[self.outcomes[line.row].branch]
         return None if line.kind is RowKind.SLICE else self.facts.rows[line.row].producer
 
     def output_of(self, line: Line) -> int:
         """Return which output of that layer they are."""
+        if line.part is LinePart.OUTCOME:
+            return self.outcomes[line.row].output
         return 0 if line.part is LinePart.CHOICE else self.facts.rows[line.row].output
 
     def key(self, line: Line) -> RowKey:
@@ -127,6 +147,9 @@ class Card(Struct, frozen=True, eq=False):
             return None
         if line.part is LinePart.CHOICE:
             return self.choices[line.row][run]
+        if line.part is LinePart.OUTCOME:
+            known = self.outcomes[line.row].values[run]
+            return None if known is None or not known.count else known
         known = self.runs[run].values[line.row]
         if known is None or not known.count:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,16 @@ from msgspec.structs import replace
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.causes.texts import scalar_text
 from stepper.debug.labels import label_of
-from stepper.debug.overview.facts import LoopFacts, Overview, Row, RowKind, branches_inside, choices_in
+from stepper.debug.overview.facts import (
+    BranchFacts,
+    LoopFacts,
+    Overview,
+    Row,
+    RowKind,
+    branches_inside,
+    choices_in,
+    outcomes_in,
+)
 from stepper.debug.overview.programs import in_order, programs_of
 from stepper.engine.loops import EndReason
 from stepper.plain_values import json_number
@@ -21,7 +30,7 @@ from stepper.query import short_names
 from stepper.tensors.pictures import Form, form_of
 from tui.paint.names import layer_name, row_name
 from tui.paint.rows import clip, printable, shape_of
-from tui.screens.overview.cards import Card, Line, LinePart, Rank
+from tui.screens.overview.cards import Card, Line, LinePart, Outcome, Rank
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
@@ -58,7 +67,8 @@ def cards_of(overview: Overview, compiled: CompiledModel, labels: Labels) -> lis
         facts = overview.loops[index]
         inside = {branch: choices[branch] for branch in branches_inside(overview, index)}
         ifs = {branch: overview.branches[branch].layer for branch in inside}
-        card = Card(index, facts, programs[index], names[index], choices=inside, ifs=ifs)
+        outcomes = tuple(_outcomes(overview, facts, inside)) if facts.total else ()
+        card = Card(index, facts, programs[index], names[index], choices=inside, ifs=ifs, outcomes=outcomes)
         named = {row: letters[source] for (loop, row), source in places.items() if loop == index}
         found.append(replace(card, lines=tuple(_Lines(card, overview, labels, named).all())))
     return found
@@ -286,11 +296,43 @@ class _Lines:
                 yield line._replace(form=Form.WORDS, words="the same as go on?", rank=Rank.WORDS)
             else:
                 yield line._replace(words=told)
+            yield from self._outputs_of(branch, one)
+
+    def _outputs_of(self, branch: int, facts: BranchFacts) -> Iterator[Line]:
+        """Return rows for the outputs of an If that no other row shows."""
+        for place, one in enumerate(self._card.outcomes):
+            known = next((history for history in one.values if history is not None), None)
+            if one.branch != branch or known is None or not known.elements:
+                continue
+            name = layer_name(facts.layer) + (f":{one.output}" if len(facts.values) > 1 else "")
+            line = Line(
+                place,
+                RowKind.BRANCH_OUTPUT,
+                form_of(known.type, known.elements),
+                GLYPHS["scan"],
+                name,
+                shape_of(known.shape),
+                LinePart.OUTCOME,
+                Rank.CHOICE,
+            )
+            yield line._replace(words="no elements", rank=Rank.WORDS) if line.form is Form.WORDS else line
 
     def _is_the_condition(self, choices: Sequence[ValueHistory]) -> bool:
         """True if an If takes its first side in all iterations but the last, as the condition is true in them."""
         ends = all(run.condition is False for run in self._card.runs)
         return ends and all(bool(one.numbers[0, :-1, 0].all()) and not one.numbers[0, -1, 0] for one in choices)
+
+
+def _outcomes(overview: Overview, loop: LoopFacts, inside: Iterable[int]) -> Iterator[Outcome]:
+    """Return the outputs of the Ifs in a loop that no row of it shows, where they are known by iteration."""
+    shown = {(row.producer.id, row.output) for row in loop.rows if row.producer is not None}
+    for branch in inside:
+        facts = overview.branches[branch]
+        is_direct = facts.parent is not None and facts.parent < len(overview.loops)
+        for output in range(len(facts.values)) if is_direct else ():
+            values = outcomes_in(overview, branch, output)
+            if (facts.layer.id, output) not in shown and any(one is not None for one in values):
+                yield Outcome(branch, output, values)
 
 
 def _came(history: ValueHistory) -> str:

@@ -574,7 +574,7 @@ class OverviewPane(Pane):
     def _numbers_at_cursor(self) -> tuple[ValueHistory | None, Array | None]:
         at, cards = self._at, self._cards
         line = None if self._is_at_failure or self._branch is not None else line_at(cards, at)
-        if line is None or line.part is not LinePart.VALUE:
+        if line is None or line.part not in (LinePart.VALUE, LinePart.OUTCOME):
             return None, None
         return value_at(cards[at.card], line, at, self._wishes)
 

@@ -419,13 +419,15 @@ def place_of_slice(card: Card, line: Line, run: int, iteration: int) -> tuple[st
 def doing(card: Card, line: Line, run: int, iteration: int) -> str:
     """Return what the value of a row is."""
     at = f"{card.facts.iteration_word} {iteration:,}"
-    row, history = card.facts.rows[line.row] if line.part is not LinePart.CHOICE else None, card.history(line, run)
-    if line.part is LinePart.CHOICE:
-        return f"the side that ran in {at}; {line.words}"
-    if line.part is LinePart.CHANGE:
-        return f"the largest change of an element in {at}"
-    if line.part is LinePart.GROWTH:
-        return f"what {at} has more than the one before"
+    parts = {
+        LinePart.OUTCOME: f"what the side gave that ran in {at}",
+        LinePart.CHOICE: f"the side that ran in {at}; {line.words}",
+        LinePart.CHANGE: f"the largest change of an element in {at}",
+        LinePart.GROWTH: f"what {at} has more than the one before",
+    }
+    if line.part in parts:
+        return parts[line.part]
+    row, history = card.facts.rows[line.row], card.history(line, run)
     if history is not None and iteration in (history.first_nan, history.first_infinite):
         word = "NaN" if iteration == history.first_nan else "Inf"
         return f"the first {word} is born here" if line.is_born else f"the first {word} of this row"

@@ -15,6 +15,8 @@ from tests.models import Graph, Side, Value, carried, last
 from tests.tui.driven import Driven, drive
 from tests.tui.screens.overview.test_told_values import pane_of
 from tui.screens.lists.findings import findings_of
+from tui.screens.overview.cards import LinePart
+from tui.screens.overview.cursor import Place
 from tui.theme import GLYPHS, Look
 from tui.worker import background_run
 
@@ -132,3 +134,63 @@ def test_a_list_of_many_operations_says_which_are_in_sight(size: tuple[int, int]
         assert frame.layers[last_seen - 1].name.endswith(shown[-1]) or shown[-1] in frame.layers[last_seen - 1].name
 
     drive(choosing(200), script, size=size)
+
+
+def choosing_inside(trips: int) -> Graph:
+    """In each third iteration x is doubled, else it gets one more; then it is halved."""
+    net = Graph()
+    x0, body = net.parameter("x0", dims=(1, 4)), net.body()
+    i, x = body.parameter("i", "i64", ()), body.parameter("x", dims=(1, 4))
+    third = body.apply("FloorMod", i, body.constant(3, np.int64), name="third")
+    zero = body.constant(0, np.int64)
+    is_third = body.apply("Equal", third, zero, type="boolean", dims=(), name="is_third")
+    then, other = body.body(), body.body()
+    a, b = then.parameter("a", dims=(1, 4)), other.parameter("b", dims=(1, 4))
+    doubled = then.result(then.apply("Multiply", a, then.constant([[2.0]]), name="double"), "doubled")
+    added = other.result(other.apply("Add", b, other.constant([[1.0]]), name="plus"), "added")
+    (chosen,) = body.branch("choose", is_third, Side(then, [(x, a)], [doubled]), Side(other, [(x, b)], [added]))
+    out = body.result(body.apply("Multiply", chosen, body.constant([[0.5]]), name="half"), "x_next")
+    more = body.result(body.apply("Add", i, body.constant(1, np.int64), name="more"), "i_next")
+    entries = [carried(x0, x, out), carried(net.constant(0, np.int64), i, more)]
+    net.result(net.loop("steps", body, trips, True, entries, [last(out)])[0], "final")
+    return net
+
+
+@SIZES
+@pytest.mark.parametrize("trips", [7, 3000])
+def test_an_if_in_a_loop_shows_its_side_and_what_it_gave_in_each_iteration(
+    tmp_path: Path, size: tuple[int, int], trips: int
+) -> None:
+    given = [np.float32([0, 1, 2, 3])]
+    for k in range(trips):
+        before = given[-1] if k == 0 else given[-1] / np.float32(2)
+        given.append(before * 2 if k % 3 == 0 else before + 1)
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        pane = pane_of(driven)
+        card = pane.cards[0]
+        (side,) = (k for k, one in enumerate(card.lines) if one.part is LinePart.CHOICE)
+        (gave,) = (k for k, one in enumerate(card.lines) if one.part is LinePart.OUTCOME)
+        for iteration in (0, 1, 3, trips - 1):
+            pane.put(Place(0, gave, 0, iteration))
+            assert pane.chosen_array is not None
+            np.testing.assert_allclose(pane.chosen_array.reshape(4), given[iteration + 1], rtol=1e-6)
+        pane.put(Place(0, side, 0, 1))
+        await driven.settle()
+        thirds = len(range(0, trips, 3))
+        if size[1] >= 28:
+            shown = driven.text("overview")
+            assert f"then {thirds:,} of {trips:,} · else {trips - thirds:,} of {trips:,}" in shown
+        assert driven.text("overview").rstrip().endswith("else")
+        await driven.press("o")
+        await driven.filled()
+        assert "why is_third@1 is false" in driven.text("story") and "1 = 0 is false" in driven.text("story")
+
+    drive(
+        opened(tmp_path, choosing_inside(trips), np.float32([[0, 1, 2, 3]])),
+        script,
+        size=size,
+        starts_up=True,
+        runs=True,
+    )
