@@ -20,7 +20,7 @@ class Return(NamedTuple):
     before: int
 
 
-class _Part(NamedTuple):
+class _SettledBits(NamedTuple):
     """One value in successive iterations: its type and shape, and its bits as [iteration, word]."""
 
     kind: object
@@ -34,8 +34,8 @@ class RecurrenceSearch:
     """
 
     def __init__(self, values: int) -> None:
-        self._noted: list[list[_Part]] = [[] for _ in range(values)]
-        self._remembered: list[_Part] | None = None
+        self._noted: list[list[_SettledBits]] = [[] for _ in range(values)]
+        self._remembered: list[_SettledBits] | None = None
         self._at, self._reach = 0, _FIRST_REACH
         self._count = 0
         self.found: Return | None = None
@@ -43,7 +43,7 @@ class RecurrenceSearch:
     def note(self, value: int, kind: object, bits: Array) -> None:
         """Take the bits of a value, by its place, of type and shape `kind`."""
         if self.found is None:
-            self._noted[value].append(_Part(kind, bits))
+            self._noted[value].append(_SettledBits(kind, bits))
 
     def look(self, count: int) -> None:
         """Compare what was noted of the iterations up to `count`, and forget all but the state that is remembered."""
@@ -66,14 +66,14 @@ class RecurrenceSearch:
         if again.size:
             self._found(Return(count - 1, first + int(again[-1])))
         elif remembered is None or count - 1 - self._at >= self._reach:
-            self._remembered = [_Part(one.kind, one.bits[-1:].copy()) for one in state]
+            self._remembered = [_SettledBits(one.kind, one.bits[-1:].copy()) for one in state]
             self._at, self._reach = count - 1, self._reach if remembered is None else 2 * self._reach
 
     def _found(self, one: Return) -> None:
         self.found, self._remembered = one, None
 
 
-def _same(state: list[_Part], row: list[Array], count: int) -> Array:
+def _same(state: list[_SettledBits], row: list[Array], count: int) -> Array:
     """Return the places among the first `count` iterations at which all bits are those of a row."""
     places = np.arange(count)
     for part, one in sorted(zip(state, row, strict=True), key=lambda pair: pair[0].bits.shape[1]):

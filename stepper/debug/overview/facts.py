@@ -91,7 +91,7 @@ class Row(Struct, frozen=True):
     output: int = 0
 
 
-class Recurrence(Struct, frozen=True):
+class StateRecurrence(Struct, frozen=True):
     """All that decides how long a loop goes on has after `iteration` the bits that it had after the one `before`.
 
     So it has them again and again. `values` are the carried Parameters that decide.
@@ -129,7 +129,7 @@ class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     values: tuple[ValueHistory | None, ...]
     ending: Ending | None
     slices: tuple[SliceView | None, ...] = ()
-    recurrence: Recurrence | None = None
+    recurrence: StateRecurrence | None = None
 
 
 class LoopFacts(Brief, Struct, frozen=True, eq=False):
@@ -288,7 +288,7 @@ class Overview(Brief, Struct, frozen=True, eq=False):
         return self.state in (RunState.FINISHED, RunState.FAILED) and self.births_tick >= self.ticks
 
 
-def recurrence_in(overview: Overview | None, glance: Glance) -> Recurrence | None:
+def recurrence_in(overview: Overview | None, glance: Glance) -> StateRecurrence | None:
     """Return what comes again and again in the loop in which a run is, as is known of the only run of that loop."""
     if overview is None or glance.loop is None:
         return None

@@ -17,7 +17,7 @@ from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.inspection.explanations import never_ends
 from stepper.debug.inspection.views import ConditionLimit, SliceView
-from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Recurrence, Row, RowKind
+from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind, StateRecurrence
 from stepper.debug.overview.rows import loop_rows
 from stepper.element_types import Array
 from stepper.engine.changing import ancestors
@@ -104,10 +104,10 @@ class _ActivationRecorder:
             self.histories[place].noted = partial(self._returns.note, value)
 
     @property
-    def recurrence(self) -> Recurrence | None:
+    def recurrence(self) -> StateRecurrence | None:
         """Return which state has come again, so that it comes for ever."""
         found = None if self._returns is None or self.is_over else self._returns.found
-        return None if found is None else Recurrence(found.iteration, found.before, self._deciding)
+        return None if found is None else StateRecurrence(found.iteration, found.before, self._deciding)
 
     def quicken(self, values: Sequence[Value]) -> bool:
         """Take single numbers as bytes; True if all rows are such."""

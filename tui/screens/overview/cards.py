@@ -94,7 +94,7 @@ class Line(NamedTuple):
         return self.kind is RowKind.BIRTH
 
 
-class Outcome(NamedTuple):
+class IfOutcome(NamedTuple):
     """An output of an If in a loop: the index of the If, which output, and what it was in each kept run of the loop."""
 
     branch: int
@@ -116,7 +116,7 @@ class Card(Struct, frozen=True, eq=False):
     lines: tuple[Line, ...] = ()
     choices: Mapping[int, tuple[ValueHistory | None, ...]] = {}
     ifs: Mapping[int, LayerSite] = {}
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[IfOutcome, ...] = ()
 
     @property
     def runs(self) -> tuple[ActivationFacts, ...]:

@@ -10,10 +10,10 @@ import numpy as np
 from stepper.debug.overview.facts import RowKind
 from tui.paint.rows import Row, number, printable, shortened, spread, width_of
 from tui.screens.overview import words
-from tui.screens.overview.addresses import short_address
 from tui.screens.overview.arrangement import LOW, Wishes
 from tui.screens.overview.cards import Card, Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at, line_at
+from tui.screens.overview.links import short_address
 from tui.screens.overview.row_pictures import growth_text, value_at, way_of
 
 if TYPE_CHECKING:

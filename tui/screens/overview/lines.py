@@ -30,7 +30,7 @@ from stepper.query import short_names
 from stepper.tensors.pictures import Form, form_of
 from tui.paint.names import layer_name, row_name
 from tui.paint.rows import clip, printable, shape_of
-from tui.screens.overview.cards import Card, Line, LinePart, Outcome, Rank
+from tui.screens.overview.cards import Card, IfOutcome, Line, LinePart, Rank
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class _Lines:
         return ends and all(bool(one.numbers[0, :-1, 0].all()) and not one.numbers[0, -1, 0] for one in choices)
 
 
-def _outcomes(overview: Overview, loop: LoopFacts, inside: Iterable[int]) -> Iterator[Outcome]:
+def _outcomes(overview: Overview, loop: LoopFacts, inside: Iterable[int]) -> Iterator[IfOutcome]:
     """Return the outputs of the Ifs in a loop that no row of it shows, where they are known by iteration."""
     shown = {(row.producer.id, row.output) for row in loop.rows if row.producer is not None}
     for branch in inside:
@@ -332,7 +332,7 @@ def _outcomes(overview: Overview, loop: LoopFacts, inside: Iterable[int]) -> Ite
         for output in range(len(facts.values)) if is_direct else ():
             values = outcomes_in(overview, branch, output)
             if (facts.layer.id, output) not in shown and any(one is not None for one in values):
-                yield Outcome(branch, output, values)
+                yield IfOutcome(branch, output, values)
 
 
 def _came(history: ValueHistory) -> str:

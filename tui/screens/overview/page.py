@@ -17,12 +17,11 @@ from tui.paint.links import Destination, LinkText, linked
 from tui.paint.rows import Row, clip, clip_end, overlaid, printable, shortened, spread, width_of
 from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
 from tui.screens.overview import around, words
-from tui.screens.overview.addresses import address_of_site
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, widths
 from tui.screens.overview.branches import MOST_ABOVE, ShownBranch, branch_rows
 from tui.screens.overview.cards import Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at
-from tui.screens.overview.links import LinkOf, moment_link, nowhere, site_link
+from tui.screens.overview.links import LinkOf, address_of_site, moment_link, nowhere, site_link
 from tui.screens.overview.row_pictures import RowPictures, growth_text, value_at
 from tui.theme import GLYPHS
 

@@ -26,7 +26,6 @@ from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
 from tui.pictures.drawing import SCALES, WAYS, column, first_bad
 from tui.screens.overview import around
-from tui.screens.overview.addresses import address, carried_addresses, condition_address, value_address
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, is_as_whole, lines_used, widths
 from tui.screens.overview.branches import MOST_ABOVE, branch_detail, branches_shown
@@ -50,7 +49,17 @@ from tui.screens.overview.cursor import (
 )
 from tui.screens.overview.detail import detail, failure_detail
 from tui.screens.overview.lines import cards_of, input_letters
-from tui.screens.overview.links import NO_LINKS, PortLine, layer_address_in, line_to_port, port_links
+from tui.screens.overview.links import (
+    NO_LINKS,
+    PortLine,
+    address,
+    carried_addresses,
+    condition_address,
+    layer_address_in,
+    line_to_port,
+    port_links,
+    value_address,
+)
 from tui.screens.overview.page import Page, PageLine, Sight, axis_at, findings_about
 from tui.screens.overview.row_pictures import RowPictures, value_at
 from tui.worker.requests import GoOnWithOverview, ShowOverview

@@ -17,9 +17,9 @@ from stepper.debug.overview.facts import (
     Failure,
     LoopFacts,
     Overview,
-    Recurrence,
     RowKind,
     RunState,
+    StateRecurrence,
 )
 from stepper.debug.overview.facts import Row as FactsRow
 from stepper.engine.loops import EndReason
@@ -233,7 +233,7 @@ def _not_ended(facts: LoopFacts, activation: ActivationFacts, overview: Overview
     return [("not at its end yet", "dim")]
 
 
-def _comes_again(facts: LoopFacts, found: Recurrence) -> Row:
+def _comes_again(facts: LoopFacts, found: StateRecurrence) -> Row:
     """Return what repeats itself, so that the body's condition is true again and again."""
     names = [layer_name(one) for one in found.values]
     told = enumerated(names) if len(names) < 4 else f"{names[0]}, {names[1]} and {len(names) - 2} more"

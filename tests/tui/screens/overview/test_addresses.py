@@ -10,9 +10,9 @@ from stepper.debug.overview.facts import RowKind
 from tests.debug.debugged import ALL_RUNS, run_named
 from tests.tui.driven import Driven, drive
 from tui.screens.grid.grid import Cell, Grid
-from tui.screens.overview.addresses import address, value_address
 from tui.screens.overview.cards import LinePart
 from tui.screens.overview.lines import cards_of
+from tui.screens.overview.links import address, value_address
 from tui.screens.overview.pane import OverviewPane
 
 
