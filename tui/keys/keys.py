@@ -624,6 +624,7 @@ OVERVIEW_SITUATIONS: Final = {
         "help-keys",
     ),
     "without loops": ("view main", "overview run", "prompt", "help-keys"),
+    "found": ("overview open", "overview why", "view main", "overview run", "prompt", "help-keys"),
     "branches": ("overview down", "overview open", "overview why", "view main", "overview run", "prompt", "help-keys"),
     "sequences": ("fold", "view main", "overview run", "prompt", "help-keys"),
     "without inputs": ("overview down", "focus next", "prompt", "back", "help-keys"),

@@ -126,19 +126,28 @@ class _Builder:
         return self._told(self._sliced(spot), self._address(spot, target), self._short(spot, target), None)
 
     def _of_failure(self) -> Story:
-        """Return the story of what the operation was given at which the run fails next. UsageError for none."""
+        """Return the story of what the operation was given at which the run fails next. UsageError for none.
+
+        Between two iterations that is the loop itself.
+        """
         seat = self._frames.present
         frame = self._frames.at(seat)[-1]
-        operations = frame.program.operations
-        if frame.phase is not Phase.RUNNING or frame.pc >= len(operations):
+        index = frame.pc
+        if frame.activation is not None and (
+            frame.phase is not Phase.RUNNING or index >= len(frame.program.operations)
+        ):
+            operation, seat = frame.activation.operation, seat[:-1]
+            frame = self._frames.at(seat)[-1]
+            index = frame.program.operations.index(operation)
+        if index >= len(frame.program.operations):
             raise UsageError("no operation fails here")
-        layer = operations[frame.pc].layer
+        layer = frame.program.operations[index].layer
         reason = _reason_to_fail(self._timeline, self._question.tick)
         if not reason:
             raise UsageError(f"{layer.type} '{layer.name}' does not fail here")
         slicer = Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider))
         tick = self._timeline.machine.tick if self._question.tick is None else self._question.tick
-        found = slicer.slice_failure(seat, frame.pc, tick)
+        found = slicer.slice_failure(seat, index, tick)
         path = _path(seat)
         name = name_in_iteration(self._name(frame.program, layer), path, self._loop_names(frame.program))
         return replace(self._told(found, name, name, None), failure=reason)

@@ -10,10 +10,11 @@ import pytest
 import stepper
 from stepper.debug.causes.cause import LinkKind
 from stepper.debug.debugger import Debugger
+from stepper.debug.story.strip.layout import Options, place
 from stepper.debug.story.texts import story_lines, title, verdict
 from stepper.errors import StepperError, UsageError
 from tests.debug.debugged import opened, sample
-from tests.models import Graph, carried, last
+from tests.models import Graph, carried, last, sliced
 
 
 def reshaping(count: int = 6) -> Graph:
@@ -72,3 +73,20 @@ def test_at_the_stop_it_is_the_same_story(tmp_path: Path) -> None:
 def test_where_nothing_fails_there_is_no_such_story() -> None:
     with pytest.raises(UsageError, match="does not fail here"):
         sample("date_normaliser").story(fails=True)
+
+
+def test_a_loop_that_has_too_few_slices_tells_how_many_it_was_given(tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x", dims=(4,)), net.body()
+    item, total = body.parameter("item", dims=(1,)), body.parameter("total", dims=(1,))
+    out = body.result(body.apply("Add", item, total, name="sum"), "next_total")
+    entries = [sliced(x, item), carried(net.constant([0.0]), total, out)]
+    net.result(net.loop("walk", body, 10, True, entries, [last(out)])[0], "final")
+    run = opened(tmp_path, net, np.ones(4, np.float32))
+    story = run.story(fails=True, tick=run.run_overview().ticks)
+    asked = story.links[story.asked]
+    given = {(one.factor.name, one.factor.element): one.factor.value for one in asked.operands}
+    assert title(story) == "walk failed" and "no slice" in story.failure
+    assert given["x.shape", (0,)] == 4 and given["trip_count", ()] == 10
+    placed = place(story, Options(width=120))
+    assert any(chip.text.strip() == "failed" for chip in placed.chips)

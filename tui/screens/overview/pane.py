@@ -226,6 +226,8 @@ class OverviewPane(Pane):
             self._at = first_place(self._cards, self._now)
             self._is_placed = overview.looked_through and overview.state is not RunState.RUNNING
             self._is_at_failure = overview.failure is not None
+        elif overview.state is not RunState.NOT_RUN:
+            self._is_at_failure = overview.failure is not None and not self._is_chosen
         self._at = bounded(self._cards, self._at)
         outside = branches_outside(overview)
         if self._branch not in outside or (self._cards and not self._is_chosen):

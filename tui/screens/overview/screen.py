@@ -77,8 +77,8 @@ class OverviewScreen(DebugScreen):
             return ""
         if known.state is RunState.RUNNING:
             return "making"
-        if not known.loops and known.branches and not has_sequences(known):
-            return "branches"
+        if not known.loops and not has_sequences(known) and (known.branches or known.births or known.failure):
+            return "branches" if known.branches else "found"
         if not known.loops:
             return "sequences" if has_sequences(known) else "without loops"
         return "" if known.state in (RunState.FINISHED, RunState.FAILED) else "paused"

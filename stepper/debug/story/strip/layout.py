@@ -528,7 +528,7 @@ class _Layout:
             y = self.lines[link.row]
             tone = Tone.BORN if link.role is LinkRole.BORN else Tone.BAD_CHIP if link.is_bad else Tone.CHIP
             value = value_text(link)
-            if link.row in moving:
+            if link.row in moving and link.element is not None:
                 room = CHIP - 2 - len(element_text(link.element))
                 value = f"{element_text(link.element)}{clipped_number(link.value, room):>{max(1, room)}}"
             chips.append(PlacedChip(number_of, column.x, y, f"{clipped(value, CHIP - 1):>{CHIP - 1}} ", tone))

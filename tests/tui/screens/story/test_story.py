@@ -313,3 +313,23 @@ def test_an_error_of_the_run_has_a_story_on_the_overview_and_at_the_stop(tmp_pat
         assert "why rows@3 failed" in driven.text("story")
 
     drive(failing(tmp_path), script, size=size, starts_up=True, runs=True)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+def test_a_model_without_loops_that_fails_leads_to_where_and_why(tmp_path: Path, size: tuple[int, int]) -> None:
+    net = Graph()
+    x, given = net.parameter("x", dims=(6,)), net.parameter("given", "i64", (2,))
+    rows = net.apply("Add", given, net.constant([1, 0], np.int64), name="rows")
+    net.result(net.apply("Reshape", x, rows, name="shaped", special_zero="false", dims=(-1, -1)), "out")
+    run = Debugger(net.read(tmp_path), {0: np.zeros(6, np.float32), 1: np.array([3, -1], np.int64)})
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        assert "cannot take the shape [4,-1]" in driven.text("overview")
+        await driven.press("o")
+        await driven.filled()
+        assert "why shaped failed" in driven.text("story") and "model input" in driven.text("story")
+        await driven.press("q", "enter")
+        assert driven.app.front.view_name == "" and driven.state.failure
+
+    drive(run, script, size=size, starts_up=True, runs=True)
