@@ -329,7 +329,10 @@ def test_a_state_that_comes_again_is_told_on_the_card_and_while_the_debugger_run
         shown = driven.text("overview")
         assert "can never end: state repeats every 2 iterations, and going depends on nothing else" in shown
         assert all(len(line) <= driven.app.size.width for line in shown.splitlines())
-        await driven.press("home", "enter")
+        await driven.press("e")
+        await driven.filled()
+        assert f"why going@{pane.overview.iterations - 1} is true" in driven.text("story")
+        await driven.press("q", "home", "enter")
         driven.app.perform("continue")
         for _ in range(600):
             await driven.pilot.pause(0.01)

@@ -431,7 +431,7 @@ class OverviewPane(Pane):
         """Return what is asked about: where a value comes from, or why the loop of the cursor ended; None: none ran.
 
         The value is the first NaN until a cell is chosen, then a cell that is not finite; else the first NaN or Inf
-        that was born, and without one the cell.
+        that was born, and without one the cell. Of a loop that has not ended it is asked why its condition is true.
         """
         at, cards, compiled = self._at, self._cards, self.host.driver.compiled
         if self._asks_failure(ends=ends):
@@ -449,10 +449,21 @@ class OverviewPane(Pane):
         own = asked or ("" if line is None else value_address(card, line, at.run, at.iteration, compiled))
         place = birth or own or address(card, line, at.run, at.iteration, compiled)
         is_constant = line is not None and line.kind is RowKind.CONDITION and card.made_by(line) is None
+        goes_on = self._verdict_so_far(card) if ends else ""
+        if goes_on:
+            return StoryQuestion(goes_on, tick=self._last_tick)
         if ends or self._is_last_verdict(line) or (is_constant and not birth):
             run = address(card, None, at.run, 0, compiled).rpartition("@")[0]
             return StoryQuestion(run or card.facts.layer.name, ends=True, tick=self._last_tick)
         return StoryQuestion(place, tick=self._last_tick)
+
+    def _verdict_so_far(self, card: Card) -> str:
+        """Return the condition of the loop in the iteration of the cursor, where it has not ended; else empty."""
+        at = self._at
+        verdict = next((line for line in card.lines if line.kind is RowKind.CONDITION), None)
+        if verdict is None or card.runs[at.run].ending is not None or card.made_by(verdict) is None:
+            return ""
+        return value_address(card, verdict, at.run, at.iteration, self.host.driver.compiled)
 
     def _asks_failure(self, *, ends: bool) -> bool:
         """True if the error that ended the run is asked about: it is selected, or ended the loop of the cursor."""
