@@ -45,9 +45,12 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     name = f" {short_address(cards, card, line, at.run, at.iteration) if count else line.name}"
     history, values = value_at(card, line, at, wishes)
     if history is None or values is None:
-        text = "" if not count else words.doing(card, line, at.run, at.iteration)
+        text = words.entered(card, line) if not count else words.doing(card, line, at.run, at.iteration)
         head: Row = [(name, "strong"), (f"   {text}", "dim")]
-        return [head] if is_low else [head, []]
+        came = [] if count else words.numbers_entered(card, line, width - 4)
+        if is_low:
+            return [shortened([*head, ("  " if came else "", ""), *came], width - 1)]
+        return [head, [("   ", ""), *came]]
     strongest = next((f"{text}: " for text in words.strongest_of(history, at.iteration)[1 if is_low else 0 :]), "")
     if line.part is LinePart.GROWTH:
         told = strongest + growth_text(values)

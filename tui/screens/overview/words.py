@@ -416,6 +416,22 @@ def place_of_slice(card: Card, line: Line, run: int, iteration: int) -> tuple[st
     return slice_words(slicing, replace(first, iteration=iteration))
 
 
+def entered(card: Card, line: Line) -> str:
+    """Return what the value of a row is of a loop of which no iteration has run."""
+    return "entered, and no iteration changed it" if numbers_entered(card, line, 1) else ""
+
+
+def numbers_entered(card: Card, line: Line, room: int) -> Row:
+    """Return the numbers that entered a loop in a row; nothing where they are not known."""
+    if line.part is not LinePart.VALUE:
+        return []
+    known = (run.values[line.row] for run in card.runs)
+    found = next((one for one in known if one is not None and one.entered is not None), None)
+    if found is None or found.entered is None or not found.is_whole:
+        return []
+    return [(numbers_in(found.entered.reshape(-1), room), "")]
+
+
 def doing(card: Card, line: Line, run: int, iteration: int) -> str:
     """Return what the value of a row is."""
     at = f"{card.facts.iteration_word} {iteration:,}"

@@ -194,3 +194,16 @@ def test_an_if_in_a_loop_shows_its_side_and_what_it_gave_in_each_iteration(
         starts_up=True,
         runs=True,
     )
+
+
+@SIZES
+def test_of_a_loop_that_did_not_begin_the_numbers_that_entered_are_told(tmp_path: Path, size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("down")
+        shown = driven.text("overview")
+        assert "did not begin" in shown and "0  7  2  3" in shown
+
+    drive(
+        opened(tmp_path, choosing_inside(0), np.float32([[0, 7, 2, 3]])), script, size=size, starts_up=True, runs=True
+    )
