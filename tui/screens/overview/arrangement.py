@@ -191,15 +191,30 @@ def _fitting(shown: list[Shown], at: Place, limits: _CardLimits) -> list[Shown]:
     if limits.lacks(shown, at):
         shown = [one if one.place in unfolded else _without_slices(one, at) for one in shown]
         if need(shown) + sum(len(one.lines) for one in shown) > room and len(shown) > 1:
-            shown = [one if one.place == at.card else _compact(one) for one in shown]
+            whole, shown = shown, [one if one.place == at.card else _compact(one) for one in shown]
             if need(shown) > room:
                 shown = [one if one.place == at.card else one._replace(lines=()) for one in shown]
+            else:
+                shown = _given_back(whole, shown, at, limits)
     chosen = next((one for one in shown if one.place == at.card), None)
     if chosen is None or at.card in unfolded:
         return shown
     around = need([one for one in shown if one is not chosen])
     excess = need([chosen]) - max(room - around, 8)
     return [_folded(one, excess, at) if one is chosen and excess > 0 else one for one in shown]
+
+
+def _given_back(whole: list[Shown], compact: list[Shown], at: Place, limits: _CardLimits) -> list[Shown]:
+    """Give cards of one picture as many of their rows again as there is room for, when each picture has its lines."""
+    found = list(compact)
+    for place, one in enumerate(whole):
+        for kept in range(len(one.lines), 1, -1) if compact[place] is not one else ():
+            more = one if kept == len(one.lines) else _folded(one, len(one.lines) - kept - (not one.folded), at)
+            tried = [*found[:place], more, *found[place + 1 :]]
+            if not limits.lacks(tried, at):
+                found = tried
+                break
+    return found
 
 
 def _tall(shown: list[Shown], at: Place, limits: _CardLimits) -> list[Shown]:
