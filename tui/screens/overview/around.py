@@ -33,7 +33,7 @@ _BETWEEN: Final[Cell] = ("  ·  ", "faint")
 
 def before(overview: Overview, letters: Letters, room: int, *, short: bool, links: PortLinks = NO_LINKS) -> Row:
     """Return inputs, operations and sequences of the model's own graph; `short`: the outputs as well."""
-    row: Row = [(" before  ", "dim")]
+    row: Row = [(" before  ", "dim"), ("" if overview.inputs else "no inputs", "dim")]
     loops = sum(one.parent is None for one in overview.loops)
     count = sum(overview.operations.values()) - loops
     listed = f", {len(overview.loops)} loops" if len(overview.loops) > MOST_CARDS else ""

@@ -15,6 +15,7 @@ from tests.models import Graph, Side, Value, carried, last
 from tests.tui.driven import Driven, drive
 from tests.tui.screens.overview.test_told_values import pane_of
 from tui.screens.lists.findings import findings_of
+from tui.screens.overview import arrangement
 from tui.screens.overview.cards import LinePart
 from tui.screens.overview.cursor import Place
 from tui.theme import GLYPHS, Look
@@ -207,3 +208,39 @@ def test_of_a_loop_that_did_not_begin_the_numbers_that_entered_are_told(tmp_path
     drive(
         opened(tmp_path, choosing_inside(0), np.float32([[0, 7, 2, 3]])), script, size=size, starts_up=True, runs=True
     )
+
+
+def around_another(inner_rows: int) -> Graph:
+    """A loop that carries twelve numbers twice, and a loop in it that carries some single ones."""
+    net = Graph()
+    body = net.body()
+    wide = [body.parameter(name, dims=(12,)) for name in ("h", "c")]
+    inner = body.body()
+    states = [inner.parameter(f"s{k}", dims=(1,)) for k in range(inner_rows)]
+    made = [inner.result(inner.apply("Add", one, inner.constant([k + 0.5])), f"n{k}") for k, one in enumerate(states)]
+    begin = body.constant([1.0])
+    entries = [carried(begin, one, out) for one, out in zip(states, made, strict=True)]
+    given = body.loop("inner", inner, 3, True, entries, [last(one) for one in made])
+    outs = [body.result(body.apply("Add", one, given[k]), f"w{k}") for k, one in enumerate(wide)]
+    start = net.constant(np.arange(12, dtype=np.float32))
+    entries = [carried(start, one, out) for one, out in zip(wide, outs, strict=True)]
+    for value in net.loop("outer", body, 4, True, entries, [last(one) for one in outs]):
+        net.result(value)
+    return net
+
+
+def test_a_card_that_is_cut_keeps_as_many_rows_as_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: dict[bool, list[str]] = {}
+    for is_cut in (False, True):
+        if is_cut:
+            monkeypatch.setattr(arrangement, "_given_back", lambda _whole, compact, *_others: compact)
+
+        async def script(driven: Driven, is_cut: bool = is_cut) -> None:
+            await driven.ran()
+            shown[is_cut] = driven.text("overview").splitlines()
+
+        drive(opened(tmp_path, around_another(14)), script, size=(120, 40), starts_up=True, runs=True)
+    assert "before  no inputs  →" in shown[False][1]
+    names = {is_cut: [line for line in lines if " ↺ s" in line] for is_cut, lines in shown.items()}
+    assert len(names[True]) <= 1 < len(names[False]) and any("more back edge" in line for line in shown[False])
+    assert [line for line in shown[False] if "↺ h" in line or "↺ c" in line], "the selected card stays as it is"
