@@ -101,8 +101,9 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
     elements in row-major order (`is_whole`, s = 0 alone), or by KeptStatistic of buckets of them. `entered[s, e]` is
     the same of the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is
     the iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that
-    it counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape,
-    `shape_changes` is how many there are. `changes` has the largest magnitude of the difference of an iteration from
+    it counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape, also from
+    what came in to iteration 0, `shape_changes` is how many there are, and `first_shape` is what came before them
+    (None: not known). `changes` has the largest magnitude of the difference of an iteration from
     the one before, where that is followed; `growth`, of a value that changes its shape, three numbers an iteration: how
     many elements it has more than before, 1 if it is the one before with a single number joined to it, and that number.
     Without any iteration (`count` 0) it has no columns, and says what entered alone.
@@ -123,6 +124,7 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
     first_infinite: int | None = None
     shapes: tuple[ShapeChange, ...] = ()
     shape_changes: int = 0
+    first_shape: tuple[int, ...] | None = None
     changes: ValueHistory | None = None
     growth: ValueHistory | None = None
 
@@ -130,6 +132,20 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
     def elements(self) -> int:
         """Return how many numbers a column has: elements or buckets."""
         return int(self.numbers.shape[2])
+
+    @property
+    def changes_shape(self) -> bool:
+        """True if some iterations have another shape than others, whatever came in."""
+        return self.shape_changes > sum(not one.iteration for one in self.shapes)
+
+    def shape_at(self, iteration: int) -> tuple[int, ...] | None:
+        """Return the shape in an iteration; None where more changes came before it than are kept, or none are."""
+        if not self.shape_changes or iteration == self.count - 1:
+            return self.shape
+        before = [one for one in self.shapes if one.iteration <= iteration]
+        if len(before) == len(self.shapes) < self.shape_changes:
+            return None
+        return before[-1].shape if before else self.first_shape
 
     @property
     def is_constant(self) -> bool:
@@ -199,7 +215,7 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
         if self.changes is not None:
             known = self.changes.over(iteration, iteration + 1)
             return None if known is None else float(known[0])
-        if not self.is_whole or self.shape_changes:
+        if not self.is_whole or self.changes_shape:
             return None
         index = int(np.searchsorted(self.spans[:, 0], iteration))
         is_exact = 0 < index < len(self.spans) and self.spans[index - 1].tolist() == [iteration - 1, iteration]
@@ -512,9 +528,13 @@ def _stacked(values: Sequence[Any]) -> Array | None:
 
 
 class ShapeRecorder:
-    """Collects the shapes of a value over iterations, of which a HistoryRecorder has the elements in another shape."""
+    """Collects the shapes of a value over iterations, of which a HistoryRecorder has the elements in another shape.
 
-    def __init__(self) -> None:
+    `entered` is the shape of what came in, where that is known.
+    """
+
+    def __init__(self, entered: tuple[int, ...] | None = None) -> None:
+        self.first = entered
         self._waiting: list[Any] = []
         self.append: Callable[[Any], object] = self._waiting.append
         self.shape: tuple[int, ...] = ()
@@ -536,11 +556,19 @@ class ShapeRecorder:
 
     def note(self, shape: tuple[int, ...]) -> None:
         """Take in the shape from iteration `count` on."""
-        if self.count and shape != self.shape:
+        before = self.shape if self.count else self.first
+        if before is None:
+            self.first = shape
+        elif shape != before:
             self.changes += 1
             if len(self._first_changes) < _MOST_SHAPES:
                 self._first_changes.append(ShapeChange(self.count, shape))
         self.shape = shape
+
+    @property
+    def is_steady(self) -> bool:
+        """True if all iterations have one shape."""
+        return self.changes == sum(not one.iteration for one in self._first_changes)
 
     @property
     def first_changes(self) -> tuple[ShapeChange, ...]:
@@ -556,6 +584,7 @@ class ShapeRecorder:
             shape=self.shape,
             shapes=self.first_changes,
             shape_changes=self.changes,
+            first_shape=self.first,
             entered=None,
             changes=None,
             growth=None,
@@ -586,7 +615,7 @@ class HistoryRecorder:
         """Gets (type and shape, bits as [iteration, word]) of what is settled."""
         self.count = 0
         self._type = ""
-        self._shapes = ShapeRecorder()
+        self._shapes = ShapeRecorder(None if self._entered is None else tuple(self._entered.shape))
         self._begins: Array | None = None
         self._is_whole = True
         self._size = -1
@@ -629,7 +658,7 @@ class HistoryRecorder:
     def is_comparable(self) -> bool:
         """True if the checksum covers every bit."""
         is_covered = self.checksum is not None and math.prod(self._shapes.shape) <= LARGEST_COMPARED
-        return is_covered and self.count > 0 and not self._shapes.changes
+        return is_covered and self.count > 0 and self._shapes.is_steady
 
     @property
     def bytes_each(self) -> int:
@@ -872,6 +901,7 @@ class HistoryRecorder:
             first_infinite=self._first_infinite,
             shapes=self._shapes.first_changes,
             shape_changes=self._shapes.changes,
+            first_shape=self._shapes.first,
             changes=None if self._changes is None else self._changes.view(),
             growth=None if self._growth is None else self._growth.view(),
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
@@ -29,7 +30,9 @@ _LOG_BEGIN: Final = 0.15
 _SPAN: Final = 1000.0
 _FEW: Final = 50
 _FAR: Final = 0.1
-"""Shares of a scale from which on a number beyond it is marked."""
+"""Share of a scale from which on a number beyond it is marked."""
+_TOLD: Final = 0.01
+"""Share of a scale from which on a number beyond it is counted: nearer ones are hardly told from the end."""
 _MOST: Final = 2**14
 
 
@@ -49,9 +52,13 @@ class Form(Enum):
 
 
 class ScaleKind(StrEnum):
-    """How shades grow with magnitudes."""
+    """How shades and bars grow with numbers: LINEAR up to the largest, ROBUST as well but without outliers.
+
+    LOG: with the logarithm, of both signs where there are numbers of both. UNIT: shares of one.
+    """
 
     LINEAR = "linear"
+    ROBUST = "robust"
     LOG = "log"
     UNIT = "unit"
 
@@ -59,29 +66,43 @@ class ScaleKind(StrEnum):
 class Scale(Struct, frozen=True):
     """The scale of a row: the ground is zero, a magnitude of `full` or more has the full shade.
 
-    Logarithmic shades begin at `low`. `signed`: some numbers are negative.
+    Logarithmic shades begin at `low`, which is 0 where all numbers are. `signed`: some numbers are negative. `share` is
+    that of the numbers within the scale; 0 where there is no finite one.
     """
 
     kind: ScaleKind
     full: float
     low: float
     signed: bool
+    share: float = 1.0
 
 
 class BarScale(Struct, frozen=True):
-    """The scale of bars: `low` is the lowest height, `high` and more the full one. `log`: both are positive."""
+    """The scale of bars: `low` is the lowest height, `high` and more the full one.
+
+    `log`: logarithmic. Then `unit` is 0 where both ends are positive; else the scale is symmetric about zero, and
+    linear up to magnitudes of about `unit`. `share` is that of the numbers within the scale; 0 where there is no finite
+    one.
+    """
 
     low: float
     high: float
     log: bool
+    unit: float = 0.0
+    share: float = 1.0
 
 
-def form_of(type: str, size: int) -> Form:
-    """Return what suits a value of an element type ("boolean", "i64", "f32", ...) of so many elements."""
+def form_of(type: str, size: int, *, is_whole: bool = True) -> Form:
+    """Return what suits a value of an element type ("boolean", "i64", "f32", ...) of so many elements.
+
+    `is_whole` False: they are not the elements, but statistics of them.
+    """
     if not size:
         return Form.WORDS
     if size > 1:
         return Form.PICTURE
+    if not is_whole:
+        return Form.BARS
     return Form.TRUTH if type == "boolean" else Form.NUMBERS if type[0] in "iu" else Form.BARS
 
 
@@ -92,20 +113,23 @@ def scale_of(numbers: Array, kind: ScaleKind | None = None) -> Scale:
     """Return the scale for all numbers of a row, of any shape; NaN and infinite ones do not count.
 
     Without a `kind` shares (none below zero, none above 1) are from 0 to 1 or to their largest if that is less than a
-    half; other numbers are logarithmic where the full shade is more than WIDE times their median, else linear.
+    half; other numbers are logarithmic where the full shade is more than WIDE times their median, else linear, and
+    without outliers.
     """
     finite = _finite(numbers)
-    magnitudes = np.abs(finite[finite != 0])
-    if not magnitudes.size:
-        return Scale(kind or ScaleKind.LINEAR, 1.0, 1.0, signed=False)
-    signed, largest = bool((finite < 0).any()), float(magnitudes.max())
-    magnitudes = np.sort(_some(magnitudes))
+    every = np.abs(finite[finite != 0])
+    if not every.size:
+        return Scale(kind or ScaleKind.LINEAR, 1.0, 0.0, signed=False, share=float(finite.size > 0))
+    signed, largest = bool((finite < 0).any()), float(every.max())
+    magnitudes = np.sort(_some(every))
     median, low = (_percentile(magnitudes, part) for part in (50, LOW))
     if kind is ScaleKind.UNIT or (kind is None and not signed and largest <= 1):
         return Scale(ScaleKind.UNIT, 1.0 if largest > 0.5 else largest, low, signed)
     full = _robust(magnitudes)
-    chosen = kind or (ScaleKind.LOG if full > WIDE * median else ScaleKind.LINEAR)
-    return Scale(chosen, full, low, signed)
+    chosen = kind or (ScaleKind.LOG if full > WIDE * median else ScaleKind.ROBUST)
+    full = largest if chosen is ScaleKind.LINEAR else full
+    beyond = 0 if largest <= full else int(np.count_nonzero(every > full * (1 + _TOLD)))
+    return Scale(chosen, full, low, signed, 1 - beyond / finite.size)
 
 
 def shades(numbers: Array, scale: Scale) -> Array:
@@ -113,7 +137,7 @@ def shades(numbers: Array, scale: Scale) -> Array:
     wide = np.asarray(numbers, np.float64)
     with np.errstate(all="ignore"):
         share = wide / scale.full
-        if scale.kind is ScaleKind.LOG and scale.low < scale.full:
+        if scale.kind is ScaleKind.LOG and 0 < scale.low < scale.full:
             part = np.log(np.abs(wide) / scale.low) / np.log(scale.full / scale.low)
             share = np.sign(wide) * np.maximum(_FAINTEST, _LOG_BEGIN + (1 - _LOG_BEGIN) * part)
             share = np.where(wide == 0, 0.0, share)
@@ -139,47 +163,86 @@ def digits(shades: Array) -> Array:
 # --- bars -----------------------------------------------------------------------------------------------------------
 
 
-def bar_scale(numbers: Array, *, log: bool | None = None) -> BarScale:
-    """Return the scale of bars for all numbers of a row, from their least to their largest that is not an outlier.
+def bar_scale(numbers: Array, kind: ScaleKind | None = None) -> BarScale:
+    """Return the scale of bars for all numbers of a row, from their least to their largest.
 
-    `log` None: logarithmic where all are positive and the largest is far above the median or the least.
+    It is without outliers unless it is to be LINEAR. Without a `kind` it is logarithmic where the largest is far above
+    the median or the least, of numbers that are not all positive where the magnitudes are so.
     """
     finite = _finite(numbers)
     if not finite.size:
-        return BarScale(0.0, 1.0, log=False)
+        return BarScale(0.0, 1.0, log=False, share=0.0)
     low, high = _robust_range(finite)
-    positive = finite[finite > 0]
-    if log is None:
-        log = positive.size == finite.size and (high > WIDE * _percentile(np.sort(finite), 50) or high > _SPAN * low)
-    if log and positive.size:
-        least, largest = _robust_range(np.log(positive))
-        return BarScale(float(np.exp(least)), float(np.exp(largest)), log=True)
-    return BarScale(low, high, log=False)
+    if kind is ScaleKind.LINEAR:
+        return BarScale(float(finite.min()), float(finite.max()), log=False)
+    if kind is None:
+        kind = ScaleKind.LOG if _is_wide(finite, low, high) else ScaleKind.ROBUST
+    magnitudes = np.sort(np.abs(finite[finite != 0]))
+    if kind is not ScaleKind.LOG or not magnitudes.size:
+        found = BarScale(low, high, log=False)
+    elif finite.min() > 0:
+        least, largest = _robust_range(np.log(finite))
+        found = BarScale(float(np.exp(least)), float(np.exp(largest)), log=True)
+    else:
+        unit = _percentile(magnitudes, LOW)
+        ends = _from_symmetric(np.array(_robust_range(_symmetric(finite, unit))), unit)
+        found = BarScale(float(ends[0]), float(ends[1]), log=True, unit=unit)
+    return replace(found, share=share_within(finite, found))
+
+
+def _is_wide(finite: Array, low: float, high: float) -> bool:
+    """True if numbers that are not outliers are so different in size that a linear scale shows few of them."""
+    if finite.min() > 0:
+        return high > WIDE * _percentile(np.sort(finite), 50) or high > _SPAN * low
+    magnitudes = np.sort(np.abs(finite[finite != 0]))
+    return bool(magnitudes.size) and _robust(magnitudes) > WIDE * _percentile(magnitudes, 50)
+
+
+def _symmetric(numbers: Array, unit: float) -> Array:
+    """Return signed logarithms: log(1 + magnitude / unit), with the sign of the number."""
+    with np.errstate(divide="ignore"):
+        found: Array = np.sign(numbers) * np.logaddexp(0, np.log(np.abs(numbers)) - np.log(unit))
+    return found
+
+
+def _from_symmetric(logarithms: Array, unit: float) -> Array:
+    """Return the numbers of signed logarithms."""
+    sizes = np.abs(logarithms)
+    with np.errstate(divide="ignore", over="ignore"):
+        found: Array = np.sign(logarithms) * np.exp(np.log(unit) + sizes + np.log(-np.expm1(-sizes)))
+    return found
+
+
+def share_within(numbers: Array, scale: BarScale) -> float:
+    """Return which share of the finite numbers is within a scale, or nearly; 0 where there is none."""
+    finite = _finite(numbers)
+    if not finite.size:
+        return 0.0
+    low, high = _beside(scale, _TOLD)
+    return 1 - int(np.count_nonzero((finite < low) | (finite > high))) / finite.size
 
 
 def _robust_range(numbers: Array) -> tuple[float, float]:
-    """Return the least and the largest number, without an outlier at either end."""
-    halves = numbers / 2  # whose differences do not overflow
-    low, high = float(halves.min()), float(halves.max())
-    if low == high:
-        return float(numbers[0]), float(numbers[0])
-    from_low, from_high = halves - low, high - halves
-    upper, lower = low + _robust(from_low[from_low > 0]), high - _robust(from_high[from_high > 0])
-    return (2 * lower, 2 * upper) if lower < upper else (2 * low, 2 * high)
+    """Return the least and the largest number that are no outliers; of three numbers none is one."""
+    if numbers.size <= 3:
+        return float(numbers.min()), float(numbers.max())
+    (low,), (high,) = robust_ranges(numbers[:, None], np.ones((numbers.size, 1), bool))
+    return float(low), float(high)
 
 
 def robust_ranges(numbers: Array, known: Array) -> tuple[Array, Array]:
     """Return for each column of [iteration, column] the least and the largest known number, without outliers.
 
-    An end is an outlier that is OUTLIER times as far from the other end as the number at the percentile FULL, of few
-    numbers the next one. Columns of which nothing is known have an empty range: (inf, -inf).
+    A number is an outlier that is OUTLIER times as far from the other end as the number at the percentile FULL, of few
+    numbers as the one next to the end, which alone may be one. Of many both ends are measured without the outliers at
+    the other one. Columns of which nothing is known have an empty range: (inf, -inf).
     """
     if not numbers.size:
         return np.full(numbers.shape[1], np.inf), np.full(numbers.shape[1], -np.inf)
     count = known.sum(axis=0)
     ordered = np.sort(np.where(known, numbers, np.inf), axis=0)
-    last = np.maximum(count - 1, 0)
-    inner = np.where(count > _FEW, np.floor(FULL / 100 * last), np.maximum(last - 1, 0)).astype(np.intp)
+    last, is_many = np.maximum(count - 1, 0), count > _FEW
+    inner = np.where(is_many, np.floor(FULL / 100 * last), np.maximum(last - 1, 0)).astype(np.intp)
 
     def at(places: Array) -> Array:
         found: Array = np.take_along_axis(ordered, places[None], axis=0)[0]
@@ -187,10 +250,20 @@ def robust_ranges(numbers: Array, known: Array) -> tuple[Array, Array]:
 
     low, high = np.where(count > 0, ordered[0], np.inf), np.where(count > 0, at(last), -np.inf)
     next_high, next_low = at(inner), at(last - inner)
-    with np.errstate(all="ignore"):
-        is_high = (count > 2) & (high / 2 - low / 2 > OUTLIER * (next_high / 2 - low / 2)) & (next_high > low)
-        is_low = (count > 2) & (high / 2 - low / 2 > OUTLIER * (high / 2 - next_low / 2)) & (next_low < high)
-    return np.where(is_low & ~is_high, next_low, low), np.where(is_high, next_high, high)
+    with np.errstate(all="ignore"):  # halved, so that the distance of the largest numbers does not overflow
+        foot, head = np.where(is_many, next_low, low), np.where(is_many, next_high, high)
+        most = foot / 2 + OUTLIER * (next_high / 2 - foot / 2)
+        least = head / 2 - OUTLIER * (head / 2 - next_low / 2)
+        is_high = (count > 2) & (high / 2 > most) & (next_high > foot)
+        is_low = (count > 2) & (low / 2 < least) & (next_low < head) & (is_many | ~is_high)
+        inner_high = np.where(ordered / 2 <= most, ordered, -np.inf).max(axis=0)
+        inner_low = np.where(ordered / 2 >= least, ordered, np.inf).min(axis=0)
+    return np.where(is_low, inner_low, low), np.where(is_high, inner_high, high)
+
+
+def share_text(share: float) -> str:
+    """Return how many of the numbers are within a scale, where not all are."""
+    return "" if share >= 1 else f"{min(math.floor(100 * share), 99)} %"
 
 
 def heights(numbers: Array, scale: BarScale) -> Array:
@@ -199,6 +272,9 @@ def heights(numbers: Array, scale: BarScale) -> Array:
     with np.errstate(all="ignore"):
         if scale.high <= scale.low:
             part = np.full(wide.shape, 0.5)
+        elif scale.unit:
+            low, high = _symmetric(np.array([scale.low, scale.high]), scale.unit)
+            part = (_symmetric(wide, scale.unit) - low) / (high - low)
         elif scale.log:
             part = np.log(np.maximum(wide, scale.low) / scale.low) / np.log(scale.high / scale.low)
         else:
@@ -208,13 +284,21 @@ def heights(numbers: Array, scale: BarScale) -> Array:
 
 def far_beyond(scale: BarScale) -> tuple[float, float]:
     """Return below and above what a number is so far beyond the scale that its bar misleads; none of a constant row."""
-    if scale.high <= scale.low:
-        return -math.inf, math.inf
+    return (-math.inf, math.inf) if scale.high <= scale.low else _beside(scale, _FAR)
+
+
+def _beside(scale: BarScale, share: float) -> tuple[float, float]:
+    """Return the numbers that are beyond the two ends of a scale by a share of it."""
+    if scale.unit:
+        low, high = _symmetric(np.array([scale.low, scale.high]), scale.unit).tolist()
+        more = share * (high - low)
+        ends = _from_symmetric(np.array([low - more, high + more]), scale.unit)
+        return float(ends[0]), float(ends[1])
     if scale.log:
-        beside = (scale.high / scale.low) ** _FAR
+        beside = (scale.high / scale.low) ** share
         return scale.low / beside, scale.high * beside
-    beside = _FAR * (scale.high / 2 - scale.low / 2) * 2
-    return scale.low - beside, scale.high + beside
+    more = share * (scale.high / 2 - scale.low / 2) * 2
+    return scale.low - more, scale.high + more
 
 
 # --- robust ---------------------------------------------------------------------------------------------------------

@@ -14,12 +14,14 @@ from stepper.tensors.pictures import (
     ScaleKind,
     bar_scale,
     digits,
+    far_beyond,
     form_of,
     heights,
     letters,
     robust_ranges,
     scale_of,
     shades,
+    share_text,
 )
 
 RANDOM = np.random.default_rng(3)
@@ -37,7 +39,7 @@ def test_full_shade_is_at_the_98th_percentile_and_zero_is_the_ground() -> None:
     numbers = RANDOM.standard_normal((100, 10))
     scale = scale_of(numbers)
     ordered = np.sort(np.abs(numbers).reshape(-1))
-    assert scale.kind is ScaleKind.LINEAR and scale.signed and scale.full == ordered[979]
+    assert scale.kind is ScaleKind.ROBUST and scale.signed and scale.full == ordered[979]
     found = shades(numbers, scale)
     expected = [max(-1.0, min(1.0, number / ordered[979])) for number in numbers.reshape(-1).tolist()]
     assert found.shape == numbers.shape and np.allclose(found.reshape(-1), expected)
@@ -125,7 +127,55 @@ def test_bars_are_from_the_least_to_the_largest() -> None:
     assert np.allclose(heights(numbers, bar_scale(numbers)), (numbers - 0.5) / 1.5)
     wide = np.logspace(-4, 2, 7)
     assert bar_scale(wide).log and np.allclose(heights(wide, bar_scale(wide)), np.arange(7) / 6)
-    assert not bar_scale(wide, log=False).log
+    assert not bar_scale(wide, ScaleKind.ROBUST).log and not bar_scale(wide, ScaleKind.LINEAR).log
+
+
+SWING = np.array([-1e6, -30.0, -2.0, -0.5, 0.0, 0.25, 1.0, 4.0, 500.0, 2e4])
+
+
+def test_a_logarithmic_scale_of_both_signs_has_zero_in_its_place_and_drops_none() -> None:
+    scale = bar_scale(SWING)
+    unit = float(np.percentile(np.abs(SWING[SWING != 0]), 10))
+    assert scale.log and scale.unit == pytest.approx(unit), "wide, as scale_of says of vectors"
+    assert scale_of(SWING).kind is ScaleKind.LOG
+    placed = [math.copysign(math.log1p(abs(one) / unit), one) for one in SWING.tolist()]
+    expected = [(one - placed[0]) / (placed[-1] - placed[0]) for one in placed]
+    assert (scale.low, scale.high) == (pytest.approx(-1e6), pytest.approx(2e4)) and scale.share == 1
+    assert np.allclose(heights(SWING, scale), expected) and min(np.diff(heights(SWING, scale))) > 0.01
+    asked = bar_scale(np.array([-2.0, 0.0, 1.0, 3.0]), ScaleKind.LOG)
+    assert asked.log and heights(np.array([-2.0, 0.0, 3.0]), asked).tolist()[::2] == pytest.approx([0, 1])
+    low, high = far_beyond(asked)
+    assert low < -2 and high > 3
+    assert not bar_scale(np.zeros(4), ScaleKind.LOG).log, "there is no magnitude"
+    extremes = np.array([-1.7e308, 5e-324, 1.7e308])
+    assert np.isfinite(heights(extremes, bar_scale(extremes, ScaleKind.LOG))).all()
+
+
+def test_a_linear_scale_that_is_asked_for_shows_all_numbers_and_another_tells_how_many() -> None:
+    numbers = np.array([*np.linspace(2.0, 4.0, 199), -1e6])
+    robust, whole = bar_scale(numbers), bar_scale(numbers, ScaleKind.LINEAR)
+    assert (robust.low, robust.high, robust.share) == (2, 4, pytest.approx(0.995))
+    assert (whole.low, whole.high, whole.share) == (-1e6, 4, 1)
+    assert heights(numbers, whole)[-1] == 0 and share_text(robust.share) == "99 %" and share_text(whole.share) == ""
+    few, every = scale_of(numbers), scale_of(numbers, ScaleKind.LINEAR)
+    assert few.full <= 4 and every.full == 1e6 and (few.share, every.share) == (pytest.approx(0.995), 1)
+    assert shades(numbers, every)[-1] == -1 and scale_of(numbers, ScaleKind.ROBUST).full == few.full
+
+
+@pytest.mark.parametrize("count", [5, 50, 51, 400])
+def test_the_ends_of_bars_are_those_of_all_numbers_but_of_outliers(count: int) -> None:
+    even = np.linspace(-3.0, 7.0, count)
+    for numbers in (even, RANDOM.permutation(even), np.append(even, even[-1])):
+        scale = bar_scale(numbers)
+        assert (scale.low, scale.high, scale.share) == (-3, 7, 1)
+    both = bar_scale(np.concatenate([even, [-1e9] * (count > 50), [1e9]]))
+    assert (both.low, both.high) == (-3, 7) and both.share < 1, "of many at both ends"
+
+
+def test_no_finite_number_and_nothing_but_zeros_are_no_range() -> None:
+    for numbers in (np.full(3, math.nan), np.array([math.inf, -math.inf]), np.zeros(0)):
+        assert scale_of(numbers).share == bar_scale(numbers).share == 0
+    assert scale_of(np.zeros(3)).share == 1 and scale_of(np.zeros(3)).low == 0
 
 
 def test_digits_stand_for_shades_without_colours() -> None:

@@ -12,14 +12,13 @@ from tui.keys.keys import (
     FOLLOWING,
     FOOTERS,
     KEYS,
+    LOOKS,
     OVERVIEW,
     OVERVIEW_SITUATIONS,
     PAIRS,
     RUNNING,
-    SINGLE_NUMBERS,
     SITUATIONS,
     STAYING,
-    TABLE,
     TYPING,
     Key,
     shown,
@@ -43,12 +42,14 @@ class Situation(Struct, frozen=True):
     """Facts that the last line follows beside the focused pane.
 
     `run` is how it stands: start, stop, ended, running, or empty (on the overview how its own run stands: making,
-    paused); `following` the pane to which Tab leads, `is_alone`: to none, and to no card either.
+    paused); `following` the pane to which Tab leads, `is_alone`: to none, and to no card either. `idle` are commands
+    that do nothing for what is selected.
     """
 
     run: str = ""
     following: str = ""
     is_alone: bool = False
+    idle: tuple[str, ...] = ()
 
 
 NO_SITUATION: Final = Situation()
@@ -80,6 +81,9 @@ def footer(
     commands = list(_commands(pane, situation.run))
     if situation.following and situation.run != "running" and "focus next" not in commands:
         commands.insert(_TAB_AT, "focus next")
+    if "look next" in situation.idle and pane in LOOKS:  # the scale is the other thing that can be chosen there
+        commands = ["look previous" if command == "look next" else command for command in commands]
+    commands = [command for command in commands if command not in situation.idle]
     if situation.is_alone:
         commands = [command for command in commands if command != "focus next"]
     shown = (_named(command, pane, keymap, situation) for command in commands if command not in STAYING)
@@ -100,8 +104,7 @@ def _commands(pane: str, run: str) -> Sequence[str]:
         return SITUATIONS[run]
     if pane in OVERVIEW and run in OVERVIEW_SITUATIONS:
         return OVERVIEW_SITUATIONS[run]
-    commands = FOOTERS.get(pane, FOOTERS[""])
-    return [one for one in commands if one != "look next"] if pane in TABLE and run == SINGLE_NUMBERS else commands
+    return FOOTERS.get(pane, FOOTERS[""])
 
 
 def gap_of(room: int | None) -> int:

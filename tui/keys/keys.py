@@ -240,8 +240,10 @@ KEYS: Final = (
     Key(("V",), "look next", "statistic", "the next statistic", ("operations", "grid")),
     Key(("V",), "look previous", "mean, max, rms", "which number of several elements stands for them", TENSOR),
     Key(("v",), "look next", "mean, max, rms", "which number of several elements stands for them", IN_ROWS),
-    Key(("V",), "look previous", "scale", "the scale of the chosen row: by itself, linear, logarithmic", IN_ROWS),
-    Key(("V",), "look previous", "scale", "the scale of the bands: by itself, linear, logarithmic", ("chart",)),
+    Key(
+        ("V",), "look previous", "scale", "the scale of the chosen row: by itself, linear, logarithmic, robust", IN_ROWS
+    ),
+    Key(("V",), "look previous", "scale", "the scale of the bands: by itself, linear, logarithmic, robust", ("chart",)),
     Key(("enter",), "go-to-cell", "go there", "go to the selected cell; open the value of the moment", ("grid",)),
     Key(("x", "f8"), "anomaly next", "anomaly", "where NaN, Inf, another shape, a difference begins", WITH_ANOMALIES),
     Key(("X",), "anomaly previous", "anomaly back", "to the one before", WITH_ANOMALIES),
@@ -289,7 +291,7 @@ KEYS: Final = (
     Key(("plus",), "zoom in", "taller", "more lines for the selected row", OVERVIEW),
     Key(("minus",), "zoom out", "less tall", "fewer lines for the selected row", OVERVIEW),
     Key(("v",), "look next", "mean, max, rms", "which number of several stands for them", OVERVIEW),
-    Key(("V",), "look previous", "scale", "the scale of the selected row: by itself, linear, logarithmic", OVERVIEW),
+    Key(("V",), "look previous", "scale", "the scale of the selected row: by itself, linear, log, robust", OVERVIEW),
     Key(
         ("space",), "fold", "open", "show the rows that are only counted; open sequences as loops; close them", OVERVIEW
     ),
@@ -630,8 +632,8 @@ OVERVIEW_SITUATIONS: Final = {
     "without inputs": ("overview down", "focus next", "prompt", "back", "help-keys"),
 }
 """By situation of the run that the overview shows: the same for it."""
-SINGLE_NUMBERS: Final = "single numbers"
-"""Situation of a table in which each column is one number: nothing else can stand for it."""
+LOOKS: Final = (*OVERVIEW, *IN_ROWS)
+"""Panes in which v chooses which number stands for several, and V the scale."""
 RUNNING: Final = ("pause", "view overview", "view events", "help-keys")
 """The same for all panes while a movement is under way."""
 

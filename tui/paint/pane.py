@@ -126,6 +126,11 @@ class Pane(PaintedWidget, can_focus=True):
         """True if a line is being typed in the pane, so that keys are letters."""
         return False
 
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Commands of the pane that do nothing for what is selected in it: their keys are not named."""
+        return ()
+
     # --- what a subclass says ------------------------------------------------------------------------------------
 
     def rows(self, width: int) -> list[Row]:

@@ -13,7 +13,7 @@ import numpy as np
 from rich.cells import cell_len as _cell_len
 from rich.style import Style
 
-from stepper.tensors.pictures import bar_scale
+from stepper.tensors.pictures import ScaleKind, bar_scale
 
 Token = str | Style
 """One of tui.paint.styles (several, with blanks between them, are laid over one another)."""
@@ -49,7 +49,7 @@ def spark(
 def _spark(values: tuple[float | None, ...], low: float | None, high: float | None, missing: str) -> str:
     """Most histories in a list are the same after a key."""
     finite = [value for value in values if value is not None and math.isfinite(value)]
-    scale = bar_scale(np.array(finite), log=False)
+    scale = bar_scale(np.array(finite), ScaleKind.ROBUST)
     least = scale.low if low is None else low
     most = scale.high if high is None else high
     return "".join(missing if value is None else bar(value, least, most) for value in values)

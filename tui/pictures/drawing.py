@@ -28,6 +28,8 @@ from stepper.tensors.pictures import (
     heights,
     scale_of,
     shades,
+    share_text,
+    share_within,
 )
 from stepper.tensors.surveys import CellStatistic
 from tui.paint.rows import Row, Token, cell_len, clip, few_digits, figure, number, printable, short_exponent
@@ -61,42 +63,75 @@ def first_bad(history: ValueHistory) -> int | None:
     return min((one for one in (history.first_nan, history.first_infinite) if one is not None), default=None)
 
 
-def column(history: ValueHistory, first: int, last: int, way: str) -> Array | None:
+def way_in(history: ValueHistory, chosen: str | None) -> str:
+    """Return how several numbers of a value become one: as was chosen, else as suits it.
+
+    Of one number an iteration there are not several; of many iterations together the largest stands for them.
+    """
+    if not has_ways(history):
+        return CellStatistic.LARGEST.value
+    if chosen is not None or history.elements > 1:
+        return chosen or WAYS[0]
+    is_real = history.type != "boolean" and history.type[:1] not in ("i", "u")
+    return (CellStatistic.RMS if is_real else CellStatistic.LARGEST).value
+
+
+def has_ways(history: ValueHistory) -> bool:
+    """True if there are several numbers an iteration, of which one can be made in several ways."""
+    return history.elements > 1 or not history.is_whole
+
+
+def next_way(history: ValueHistory, chosen: str | None) -> str:
+    """Return the way behind the one in which several numbers of a value become one now."""
+    return WAYS[(WAYS.index(way_in(history, chosen)) + 1) % len(WAYS)]
+
+
+def next_scale(kind: ScaleKind | None) -> ScaleKind | None:
+    """Return the scale behind another one."""
+    return SCALES[(SCALES.index(kind) + 1) % len(SCALES)]
+
+
+def _statistic(history: ValueHistory, way: str | None) -> KeptStatistic:
+    """Return which of the numbers of a history are asked for."""
+    return KeptStatistic.LARGEST if history.is_whole else _STATISTICS[way_in(history, way)]
+
+
+def column(history: ValueHistory, first: int, last: int, way: str | None) -> Array | None:
     """Return the numbers of iterations [first, last), of buckets those of a statistic; None where none ran."""
-    return history.over(first, last, _STATISTICS[way])
+    return history.over(first, last, _statistic(history, way))
 
 
-def columns_on(history: ValueHistory, axis: Axis, way: str) -> list[Array | None]:
+def columns_on(history: ValueHistory, axis: Axis, way: str | None) -> list[Array | None]:
     """Return the numbers in each slot; None where none is known."""
     if any(slot.is_bin for slot in axis.slots):
-        return history.over_each([(slot.first, slot.last) for slot in axis.slots], _STATISTICS[way])
+        return history.over_each([(slot.first, slot.last) for slot in axis.slots], _statistic(history, way))
     firsts = np.array([slot.first for slot in axis.slots], np.int64)
     if not len(firsts) or not len(history.spans):  # a loop that did not begin has an axis, and no iteration
         return [None] * len(firsts)
     places = np.searchsorted(history.spans[:, 1], firsts, side="right")
     begins = history.spans[np.minimum(places, len(history.spans) - 1), 0]
     is_known = (places < len(history.spans)) & (begins <= firsts)
-    numbers = history.numbers[0 if history.is_whole else _STATISTICS[way]]
+    numbers = history.numbers[_statistic(history, way)]
     return [numbers[at] if known else None for at, known in zip(places.tolist(), is_known.tolist(), strict=True)]
 
 
-def numbers_in(history: ValueHistory, first: int, count: int, way: str) -> tuple[Array, list[int]]:
+def numbers_in(history: ValueHistory, first: int, count: int, way: str | None) -> tuple[Array, list[int]]:
     """Return the numbers [iteration, element] of those of `count` iterations that are known, and which these are."""
     wanted = np.arange(first, first + count, dtype=np.int64)
     if not len(history.spans):
         return np.empty((0, history.elements)), []
     places = np.minimum(np.searchsorted(history.spans[:, 0], wanted), len(history.spans) - 1)
     known = np.flatnonzero((history.spans[places, 0] == wanted) & (history.spans[places, 1] == wanted + 1))
-    numbers = history.numbers[0 if history.is_whole else _STATISTICS[way]]
+    numbers = history.numbers[_statistic(history, way)]
     return numbers[places[known]], known.tolist()
 
 
-def entered(history: ValueHistory, way: str) -> Array | None:
+def entered(history: ValueHistory, way: str | None) -> Array | None:
     """Return the numbers of what came in, in the form of a column; None where it has another one."""
     known = history.entered
     if known is None or known.shape[-1] != history.elements:
         return None
-    return np.asarray(known[0 if history.is_whole or len(known) < 3 else _STATISTICS[way]])
+    return np.asarray(known[0 if len(known) < 3 else _statistic(history, way)])
 
 
 WAYS: Final = tuple(one.value for one in CellStatistic)
@@ -104,14 +139,13 @@ WAYS: Final = tuple(one.value for one in CellStatistic)
 _BRIEF_WAYS: Final = {"largest": "max"}
 """The same in few letters."""
 _STATISTICS: Final = {"mean": KeptStatistic.MEAN, "largest": KeptStatistic.LARGEST, "rms": KeptStatistic.RMS}
-SCALES: Final[tuple[ScaleKind | None, ...]] = (None, ScaleKind.LINEAR, ScaleKind.LOG)
+SCALES: Final[tuple[ScaleKind | None, ...]] = (None, ScaleKind.LINEAR, ScaleKind.LOG, ScaleKind.ROBUST)
 """The scales of a row that can be chosen; None: what suits its numbers."""
 
 
-def row_scale(histories: Sequence[ValueHistory], way: str, kind: ScaleKind | None) -> Scale:
+def row_scale(histories: Sequence[ValueHistory], way: str | None, kind: ScaleKind | None) -> Scale:
     """Return the scale of a row over all of its runs; what entered has only its sign in it, as it may be far off."""
-    statistic = {"mean": 1, "rms": 2}.get(way, 0)
-    numbers = [one.numbers[0 if one.is_whole else statistic] for one in histories]
+    numbers = [one.numbers[_statistic(one, way)] for one in histories]
     found = scale_of(np.concatenate([np.zeros(0), *(np.ravel(one).astype(np.float64) for one in numbers)]), kind)
     came = (entered(one, way) for one in histories)
     return replace(found, signed=found.signed or any(one is not None and bool((one < 0).any()) for one in came))
@@ -145,7 +179,7 @@ def picture(
     axis: Axis,
     height: int,
     scale: Scale,
-    way: str,
+    way: str | None,
     palette: Palette,
 ) -> list[list[Strip]]:
     """Return a value over the iterations as shades: a line an element where they fit, else a half line each."""
@@ -163,7 +197,7 @@ def picture(
     known = [one for one in known if one[3] is not None]
     if not known:
         return lines
-    few = reduced(np.array([one[3] for one in known]), count, way)
+    few = reduced(np.array([one[3] for one in known]), count, way_in(history, way))
     for (start, width, is_first, numbers), listed, levels in zip(
         known, few.tolist(), shades(few, scale).tolist(), strict=True
     ):
@@ -223,19 +257,20 @@ def _figure(level: float, width: int) -> str:
     return figure(shade, width) if shade else "·"
 
 
-def bar_row_scale(histories: Sequence[ValueHistory], kind: ScaleKind | None) -> BarScale:
+def bar_row_scale(histories: Sequence[ValueHistory], kind: ScaleKind | None, way: str | None = None) -> BarScale:
     """Return the scale of a row of single numbers over all of its runs."""
-    numbers = [np.zeros(0), *(np.ravel(one.numbers[0]).astype(np.float64) for one in histories)]
-    once = different(np.concatenate(numbers))  # a run that has settled is more than its way there
-    return bar_scale(once, log=None if kind is None else kind is ScaleKind.LOG)
+    known = (np.ravel(one.numbers[_statistic(one, way)]).astype(np.float64) for one in histories)
+    numbers = np.concatenate([np.zeros(0), *known])
+    found = bar_scale(different(numbers), kind)  # a run that has settled is more than its way there
+    return replace(found, share=share_within(numbers, found))
 
 
-def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale) -> list[list[Strip]]:
+def bars(history: ValueHistory, axis: Axis, height: int, scale: BarScale, way: str | None = None) -> list[list[Strip]]:
     """Return single numbers over the iterations as bars of so many lines; NaN and Inf are letters."""
     lines: list[list[Strip]] = [[] for _ in range(height)]
     bad = first_bad(history)
     top, beyond = height * 8 - 2, far_beyond(scale)
-    columns = zip(axis.slots, columns_on(history, axis, "largest"), strict=True)
+    columns = zip(axis.slots, columns_on(history, axis, way), strict=True)
     known = [(slot, float(numbers[0])) for slot, numbers in columns if numbers is not None]
     tall = heights(np.array([value for _, value in known]), scale).tolist()
     for (slot, value), part in zip(known, tall, strict=True):
@@ -271,6 +306,11 @@ def verdicts_of(history: ValueHistory, axis: Axis) -> list[tuple[Slot, bool | No
     """Return a boolean in the slots; of many iterations it is true if any is."""
     numbers = zip(axis.slots, columns_on(history, axis, "largest"), strict=True)
     return [(slot, None if found is None else bool(found[0])) for slot, found in numbers]
+
+
+def form_in(history: ValueHistory) -> Form:
+    """Return what suits a value over the iterations, where there is room."""
+    return form_of(history.type, history.elements, is_whole=history.is_whole)
 
 
 def form_on(form: Form, labels: tuple[str, ...], histories: Sequence[ValueHistory], axis: Axis) -> Form:
@@ -365,8 +405,8 @@ def ruler_strips(axis: Axis, cursor: int | None) -> list[Strip]:
 class RowPicture:
     """Values in one row of a screen: how they are drawn, and the scales that all of them share.
 
-    `form` is what suits them, `labels` are words for whole numbers, `way` is how several numbers become one, `kind` the
-    scale that was chosen (None: what suits the numbers). `axis` tells what there is room for.
+    `form` is what suits them, `labels` are words for whole numbers, `way` is how several numbers become one and `kind`
+    the scale, as they were chosen (None: what suits the numbers). `axis` tells what there is room for.
     """
 
     def __init__(
@@ -375,11 +415,11 @@ class RowPicture:
         axis: Axis,
         form: Form | None = None,
         labels: tuple[str, ...] = (),
-        way: str = WAYS[0],
+        way: str | None = None,
         kind: ScaleKind | None = None,
     ) -> None:
         first = histories[0] if histories else None
-        suits = Form.WORDS if first is None else form_of(first.type, first.elements)
+        suits = Form.WORDS if first is None else form_in(first)
         self.form = form_on(suits if form is None else form, labels, histories, axis)
         self.labels: tuple[str, ...] | dict[int, str] = labels
         self._words = labels
@@ -389,7 +429,7 @@ class RowPicture:
             self.labels = short_words(labels, histories, axis.slots[0].width)
         self.way = way
         self.scale = row_scale(histories, way, kind) if self.form is Form.PICTURE else None
-        self.bar_scale = bar_row_scale(histories, kind) if self.form is Form.BARS else None
+        self.bar_scale = bar_row_scale(histories, kind, way) if self.form is Form.BARS else None
 
     def lines(self, history: ValueHistory, axis: Axis, height: int, palette: Palette) -> list[list[Strip]]:
         """Return one of the values over the iterations in so many lines; an element of a picture may have several."""
@@ -398,7 +438,7 @@ class RowPicture:
             drawn = picture(history, axis, height // each, self.scale, self.way, palette)
             return drawn if each == 1 else _repeated(drawn, each)
         if self.bar_scale is not None:
-            return bars(history, axis, height, self.bar_scale)
+            return bars(history, axis, height, self.bar_scale, self.way)
         blank: list[list[Strip]] = [[] for _ in range(height - 1)]
         if self.form is Form.TRUTH:
             return [truth(verdicts_of(history, axis), rare=True), *blank]
@@ -434,44 +474,73 @@ def _repeated(lines: Sequence[list[Strip]], each: int) -> list[list[Strip]]:
     return found
 
 
-def unit_text(history: ValueHistory, height: int, way: str, room: int, *, is_plain: bool) -> str:
-    """Return how many elements stand in how many rows of a picture; empty where each has its own."""
-    size = history.elements if history.shape_changes else int(np.prod(history.shape, dtype=np.int64))
+def unit_text(history: ValueHistory, height: int, way: str | None, room: int, *, is_plain: bool) -> str:
+    """Return how many elements stand in how many rows of a picture; empty where each has its own.
+
+    Of a value that changes their number, by which number all of them are one.
+    """
+    chosen = way_in(history, way)
+    if history.elements == 1:
+        return "" if history.is_whole else f"{brief_way(chosen)} of all"
+    size = history.elements if history.changes_shape else int(np.prod(history.shape, dtype=np.int64))
     rows = height if is_plain or history.elements <= height else 2 * height
     if size <= rows:
         return ""
     lines = min(rows, history.elements)
     short = f"{size} in {lines}"
-    is_usual = way == WAYS[0]
-    brief = _BRIEF_WAYS.get(way, way)
+    brief = brief_way(chosen)
     forms = (
         (f"{short} row{'' if lines == 1 else 's'}", short)
-        if is_usual
-        else (f"{short}, {way}", f"{short}, {brief}", f"{short} {brief}")
+        if chosen == WAYS[0]
+        else (f"{short}, {chosen}", f"{short}, {brief}", f"{short} {brief}")
     )
     return next((text for text in forms if len(text) <= room), forms[-1])
 
 
+def brief_way(way: str) -> str:
+    """Return how several numbers become one in few letters."""
+    return _BRIEF_WAYS.get(way, way)
+
+
 def scale_text(scale: Scale, room: int, *, names_log: bool = True) -> str:
-    """Return the scale of a row for its label, in so many letters if it can be."""
+    """Return the scale of a row for its label, in so many letters if it can be; empty where no number is finite."""
+    if not scale.share or not scale.low:
+        return "0" if scale.share else ""
     low = None if scale.signed else 0.0
-    return _range_text(low, scale.full, room, is_log=names_log and scale.kind is ScaleKind.LOG)
+    is_log = names_log and scale.kind is ScaleKind.LOG
+    return _range_text(low, scale.full, room, _tails(scale.share, is_log=is_log))
 
 
 def bar_scale_text(scale: BarScale, room: int, *, names_log: bool = True) -> str:
-    """Return the scale of bars for their label, in so many letters if it can be."""
-    return _range_text(scale.low, scale.high, room, is_log=names_log and scale.log)
+    """Return the scale of bars for their label, in so many letters if it can be; empty where no number is finite."""
+    if not scale.share:
+        return ""
+    return _range_text(
+        scale.low, scale.high, room, _tails(scale.share, is_log=names_log and scale.log and scale.low < scale.high)
+    )
 
 
-def _range_text(low: float | None, high: float, room: int, *, is_log: bool) -> str:
+def scale_words(scale: BarScale, room: int = 8) -> str:
+    """Return what the two ends of bars do not tell: that they are logarithmic, or not those of all numbers."""
+    return next(one.strip() for one in _tails(scale.share, is_log=scale.log) if len(one.strip()) <= room)
+
+
+def _tails(share: float, *, is_log: bool) -> Sequence[str]:
+    """Return what is said behind the ends of a scale, the most first."""
+    log, part = (" log" if is_log else ""), (f" {told}" if (told := share_text(share)) else "")
+    return list(dict.fromkeys((log + part, part, log, "")))
+
+
+def _range_text(low: float | None, high: float, room: int, tails: Sequence[str]) -> str:
     """Return the ends of a scale (without a low one on both sides of zero): whole words and digits where they fit.
 
     Where the ends do not differ in the digits that have room, the low one and how far the high one is from it.
     """
     if low == high:
-        return next(text for count in (3, 2, 1) if len(text := few_digits(high, count)) <= room or count == 1)
+        forms = [few_digits(high, count) + tail for tail in tails for count in (3, 2, 1)]
+        return next((text for text in forms if len(text) <= room), forms[-1])
     text = ""
-    for tail in (" log", "") if is_log else ("",):
+    for tail in tails:
         for count in (3, 2, 1):
             for joint in ("±",) if low is None else (" to ", "–"):
                 ends = "" if low is None else few_digits(low, count), few_digits(high, count)

@@ -15,9 +15,9 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.tensors.histories import ValueHistory
-from stepper.tensors.pictures import Form, digits, form_of, heights, letters, shades
+from stepper.tensors.pictures import Form, digits, heights, letters, shades
 from tui.paint.rows import Cell, Row, Token, figure
-from tui.pictures.drawing import EIGHTHS, bar_row_scale, first_bad, numbers_in, reduced, row_scale
+from tui.pictures.drawing import EIGHTHS, bar_row_scale, first_bad, form_in, numbers_in, reduced, row_scale, way_in
 from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
 
@@ -45,7 +45,7 @@ class LinePictures:
         self._boxes.clear()
 
     def cells(
-        self, history: ValueHistory, first: int, count: int, width: int, way: str, palette: Palette
+        self, history: ValueHistory, first: int, count: int, width: int, way: str | None, palette: Palette
     ) -> list[LineCell]:
         """Return a cell for each of so many iterations; None where it is not known."""
         key = id(history), first, count, width, way
@@ -59,13 +59,13 @@ class LinePictures:
         return found
 
     def elements(
-        self, history: ValueHistory, first: int, count: int, room: int, way: str, palette: Palette
+        self, history: ValueHistory, first: int, count: int, room: int, way: str | None, palette: Palette
     ) -> list[Row]:
         """Return the elements in each of so many iterations, from left to right in at most so many cells.
 
         Where there is no room for all, neighbours are one. Empty where they are not known, and of single numbers.
         """
-        if form_of(history.type, history.elements) is not Form.PICTURE:
+        if form_in(history) is not Form.PICTURE:
             return [[] for _ in range(count)]
         key = "elements", id(history), first, count, room, way
         kept = self._boxes.get(key)
@@ -78,13 +78,13 @@ class LinePictures:
         return found
 
 
-def _elements(history: ValueHistory, first: int, count: int, room: int, way: str, palette: Palette) -> list[Row]:
+def _elements(history: ValueHistory, first: int, count: int, room: int, way: str | None, palette: Palette) -> list[Row]:
     numbers, places = numbers_in(history, first, count, way)
     found: list[Row] = [[] for _ in range(count)]
     if not len(places):
         return found
     scale, bad = row_scale([history], way, None), first_bad(history)
-    few = reduced(numbers, room if palette.look.plain else 2 * room, way)
+    few = reduced(numbers, room if palette.look.plain else 2 * room, way_in(history, way))
     levels = shades(few, scale).tolist()
     for place, column in zip(places, levels, strict=True):
         found[place] = _box(column, room, palette, is_signed=scale.signed, is_loud=bad == first + place)
@@ -117,20 +117,22 @@ def _figure(level: float, letter: str, width: int, palette: Palette, *, is_signe
     return f"{text:>{(width + 2) // 2}}".ljust(width)[:width], token
 
 
-def _cells(history: ValueHistory, first: int, count: int, width: int, way: str, palette: Palette) -> list[LineCell]:
+def _cells(
+    history: ValueHistory, first: int, count: int, width: int, way: str | None, palette: Palette
+) -> list[LineCell]:
     numbers, places = numbers_in(history, first, count, way)
     found: list[LineCell] = [None] * count
     if not len(places):
         return found
     bad = first_bad(history)
     loud = -1 if bad is None else bad - first
-    form = form_of(history.type, history.elements)
+    form = form_in(history)
     if form is Form.PICTURE:
         drawn = _shaded(history, numbers, [place == loud for place in places], width, way, palette)
     elif form is Form.TRUTH:
         drawn = [_centred(GLYPHS["true" if one else "false"], width, "strong") for one in numbers[:, 0]]
     else:
-        drawn = _single(history, numbers[:, 0], [place == loud for place in places], width)
+        drawn = _single(history, numbers[:, 0], [place == loud for place in places], width, way)
     for place, cell in zip(places, drawn, strict=True):
         found[place] = cell
     return found
@@ -141,11 +143,11 @@ def _centred(text: str, width: int, token: str) -> Cell:
 
 
 def _shaded(
-    history: ValueHistory, numbers: Array, is_loud: list[bool], width: int, way: str, palette: Palette
+    history: ValueHistory, numbers: Array, is_loud: list[bool], width: int, way: str | None, palette: Palette
 ) -> list[Cell]:
     """Return half blocks; without colours a figure, and a letter where there is NaN or Inf."""
     scale = row_scale([history], way, None)
-    few = reduced(numbers, 1 if palette.look.plain else 2, way)
+    few = reduced(numbers, 1 if palette.look.plain else 2, way_in(history, way))
     levels = shades(few, scale)
     worst = np.where(np.isfinite(few).all(axis=1), "", np.where(np.isnan(few).any(axis=1), "N", "I")).tolist()
     found: list[Cell] = []
@@ -162,14 +164,14 @@ def _shaded(
     return found
 
 
-def _single(history: ValueHistory, numbers: Array, is_loud: list[bool], width: int) -> list[Cell]:
+def _single(history: ValueHistory, numbers: Array, is_loud: list[bool], width: int, way: str | None) -> list[Cell]:
     """Return single numbers: whole ones as they are where all fit, else bars."""
     finite = np.isfinite(numbers)
-    if history.type[0] in "iu" and finite.all():
+    if history.is_whole and history.type[0] in "iu" and finite.all():
         texts = [str(int(one)) for one in history.numbers[0, :, 0].tolist()]
         if max(map(len, texts), default=0) <= width - (width > 1):
             return [_centred(str(int(one)), width, "") for one in numbers.tolist()]
-    levels = heights(np.where(finite, numbers, 0.0), bar_row_scale([history], None)).tolist()
+    levels = heights(np.where(finite, numbers, 0.0), bar_row_scale([history], None, way)).tolist()
     found: list[Cell] = []
     for level, letter, loud in zip(levels, letters(numbers).tolist(), is_loud, strict=True):
         if letter:

@@ -8,10 +8,22 @@ from typing import Final, NamedTuple
 
 from stepper.debug.labels import label_of
 from stepper.tensors.histories import ValueHistory
-from stepper.tensors.pictures import Form, ScaleKind, form_of
+from stepper.tensors.pictures import Form, ScaleKind
 from tui.paint.rows import Cell, Row, clip, number, padded, printable, width_of
 from tui.pictures.axis import Axis, Slot
-from tui.pictures.drawing import SCALES, WAYS, RowPicture, Strip, form_on, gaps, laid, put_rails, row_of, unit_text
+from tui.pictures.drawing import (
+    RowPicture,
+    Strip,
+    form_in,
+    form_on,
+    gaps,
+    laid,
+    next_scale,
+    next_way,
+    put_rails,
+    row_of,
+    unit_text,
+)
 from tui.pictures.palette import Palette
 from tui.theme import GLYPHS
 
@@ -84,7 +96,7 @@ class Looks:
 
     def __init__(self) -> None:
         self._drawn: OrderedDict[object, tuple[ValueRow, DrawnRows]] = OrderedDict()
-        self._ways: dict[object, str] = {}
+        self._ways: dict[object, str | None] = {}
         self._kinds: dict[object, ScaleKind | None] = {}
 
     def kept(self, one: ValueRow, how: object) -> DrawnRows | None:
@@ -98,13 +110,13 @@ class Looks:
         while len(self._drawn) > _KEPT:
             self._drawn.popitem(last=False)
 
-    def way(self, key: object) -> str:
-        """Return how several numbers of a row become one."""
-        return self._ways.get(key, WAYS[0])
+    def way(self, key: object) -> str | None:
+        """Return how several numbers of a row become one; None: as suits them."""
+        return self._ways.get(key)
 
     def choose(self, key: object, way: str | None) -> None:
         """Have several numbers of a row become one in this way; None: as if nobody had chosen."""
-        self._ways[key] = way or WAYS[0]
+        self._ways[key] = way
 
     def follow(self, key: object, other: object) -> None:
         """Look at a row as at another one."""
@@ -114,12 +126,12 @@ class Looks:
         """Return the scale of a row; None: what suits its numbers."""
         return self._kinds.get(key)
 
-    def look_on(self, key: object, direction: int) -> None:
-        """Show a row by another number of several, or with another scale (-1)."""
+    def look_on(self, key: object, direction: int, values: ValueHistory | None = None) -> None:
+        """Show the row of a value by another number of several, or with another scale (-1)."""
         if direction > 0:
-            self._ways[key] = WAYS[(WAYS.index(self.way(key)) + 1) % len(WAYS)]
+            self._ways[key] = None if values is None else next_way(values, self.way(key))
         else:
-            self._kinds[key] = SCALES[(SCALES.index(self.kind(key)) + 1) % len(SCALES)]
+            self._kinds[key] = next_scale(self.kind(key))
 
 
 def size_wanted(
@@ -128,7 +140,7 @@ def size_wanted(
     """Return how many numbers a column of the row has, and whether it is a picture of them."""
     if values is None:
         return 1, False
-    form = form_on(form_of(values.type, values.elements), labels, [values], axis)
+    form = form_on(form_in(values), labels, [values], axis)
     if form is Form.PICTURE:
         return values.elements, True
     if (
@@ -206,7 +218,7 @@ def _drawn(
             return [words, *lines[1:]], [], placed
         lines = drawn.lines(values, axis, height, palette)
         notes = [drawn.note(letters)]
-        if drawn.form is Form.PICTURE:
+        if drawn.form is Form.PICTURE or not values.is_whole:
             notes.append(unit_text(values, height, way, letters, is_plain=palette.look.plain))
     lines[-1] = [*lines[-1], *gaps(values, axis, one.made)]
     return lines, [note for note in notes if note], axis
@@ -214,7 +226,13 @@ def _drawn(
 
 def _figures(values: ValueHistory, axis: Axis, made: int, room: int) -> tuple[list[Strip], Axis | None]:
     """Return whole numbers one after another, where they have no room in their slots and fit so, with their axis."""
-    if values.type[0] not in "iu" or values.elements != 1 or len(values.spans) != made or not axis.slots:
+    if (
+        values.type[0] not in "iu"
+        or values.elements != 1
+        or not values.is_whole
+        or len(values.spans) != made
+        or not axis.slots
+    ):
         return [], None
     figures = [str(int(number)) for number in values.numbers[0, :, 0]]
     is_backward = axis.slots[0].first > axis.slots[-1].first

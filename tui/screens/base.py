@@ -387,7 +387,7 @@ class DebugScreen(Guarded, Screen[None]):
         if isinstance(self.focused, Prompt):
             kind = "completing" if self.query_one("#picks", PickList).is_open else "prompt"
         kind = "letter" if self.dispatcher.takes_letter else kind
-        situation = Situation(self.situation(), self._following, self.is_alone())
+        situation = Situation(self.situation(), self._following, self.is_alone(), () if pane is None else pane.idle)
         self.query_one("#keys", KeysLine).put(kind, self.dispatcher.pending, self.host.keymap, situation)
 
     def on_key(self, event: events.Key) -> None:

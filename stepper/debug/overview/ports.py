@@ -68,7 +68,7 @@ def places_named(overview: Overview, compiled: CompiledModel, named: Collection[
     for place, (loop, program) in enumerate(zip(overview.loops, programs_of(overview, compiled), strict=True)):
         for index, row in enumerate(loop.rows):
             history = next((one for run in loop.activations if (one := run.values[index]) is not None), None)
-            if program is None or history is None or row.producer is None or history.shape_changes:
+            if program is None or history is None or row.producer is None or history.changes_shape:
                 continue
             source = by_length.get(math.prod(history.shape))
             dims = _declared_dims(program, row.producer.id, history.shape)

@@ -18,7 +18,17 @@ import numpy as np
 from stepper.debug.causes.texts import scalar_text
 from stepper.element_types import Array
 from stepper.tensors.histories import KeptStatistic, ValueHistory
-from stepper.tensors.pictures import Form, bar_scale, form_of, heights, letters, scale_of, shades
+from stepper.tensors.pictures import (
+    Form,
+    ScaleKind,
+    bar_scale,
+    form_of,
+    heights,
+    letters,
+    scale_of,
+    shades,
+    share_text,
+)
 
 _WARM: Final = (214, 128, 28)
 _COOL: Final = (62, 118, 209)
@@ -43,17 +53,29 @@ def strip(history: ValueHistory, inner: str = "") -> str:
 
 
 def scale_text(history: ValueHistory) -> str:
-    """Return between which numbers the shades or bars of a value are; empty where its numbers are written."""
+    """Return between which numbers the shades or bars of a value are; empty where its numbers are written.
+
+    Where not all of the numbers are between them, also how many are.
+    """
     numbers = _numbers(history)
     form = form_of(history.type, numbers.shape[1] if numbers.size else 0)
     if form is Form.PICTURE:
         scale = scale_of(numbers)
-        logarithmic = " log" if scale.kind == "log" else ""
-        return f"{'±' if scale.signed else '0 to '}{scalar_text(float(scale.full))}{logarithmic}"
+        if not scale.share or not scale.low:
+            return "0" if scale.share else ""
+        ends = f"{'±' if scale.signed else '0 to '}{scalar_text(float(scale.full))}"
+        return ends + _tail(scale.share, is_log=scale.kind is ScaleKind.LOG)
     if form is Form.BARS:
         bars = bar_scale(numbers)
-        return f"{scalar_text(bars.low)} to {scalar_text(bars.high)}{' log' if bars.log else ''}"
+        if not bars.share:
+            return ""
+        both = " to ".join(dict.fromkeys((scalar_text(bars.low), scalar_text(bars.high))))
+        return both + _tail(bars.share, is_log=bars.log)
     return ""
+
+
+def _tail(share: float, *, is_log: bool) -> str:
+    return f"{' log' if is_log else ''}{f' {told}' if (told := share_text(share)) else ''}"
 
 
 def _numbers(history: ValueHistory) -> Array:

@@ -22,7 +22,7 @@ from tui.paint.folding import Listing, OperationEntry
 from tui.paint.names import nothing_inside, statistic_text
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, spread, without_begin
-from tui.pictures.drawing import EIGHTHS, WAYS
+from tui.pictures.drawing import EIGHTHS
 from tui.pictures.one_line import LinePictures
 from tui.screens.far_runs import is_left_at_once
 from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, event_marks
@@ -313,7 +313,7 @@ class Grid(Pane):
     def _pictures_of(self, entry: OperationEntry, part: GridPart) -> list[Row]:
         """Return the values of a row in the visible iterations as pictures; none where it is shown as one number."""
         cells = self.state.cells
-        frame, way = self.frame, WAYS[0]
+        frame = self.frame
         if cells is None or frame is None or cells.program is not frame.program:
             return []
         if cells.statistic != FITTING or self.shows_differences or entry.is_folded:
@@ -324,9 +324,9 @@ class Grid(Pane):
         room = picture_width(wide)
         found: list[Row] = []
         if wide > 3:
-            found = self._pictures.elements(values, part.left, part.columns, room, way, self.palette)
+            found = self._pictures.elements(values, part.left, part.columns, room, None, self.palette)
         if not any(found) and wide < NUMBERED:
-            line = self._pictures.cells(values, part.left, part.columns, room, way, self.palette)
+            line = self._pictures.cells(values, part.left, part.columns, room, None, self.palette)
             found = [[] if one is None else [one] for one in line]
         return found
 

@@ -11,12 +11,14 @@ from stepper.debug.inspection.views import BackEdgeView
 from stepper.debug.iterations.statistics import RowValues
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
+from stepper.tensors.histories import ValueHistory
 from stepper.tensors.statistics import FITTING, number_of
 from tui.paint.links import linked, value_destination
 from tui.paint.names import carried_name
 from tui.paint.pane import Host
 from tui.paint.rows import Row, number, shape_of
 from tui.pictures.axis import window
+from tui.pictures.drawing import has_ways
 from tui.pictures.heights import Want, fill_up, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.frames import COUNTED
@@ -171,11 +173,25 @@ class BackEdges(PicturePane):
 
     # --- keys and mouse ------------------------------------------------------------------------------------------
 
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Commands that do nothing for the selected edge: it may be one number an iteration."""
+        values = self._chosen_values
+        return () if values is not None and has_ways(values) else ("look next",)
+
+    @property
+    def _chosen_values(self) -> ValueHistory | None:
+        """What is known of the selected edge over the iterations."""
+        chosen = self.chosen
+        layer = None if chosen is None or chosen.value is None else chosen.value.layer
+        row = None if layer is None else by_parameter(self.state).get(layer.id)
+        return None if row is None else row.values
+
     def look_on(self, direction: int) -> None:
         """Show the selected edge by another number of several, or with another scale (-1)."""
         chosen = self.chosen
         if chosen is not None and chosen.value is not None:
-            self._looks.look_on(chosen.value.layer.id, direction)
+            self._looks.look_on(chosen.value.layer.id, direction, self._chosen_values)
             self.changed()
 
     def zoom_by(self, by: int) -> None:

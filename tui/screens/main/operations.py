@@ -32,7 +32,6 @@ from tui.paint.rows import (
     spread,
     width_of,
 )
-from tui.pictures.drawing import WAYS
 from tui.pictures.one_line import LineCell, LinePictures
 from tui.state import State
 from tui.theme import GLYPHS, break_glyph
@@ -345,13 +344,13 @@ class Operations(Pane):
 
     def _picture(self, history: HistoryView, index: int, last: int, room: int, fade: str) -> Row | None:
         """Return the elements of the value, of a single number the last iterations; None where bars are to be shown."""
-        values, way = history.values.get(index), WAYS[0]
+        values = history.values.get(index)
         if values is None or history.statistic != FITTING or last < 0:
             return None
-        cells: list[LineCell] = [*self._pictures.elements(values, last, 1, room, way, self.palette)[0]]
+        cells: list[LineCell] = [*self._pictures.elements(values, last, 1, room, None, self.palette)[0]]
         if not cells:
             first = max(last - room + 1, 0)
-            cells = self._pictures.cells(values, first, last - first + 1, 1, way, self.palette)
+            cells = self._pictures.cells(values, first, last - first + 1, 1, None, self.palette)
             cells = [*[None] * (room - len(cells)), *cells]
         row: Row = []
         faded = self.palette.faded if fade.startswith("faint") else None

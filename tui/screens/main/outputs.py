@@ -26,6 +26,7 @@ from tui.paint.names import carried_name, row_name
 from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, printable
 from tui.pictures.axis import Axis, mirrored, window
+from tui.pictures.drawing import has_ways
 from tui.pictures.heights import Want, heights
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.main.back_edges import reach_of
@@ -136,10 +137,16 @@ class ScanGrowth(PicturePane):
         axis = window(max(one.count - 1, 0), one.room, room, _WIDEST, has_entered=False)
         return mirrored(axis) if one.is_backward else axis
 
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Commands that do nothing where no output has several numbers an iteration."""
+        known = (one.pieces for one in self._outputs())
+        return () if any(one is not None and has_ways(one) for one in known) else ("look next",)
+
     def look_on(self, direction: int) -> None:
         """Show the outputs by another number of several, or with another scale (-1)."""
         for one in self._outputs():
-            self._looks.look_on(one.key, direction)
+            self._looks.look_on(one.key, direction, one.pieces)
         self.changed()
 
     # --- what grows ----------------------------------------------------------------------------------------------

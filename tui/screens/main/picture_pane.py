@@ -47,6 +47,7 @@ class PicturePane(LinkPane):
         """Choose a link; that of a column is given up."""
         self.picked = None
         super().choose(index)
+        self.host.show_keys()
 
     def open_chosen(self) -> None:
         """Go to the iteration of the chosen column; without one, where the chosen link leads."""

@@ -13,7 +13,7 @@ from stepper.debug.overview.facts import ActivationFacts, LoopFacts, RowKind
 if TYPE_CHECKING:
     from stepper.engine.program import Program
     from stepper.ir.model import LayerSite
-    from stepper.tensors.histories import ValueHistory
+    from stepper.tensors.histories import ShapeChange, ValueHistory
     from stepper.tensors.pictures import Form
 
 MOST_CARDS: Final = 8
@@ -154,6 +154,17 @@ class Card(Struct, frozen=True, eq=False):
         if known is None or not known.count:
             return None
         return {LinePart.CHANGE: known.changes, LinePart.GROWTH: known.growth}.get(line.part, known)
+
+    def shapes(self, line: Line, run: int) -> tuple[ShapeChange, ...]:
+        """Return the first changes of the shape of a value in one of the kept runs."""
+        known = None
+        if line.part is not LinePart.CHOICE and 0 <= run < len(self.runs):
+            known = self.runs[run].values[line.row]
+        return () if known is None else known.shapes
+
+    def has_growth(self, line: Line) -> bool:
+        """True if what a value grows by has a row of its own."""
+        return any(one.row == line.row and one.part is LinePart.GROWTH for one in self.lines)
 
     def histories(self, line: Line) -> list[ValueHistory]:
         """Return the numbers of a row in all kept runs that have any."""

@@ -170,8 +170,8 @@ def findings(cards: Sequence[Card], *, all_kinds: bool = False) -> list[Place]:
 def _other_findings(card: Card, line: Line, run: int) -> list[int]:
     """Return the first change of the shape of a value, and its last change before it stays the same for long."""
     history = card.runs[run].values[line.row] if line.part in (LinePart.VALUE, LinePart.GROWTH) else None
-    if history is None:
-        return []
+    if history is None or (line.part is LinePart.VALUE and card.has_growth(line)):
+        return []  # they are found in the row of what it grows by
     found = [one.iteration for one in history.shapes[:1]]
     since = history.unchanged_since
     return [*found, since] if since and history.count - since >= UNCHANGED_FROM else found

@@ -9,6 +9,7 @@ import numpy as np
 
 from stepper.debug.overview.facts import RowKind
 from tui.paint.rows import Row, number, printable, shortened, spread, width_of
+from tui.pictures.drawing import way_in
 from tui.screens.overview import words
 from tui.screens.overview.arrangement import LOW, Wishes
 from tui.screens.overview.cards import Card, Line, LinePart
@@ -55,8 +56,7 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     if line.part is LinePart.GROWTH:
         told = strongest + growth_text(values)
         return [[(f"{name}  ", "strong"), (told, "")]] if is_low else [[(name, "strong")], [(f"   {told}", "")]]
-    kind = "" if history.is_whole else f"{history.elements} buckets by {way_of(wishes, card, line)}: "
-    kind = strongest + kind
+    kind = strongest + words.reduced_by(history, way_in(history, way_of(wishes, card, line)))
     beside = sight.beside_a if sight.beside_a is not None and sight.beside_a.is_beside(at) else None
     theirs = None if beside is None else beside.value(card, line, at, wishes)
     differs = "" if beside is None else beside.told(card, line, at, values, theirs)
@@ -78,7 +78,7 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     going = "follows the run " if follows and sight.is_running else "Enter goes there "
     head = [
         (name, "strong"),
-        (f"   {words.type_text(history)}", "dim"),
+        (f"   {words.type_text(history, at.iteration)}", "dim"),
         (f"   {words.doing(card, line, at.run, at.iteration)}", ""),
     ]
     known = history.at(at.iteration)

@@ -27,9 +27,10 @@ from stepper.debug.overview.programs import in_order, programs_of
 from stepper.engine.loops import EndReason
 from stepper.plain_values import json_number
 from stepper.query import short_names
-from stepper.tensors.pictures import Form, form_of
+from stepper.tensors.pictures import Form
 from tui.paint.names import layer_name, row_name
 from tui.paint.rows import clip, printable, shape_of
+from tui.pictures.drawing import form_in
 from tui.screens.overview.cards import Card, IfOutcome, Line, LinePart, Rank
 from tui.theme import GLYPHS
 
@@ -196,18 +197,20 @@ class _Lines:
     def _drawn(self, line: Line, row: Row, history: ValueHistory) -> Iterator[Line]:
         card = self._card
         runs = [one for run in card.runs if (one := run.values[line.row]) is not None and one.count]
-        form = form_of(history.type, history.elements)
+        form = form_in(history)
         line = line._replace(rank=self._rank(row), came=_came(history))
         if row.kind is RowKind.BIRTH:
             letter, note = self._birth(row)
             line = line._replace(glyph=letter, note=note)
         if history.growth is not None:
-            sizes = [math.prod(one.shape) for one in runs]
-            first = math.prod(history.shape) - int(history.growth.numbers[0, :, 0].sum())
-            line = line._replace(glyph=GLYPHS["shape"], shape=f"{first}–{max(sizes)}")
+            sizes = {math.prod(one.shape) for one in runs}
+            sizes |= {math.prod(one.first_shape) for one in runs if one.first_shape is not None}
+            sizes |= {math.prod(change.shape) for one in runs for change in one.shapes}
+            line = line._replace(glyph=GLYPHS["shape"], shape="–".join(map(str, sorted({min(sizes), max(sizes)}))))
             if len(runs) == 1:
                 yield line._replace(form=Form.NUMBERS, part=LinePart.GROWTH)
-                return
+                glyph = _GLYPHS.get(line.kind, line.glyph)
+                line = line._replace(glyph=glyph, shape=shape_of(history.shape), came="")
         if form is Form.WORDS:
             yield line._replace(words="no elements", rank=Rank.WORDS)
         elif form in (Form.PICTURE, Form.TRUTH):

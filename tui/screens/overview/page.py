@@ -15,14 +15,14 @@ from stepper.tensors.pictures import Form
 from stepper.wording import counted
 from tui.paint.links import Destination, LinkText, linked
 from tui.paint.rows import Row, clip, clip_end, overlaid, printable, shortened, spread, width_of
-from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips
+from tui.pictures.drawing import RowPicture, Strip, laid, put_rails, row_of, ruler_strips, way_in
 from tui.screens.overview import around, words
 from tui.screens.overview.arrangement import LOW, Shown, Wishes, widths
 from tui.screens.overview.branches import MOST_ABOVE, ShownBranch, branch_rows
 from tui.screens.overview.cards import Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at
 from tui.screens.overview.links import LinkOf, address_of_site, moment_link, nowhere, site_link
-from tui.screens.overview.row_pictures import RowPictures, growth_text, value_at
+from tui.screens.overview.row_pictures import RowPictures, growth_text, value_at, way_of
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
@@ -490,7 +490,13 @@ class Page:
         if line.part is LinePart.GROWTH:
             return [_named([(growth_text(values), "")], strongest, width)]
         found = history.at(at.iteration)
-        rows = [] if found is None else words.value_lines(line, history, values, found, width, height)
+        rows = (
+            []
+            if found is None
+            else words.value_lines(
+                line, history, values, found, width, height, way_in(history, way_of(self._wishes, card, line))
+            )
+        )
         if rows and strongest and (values.size == 1 or height == 1):
             rows = [_named(rows[0], strongest, width)]
         elif strongest:

@@ -19,12 +19,13 @@ from stepper.debug.overview.programs import program_around
 from stepper.debug.story.question import StoryQuestion
 from stepper.errors import StepperError, UsageError
 from stepper.tensors.histories import ValueHistory, bucket_begins
+from stepper.tensors.pictures import Form
 from stepper.wording import counted
 from tui.keys.keymap import key_for
 from tui.paint.links import Destination, linked
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, shortened, spread, width_of
-from tui.pictures.drawing import SCALES, WAYS, column, first_bad
+from tui.pictures.drawing import WAYS, column, first_bad, form_on, has_ways, next_scale, next_way
 from tui.screens.overview import around
 from tui.screens.overview.around import has_sequences
 from tui.screens.overview.arrangement import LOW, ListedCards, Shown, Wishes, arranged, is_as_whole, lines_used, widths
@@ -266,6 +267,7 @@ class OverviewPane(Pane):
         self._at, self._branch = bounded(self._cards, at), None if self._cards else self._branch
         self._follows, self._is_placed, self._is_at_failure, self._is_chosen = follows, True, False, True
         self.changed()
+        self.host.show_keys()
 
     def move(self, way: str, count: int) -> None:
         """Move the cursor: up and down by rows, left and right by columns, back and on by iterations, home, end."""
@@ -283,7 +285,6 @@ class OverviewPane(Pane):
             is_end = way == "end"
             follows = is_end and self.overview is not None and self.overview.state is RunState.RUNNING
             self.put(at._replace(iteration=iterations_at(cards, at) - 1 if is_end else 0), follows=follows)
-        self.host.show_keys()
 
     @property
     def why_no_moment(self) -> str:
@@ -402,10 +403,40 @@ class OverviewPane(Pane):
         """Show the selected row by another number of several, or with another scale (-1)."""
         key, wishes = self._key, self._wishes
         if direction > 0:
-            wishes.ways[key] = WAYS[(WAYS.index(wishes.ways.get(key, WAYS[0])) + 1) % len(WAYS)]
+            values = self._values_with_ways
+            if values is None:
+                raise UsageError("an iteration of this row is one number: nothing else can stand for it")
+            wishes.ways[key] = next_way(values, wishes.ways.get(key))
         else:
-            wishes.scales[key] = SCALES[(SCALES.index(wishes.scales.get(key)) + 1) % len(SCALES)]
+            if not self.has_scale:
+                raise UsageError("this row has no scale: its values are written")
+            wishes.scales[key] = next_scale(wishes.scales.get(key))
         self.changed()
+
+    @property
+    def _values_with_ways(self) -> ValueHistory | None:
+        """The values of the selected row, where several numbers of an iteration become one."""
+        at, cards = self._at, self._cards
+        line = line_at(cards, at)
+        if line is None or line.form is Form.WORDS or line.part is not LinePart.VALUE:
+            return None
+        return next((one for one in cards[at.card].histories(line) if has_ways(one)), None)
+
+    @property
+    def has_scale(self) -> bool:
+        """True if the selected row is drawn by a scale."""
+        at, cards = self._at, self._cards
+        line = line_at(cards, at)
+        axis = axis_at(self._shown, at)
+        if line is None or axis is None or line.part in (LinePart.GROWTH, LinePart.CHOICE):
+            return False
+        return form_on(line.form, line.labels, cards[at.card].histories(line), axis) in (Form.BARS, Form.PICTURE)
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Commands that do nothing for the selected row."""
+        found = () if self._values_with_ways is not None else ("look next",)
+        return found if self.has_scale else (*found, "look previous")
 
     def fold(self) -> str:
         """Show the rows of the card that are only counted; where all are shown open the sequences, or close them."""

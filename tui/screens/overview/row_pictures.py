@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepper.tensors.pictures import Form, ScaleKind
 from tui.paint.rows import number
 from tui.pictures.axis import ENTERED, Axis, Slot
-from tui.pictures.drawing import WAYS, RowPicture, Strip, column, columns_on, truth, unit_text
+from tui.pictures.drawing import RowPicture, Strip, brief_way, column, columns_on, has_ways, truth, unit_text, way_in
 from tui.screens.overview.cards import Card, Line, LinePart, is_true_over
 from tui.theme import GLYPHS
 
@@ -48,9 +49,9 @@ class RowPictures:
         return self._drawn[kept]
 
 
-def way_of(wishes: Wishes, card: Card, line: Line) -> str:
-    """Return how several numbers of a row become one."""
-    return wishes.ways.get(card.key(line), WAYS[0]) if line.form is Form.PICTURE else "largest"
+def way_of(wishes: Wishes, card: Card, line: Line) -> str | None:
+    """Return how several numbers of a row become one, as it was chosen; None: as suits them."""
+    return wishes.ways.get(card.key(line))
 
 
 def value_at(card: Card, line: Line, at: Place, wishes: Wishes) -> tuple[ValueHistory | None, Array | None]:
@@ -94,7 +95,8 @@ def _draw(shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palett
         history = card.history(line, run)
         parts: list[list[Strip]] = []
         if history is not None and is_growth:
-            parts = [_growth(history, slot) for slot in axis.slots]
+            shapes = {one.iteration for one in card.shapes(line, run)}
+            parts = [_growth(history, slot, shapes) for slot in axis.slots]
             parts = [[strip for part in parts for strip in part]]
         elif history is not None:
             parts = drawn.lines(history, axis, height, palette)
@@ -109,24 +111,37 @@ def _draw(shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palett
             parts = [[*truth(verdicts, rare=False), *dots]]
         for y, part in enumerate(parts[:height]):
             found[y] += part
-    note = drawn.note(letters) if height > 1 else ""
-    is_picture = height > 1 and drawn.form is Form.PICTURE
-    return Drawn(
-        found,
-        note,
-        unit_text(histories[0], height, way, letters, is_plain=palette.look.plain) if is_picture else "",
-    )
+    has_notes = height > 1 and not is_growth
+    notes = _notes(drawn, histories, height, letters, is_plain=palette.look.plain) if has_notes else ("", "")
+    return Drawn(found, *notes)
 
 
-def _growth(history: ValueHistory, slot: Slot) -> list[Strip]:
-    """Return what a value has more than before, in a slot."""
-    numbers = column(history, slot.first, slot.last, "largest")
+def _notes(
+    drawn: RowPicture, histories: Sequence[ValueHistory], height: int, letters: int, *, is_plain: bool
+) -> tuple[str, str]:
+    """Return the words for the scale, with by which number all elements are one, and for several in a line."""
+    history = histories[0] if histories else None
+    if history is None or history.elements > 1 or history.is_whole:
+        unit = (
+            unit_text(history, height, drawn.way, letters, is_plain=is_plain)
+            if history is not None and has_ways(history)
+            else ""
+        )
+        return drawn.note(letters), unit
+    by = brief_way(way_in(history, drawn.way))
+    return f"{by} {drawn.note(letters - len(by) - 1)}", ""
+
+
+def _growth(history: ValueHistory, slot: Slot, shapes: Collection[int]) -> list[Strip]:
+    """Return what a value has more than before, in a slot; `shapes` are iterations with another shape than before."""
+    numbers = column(history, slot.first, slot.last, None)
     if numbers is None:
         return []
-    text = growth_text(numbers)
-    if len(text) >= slot.width:
+    has_other = not numbers[0] and any(slot.first <= one < slot.last for one in shapes)
+    text = GLYPHS["shape"] if has_other else growth_text(numbers)
+    if len(text) >= slot.width and not has_other:
         text = "=" if not numbers[0] else "+" if numbers[0] > 0 else "-"
-    token = "dim" if not numbers[0] else "strong"
+    token = "strong" if numbers[0] or has_other else "dim"
     return [(slot.start + (slot.width - len(text)) // 2, text, token)]
 
 

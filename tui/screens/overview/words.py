@@ -28,7 +28,7 @@ from stepper.wording import enumerated
 from tui.paint.links import Destination, LinkText
 from tui.paint.names import carried_name, layer_name, row_name
 from tui.paint.rows import Row, number, printable, width_of
-from tui.pictures.drawing import first_bad
+from tui.pictures.drawing import brief_way, first_bad
 from tui.screens.overview.cards import Card, Line, LinePart
 from tui.screens.overview.links import LinkOf, name_linked, nowhere
 
@@ -332,14 +332,16 @@ def _operand_name(one: VerdictOperand, rows: Sequence[FactsRow]) -> str:
 
 
 def value_lines(
-    line: Line, history: ValueHistory, values: Array, found: ColumnStatistics, room: int, height: int
+    line: Line, history: ValueHistory, values: Array, found: ColumnStatistics, room: int, height: int, way: str
 ) -> list[Row]:
     """Return what stands beside a picture of the value at the cursor: rms, largest with its place, change.
 
-    In more lines the mean and the deviation, and below NaN and Inf what the finite elements are.
+    Of a value whose number of elements changes it is the number that stands for all of them. In more lines the mean and
+    the deviation, and below NaN and Inf what the finite elements are.
     """
     if line.labels or values.size == 1:
-        return [[(number(float(values[0]), 9), ""), (labels_in(line, values), "strong")]]
+        by = "" if history.is_whole else f"{brief_way(way)} "
+        return [[(by, "dim"), (number(float(values[0]), 9), ""), (labels_in(line, values), "strong")]]
     if found.nan or found.infinite:
         word, count = ("NaN", found.nan) if found.nan else ("Inf", found.infinite)
         unit = "" if history.is_whole else " buckets"
@@ -398,9 +400,17 @@ def numbers_in(values: Array, room: int) -> str:
     return "  ".join(shown)
 
 
-def type_text(history: ValueHistory) -> str:
-    """Return type and shape of a value."""
-    return f"{history.type}[{','.join(map(str, history.shape))}]"
+def type_text(history: ValueHistory, iteration: int) -> str:
+    """Return type and shape of a value in an iteration."""
+    shape = history.shape_at(iteration)
+    return f"{history.type} of another shape" if shape is None else f"{history.type}[{','.join(map(str, shape))}]"
+
+
+def reduced_by(history: ValueHistory, way: str) -> str:
+    """Return of what the numbers are that are kept of a value, where they are not its elements."""
+    if history.is_whole:
+        return ""
+    return f"{way} of all elements: " if history.elements == 1 else f"{history.elements} buckets by {way}: "
 
 
 def place_of_slice(card: Card, line: Line, run: int, iteration: int) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from rich.style import Style
 from stepper.debug.labels import label_of
 from stepper.debug.table.column_numbers import ColumnHead
 from stepper.debug.table.views import SheetView
-from stepper.tensors.pictures import Scale, bar_scale, heights, scale_of, shades
+from stepper.tensors.pictures import Scale, ScaleKind, bar_scale, heights, scale_of, shades
 from tui.paint.pane import Pane
 from tui.paint.rows import BARS, Cell, clip, number, printable
 
@@ -156,7 +156,7 @@ def _strongest(part: Any) -> float:
 
 
 def _bars(numbers: Any) -> str:
-    levels = heights(numbers, bar_scale(numbers, log=False))
+    levels = heights(numbers, bar_scale(numbers, ScaleKind.ROBUST))
     return "".join(
         "N" if level != level else "I" if math.isinf(level) else BARS[max(0, min(5, int(level * 5.999)))]
         for level in levels.tolist()

@@ -13,7 +13,7 @@ from stepper.tensors.pictures import BarScale, bar_scale, heights
 from stepper.wording import counted
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, padded, padded_row, printable
-from tui.pictures.drawing import bar_scale_ends
+from tui.pictures.drawing import bar_scale_ends, scale_words
 from tui.screens.table.cells import cell_text
 from tui.screens.table.topic import TableTopic
 
@@ -101,8 +101,8 @@ class ColumnPane(Pane, can_focus=False):
         scale = bar_scale(detail.numbers)
         low, high = scale.low, scale.high
         ends = bar_scale_ends(scale, partial(self._writer(detail.column), room=8))
-        if scale.log:
-            title.append(("   log", "note"))
+        if told := scale_words(scale):
+            title.append((f"   {told}", "note"))
         room = max(width - _NUMBER - 1, 4)
         count = min(room, len(detail.numbers))
         slot = max(min(room // max(count, 1), _WIDEST), 1)
@@ -116,7 +116,7 @@ class ColumnPane(Pane, can_focus=False):
             if one is not None
         }
         grid: list[list[tuple[str, str]]] = [[(" ", "")] * count for _ in range(tall)]
-        if not scale.log and low <= 0 <= high and low < high:
+        if (scale.unit or not scale.log) and low <= 0 <= high and low < high:
             grid[_line(0.0, scale, tall)] = [(_ZERO, "faint")] * count
         for column in range(count):
             part = detail.numbers[edges[column] : edges[column + 1]].astype(np.float64)

@@ -74,6 +74,11 @@ class TablePane(Pane):
             return None
         return view.topic.body, (*(one for one in view.outer if one is not None), iteration)
 
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Commands that do nothing where no other number can stand for a column."""
+        return () if self.topic.has_looks else ("look next",)
+
     # --- following -------------------------------------------------------------------------------------------------
 
     def update(self, state: State) -> None:

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 
 from stepper.debug.table.row_filter import NON_FINITE
 from stepper.debug.table.views import SheetSort
-from tui.keys.keys import SINGLE_NUMBERS
 from tui.paint.painter import Horizontal, Vertical
 from tui.paint.pane import Pane
 from tui.screens.base import DebugScreen, ScreenHost
@@ -101,11 +100,6 @@ class TableScreen(DebugScreen):
             for pane in (self._table, self._line, self._column):
                 pane.changed()
             self.show_keys()
-
-    def situation(self) -> str:
-        """Say where no other number can stand for a column."""
-        run = super().situation()
-        return run if run == "running" or self.topic.has_looks else SINGLE_NUMBERS
 
     def close_card(self) -> bool:
         """Close an answer, or a bucket that was opened."""

@@ -16,6 +16,7 @@ from stepper.tensors.histories import ValueHistory
 from stepper.tensors.known_values import KnownValues
 from tui.paint.names import GROWS, expression_name, row_name
 from tui.paint.rows import Cell, shape_of
+from tui.pictures.drawing import brief_way, way_in
 from tui.pictures.value_rows import ValueRow
 from tui.state import State
 from tui.theme import GLYPHS
@@ -109,7 +110,6 @@ def _shape(values: ValueHistory | None) -> str:
     """Return the shape, where it has more than one element; of one that changes which number of it is drawn."""
     if values is None:
         return ""
-    if values.shape_changes and not values.is_whole:
-        is_real = values.type != "boolean" and values.type[:1] not in ("i", "u")
-        return f"{GLYPHS['shape']}{'rms' if is_real else 'max'}"
+    if values.changes_shape and not values.is_whole:
+        return f"{GLYPHS['shape']}{brief_way(way_in(values, None))}"
     return "" if not np.prod(values.shape) > 1 else shape_of(values.shape)

@@ -20,7 +20,17 @@ from stepper.tensors.surveys import Survey
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Cell, Row, clip, clip_end, number, spread, width_of
 from tui.pictures.axis import Axis, Slot
-from tui.pictures.drawing import RowPicture, Strip, bar_scale_ends, gaps, laid, put_rails, row_of, ruler_strips
+from tui.pictures.drawing import (
+    RowPicture,
+    Strip,
+    bar_scale_ends,
+    gaps,
+    laid,
+    put_rails,
+    row_of,
+    ruler_strips,
+    scale_words,
+)
 from tui.pictures.palette import Palette
 from tui.screens.timeline.far_title import line_to_iteration
 from tui.screens.value.formats import exact, letters
@@ -215,6 +225,10 @@ class OverIterations(FactsPane):
         if scale is not None:
             low, high = bar_scale_ends(scale)
             ends = {0: high, tall - 1: low} if scale.high > scale.low else {tall // 2: high}
+            if not scale.share:
+                ends = {}
+            elif tall > 2:
+                ends.setdefault(1, scale_words(scale, self._label - 2))
             return [(f"{ends.get(y, ''):>{self._label - 1}} ", "dim") for y in range(tall)]
         if chosen is None or values.elements == 1:
             note = drawn.note(self._label - 2, names_log=tall == 1)

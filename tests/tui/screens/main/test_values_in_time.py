@@ -219,7 +219,7 @@ def test_the_number_for_elements_that_share_a_cell_and_the_scale_are_chosen_by_k
             await driven.press("v")
         assert seen == {"mean": "······", "largest": "999999", "rms": "999999"}
         assert "log" not in driven.text("edges")
-        await driven.press("V", "V")
+        await driven.press("v", "V", "V")
         assert "log" in driven.text("edges")
 
     drive(passing(rows), script, size=(160, 48), look=PLAIN, lines=("run-to pass@0", "iter 6"))

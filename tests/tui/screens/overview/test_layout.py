@@ -11,7 +11,7 @@ from rich.style import Style
 from textual.color import Color
 
 from stepper.tensors.histories import ValueHistory
-from stepper.tensors.pictures import BarScale, Form, Scale, ScaleKind
+from stepper.tensors.pictures import BarScale, Form, Scale, ScaleKind, scale_of
 from tui.pictures.axis import ENTERED, Axis, Slot, nested, plain, ruler
 from tui.pictures.drawing import (
     Cells,
@@ -191,6 +191,15 @@ def test_a_scale_says_that_it_is_logarithmic_before_it_has_all_its_digits() -> N
     assert scale_text(signed, 11) == "±4.95e6 log" and scale_text(signed, 10) == "±5e6 log"
     bars = BarScale(9.0, 265727.0, log=True)
     assert [bar_scale_text(bars, room) for room in (17, 13, 11)] == ["9 to 265727 log", "9–265727 log", "9–2.7e5 log"]
+
+
+def test_a_label_says_of_how_many_numbers_its_range_is_and_of_none_has_no_range() -> None:
+    cut = Scale(full=2.326, kind=ScaleKind.ROBUST, low=0.1, signed=True, share=0.985)
+    assert [scale_text(cut, room) for room in (12, 10, 8, 5)] == ["±2.326 98 %", "±2.3 98 %", "±2 98 %", "±2.3"]
+    bars = BarScale(-85.0, 130.0, log=True, unit=0.1, share=0.9999)
+    assert bar_scale_text(bars, 24) == "-85 to 130 log 99 %" and bar_scale_text(bars, 14) == "-85–130 99 %"
+    assert bar_scale_text(BarScale(0.0, 1.0, log=False, share=0.0), 12) == ""
+    assert scale_text(scale_of(np.full(4, np.inf)), 12) == "" and scale_text(scale_of(np.zeros(4)), 12) == "0"
 
 
 @pytest.mark.parametrize(("height", "room"), [(1, 40), (3, 12)])
