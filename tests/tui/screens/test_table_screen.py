@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -322,3 +323,13 @@ def test_the_key_of_a_table_writes_it_as_npy(tmp_path: Path) -> None:
         assert rows.reshape(len(rows), -1)[-1].tolist() == [4, 2, 5], "1 and 8 stay, and are hidden"
 
     drive("nested_loop", script, size=(120, 40), runs=True)
+
+
+def test_the_mean_of_the_rows_that_are_shown_has_another_name_than_that_of_all() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("table h")
+        await driven.filled()
+        text = driven.text("column")
+        assert sorted(re.findall(r"(their mean|mean) +-?[\d.]+", text)) == ["mean", "their mean"]
+
+    drive("date_normaliser", script, size=(160, 48), lines=("run-to Softmax@3",))

@@ -181,7 +181,7 @@ class BackEdges(PicturePane):
 
     @property
     def _chosen_values(self) -> ValueHistory | None:
-        """What is known of the selected edge over the iterations."""
+        """The selected edge over the iterations, as far as it is known."""
         chosen = self.chosen
         layer = None if chosen is None or chosen.value is None else chosen.value.layer
         row = None if layer is None else by_parameter(self.state).get(layer.id)

@@ -128,9 +128,18 @@ def history_rows(state: State, width: int, lines: int) -> list[Row]:
     word = statistic_word(history.statistic, frame.program, cursor)
     title = f" {word} in iterations {last + 1 - len(known)} to {last}"
     wide = max(1, min((width - 10) // len(known), 6))
+    if _is_verdict(frame.output(cursor)):
+        letters = "".join(f"{GLYPHS['true' if one else 'false']:^{wide}}" for one in known)
+        return [[], [(title, "dim")], [(" ", ""), (letters.rstrip(), "strong")]]
     columns = profile(known, wide, 1, lines - 2)
     bars = "".join(bar * (wide - 1) + " " if wide > 1 else bar for bar in spark(known))
     return [[], [(title, "dim")], *(columns or [[(" ", ""), (bars, "bar")]])]
+
+
+def _is_verdict(value: ValueView | None) -> bool:
+    """True if a value is true or false, and not a tensor of such."""
+    array = None if value is None else value.array
+    return array is not None and array.size == 1 and array.dtype == np.bool_
 
 
 def statistics_row(found: Statistics, width: int) -> Row:

@@ -177,7 +177,7 @@ def _numbers(detail: ColumnDetail, value: Any, passed: int, written: Callable[..
     ]
     right = [
         ("shown", counted(passed, "row")),
-        ("mean", written(detail.shown_mean, 9)),
+        ("their mean", written(detail.shown_mean, 9)),
         ("distinct", f"{detail.distinct:,}"),
         ("NaN Inf", f"{detail.nan:,} {detail.infinite:,}"),
     ]
@@ -185,7 +185,7 @@ def _numbers(detail: ColumnDetail, value: Any, passed: int, written: Callable[..
     for place, (name, number) in enumerate(left):
         row: Row = [(f"{name:<8}", "dim"), (f"{written(number, 10):>10}", "" if place else "strong")]
         if place < len(right):
-            row += [("      ", ""), (f"{right[place][0]:<9}", "dim"), (right[place][1], "")]
+            row += [("      ", ""), (f"{right[place][0]:<11}", "dim"), (right[place][1], "")]
         rows.append(row)
     return rows
 

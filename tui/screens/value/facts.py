@@ -11,6 +11,7 @@ from textual import events
 
 from stepper.element_types import Array
 from stepper.tensors.changing_shapes import ShapedHistory
+from stepper.tensors.differences import signed_differences
 from stepper.tensors.element_forms import bits_of, smaller_forms
 from stepper.tensors.histories import ValueHistory
 from stepper.tensors.pictures import Form
@@ -354,8 +355,9 @@ def _before(seen: Inspected, element: Array) -> Row:
     now, then = (readable(one)[0] for one in (element, before))
     if not is_numeric(element.dtype):
         return row
-    with np.errstate(all="ignore"):
-        change = float(now) - float(then)
+    if element.dtype == np.bool_:
+        return [*row, ("   unchanged" if now == then else "   changed", "dim")]
+    change = float(signed_differences(np.array([now]), np.array([then]))[0])
     same = now == then or (now != now and then != then)
     return [*row, ("   unchanged" if same else f"   change {'+' if change > 0 else ''}{number(change)}", "dim")]
 

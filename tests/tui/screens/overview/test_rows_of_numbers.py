@@ -13,6 +13,7 @@ from tests.models import Graph, carried, joined, last, sliced
 from tests.tui.driven import Driven, drive
 from tests.tui.time_models import opened
 from tui.screens.overview.pane import OverviewPane
+from tui.theme import Look
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -185,3 +186,18 @@ def test_a_row_without_a_finite_number_has_no_range(bad: float, width: int) -> N
         assert "0 to 1" not in "".join(lines) and "0–1" not in "".join(lines)
 
     drive(written(np.full((6, width), bad, np.float32)), script, size=(160, 48), runs=True)
+
+
+@pytest.mark.parametrize("ascii", [False, True])
+def test_a_boolean_over_the_iterations_is_true_or_false_on_the_main_screen(ascii: bool) -> None:
+    rows = np.array([[1], [0], [0], [1], [1], [0], [1], [0]], np.bool_)
+
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        text = driven.text("spare").splitlines()
+        at = next(k for k, line in enumerate(text) if "value in iterations 0 to 5" in line)
+        assert text[at + 1].split() == ["TF"[not one] for one in rows[:6, 0]]
+        assert not any(text[at + 2 :]), "no bars"
+
+    look = Look(plain=True, ascii=True) if ascii else None
+    drive(written(rows), script, size=(160, 48), look=look, lines=("goto kept@5",))
