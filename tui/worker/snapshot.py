@@ -15,6 +15,7 @@ from stepper.debug.inspection.run_views import break_views, watch_views
 from stepper.debug.iterations.statistics import IterationStatistics
 from stepper.debug.iterations.whole_runs import WholeRuns
 from stepper.debug.moments.moment import MomentKind
+from stepper.debug.overview.programs import births_in
 from stepper.debug.scopes import innermost_loop
 from stepper.engine.frames import Phase
 from stepper.errors import StepperError
@@ -153,7 +154,12 @@ class Snapshots:
             self._is_compared = found.is_complete
             return True
         spread = debugger.moments.spread(pinned)
-        if spread is None or spread.is_over or self._background.has_work:  # a run alone is over much sooner
+        if spread is None or self._background.has_work:  # a run alone is over much sooner
+            return False
+        known = self._background.known
+        if known is not None:
+            spread.follow(births_in(known, debugger.machine.compiled))
+        if spread.is_over:
             return False
         deadline = time.monotonic() + _PATIENCE
         spread.go(lambda: enough() or time.monotonic() > deadline)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -25,6 +25,7 @@ from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.moments.moment_values import MomentValues
 from stepper.debug.moments.output_changes import OutputChange, output_changes, output_sources
+from stepper.debug.overview.facts import Row
 from stepper.debug.overview.rows import LoopRows, loop_rows
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.stop import iteration_of
@@ -62,6 +63,8 @@ CODES: Final = {
 _BY_CODE: Final = {code: change for change, code in CODES.items()}
 
 
+Followed = Mapping[int, Sequence[tuple[int, int, int]]]
+"""By the `id` of a program outputs of its operations: (index of the operation, of its output, slot)."""
 ClosedPair = tuple[ClosedIteration | None, ClosedIteration | None]
 _MOST_KNOWN: Final = 256
 """Rows of cells that are remembered with the cells of a run."""
@@ -82,11 +85,11 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
     """The operations of one run of a loop over its iterations, a row for each `step` of these.
 
     `changes` are CODES, `relative` and `edited` stand beside: arrays of shape [rows, operations]. `iterations` of them
-    were compared, from 0 on. `theirs` are the values of the loop's rows in A, where A runs as well: from the iteration
-    `began` on, before which both are the same.
+    were compared, from 0 on. `theirs` are the values of the `rows` of the loop in A, where A runs as well: from the
+    iteration `began` on, before which both are the same. `outer` are the iterations of the loops around the run.
     """
 
-    unshown: ClassVar = ("program", "changes", "relative", "edited", "theirs")
+    unshown: ClassVar = ("program", "changes", "relative", "edited", "theirs", "rows")
 
     program: Program
     iterations: int
@@ -96,6 +99,15 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
     edited: Array
     theirs: tuple[ValueHistory | None, ...] = ()
     began: int = 0
+    rows: tuple[Row, ...] = ()
+    outer: tuple[int, ...] = ()
+
+    def value_in_a(self, row: Row, now: ValueHistory | None) -> ValueHistory | None:
+        """Return the values of a row of the loop in A, with those of `now` as far as both are the same before."""
+        place = next((k for k, one in enumerate(self.rows) if _key(one) == _key(row)), None)
+        theirs = None if place is None else self.theirs[place]
+        before = now.before(self.began) if now is not None and self.began else None
+        return theirs if before is None else before if theirs is None else theirs.filled_up(before)
 
     def at(self, row: int, operation: int) -> SpreadCell:
         """Return one cell."""
@@ -166,7 +178,8 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
 
 class SpreadView(Brief, Struct, frozen=True, eq=False):
     """Two courses of a run beside each other: `a` and `b` are the names of the branches; of a reference `a` is its
-    title. Of another `kind` of A it is one course, each iteration beside A's.
+    title. Of another `kind` of A it is one course, each iteration beside A's. `runs` are the cells of the runs of all
+    loops of two courses, the last ones.
 
     They part at the tick `parted` (None: they are the same), where `set_there` is what was set; `edits` are those of b
     in words, and `edited_iteration` that of the first. `cells` are those of the run of the loop that is looked at.
@@ -174,7 +187,7 @@ class SpreadView(Brief, Struct, frozen=True, eq=False):
     to their ends, and `outputs` are known.
     """
 
-    unshown: ClassVar = ("cells",)
+    unshown: ClassVar = ("cells", "runs")
 
     a: str
     b: str
@@ -187,6 +200,11 @@ class SpreadView(Brief, Struct, frozen=True, eq=False):
     ends: tuple[str, str]
     is_complete: bool
     kind: MomentKind = MomentKind.BRANCH
+    runs: tuple[SpreadCells, ...] = ()
+
+    def cells_of(self, program: Program | None, outer: tuple[int, ...]) -> SpreadCells | None:
+        """Return the cells of the run of a loop with this body in these iterations of the loops around it."""
+        return next((one for one in self.runs if one.program is program and one.outer == outer), None)
 
     @property
     def is_reference(self) -> bool:
@@ -202,8 +220,8 @@ class SpreadView(Brief, Struct, frozen=True, eq=False):
 class _CellsBuilder:
     """Cells of one run of a loop so far; rows are added in order."""
 
-    def __init__(self, program: Program, same_before: int, rows: LoopRows | None) -> None:
-        self.program = program
+    def __init__(self, program: Program, same_before: int, rows: LoopRows | None, outer: tuple[int, ...] = ()) -> None:
+        self.program, self._outer = program, outer
         self._began, self._rows = same_before, rows
         self._theirs = [] if rows is None else [KnownValues() for _ in rows.slots]
         self._operations = len(program.operations)
@@ -249,8 +267,19 @@ class _CellsBuilder:
             if index is not None:
                 operation = self.program.operations[index]
                 value = theirs(operation, operation.outputs.index(slot))
-                if value is not None and np.size(value) <= _MOST_ELEMENTS:
-                    known.see(iteration, value)
+                if value is not None and np.size(value) <= _MOST_ELEMENTS and known.see(iteration, value):
+                    self._view = None
+
+    def follow(self, places: Sequence[tuple[int, int, int]], file: str) -> bool:
+        """Take values of more operations; True if there are such that were not taken so far."""
+        if self._rows is None:
+            return False
+        known = len(self._rows.slots)
+        self._rows.follow(self.program, places, file)
+        more = len(self._rows.slots) - known
+        self._theirs += [KnownValues() for _ in range(more)]
+        self._view = None if more else self._view
+        return more > 0
 
     def _histories(self) -> tuple[ValueHistory | None, ...]:
         if self._rows is None:
@@ -270,7 +299,17 @@ class _CellsBuilder:
         if self._view is None:
             rows = -(-self.reached // self._step)
             parts = (self._changes[:rows].copy(), self._relative[:rows].copy(), self._edited[:rows].copy())
-            self._view = SpreadCells(self.program, self.reached, self._step, *parts, self._histories(), self._began)
+            rows_of_loop = () if self._rows is None else tuple(self._rows.rows)
+            self._view = SpreadCells(
+                self.program,
+                self.reached,
+                self._step,
+                *parts,
+                theirs=self._histories(),
+                began=self._began,
+                rows=rows_of_loop,
+                outer=self._outer,
+            )
         return self._view
 
 
@@ -323,6 +362,9 @@ class Spread:
         self._lockstep: Lockstep | None = None
         self._pairs: Iterator[ClosedPair] | None = None
         self._began: dict[LoopRun | None, int] = {}
+        self._followed: Followed = {}
+        self._is_behind = False
+        self._again: Iterator[ClosedIteration] | None = None
         self.is_complete = self._parted is None
         self._value_edits = [edit for edit in _all_edits(self._sides[1]) if isinstance(edit, ValueEdit)]
 
@@ -338,15 +380,20 @@ class Spread:
 
     def go(self, enough: Callable[[], bool]) -> bool:
         """Go on until `enough` says so; True if there is more to compare. Raise Paused where a pause is heeded."""
-        if self.is_complete:
-            return False
-        if self._seconds > SECONDS:
+        if self.is_over:
             return False
         started = time.monotonic()
-        if self._pairs is None:
-            self._begin()
-        assert self._pairs is not None
         try:
+            if self.is_complete:
+                for one in self._once_more():
+                    self._take_again(one)
+                    if enough() or self._seconds + time.monotonic() - started > SECONDS:
+                        return True
+                self._is_behind, self._again = False, None
+                return False
+            if self._pairs is None:
+                self._begin()
+            assert self._pairs is not None
             for pair in self._pairs:
                 self._compare(*pair)
                 if enough() or self._seconds + time.monotonic() - started > SECONDS:
@@ -354,12 +401,21 @@ class Spread:
         finally:
             self._seconds += time.monotonic() - started
         self._finish()
-        return False
+        return self._is_behind
 
     @property
     def is_over(self) -> bool:
-        """True if nothing more is compared."""
-        return self.is_complete or self._seconds > SECONDS
+        """True if nothing more is compared, nor looked up in A."""
+        return (self.is_complete and not self._is_behind) or self._seconds > SECONDS
+
+    def follow(self, followed: Followed) -> None:
+        """Take the values in A of these outputs of operations, too; of iterations that are compared already later."""
+        if followed == self._followed or self._kind not in (MomentKind.BRANCH, MomentKind.REFERENCE):
+            return
+        self._followed = dict(followed)
+        for builder in self._cells.values():
+            if builder.follow(self._followed.get(id(builder.program), ()), self._file):
+                self._is_behind, self._again = True, None
 
     def view(self, run: LoopRun | None) -> SpreadView:
         """Return what is known, with the cells of one run of a loop; None: of the model's own graph."""
@@ -367,6 +423,8 @@ class Spread:
         builder = self._cells.get(run)
         edits = tuple(edit_text(edit) for edit in _all_edits(self._sides[1]))
         cells = None if builder is None else builder.view()
+        is_of_runs = self._kind in (MomentKind.BRANCH, MomentKind.REFERENCE)
+        runs = tuple(one.view() for at, one in self._cells.items() if at is not None and is_of_runs)
         return SpreadView(
             self.a,
             self.b,
@@ -379,6 +437,7 @@ class Spread:
             ends,
             self.is_complete,
             self._kind,
+            runs,
         )
 
     # --- the walk ------------------------------------------------------------------------------------------------
@@ -424,7 +483,8 @@ class Spread:
         builder = self._cells.get(b.run)
         if builder is None:
             rows = self._rows_of(b.frame) if self._kind in (MomentKind.BRANCH, MomentKind.REFERENCE) else None
-            builder = self._cells[b.run] = _CellsBuilder(program, self._began.get(b.run, 0), rows)
+            builder = self._cells[b.run] = _CellsBuilder(program, self._began.get(b.run, 0), rows, b.numbers[:-1])
+            builder.follow(self._followed.get(id(program), ()), self._file)
             while len(self._cells) > MOST_RUNS:
                 self._cells.popitem(last=False)
         iteration = b.numbers[-1] if b.numbers else 0
@@ -436,7 +496,25 @@ class Spread:
         activation = frame.activation
         if activation is None or not isinstance(activation.plan, LoopPlan):
             return None
-        return loop_rows(activation.operation.layer, activation.plan, str(self._sides[1].machine.compiled.model.path))
+        return loop_rows(activation.operation.layer, activation.plan, self._file)
+
+    @property
+    def _file(self) -> str:
+        return str(self._sides[1].machine.compiled.model.path)
+
+    def _once_more(self) -> Iterator[ClosedIteration]:
+        """Run A once more from where the two part, beside a reference the present branch, where it was left."""
+        if self._again is None:
+            side = self._sides[0 if isinstance(self._other, str) else 1]
+            side.machine.observers = ()
+            side.return_to(self._parted or 0)
+            self._again = closed_iterations(side, lambda _message: None)
+        return self._again
+
+    def _take_again(self, one: ClosedIteration) -> None:
+        builder = self._cells.get(one.run)
+        if builder is not None and one.numbers:
+            builder.take(one.numbers[-1], _values_of(one) if isinstance(self._other, str) else self._referenced(one))
 
     def _theirs(self, b: ClosedIteration) -> TheirValue | None:
         """Return what A has beside an iteration; None where it has nothing."""
@@ -486,6 +564,10 @@ class Spread:
             theirs = [self._other.value_at(ValuePlace((), *one)) for one in output_sources(machine.compiled.main)]
             self._outputs = output_changes(machine.compiled, theirs, machine.outputs)
         self.is_complete = True
+
+
+def _key(row: Row) -> tuple[object, ...]:
+    return row.kind, row.inner.id, row.port
 
 
 TheirValue = Callable[[Operation, int], "Value | None"]

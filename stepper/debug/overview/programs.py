@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from stepper.debug.overview.facts import RowKind
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Program
 
 if TYPE_CHECKING:
@@ -66,6 +67,22 @@ def _bodies(overview: Overview, compiled: CompiledModel) -> Callable[[int | None
         return known[index]
 
     return bodies
+
+
+def births_in(overview: Overview, compiled: CompiledModel) -> dict[int, tuple[tuple[int, int, int], ...]]:
+    """Return by the `id` of a loop's program which outputs of operations have a row because NaN or Inf is born there.
+
+    Each is (index of the operation, of its output, slot).
+    """
+    found = {}
+    for program, facts in zip(programs_of(overview, compiled), overview.loops, strict=True):
+        if program is None:
+            continue
+        rows = [row for row in facts.rows if row.kind is RowKind.BIRTH and row.producer is not None]
+        places = [(program.indices[row.producer.id], row.output) for row in rows if row.producer is not None]
+        if places:
+            found[id(program)] = tuple((at, one, program.operations[at].outputs[one]) for at, one in places)
+    return found
 
 
 def parent_loop(overview: Overview, index: int) -> int | None:

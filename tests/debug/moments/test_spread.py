@@ -14,6 +14,7 @@ from stepper.debug.moments import spread as module
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.spread import CODES, SpreadCells, SpreadView
 from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
+from stepper.debug.overview.facts import RowKind
 from stepper.engine.frames import loop_run
 from tests.debug.debugged import SAMPLES
 from tests.debug.moments.test_moments import Run, collected, debugger_of, edited, expected, plain
@@ -265,3 +266,26 @@ def test_an_edit_of_several_elements_says_of_how_many(part: str, more: str) -> N
     element = (0, 2) if part == "[0,2]" else (0, 0)
     told = set_text(debugger.spread())
     assert told == f"key[{','.join(map(str, element))}]@3 {before[element]!s} → 5.0{more} by hand"
+
+
+def test_what_an_operation_gave_in_a_is_looked_up_when_it_is_asked_for_after_all_was_compared(plain: Run) -> None:
+    debugger = after_edit()
+    debugger.spread()
+    walk = debugger.moments.spread(debugger.pinned)
+    assert walk is not None and walk.is_over
+    program = debugger.frame.program
+    index = next(k for k, one in enumerate(program.operations) if one.layer.name.endswith("exp_key"))
+    operation = program.operations[index]
+    walk.follow({id(program): [(index, 0, operation.outputs[0])]})
+    assert not walk.is_over
+    while walk.go(lambda: True):  # an iteration at a time
+        pass
+    cells = walk.view(loop_run(debugger.machine.stack)).cells
+    assert walk.is_over and cells is not None
+    (place,) = (k for k, row in enumerate(cells.rows) if row.kind is RowKind.BIRTH)
+    theirs = cells.theirs[place]
+    assert theirs is not None
+    for t in range(cells.began, 12):
+        np.testing.assert_array_equal(theirs.over(t, t + 1), np.ravel(plain[operation.layer.name, t]))
+    found = walk.view(None)
+    assert [one.outer for one in found.runs] == [()] and found.cells_of(program, ()) is not None

@@ -78,15 +78,10 @@ def histories_of_a(state: State) -> dict[int, ValueHistory]:
     Where both are the same up to somewhere, up to there those of now.
     """
     cells, history = spread_cells(state), state.loop_history
-    if cells is None or not is_beside_run(state) or history is None or len(cells.theirs) != len(history.rows):
+    if cells is None or not is_beside_run(state) or history is None:
         return {}
-    found = {}
-    for index, (theirs, now) in enumerate(zip(cells.theirs, history.rows, strict=True)):
-        before = now.values.before(cells.began) if now.values is not None and cells.began else None
-        both = theirs if before is None else before if theirs is None else theirs.filled_up(before)
-        if both is not None:
-            found[index] = both
-    return found
+    found = {index: cells.value_in_a(one.row, one.values) for index, one in enumerate(history.rows)}
+    return {index: one for index, one in found.items() if one is not None}
 
 
 def worst_strip(pane: Pane, cells: SpreadCells, axis: Axis, width: int) -> Row:

@@ -11,14 +11,14 @@ from stepper.debug.moments.texts import difference_text
 from stepper.tensors.pictures import Form
 from tui.paint.rows import Row, number
 from tui.pictures.drawing import Strip, column
-from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip, spread_cells
+from tui.screens.moments.marks import site_strip, spread_cells
 from tui.screens.overview.cards import LinePart
 from tui.screens.overview.row_pictures import picture_of_a, way_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stepper.debug.moments.spread import SpreadCell
+    from stepper.debug.moments.spread import SpreadCell, SpreadCells
     from stepper.element_types import Array
     from stepper.tensors.histories import ValueHistory
     from tui.paint.pane import Pane
@@ -38,18 +38,35 @@ class AExtent(IntEnum):
 
 
 class BesideA:
-    """A beside the runs of loops in which the debugger stands, or into which it looks: `now`, of this `state`."""
+    """A beside the runs of loops: where it is another run of the model beside all of which that is known.
 
-    def __init__(self, pane: Pane, state: State, now: Sequence[Place]) -> None:
+    Else beside those in which the debugger stands, or into which it looks: `now`, of this `state`.
+    """
+
+    def __init__(self, pane: Pane, state: State, now: Sequence[Place], cards: Sequence[Card]) -> None:
         self._pane, self._state = pane, state
-        self._cells = spread_cells(self._state)
+        self._spread = None if state.a is None or state.a.spread is None else state.a.spread
+        self._is_run = self._spread is not None and self._spread.is_of_runs
         self._runs = {(one.card, one.run) for one in now}
-        history = self._state.loop_history
-        rows = () if history is None else history.rows
-        theirs = histories_of_a(self._state)
-        self._theirs = {
-            (one.row.kind, one.row.inner.id, one.row.port): theirs[k] for k, one in enumerate(rows) if k in theirs
-        }
+        self._cells: dict[tuple[int, int], SpreadCells] = {}
+        self._same: set[tuple[int, int]] = set()
+        if self._is_run:
+            self._find_runs(cards)
+        elif (cells := spread_cells(state)) is not None:
+            self._cells = dict.fromkeys(self._runs, cells)
+        self._runs |= self._cells.keys() | self._same
+
+    def _find_runs(self, cards: Sequence[Card]) -> None:
+        """Find what is known of each run of a loop; those that had ended before the two part are the same."""
+        spread = self._spread
+        assert spread is not None
+        for place, card in enumerate(cards):
+            for run, activation in enumerate(card.runs):
+                cells = spread.cells_of(card.program, activation.outer)
+                if cells is not None:
+                    self._cells[place, run] = cells
+                elif spread.is_complete and (spread.parted is None or activation.tick < spread.parted):
+                    self._same.add((place, run))
 
     def is_beside(self, at: Place) -> bool:
         """True if the run of a place is held against A."""
@@ -57,18 +74,18 @@ class BesideA:
 
     def strip(self, shown: Shown, line: Line, at: Place, width: int) -> Row:
         """Return where a row differs from A on the axis of the run held against it; empty where that is not known."""
-        run = self._run(shown, at)
-        if self._cells is None or run is None or not self._has_strip(shown, line):
+        cells, run = self._shown_cells(shown, at), self._run(shown, at)
+        if cells is None or run is None or not self._has_strip(shown, line, at):
             return []
         axis = shown.axes[shown.runs.index(run)]
-        return site_strip(self._pane, self._cells, shown.card.facts.rows[line.row], axis, width)
+        return site_strip(self._pane, cells, shown.card.facts.rows[line.row], axis, width)
 
     def picture(
         self, shown: Shown, line: Line, at: Place, height: int, wishes: Wishes, palette: Palette
     ) -> list[list[Strip]]:
         """Return the values of a row in A, in the colours and on the axis of those of now; empty where it has none."""
         run = self._run(shown, at)
-        theirs = self._whole(shown, line)
+        theirs = self._whole(shown, line, at)
         return [] if theirs is None or run is None else picture_of_a(shown, line, theirs, run, height, wishes, palette)
 
     def lines_more(self, shown: Sequence[Shown], at: Place, extent: AExtent) -> int:
@@ -81,8 +98,8 @@ class BesideA:
                 line = one.card.lines[place]
                 if extent is AExtent.SELECTED and (one.place, place) != (at.card, at.line):
                     continue
-                more += self._has_strip(one, line)
-                if extent is AExtent.PICTURES and self._whole(one, line) is not None:
+                more += self._has_strip(one, line, at)
+                if extent is AExtent.PICTURES and self._whole(one, line, at) is not None:
                     more += height
         return more
 
@@ -91,28 +108,42 @@ class BesideA:
         runs = (at.run,) if shown.place == at.card else shown.runs
         return next((run for run in runs if run in shown.runs and (shown.place, run) in self._runs), None)
 
-    def _has_strip(self, shown: Shown, line: Line) -> bool:
-        if self._cells is None or line.part is not LinePart.VALUE or shown.card.program is not self._cells.program:
+    def _shown_cells(self, shown: Shown, at: Place) -> SpreadCells | None:
+        """Return the cells of the run of a card that is held against A."""
+        run = self._run(shown, at)
+        return None if run is None else self._cells.get((shown.place, run))
+
+    def _has_strip(self, shown: Shown, line: Line, at: Place) -> bool:
+        cells = self._shown_cells(shown, at)
+        if cells is None or line.part is not LinePart.VALUE or shown.card.program is not cells.program:
             return False
         site = shown.card.facts.rows[line.row].producer
-        return site is not None and site.id in self._cells.program.indices
+        return site is not None and site.id in cells.program.indices
 
-    def _whole(self, shown: Shown, line: Line) -> ValueHistory | None:
+    def _whole(self, shown: Shown, line: Line, at: Place) -> ValueHistory | None:
         """Return the values of a row in A over all iterations, where they are drawn."""
-        if not self._theirs or line.form is Form.WORDS or not self._has_strip(shown, line):
+        run = self._run(shown, at)
+        if run is None or not self._is_run or line.form is Form.WORDS or not self._has_strip(shown, line, at):
             return None
-        row = shown.card.facts.rows[line.row]
-        return self._theirs.get((row.kind, row.inner.id, row.port))
+        return self._in_a(shown.card, line, shown.place, run)
+
+    def _in_a(self, card: Card, line: Line, place: int, run: int) -> ValueHistory | None:
+        """Return the values of a row in a run of A, as far as they are known."""
+        cells, now = self._cells.get((place, run)), card.history(line, run)
+        if cells is None:
+            return now if (place, run) in self._same else None
+        return cells.value_in_a(card.facts.rows[line.row], now)
 
     def value(self, card: Card, line: Line, at: Place, wishes: Wishes) -> Array | None:
         """Return the numbers of A that stand beside those of a place; None where it has none."""
         if not self.is_beside(at) or line.part is not LinePart.VALUE:
             return None
-        row, a = card.facts.rows[line.row], self._state.a
-        history, iteration = self._theirs.get((row.kind, row.inner.id, row.port)), at.iteration
-        if is_beside_run(self._state) and history is None and self._is_same(card, line, at):
-            history = card.history(line, at.run)  # it is not kept, and is the same
-        if not is_beside_run(self._state):
+        a, iteration, history = self._state.a, at.iteration, None
+        if self._is_run:
+            history = self._in_a(card, line, at.card, at.run)
+            if self._is_same(card, line, at) and (history is None or history.over(iteration, iteration + 1) is None):
+                history = card.history(line, at.run)  # it is not kept, and is the same
+        else:
             run, iteration = -1, -1
             if a is not None and a.moment.kind is MomentKind.BEFORE:
                 run, iteration = at.run, at.iteration - 1
@@ -125,11 +156,18 @@ class BesideA:
             return None
         return column(history, iteration, iteration + 1, way_of(wishes, card, line))
 
-    def absent(self, card: Card, line: Line) -> str:
-        """Return why A has no numbers beside those of a row: it has none, or they are not kept, as of births."""
+    def absent(self, card: Card, line: Line, at: Place) -> str:
+        """Return why A has no numbers beside those of a row: it has none, they are not kept, or not looked up yet."""
+        if not self._is_run or line.part is not LinePart.VALUE:
+            return "no value"
+        if self._in_a(card, line, at.card, at.run) is not None:
+            return "no value"
+        cells = self._cells.get((at.card, at.run))
         row = card.facts.rows[line.row]
-        is_kept = not is_beside_run(self._state) or (row.kind, row.inner.id, row.port) in self._theirs
-        return "no value" if is_kept or line.part is not LinePart.VALUE else "its numbers are not kept"
+        is_asked = cells is not None and any(
+            (one.kind, one.inner, one.port) == (row.kind, row.inner, row.port) for one in cells.rows
+        )
+        return "its numbers are not kept" if is_asked else "not looked up yet"
 
     def _is_same(self, card: Card, line: Line, at: Place) -> bool:
         cell = self._cell(card, line, at)
@@ -138,7 +176,7 @@ class BesideA:
     def told(self, card: Card, line: Line, at: Place, values: Array | None, theirs: Array | None) -> str:
         """Return how the value of a place differs from A; empty where that is not known."""
         history, cell = card.history(line, at.run), self._cell(card, line, at)
-        if cell is not None and cell.change is Change.SAME:
+        if (at.card, at.run) in self._same or (cell is not None and cell.change is Change.SAME):
             return "same bits"
         if history is not None and history.is_whole and values is not None and theirs is not None:
             found = difference(theirs, values)
@@ -166,8 +204,9 @@ class BesideA:
         return at[0] if at else 0
 
     def _cell(self, card: Card, line: Line, at: Place) -> SpreadCell | None:
-        site, cells = card.facts.rows[line.row].producer, self._cells
-        if cells is None or site is None or not self.is_beside(at) or line.part is not LinePart.VALUE:
+        cells = self._cells.get((at.card, at.run))
+        site = None if line.part is not LinePart.VALUE else card.facts.rows[line.row].producer
+        if cells is None or site is None:
             return None
         row = at.iteration // cells.step
         index = cells.program.indices.get(site.id)

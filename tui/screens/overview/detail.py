@@ -60,7 +60,7 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     beside = sight.beside_a if sight.beside_a is not None and sight.beside_a.is_beside(at) else None
     theirs = None if beside is None else beside.value(card, line, at, wishes)
     differs = "" if beside is None else beside.told(card, line, at, values, theirs)
-    absent = "" if beside is None else beside.absent(card, line)
+    absent = "" if beside is None else beside.absent(card, line, at)
     if is_low and (theirs is not None or differs):
         if theirs is None or beside is None:
             mine, a = words.numbers_in(values, width - len(name) - len(kind) - len(differs) - 24), absent

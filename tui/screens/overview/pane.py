@@ -804,15 +804,16 @@ class OverviewPane(Pane):
 
     def _beside_a(self) -> BesideA | None:
         """Return A beside the run, where there is one."""
-        if self.state.a is None:
+        a = self.state.a
+        if a is None:
             return None
         from tui.screens.overview.beside_a import BesideA  # the first picture has no A
 
         state, now = self.state, self._now or self._runs_of_a()
-        if not now:  # outside of loops it is the run of the loop that is looked at from there
-            state = state.inside
+        if not now and (a.spread is None or not a.spread.is_of_runs):
+            state = state.inside  # outside of loops it is the run of the loop that is looked at from there
             now = list(places_of_run(self._cards, state, 0))
-        return BesideA(self, state, now)
+        return BesideA(self, state, now, self._cards)
 
     def _places_of_a(self) -> list[Place]:
         """Return where A is marked: not in the iteration of now itself."""

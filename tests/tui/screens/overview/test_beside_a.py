@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.tui.driven import Driven, drive
+from tests.models import Graph, carried, last
+from tests.tui.driven import Driven, debugger_of_sample, drive
+from tests.tui.time_models import opened
+from tui.paint.rows import number
 
 SAME_TO_6 = ["·"] * 7
 MENDED_FROM_8 = (SAME_TO_6 + ["✓"] * 4, [*SAME_TO_6, "·"] + ["✓"] * 4)
@@ -128,7 +132,14 @@ def test_from_outside_of_the_loop_a_pinned_iteration_stands_beside_that_of_the_c
     drive("reverse", script, size=(120, 40), runs=True)
 
 
-def test_of_a_birth_a_has_the_numbers_of_now_where_it_is_the_same_and_says_that_no_others_are_kept() -> None:
+def test_of_a_birth_a_has_its_own_numbers() -> None:
+    """Those of the run without the edit, which differ from now's in iteration 2 and not in 7."""
+    original = debugger_of_sample("rwkv_overflow")
+    own = {}
+    for iteration in (7, 2):
+        original.goto(f"exp_key@{iteration}")
+        own[iteration] = [number(float(one)) for one in np.ravel(original.value(f"exp_key@{iteration}"))]
+
     async def script(driven: Driven) -> None:
         await driven.ran()
         for line in ("goto key@2", "set key[0,0]@2 = 0.1"):
@@ -141,10 +152,45 @@ def test_of_a_birth_a_has_the_numbers_of_now_where_it_is_the_same_and_says_that_
             lines = driven.text("overview").splitlines()
             assert any(line.startswith(f" exp_key@{iteration} ") for line in lines)
             now, a = (next(line for line in lines if line.split()[:1] == [name]).split() for name in ("now", "A"))
+            assert a[1 : 1 + len(own[iteration])] == own[iteration]
             if iteration == 7:
                 assert a[1:] == [*now[1:], "same", "bits"] and "+Inf" in a
                 await driven.press("left", "left", "left", "left", "left")
             else:
-                assert " ".join(a).startswith("A its numbers are not kept differs, at most by")
+                assert now[1] != a[1] and " ".join(a).endswith("1 of 8 differ, by 0.102")
 
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+def test_every_loop_of_the_run_is_held_against_the_original(size: tuple[int, int]) -> None:
+    """Three loops add 0.5 three times each to 1; in the second one x becomes 100 in iteration 1."""
+    net = Graph()
+    value = net.parameter("x", dims=(1, 2))
+    for k in range(3):
+        body = net.body()
+        x = body.parameter("x", dims=(1, 2))
+        result = body.result(body.apply("Add", x, body.constant([[0.5]]), name=f"step_{k}"), "x_next")
+        (value,) = net.loop(f"layer_{k}", body, 3, True, [carried(value, x, result)], [last(result)])
+    net.result(value, "y")
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        for line in ("goto step_1@1", "set step_1 = 100", "view overview"):
+            await driven.type(line)
+        await driven.ran()
+        await driven.filled()
+        told = {}
+        for _ in range(3):
+            await driven.press("end")
+            lines = driven.text("overview").splitlines()
+            at = next(k for k, line in enumerate(lines) if "::x@2 " in line and line.startswith(" layer_"))
+            told[lines[at].split("::")[0].strip()] = " ".join("".join(lines[at : at + 3]).split())
+            await driven.press("tab")
+        low = size[1] < 30
+        assert "same bits" in told["layer_0"] and told["layer_0"].count("2.500") >= 2
+        assert ("A 4 " if low else "A 4 4 ") in told["layer_1"] and "2 of 2 differ, by 96.500" in told["layer_1"]
+        assert ("A 5.500" if low else "A 5.500 5.500") in told["layer_2"]
+        assert "102" in told["layer_2"] and "2 of 2 differ, by 96.500" in told["layer_2"]
+
+    drive(opened(net, np.ones((1, 2), np.float32)), script, size=size, runs=True)
