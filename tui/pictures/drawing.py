@@ -66,14 +66,16 @@ def first_bad(history: ValueHistory) -> int | None:
 def way_in(history: ValueHistory, chosen: str | None) -> str:
     """Return how several numbers of a value become one: as was chosen, else as suits it.
 
-    Of one number an iteration there are not several; of many iterations together the largest stands for them.
+    Of one number an iteration there are not several; of many iterations together the largest stands for them. Of
+    booleans the mean is how many are true.
     """
     if not has_ways(history):
         return CellStatistic.LARGEST.value
     if chosen is not None or history.elements > 1:
         return chosen or WAYS[0]
-    is_real = history.type != "boolean" and history.type[:1] not in ("i", "u")
-    return (CellStatistic.RMS if is_real else CellStatistic.LARGEST).value
+    if history.type == "boolean":
+        return CellStatistic.MEAN.value
+    return (CellStatistic.LARGEST if history.type[:1] in ("i", "u") else CellStatistic.RMS).value
 
 
 def has_ways(history: ValueHistory) -> bool:
@@ -440,6 +442,8 @@ class RowPicture:
         if self.bar_scale is not None:
             return bars(history, axis, height, self.bar_scale, self.way)
         blank: list[list[Strip]] = [[] for _ in range(height - 1)]
+        if self.form is Form.WORDS:
+            return [[(slot.start, "no elements", "dim") for slot in axis.slots[:1]], *blank]
         if self.form is Form.TRUTH:
             return [truth(verdicts_of(history, axis), rare=True), *blank]
         return [texts(self.labels, history, axis), *blank]

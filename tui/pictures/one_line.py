@@ -122,7 +122,7 @@ def _cells(
 ) -> list[LineCell]:
     numbers, places = numbers_in(history, first, count, way)
     found: list[LineCell] = [None] * count
-    if not len(places):
+    if not len(places) or not history.elements:
         return found
     bad = first_bad(history)
     loud = -1 if bad is None else bad - first

@@ -218,7 +218,7 @@ def _drawn(
             return [words, *lines[1:]], [], placed
         lines = drawn.lines(values, axis, height, palette)
         notes = [drawn.note(letters)]
-        if drawn.form is Form.PICTURE or not values.is_whole:
+        if drawn.form is Form.PICTURE or not (values.is_whole or one.shape.startswith(GLYPHS["shape"])):
             notes.append(unit_text(values, height, way, letters, is_plain=palette.look.plain))
     lines[-1] = [*lines[-1], *gaps(values, axis, one.made)]
     return lines, [note for note in notes if note], axis

@@ -73,10 +73,12 @@ class RowValues(Struct, frozen=True, eq=False):
     def is_counter(self) -> bool:
         """True if the value only counts iterations."""
         values = self.values
-        if values is None or values.elements != 1:
+        if values is None or values.elements != 1 or not values.is_whole:
             return False
         numbers = values.numbers[0, :, 0]
-        return len(numbers) > 1 and bool((np.diff(numbers) > 0).all()) and bool((numbers == np.round(numbers)).all())
+        return len(numbers) > 1 and bool(
+            np.isfinite(numbers).all() and (np.diff(numbers) > 0).all() and (numbers == np.round(numbers)).all()
+        )
 
 
 class HistoryView(Struct, frozen=True, eq=False):

@@ -47,6 +47,15 @@ class PairedRow(NamedTuple):
     gap: Array
     best: int
 
+    @property
+    def is_truth(self) -> bool:
+        """True if the values are true or false: they have no difference, but are the same or not."""
+        return self.now.dtype == np.bool_
+
+    def text(self, value: float) -> str:
+        """Return an element in words."""
+        return GLYPHS["true" if value else "false"] if self.is_truth else number(value)
+
 
 def paired_row(a: Array, now: Array, found: Difference | None) -> PairedRow | None:
     """Return the row of two values that tells most; None where they cannot be laid beside each other."""
@@ -117,7 +126,11 @@ def _numbers(pair: PairedRow, values: Array, size: int, *, is_gap: bool) -> Row:
     row: Row = []
     for place, value in enumerate(values.tolist()):
         a, now = float(pair.a[place]), float(pair.now[place])
-        if is_gap:
+        if pair.is_truth:
+            text, tone = (
+                (GLYPHS["diff"] if value else "=", "" if value else "dim") if is_gap else (pair.text(value), "")
+            )
+        elif is_gap:
             text, tone = _gap_text(a, now, value, size - 1)
         else:
             bad = not math.isfinite(value)
@@ -154,11 +167,11 @@ def sentence(pair: PairedRow, found: Difference | None, room: int) -> Row:
     place = (*pair.lead, pair.best, *pair.tail) if len(pair.a) > 1 or pair.lead else ()
     a, now, gap = float(pair.a[pair.best]), float(pair.now[pair.best]), float(pair.gap[pair.best])
     at = f"[{','.join(map(str, place))}]  " if place else ""
-    row: Row = [(at, "dim"), (number(a), "a"), (" → ", "dim"), (number(now), "strong")]
+    row: Row = [(at, "dim"), (pair.text(a), "a"), (" → ", "dim"), (pair.text(now), "strong")]
     if width_of(row) > room:
         del row[0]
     more: Row = []
-    if math.isfinite(a) and math.isfinite(now):
+    if math.isfinite(a) and math.isfinite(now) and not pair.is_truth:
         more.append((f"   {gap:+.4g}", "strong" if found.beyond else "dim"))
     rest = found.size - found.different
     if found.size > 1:

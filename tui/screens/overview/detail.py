@@ -15,7 +15,7 @@ from tui.screens.overview.arrangement import LOW, Wishes
 from tui.screens.overview.cards import Card, Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at, line_at
 from tui.screens.overview.links import short_address
-from tui.screens.overview.row_pictures import growth_text, value_at, way_of
+from tui.screens.overview.row_pictures import growth_at, value_at, way_of
 
 if TYPE_CHECKING:
     from stepper.debug.overview.facts import Failure
@@ -54,7 +54,7 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         return [head, [("   ", ""), *came]]
     strongest = next((f"{text}: " for text in words.strongest_of(history, at.iteration)[1 if is_low else 0 :]), "")
     if line.part is LinePart.GROWTH:
-        told = strongest + growth_text(values)
+        told = strongest + growth_at(card, line, at, values)
         return [[(f"{name}  ", "strong"), (told, "")]] if is_low else [[(name, "strong")], [(f"   {told}", "")]]
     kind = strongest + words.reduced_by(history, way_in(history, way_of(wishes, card, line)))
     beside = sight.beside_a if sight.beside_a is not None and sight.beside_a.is_beside(at) else None

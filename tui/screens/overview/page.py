@@ -22,7 +22,7 @@ from tui.screens.overview.branches import MOST_ABOVE, ShownBranch, branch_rows
 from tui.screens.overview.cards import Line, LinePart
 from tui.screens.overview.cursor import Place, iterations_at
 from tui.screens.overview.links import LinkOf, address_of_site, moment_link, nowhere, site_link
-from tui.screens.overview.row_pictures import RowPictures, growth_text, value_at, way_of
+from tui.screens.overview.row_pictures import RowPictures, growth_at, value_at, way_of
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
@@ -488,7 +488,7 @@ class Page:
             return []
         strongest = words.strongest_of(history, at.iteration)
         if line.part is LinePart.GROWTH:
-            return [_named([(growth_text(values), "")], strongest, width)]
+            return [_named([(growth_at(card, line, at, values), "")], strongest, width)]
         found = history.at(at.iteration)
         rows = (
             []

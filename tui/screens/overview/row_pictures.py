@@ -138,19 +138,26 @@ def _growth(history: ValueHistory, slot: Slot, shapes: Collection[int]) -> list[
     if numbers is None:
         return []
     has_other = not numbers[0] and any(slot.first <= one < slot.last for one in shapes)
-    text = GLYPHS["shape"] if has_other else growth_text(numbers)
+    text = GLYPHS["shape"] if has_other else growth_text(numbers, has_other=False)
     if len(text) >= slot.width and not has_other:
         text = "=" if not numbers[0] else "+" if numbers[0] > 0 else "-"
     token = "strong" if numbers[0] or has_other else "dim"
     return [(slot.start + (slot.width - len(text)) // 2, text, token)]
 
 
-def growth_text(numbers: Array) -> str:
-    """Return what a value has more than before: one number, so many elements, nothing."""
+def growth_at(card: Card, line: Line, at: Place, numbers: Array) -> str:
+    """Return what a value has more in an iteration than before."""
+    return growth_text(numbers, has_other=any(one.iteration == at.iteration for one in card.shapes(line, at.run)))
+
+
+def growth_text(numbers: Array, *, has_other: bool) -> str:
+    """Return what a value has more than before: one number, so many elements, nothing (or they have another shape)."""
     more, is_one, joined = (float(one) for one in numbers)
     if is_one:
         return f"+{number(joined)}"
-    return "same" if not more else f"{int(more)} more" if more > 0 else f"{int(-more)} less"
+    if not more:
+        return "another shape" if has_other else "same"
+    return f"{int(more)} more" if more > 0 else f"{int(-more)} less"
 
 
 def _mark_stills(lines: list[list[Strip]], history: ValueHistory, axis: Axis) -> None:

@@ -281,7 +281,8 @@ class HeatGrid:
 
     def _written(self, value: float) -> str:
         array = self._seen.array
-        return number(bool(value) if array is not None and array.dtype == np.bool_ and self._side is None else value, 6)
+        is_gap = self._side is PictureSide.DIFFERENCE
+        return number(bool(value) if array is not None and array.dtype == np.bool_ and not is_gap else value, 6)
 
     def _cell(self, drawn: _Drawn, top: int, lower: int | None, column: int, cursor: int | None) -> Cell:
         """Return one cell: of one element (or bin), or of two above one another; `cursor` is its row if it is here."""

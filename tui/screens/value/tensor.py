@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final
 
+import numpy as np
 from textual import events
 
 from stepper.ops.operands import form_text
@@ -177,6 +178,9 @@ class TensorPane(Pane):
         if found.answer is None or element is None:
             return []
         theirs = found.answer[tuple(slice(at, at + 1) for at in seen.cursor)].reshape(1)
+        if element.dtype == theirs.dtype == np.bool_:
+            words = ["true" if one[0] else "false" for one in (theirs, element)]
+            return [(words[0], "a"), (" → ", "dim"), (words[1], "strong"), (" ", "")]
         a, now = (float(readable(one)[0]) for one in (theirs, element))
         gap = f"   {now - a:+.4g} " if math.isfinite(a) and math.isfinite(now) else " "
         return [(number(a), "a"), (" → ", "dim"), (number(now), "strong"), (gap, "")]

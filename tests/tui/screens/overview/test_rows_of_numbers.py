@@ -12,6 +12,7 @@ from stepper.element_types import Array
 from tests.models import Graph, carried, joined, last, sliced
 from tests.tui.driven import Driven, drive
 from tests.tui.time_models import opened
+from tui.paint.pane import Pane
 from tui.screens.overview.pane import OverviewPane
 from tui.theme import Look
 
@@ -201,3 +202,67 @@ def test_a_boolean_over_the_iterations_is_true_or_false_on_the_main_screen(ascii
 
     look = Look(plain=True, ascii=True) if ascii else None
     drive(written(rows), script, size=(160, 48), look=look, lines=("goto kept@5",))
+
+
+def test_two_moments_of_a_boolean_are_true_or_false_without_a_difference_in_numbers() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("A 0")
+        await driven.filled()
+        words = [line.split() for line in driven.text("moments").splitlines()]
+        assert ["T"] in words and ["F"] in words and ["≠"] in words and ["T", "→", "F"] in words
+        await driven.type("open kept")
+        await driven.filled()
+        assert "true → false" in driven.text("tensor") and "-1" not in driven.text("element")
+
+    rows = np.array([[1], [0], [0], [1]], np.bool_)
+    drive(written(rows), script, size=(120, 40), lines=("goto kept@2",))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+@pytest.mark.parametrize("view", ["main", "grid", "timeline", "overview", "watches"])
+def test_a_value_without_elements_is_said_to_have_none(dtype: type, view: str) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        for line in ("goto kept@2", "watch kept", f"view {view}"):
+            await driven.type(line)
+        await driven.filled()
+        shown = "\n".join(driven.text(pane.id) for pane in driven.app.screen.query(Pane) if pane.id)
+        assert "Error" not in shown
+        assert "no elements" in shown or view == "timeline", "which has no numbers of it to tell"
+
+    drive(written(np.zeros((5, 0), dtype)), script, size=(120, 40), runs=True)
+
+
+@pytest.mark.parametrize("axes", [(1, 0), None], ids=["transposed", "one axis more"])
+def test_another_shape_of_as_many_elements_is_marked_and_the_elements_are_drawn(axes: tuple[int, ...] | None) -> None:
+    net = Graph()
+    body, start = net.body(), net.parameter("y0", "f32", (2, 3))
+    y = body.parameter("y", "f32", (-1, -1))
+    if axes:
+        other = body.apply("Transpose", y, body.constant(list(axes), np.int64), name="other", dims=(-1, -1))
+    else:
+        other = body.apply("Unsqueeze", y, body.constant([0], np.int64), name="other", dims=(-1, -1))
+    result = body.result(body.apply("Add", other, body.constant([1.0]), name="plus", dims=(-1, -1)), "y_next")
+    outputs = net.loop("turns", body, 4, True, [carried(start, y, result)], [last(result)])
+    net.result(outputs[0], "out")
+    elements = [np.arange(6.0).reshape(2, 3)]
+    for _ in range(4):
+        elements.append((elements[-1].transpose(axes) if axes else elements[-1][None]) + 1)
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        lines = driven.text("overview").splitlines()
+        changes = next(line for line in lines if line.split()[:2] == ["~", "y"])
+        assert changes.count("~") == 1 + 4
+        await driven.press("x")
+        assert "\n y@0" in driven.text("overview") and "another shape" in driven.text("overview")
+        await driven.press("down")
+        for iteration in range(4):
+            lines = driven.text("overview").splitlines()
+            at = next(k for k, line in enumerate(lines) if line.startswith(f" y@{iteration} "))
+            shape = ",".join(map(str, elements[iteration + 1].shape))
+            assert f"f32[{shape}]" in lines[at]
+            assert [float(one) for one in lines[at + 1].split()] == elements[iteration + 1].ravel().tolist()
+            await driven.press("right")
+
+    drive(opened(net, np.arange(6, dtype=np.float32).reshape(2, 3)), script, size=(160, 48), runs=True)
