@@ -69,11 +69,24 @@ def survey(array: Array, bins: int) -> Steps[Survey]:
     return Survey(found, first_nan, first_infinity, counts, edges)
 
 
+def bin_range(low: float, high: float, bins: int) -> tuple[float, float]:
+    """Return the range of so many equal bins, wider than asked for where their edges would be the same floats."""
+    largest = max(abs(low), abs(high))
+    step = largest - math.nextafter(largest, 0.0)
+    lack = max(4 * bins * step, 0.0 if high > low else 1.0) - (high - low)
+    if lack <= 0:
+        return low, high
+    most = float(np.finfo(np.float64).max)
+    if high + lack > most:
+        return low - lack, high
+    return (low, high + lack) if low - lack < -most else (low - lack / 2, high + lack / 2)
+
+
 def _histogram(array: Array, low: float, high: float, bins: int) -> Steps[tuple[Array, Array]]:
     if not math.isfinite(high - low):
         low, high = max(low, -1e300), min(high, 1e300)
     counts = np.zeros(bins, np.int64)
-    edges = np.histogram_bin_edges(np.zeros(0), bins, (low, high))
+    edges = np.histogram_bin_edges(np.zeros(0), bins, bin_range(low, high, bins))
     for _, chunk in _flat_parts(array):
         numbers = chunk.astype(np.float64)
         if array.dtype in FLOATING:

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from stepper.debug.table.column_numbers import head_of
 from stepper.element_types import ELEMENT_TYPES, Array
 from stepper.ops.convert import converted
 from stepper.tensors import surveys as tensor_surveys
@@ -109,6 +110,32 @@ def test_a_survey_counts_every_finite_element_once(name: str) -> None:
     np.testing.assert_array_equal(found.counts, np.histogram(finite, found.edges)[0])
     assert found.first_nan == (3 * 41 + 5 if name in ("f32", "f16") else None)
     assert found.first_infinity == (1 * 41 + 40 if name in ("f32", "f16") else None)
+
+
+ONE = np.float64(1)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.full(5, 1e30, np.float32),
+        np.full(3, -np.finfo(np.float64).max),
+        np.full(2, np.finfo(np.float64).max),
+        np.array([2**64 - 1, 2**64 - 3], np.uint64),
+        np.full(2, 2**63 - 1, np.int64),
+        np.array([1e17]),
+        np.array([ONE, np.nextafter(ONE, 2)]),
+        np.full(4, 5e-324),
+        np.zeros(3, np.float16),
+    ],
+    ids=str,
+)
+def test_numbers_that_are_large_and_the_same_or_nearly_have_a_histogram(values: Array) -> None:
+    found = finish(survey(values, 40))
+    assert found.counts.sum() == values.size and (np.diff(found.edges) > 0).all()
+    assert found.edges[0] <= float(values.min()) <= float(values.max()) <= found.edges[-1]
+    head = head_of(values.astype(np.float64), None, np.arange(values.size))
+    assert head.counts.sum() == values.size
 
 
 def test_searching_goes_both_ways() -> None:

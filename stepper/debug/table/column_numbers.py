@@ -13,6 +13,7 @@ from stepper.element_types import Array
 from stepper.records import Brief
 from stepper.tensors.histories import strongest
 from stepper.tensors.pictures import LOW
+from stepper.tensors.surveys import bin_range
 
 _COURSE: Final = 48
 _HISTOGRAM: Final = 8
@@ -115,7 +116,9 @@ def _edges(finite: Array) -> tuple[Array, bool]:
         return np.zeros(0), False
     bins = min(_HISTOGRAM, len(np.unique(finite))) if finite.size <= _UNIQUE else _HISTOGRAM
     beside = 0 if high > low else max(0.5, abs(low) / 2)
-    linear = np.histogram_bin_edges(finite, bins, (low - beside, high + beside))
+    most = float(np.finfo(np.float64).max)
+    around = max(low - beside, -most), min(high + beside, most)
+    linear = np.histogram_bin_edges(finite, bins, bin_range(*around, bins))
     if bins < _LEAST_FENCED or _most(finite, linear) <= _CROWDED * finite.size:
         return linear, False
     edges, most, is_log = linear, _most(finite, linear), False

@@ -16,7 +16,7 @@ from stepper.plain_values import storable
 from stepper.tensors.pictures import scale_of, shades
 from stepper.tensors.planes import row_shape
 from stepper.tensors.statistics import Statistics, statistics
-from stepper.tensors.surveys import largest_of
+from stepper.tensors.surveys import bin_range, largest_of
 from tui.paint.names import operation_names, partner_mark, statistic_word
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, number, padded, printable, short_exponent, spark, width_of
@@ -259,7 +259,8 @@ def _spread_rows(values: Array, room: int, lines: int, which: str) -> list[Row]:
         return []
     with np.errstate(all="ignore"):
         scale = float(np.abs(finite).max())
-        counts, _ = np.histogram(finite / scale, bins=max(min(room - 30 - len(which), 48), 8))
+        shares, bins = finite / scale, max(min(room - 30 - len(which), 48), 8)
+        counts, _ = np.histogram(shares, bins, bin_range(float(shares.min()), float(shares.max()), bins))
     bars = spark([None if count == 0 else float(count) for count in counts], 0.0)
     low, high = number(float(finite.min())), number(float(finite.max()))
     return [[(f"how often  {which}", "dim"), (low, ""), (f" {bars} ", "bar"), (high, "")]]
