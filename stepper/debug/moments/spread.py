@@ -202,10 +202,6 @@ class SpreadView(Brief, Struct, frozen=True, eq=False):
     kind: MomentKind = MomentKind.BRANCH
     runs: tuple[SpreadCells, ...] = ()
 
-    def cells_of(self, program: Program | None, outer: tuple[int, ...]) -> SpreadCells | None:
-        """Return the cells of the run of a loop with this body in these iterations of the loops around it."""
-        return next((one for one in self.runs if one.program is program and one.outer == outer), None)
-
     @property
     def is_reference(self) -> bool:
         """True if A is a reference."""

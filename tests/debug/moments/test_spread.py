@@ -288,4 +288,4 @@ def test_what_an_operation_gave_in_a_is_looked_up_when_it_is_asked_for_after_all
     for t in range(cells.began, 12):
         np.testing.assert_array_equal(theirs.over(t, t + 1), np.ravel(plain[operation.layer.name, t]))
     found = walk.view(None)
-    assert [one.outer for one in found.runs] == [()] and found.cells_of(program, ()) is not None
+    assert [(one.program, one.outer) for one in found.runs] == [(program, ())]

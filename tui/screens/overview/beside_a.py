@@ -10,7 +10,7 @@ from stepper.debug.moments.moment import MomentKind
 from stepper.debug.moments.texts import difference_text
 from stepper.tensors.pictures import Form
 from tui.paint.rows import Row, number
-from tui.pictures.drawing import Strip, column
+from tui.pictures.drawing import Cells, Strip, column, row_of
 from tui.screens.moments.marks import site_strip, spread_cells
 from tui.screens.overview.cards import LinePart
 from tui.screens.overview.row_pictures import picture_of_a, way_of
@@ -60,9 +60,10 @@ class BesideA:
         """Find what is known of each run of a loop; those that had ended before the two part are the same."""
         spread = self._spread
         assert spread is not None
+        known = {(id(one.program), one.outer): one for one in spread.runs}
         for place, card in enumerate(cards):
             for run, activation in enumerate(card.runs):
-                cells = spread.cells_of(card.program, activation.outer)
+                cells = known.get((id(card.program), activation.outer))
                 if cells is not None:
                     self._cells[place, run] = cells
                 elif spread.is_complete and (spread.parted is None or activation.tick < spread.parted):
@@ -72,60 +73,60 @@ class BesideA:
         """True if the run of a place is held against A."""
         return (at.card, at.run) in self._runs
 
-    def strip(self, shown: Shown, line: Line, at: Place, width: int) -> Row:
-        """Return where a row differs from A on the axis of the run held against it; empty where that is not known."""
-        cells, run = self._shown_cells(shown, at), self._run(shown, at)
-        if cells is None or run is None or not self._has_strip(shown, line, at):
-            return []
-        axis = shown.axes[shown.runs.index(run)]
-        return site_strip(self._pane, cells, shown.card.facts.rows[line.row], axis, width)
+    def strip(self, shown: Shown, line: Line, width: int) -> Row:
+        """Return where a row differs from A in each run that is shown; empty where that is not known."""
+        cells: Cells = [(" ", "")] * width
+        runs = self._compared(shown, line)
+        for run in runs:
+            axis = shown.axes[shown.runs.index(run)]
+            row = site_strip(self._pane, self._cells[shown.place, run], shown.card.facts.rows[line.row], axis, width)
+            for at, cell in enumerate((letter, token) for text, token in row for letter in text):
+                if at < width and cell[1]:
+                    cells[at] = cell
+        return row_of(cells) if runs else []
 
-    def picture(
-        self, shown: Shown, line: Line, at: Place, height: int, wishes: Wishes, palette: Palette
-    ) -> list[list[Strip]]:
-        """Return the values of a row in A, in the colours and on the axis of those of now; empty where it has none."""
-        run = self._run(shown, at)
-        theirs = self._whole(shown, line, at)
-        return [] if theirs is None or run is None else picture_of_a(shown, line, theirs, run, height, wishes, palette)
+    def picture(self, shown: Shown, line: Line, height: int, wishes: Wishes, palette: Palette) -> list[list[Strip]]:
+        """Return the values of a row in A, in the colours and on the axes of those of now; empty where it has none."""
+        found: list[list[Strip]] = [[] for _ in range(height)]
+        known = self._whole(shown, line)
+        for run, theirs in known.items():
+            for y, strips in enumerate(picture_of_a(shown, line, theirs, run, height, wishes, palette)[:height]):
+                found[y] += strips
+        return found if known else []
 
     def lines_more(self, shown: Sequence[Shown], at: Place, extent: AExtent) -> int:
         """Return how many lines A takes below the rows of cards."""
         more = 0
         for one in shown:
-            if one.is_listed or self._run(one, at) is None:
+            if one.is_listed:
                 continue
             for place, height in zip(one.lines, one.heights, strict=True):
                 line = one.card.lines[place]
                 if extent is AExtent.SELECTED and (one.place, place) != (at.card, at.line):
                     continue
-                more += self._has_strip(one, line, at)
-                if extent is AExtent.PICTURES and self._whole(one, line, at) is not None:
+                more += bool(self._compared(one, line))
+                if extent is AExtent.PICTURES and self._whole(one, line):
                     more += height
         return more
 
-    def _run(self, shown: Shown, at: Place) -> int | None:
-        """Return the run of a card that is held against A: the cursor's, else the first one shown."""
-        runs = (at.run,) if shown.place == at.card else shown.runs
-        return next((run for run in runs if run in shown.runs and (shown.place, run) in self._runs), None)
+    def _compared(self, shown: Shown, line: Line) -> list[int]:
+        """Return the runs that are shown of a card in which a row is compared with A."""
+        site = shown.card.facts.rows[line.row].producer if line.part is LinePart.VALUE else None
+        if site is None:
+            return []
+        known = ((run, self._cells.get((shown.place, run))) for run in shown.runs)
+        return [
+            run
+            for run, cells in known
+            if cells is not None and cells.program is shown.card.program and site.id in cells.program.indices
+        ]
 
-    def _shown_cells(self, shown: Shown, at: Place) -> SpreadCells | None:
-        """Return the cells of the run of a card that is held against A."""
-        run = self._run(shown, at)
-        return None if run is None else self._cells.get((shown.place, run))
-
-    def _has_strip(self, shown: Shown, line: Line, at: Place) -> bool:
-        cells = self._shown_cells(shown, at)
-        if cells is None or line.part is not LinePart.VALUE or shown.card.program is not cells.program:
-            return False
-        site = shown.card.facts.rows[line.row].producer
-        return site is not None and site.id in cells.program.indices
-
-    def _whole(self, shown: Shown, line: Line, at: Place) -> ValueHistory | None:
-        """Return the values of a row in A over all iterations, where they are drawn."""
-        run = self._run(shown, at)
-        if run is None or not self._is_run or line.form is Form.WORDS or not self._has_strip(shown, line, at):
-            return None
-        return self._in_a(shown.card, line, shown.place, run)
+    def _whole(self, shown: Shown, line: Line) -> dict[int, ValueHistory]:
+        """Return the values of a row in A over all iterations by the run, where they are drawn."""
+        if not self._is_run or line.form is Form.WORDS or not self._compared(shown, line):
+            return {}
+        known = {run: self._in_a(shown.card, line, shown.place, run) for run in shown.runs}
+        return {run: one for run, one in known.items() if one is not None}
 
     def _in_a(self, card: Card, line: Line, place: int, run: int) -> ValueHistory | None:
         """Return the values of a row in a run of A, as far as they are known."""
@@ -160,7 +161,9 @@ class BesideA:
         """Return why A has no numbers beside those of a row: it has none, they are not kept, or not looked up yet."""
         if not self._is_run or line.part is not LinePart.VALUE:
             return "no value"
-        if self._in_a(card, line, at.card, at.run) is not None:
+        cell = self._cell(card, line, at)
+        is_added = cell is not None and cell.change is Change.ADDED
+        if is_added or self._in_a(card, line, at.card, at.run) is not None:
             return "no value"
         cells = self._cells.get((at.card, at.run))
         row = card.facts.rows[line.row]

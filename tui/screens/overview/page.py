@@ -244,13 +244,13 @@ class Page:
         pad = f"   {_pad(shown)}"
         found: list[Row] = []
         if extent > 1:
-            drawn = beside.picture(shown, line, at, height, self._wishes, self._palette)
+            drawn = beside.picture(shown, line, height, self._wishes, self._palette)
             names = ["A", *[""] * (height - 1)]
             found = [
                 [(pad, ""), (f"{name:<{label - len(pad)}}", "a"), *self._marked(shown, strips, on=is_on)]
                 for name, strips in zip(names, drawn, strict=False)
             ]
-        strip = beside.strip(shown, line, at, self._area)
+        strip = beside.strip(shown, line, self._area)
         return [*found, [(pad, ""), (f"{'from A':<{label - len(pad)}}", "dim"), *strip]] if strip else found
 
     def _counted(self, shown: Shown) -> PageLine:

@@ -194,3 +194,28 @@ def test_every_loop_of_the_run_is_held_against_the_original(size: tuple[int, int
         assert "102" in told["layer_2"] and "2 of 2 differ, by 96.500" in told["layer_2"]
 
     drive(opened(net, np.ones((1, 2), np.float32)), script, size=size, runs=True)
+
+
+def test_each_run_of_an_inner_loop_has_its_own_differences() -> None:
+    """What the outer loop's first pass hands on is another list: every later one differs from the original's."""
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        for line in ("goto values_next@0,1", "goto values_next@1", "set values_next = [9,8,7,6,5]", "view overview"):
+            await driven.type(line)
+        await driven.ran()
+        await driven.filled()
+        lines = driven.text("overview").splitlines()
+        begin = next(k for k, line in enumerate(lines) if "pairs_of_neighbours" in line)
+        at = next(k for k, line in enumerate(lines) if k > begin and line.split()[:2] == ["↺", "values"])
+        a = next(k for k, line in enumerate(lines) if k > at and line.split()[:1] == ["A"])
+        columns = [line.replace("▌", " ").replace("▐", " ").split() for line in lines[a : a + 5]]
+        columns[0] = columns[0][1:]
+        # bubble sort of 5 1 4 2 8, pass by pass: 4, then 3, then 2 steps; the fourth run is of now alone
+        steps = [[1, 5, 4, 2, 8], [1, 4, 5, 2, 8], [1, 4, 2, 5, 8], [1, 4, 2, 5, 8]]
+        steps += [[1, 4, 2, 5, 8], [1, 2, 4, 5, 8], [1, 2, 4, 5, 8], [1, 2, 4, 5, 8], [1, 2, 4, 5, 8]]
+        assert [[int(one) for one in column] for column in zip(*columns, strict=True)] == steps
+        strip = next(line for line in lines[a:] if "from A" in line)
+        assert strip.split("from A")[1].split()[0] == "·" and strip.rstrip().endswith("+"), "the last run is only now"
+
+    drive("nested_loop", script, size=(200, 60), runs=True)
