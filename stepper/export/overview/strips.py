@@ -42,7 +42,7 @@ def strip(history: ValueHistory, inner: str = "") -> str:
     """Return the picture of a value, of the width of all its columns; `inner` is laid over it."""
     numbers = _numbers(history)
     columns = numbers.shape[0]
-    form = form_of(history.type, numbers.shape[1])
+    form = form_of(history.type, numbers.shape[1], is_whole=history.is_whole)
     if not columns or form is Form.WORDS:
         return f'<span class="words">{_entered(history)}</span>'
     if form in (Form.TRUTH, Form.NUMBERS) and columns <= _MOST_NUMBERS:
@@ -58,7 +58,7 @@ def scale_text(history: ValueHistory) -> str:
     Where not all of the numbers are between them, also how many are.
     """
     numbers = _numbers(history)
-    form = form_of(history.type, numbers.shape[1] if numbers.size else 0)
+    form = form_of(history.type, numbers.shape[1] if numbers.size else 0, is_whole=history.is_whole)
     if form is Form.PICTURE:
         scale = scale_of(numbers)
         if not scale.share or not scale.low:

@@ -140,6 +140,17 @@ def test_a_state_that_grows_like_a_power(tmp_path: Path) -> None:
     assert not [one for one in findings(recurrence("Add", 1e6, 30), tmp_path) if one.rule == "state-grows"]
 
 
+def test_a_state_that_is_broadcast_in_iteration_0_and_grows_is_found(tmp_path: Path) -> None:
+    """One number comes in, three go round: all iterations have one shape."""
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state", dims=(-1,))
+    out = body.result(body.apply("Multiply", state, body.constant([2.0, 2.0, 2.0]), name="double", dims=(3,)), "next")
+    (final,) = net.loop("loop", body, 30, True, [carried(net.constant([1.0]), state, out)], [last(out)])
+    net.result(final, "final")
+    assert the_one(findings(net, tmp_path), "state-grows").details["passes"] == 9
+
+
 def test_whole_numbers_that_wrap_are_a_note(tmp_path: Path) -> None:
     """3**40 is the first power of 3 above 2**63."""
     found = the_one(findings(modular(3, 2**62, 1, 41), tmp_path), "integer-overflow")

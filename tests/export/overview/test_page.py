@@ -16,7 +16,7 @@ import stepper
 from stepper.debug.debugger import Debugger
 from stepper.export.overview.page import overview_html
 from stepper.export.overview.strips import scale_text, strip
-from stepper.tensors.histories import ValueHistory
+from stepper.tensors.histories import Capacity, HistoryRecorder, ValueHistory
 from tests.models import Graph, carried, joined, last
 
 SAMPLES = Path(__file__).parents[3] / "sample_models"
@@ -128,3 +128,11 @@ def test_a_page_needs_nothing_from_elsewhere_and_stays_small(sample: str) -> Non
     Elements(page)
     assert "http" not in page and "<script" not in page
     assert len(page) < 150_000
+
+
+def test_a_value_of_changing_size_is_drawn_by_its_largest_element_with_its_range() -> None:
+    recorder = HistoryRecorder(Capacity())
+    for values in ([3], [1, -7], [5, 2, 4]):
+        recorder.append(np.array(values, np.int64))
+    found = recorder.view()
+    assert found is not None and scale_text(found) == "-7 to 5" and "<svg" in strip(found)

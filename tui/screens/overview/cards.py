@@ -157,9 +157,9 @@ class Card(Struct, frozen=True, eq=False):
 
     def shapes(self, line: Line, run: int) -> tuple[ShapeChange, ...]:
         """Return the first changes of the shape of a value in one of the kept runs."""
-        known = None
-        if line.part is not LinePart.CHOICE and 0 <= run < len(self.runs):
-            known = self.runs[run].values[line.row]
+        if line.part in (LinePart.CHOICE, LinePart.OUTCOME) or not 0 <= run < len(self.runs):
+            return ()
+        known = self.runs[run].values[line.row]
         return () if known is None else known.shapes
 
     def has_growth(self, line: Line) -> bool:

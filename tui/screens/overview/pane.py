@@ -418,7 +418,7 @@ class OverviewPane(Pane):
         """The values of the selected row, where several numbers of an iteration become one."""
         at, cards = self._at, self._cards
         line = line_at(cards, at)
-        if line is None or line.form is Form.WORDS or line.part is not LinePart.VALUE:
+        if line is None or line.form is Form.WORDS or line.part not in (LinePart.VALUE, LinePart.OUTCOME):
             return None
         return next((one for one in cards[at.card].histories(line) if has_ways(one)), None)
 

@@ -160,7 +160,7 @@ def _growth(history: ValueHistory) -> tuple[float, float, float, int] | None:
 
     The logarithm of the magnitude must follow a straight line: an exponential, no sum that becomes large.
     """
-    if history.shape_changes or history.count < 5 or not history.elements:
+    if history.changes_shape or history.count < 5 or not history.elements:
         return None
     numbers = history.numbers[0 if history.is_whole else KeptStatistic.RMS].astype(np.float64)
     with np.errstate(all="ignore"):
@@ -222,7 +222,7 @@ def _is_asked(loop: RunOfLoop, row: Row) -> bool:
 
 def _decay(history: ValueHistory) -> tuple[float, float, float] | None:
     """Return factor, first and last magnitude of a state that shrinks along a straight line of its logarithm."""
-    if history.shape_changes or history.count < _LEAST_SHRINKING or not history.elements:
+    if history.changes_shape or history.count < _LEAST_SHRINKING or not history.elements:
         return None
     numbers = history.numbers[0 if history.is_whole else KeptStatistic.RMS].astype(np.float64)
     with np.errstate(all="ignore"):
@@ -256,7 +256,7 @@ def pieces_of_different_size(run: RunSubject) -> Iterator[RunFinding]:
     """Concatenated outputs of pieces that grow or shrink along the axis."""
     for loop in run.loops():
         for row, history in zip(loop.facts.rows, loop.activation.values, strict=True):
-            if row.kind is not RowKind.CONCATENATED or row.appends or history is None or not history.shape_changes:
+            if row.kind is not RowKind.CONCATENATED or row.appends or history is None or not history.changes_shape:
                 continue
             change = history.shapes[-1] if history.shapes else None
             if change is None or len({one.shape for one in history.shapes}) < 2:
