@@ -54,7 +54,7 @@ def branch_rows(facts: BranchFacts, height: int, width: int, label: int, *, is_o
     rows = [_heading(facts, width, is_on=is_on), shortened([(f" {_pad(facts)}", ""), *_why(facts, width - 2)], width)]
     for row, history in list(zip(facts.rows, facts.values, strict=False))[:_MOST_OUTPUTS] if facts.runs else ():
         name = f" {_pad(facts)}{GLYPHS['scan']} {clip(row_name(row), label - 4)}"
-        kind = "" if history is None else f"{words.type_text(history)}  "
+        kind = "" if history is None else f"{words.type_text(history, 0)}  "
         head: Row = [(f"{name:<{label}}", ""), (kind, "dim")]
         rows.append(shortened([*head, *_numbers(history, width - width_of(head) - 1)], width))
     if len(facts.rows) > _MOST_OUTPUTS and facts.runs:
@@ -66,7 +66,7 @@ def branch_detail(facts: BranchFacts, width: int, *, is_low: bool) -> list[Row]:
     """Return what stands below the page for the selected If: two lines, on a low terminal one."""
     history = next((one for one in facts.values if one is not None), None)
     head: Row = [(f" {clip(layer_name(facts.layer), _NAME)}", "strong")]
-    kind = "" if history is None else words.type_text(history)
+    kind = "" if history is None else words.type_text(history, 0)
     if is_low:
         head.append(("  ", ""))
         told = _numbers(history, width - width_of(head) - 1) if facts.runs else [("did not run", "dim")]

@@ -311,7 +311,7 @@ class _Lines:
             line = Line(
                 place,
                 RowKind.BRANCH_OUTPUT,
-                form_of(known.type, known.elements),
+                form_in(known),
                 GLYPHS["scan"],
                 name,
                 shape_of(known.shape),
