@@ -190,7 +190,8 @@ def vector_rows(pane: Pane, array: Array, width: int, lines: int = 3) -> list[Ro
     levels, signed = shades(values, scale), scale.signed
     row_of_all = f"in row [{','.join('0' * (plain.ndim - 1))}]  " if vector.size < plain.size else ""
     best = int(np.nanargmax(values)) if not np.isnan(values).all() else -1
-    if cell < 4 and len(values) <= lines * ((room - _INDEX) // _WRAPPED):
+    is_rough = cell < 4 or (cell == 4 and not _are_short(values))
+    if is_rough and len(values) <= lines * ((room - _INDEX) // _WRAPPED):
         return _wrapped_rows(pane, values, room, levels, signed, best)
     if not cell:
         bins = [largest_of(part) for part in np.array_split(values, room)] if len(values) > room else values.tolist()
@@ -270,6 +271,12 @@ def _tone(value: float, best: bool) -> str:
     if not math.isfinite(value):
         return "badbg"
     return "strong" if best else "dim"
+
+
+def _are_short(values: Array) -> bool:
+    """Return True if three cells are enough for whole numbers, and for what is none."""
+    known = values[np.isfinite(values)]
+    return bool(((known == np.trunc(known)) & (known > -100) & (known < 1000)).all())
 
 
 def _in_cell(value: float, room: int) -> str:
