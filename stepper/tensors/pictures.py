@@ -182,12 +182,18 @@ def bar_scale(numbers: Array, kind: ScaleKind | None = None) -> BarScale:
         found = BarScale(low, high, log=False)
     elif finite.min() > 0:
         least, largest = _robust_range(np.log(finite))
-        found = BarScale(float(np.exp(least)), float(np.exp(largest)), log=True)
+        found = BarScale(_one_of(finite, np.exp(least)), _one_of(finite, np.exp(largest)), log=True)
     else:
         unit = _percentile(magnitudes, LOW)
         ends = _from_symmetric(np.array(_robust_range(_symmetric(finite, unit))), unit)
-        found = BarScale(float(ends[0]), float(ends[1]), log=True, unit=unit)
+        found = BarScale(_one_of(finite, ends[0]), _one_of(finite, ends[1]), log=True, unit=unit)
     return replace(found, share=share_within(finite, found))
+
+
+def _one_of(finite: Array, end: float) -> float:
+    """Return the number of which an end is the logarithm and back, with what that rounds."""
+    with np.errstate(over="ignore"):
+        return float(finite[np.abs(finite - end).argmin()])
 
 
 def _is_wide(finite: Array, low: float, high: float) -> bool:

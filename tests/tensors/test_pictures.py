@@ -172,6 +172,12 @@ def test_the_ends_of_bars_are_those_of_all_numbers_but_of_outliers(count: int) -
     assert (both.low, both.high) == (-3, 7) and both.share < 1, "of many at both ends"
 
 
+def test_the_ends_of_logarithmic_bars_are_the_numbers_themselves() -> None:
+    for numbers in (np.array([1.0, 10, 9232, 27, 3]), np.array([-9232.0, 0, 10, -3, 27, 9231])):
+        scale = bar_scale(numbers, ScaleKind.LOG)
+        assert scale.log and (scale.low, scale.high) == (numbers.min(), numbers.max()), "not 9232.000000000002"
+
+
 def test_no_finite_number_and_nothing_but_zeros_are_no_range() -> None:
     for numbers in (np.full(3, math.nan), np.array([math.inf, -math.inf]), np.zeros(0)):
         assert scale_of(numbers).share == bar_scale(numbers).share == 0

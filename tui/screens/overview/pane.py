@@ -182,16 +182,21 @@ class OverviewPane(Pane):
             self.host.show_keys()
 
     def _go_with_moment(self) -> None:
-        """Put the cursor where the debugger has moved to, if that is in a loop."""
-        tick = 0 if self.state.stop is None else self.state.stop.tick
-        if tick == self._tick:
+        """Put the cursor where the debugger has moved to, if that is in a loop: once the run has come there."""
+        if self._tick_now == self._tick:
             return
-        self._tick = tick
-        for now in self._now:
+        now = next(iter(self._now), None)
+        if now is not None:
             is_same = now.card == self._at.card
             self._at = bounded(self._cards, now._replace(line=self._at.line) if is_same else now)
             self._is_placed, self._is_at_failure, self._follows = True, False, False
-            return
+        is_young = self.state.iteration is not None and not self.is_at_end
+        if now is not None or not is_young:
+            self._tick = self._tick_now
+
+    @property
+    def _tick_now(self) -> int:
+        return 0 if self.state.stop is None else self.state.stop.tick
 
     @property
     def is_at_end(self) -> bool:
@@ -206,6 +211,7 @@ class OverviewPane(Pane):
     def grew(self, overview: Overview) -> None:
         """More is known."""
         self._take(overview, self.host.driver.compiled)
+        self._go_with_moment()
         self.changed()
 
     def _take(self, overview: Overview, compiled: CompiledModel, *, is_other: bool = False) -> None:
@@ -266,6 +272,7 @@ class OverviewPane(Pane):
         """Put the cursor there, as near as there is such a place; where it `follows`, it goes on with the run."""
         self._at, self._branch = bounded(self._cards, at), None if self._cards else self._branch
         self._follows, self._is_placed, self._is_at_failure, self._is_chosen = follows, True, False, True
+        self._tick = self._tick_now
         self.changed()
         self.host.show_keys()
 
