@@ -53,7 +53,7 @@ class CommandLine:
         return self._completer
 
     def perform(self, line: str, *, echo: bool = True) -> None:
-        """Carry out a line. StepperError for one that cannot be."""
+        """Carry out a line; the name of a page alone shows it. StepperError for one that cannot be."""
         if line.startswith("!"):
             line = f"! {line[1:]}"
         is_typing = line.startswith("!") or (line.startswith("prompt ") and "{row}" not in line)
@@ -63,6 +63,8 @@ class CommandLine:
         text = self._app.front.own_line(text)
         if text.isdecimal():
             text = f"goto {text}"
+        if _is_page_alone(text):
+            text = f"view {text}"
         word, _, rest = text.partition(" ")
         action = actions().get(word) or _action_beginning(word)
         if word == "help" and (lines := self._help_on_screen(rest.strip())):
@@ -147,6 +149,13 @@ def _in_all_iterations(address: str) -> str:
         return str(without_iterations(parse_address(address)))
     except UsageError:  # several, as of a watch
         return address
+
+
+def _is_page_alone(line: str) -> bool:
+    """Return True if a line is the name of a page, and means nothing else."""
+    from stepper.commands.registry import commands
+
+    return line in VIEWS and line not in actions() and all(line != command.name for command in commands())
 
 
 def _action_beginning(word: str) -> Action | None:

@@ -236,3 +236,16 @@ def test_goto_a_name_of_an_input_that_a_loop_has_as_well_goes_into_the_loop() ->
         assert driven.state.iteration == 0 and len(driven.state.frames) == 3
 
     drive("nested_loop", script, size=(120, 40), starts_up=True, runs=True)
+
+
+def test_the_name_of_a_page_alone_shows_it() -> None:
+    async def script(driven: Driven) -> None:
+        for page in ("grid", "timeline", "watches", "findings", "overview"):
+            await driven.type(page)
+            assert driven.app.front.view_name == page
+        await driven.type("main")
+        assert driven.app.front.view_name == ""
+        await driven.type("help")
+        assert "help PAGE" in driven.text("answer"), "which is a command of its own"
+
+    drive("rwkv_overflow", script, lines=("run-to key@5",), runs=True)

@@ -101,6 +101,7 @@ class _PageBlock(NamedTuple):
     branch: int = -1
 
 
+_BIRTHS: Final = frozenset({"nan-born", "inf-born"})
 _VALUE: Final = 28
 """Cells that the value at the cursor takes at least."""
 
@@ -207,7 +208,7 @@ class Page:
         above = (
             (True, self._heading),
             (shown.has_ending, self._ending),
-            (self._is_on(shown) and bool(self._about(shown.card)), self._finding),
+            (self._is_on(shown) and bool(told_on(shown.card, self._sight.findings)), self._finding),
             (shown.strip is not None, self._strip),
             (shown.has_ruler, self._ruler),
         )
@@ -288,7 +289,7 @@ class Page:
 
     def _found(self, card: Card) -> Row:
         """Return how many findings are about the loop of a card; two clicks lead to their list."""
-        mine = self._about(card)
+        mine = findings_about(self._sight.findings, card)
         if not mine:
             return []
         from tui.screens.lists.findings import found_words  # few pages have any
@@ -296,16 +297,15 @@ class Page:
         text, tone = found_words(mine)
         return [("  ", ""), (LinkText(text, Destination("view findings")), tone)] if text else []
 
-    def _about(self, card: Card) -> Sequence[Finding]:
-        return findings_about(self._sight.findings, card)
-
     def _finding(self, shown: Shown) -> PageLine:
         """Return which finding the gravest about the selected loop is; two clicks lead to their list."""
         from tui.screens.lists.findings import finding_row
 
         pad = f" {_pad(shown)}"
         row = linked(
-            finding_row(self._about(shown.card), self._width - len(pad) - 1, self._sight.findings_key),
+            finding_row(
+                told_on(shown.card, self._sight.findings), self._width - len(pad) - 1, self._sight.findings_key
+            ),
             Destination("view findings"),
         )
         return PageLine([(pad, ""), *row], shown.place, twice="")
@@ -528,3 +528,8 @@ def _named(row: Row, strongest: Sequence[str], width: int) -> Row:
 
 def _pad(shown: Shown) -> str:
     return "  " * min(shown.depth, 3)
+
+
+def told_on(card: Card, found: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings about the loop of a card but for births of NaN and Inf: what was found begins with these."""
+    return [one for one in findings_about(found, card) if one.rule not in _BIRTHS]

@@ -61,7 +61,7 @@ from tui.screens.overview.links import (
     port_links,
     value_address,
 )
-from tui.screens.overview.page import Page, PageLine, Sight, axis_at, findings_about
+from tui.screens.overview.page import Page, PageLine, Sight, axis_at, told_on
 from tui.screens.overview.row_pictures import RowPictures, value_at
 from tui.worker.requests import GoOnWithOverview, ShowOverview
 
@@ -718,7 +718,7 @@ class OverviewPane(Pane):
         used = sum(one.height for one in branches)
         room -= used if len(branches) <= MOST_ABOVE else min(used, room // 3)
         card = self._cards[self._at.card] if self._branch is None and self._at.card < len(self._cards) else None
-        room -= card is not None and bool(findings_about(self.state.lists.findings, card))
+        room -= card is not None and bool(told_on(card, self.state.lists.findings))
         self._shown, extent = self._arranged(overview, size, room, beside_a)
         sight = Sight(
             overview,

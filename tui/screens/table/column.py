@@ -95,7 +95,7 @@ class ColumnPane(Pane, can_focus=False):
     def _course(self, detail: ColumnDetail, width: int, tall: int) -> list[Row]:
         """Draw each iteration, or the strongest of several, at its height; what is beyond the scale at its ends."""
         look, view = self.topic.level.look, self.topic.view
-        title: Row = [("over the iterations", "title"), ("   the shown in colour", "note")]
+        title: Row = [("over the iterations", "title"), ("   rows that are shown in colour", "note")]
         if detail.low is None or look is None or view is None:
             return [title, [("no finite number", "dim")]]
         scale = bar_scale(detail.numbers)

@@ -123,6 +123,17 @@ def test_the_gravest_finding_about_a_loop_is_told_on_its_card(
 
 
 @SIZES
+def test_a_birth_that_is_told_as_found_is_not_told_again_on_the_card(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.filled()
+        text = driven.text("overview")
+        assert "1 error" in text and "error:" not in text and text.count("born in") == 1
+
+    drive("rwkv_overflow", script, size=size, starts_up=True, runs=True)
+
+
+@SIZES
 def test_a_list_of_many_operations_says_which_are_in_sight(size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
         await driven.type("goto tanh_100")
