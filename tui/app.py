@@ -644,12 +644,11 @@ class StepperApp(App[int]):
 
     def open_table(self, text: str) -> None:
         """Show these values over the iterations as a table; without any what the loop here carries."""
-        from stepper.query.address_syntax import apart_from_iteration
         from tui.screens.table.screen import TableScreen
 
         self.asked_pane = pane = self.focused_pane
         text = text or ("" if pane is None else pane.carried_addresses)
-        self.push_screen(TableScreen(self, *apart_from_iteration(text)))
+        self.push_screen(TableScreen(self, text))
 
     def open_first(self) -> None:
         """Close all that shows the run that was: another one follows, on the same screen if that can show it."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from stepper.debug.iterations.loop_runs import Outer, outer_iterations
 from stepper.debug.scopes import Names
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel, Program
@@ -141,6 +142,17 @@ class Watches:
                     found = body if found is None or (body and len(body.path) > len(found.path)) else found
             watch.bodies[id(where)] = found
         return watch.bodies[id(where)]
+
+    def outer(self, watch: Watch, where: Program) -> Outer:
+        """Return the iterations around that loop which the watch names: `outer@3::inner::h`; empty for none."""
+        body = self.body(watch, where)
+        for address in watch.expression.addresses if body is not None else ():
+            with suppress(StepperError):
+                target = self._names.target(address, where)
+                outer = outer_iterations(target) if self._names.body(address, where) is body else ()
+                if any(one is not None for one in outer):
+                    return outer
+        return ()
 
     def piece(self, watch: Watch, where: Program) -> Target | None:
         """Return the value that a watch is, where that grows by a piece in each iteration; None for any other watch."""

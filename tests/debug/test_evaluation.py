@@ -98,3 +98,17 @@ def test_iterations_that_the_run_does_not_reach_are_said(tmp_path: Path) -> None
     assert debugger.value("twice@0:4").tolist() == [2, 4, 8, 16]
     with pytest.raises(stepper.UsageError, match="the last that has one is 3"):
         debugger.value("twice@*")
+
+
+def test_a_run_that_is_named_without_an_iteration_is_not_answered_with_the_run_here() -> None:
+    """Of bubble sort on 5 1 4 2 8: pass 0 ends with 1 4 2 5 8, pass 1 with 1 2 4 5 8."""
+    debugger = sample("nested_loop")
+    debugger.goto("passes@1::values_next@1")
+    assert debugger.value("passes@1::values_next").tolist() == [1, 2, 4, 5, 8]
+    watch = debugger.watch("passes@0::values_next[1]")
+    assert watch.now is not None and watch.now.error and "another run of 'pairs_of_neighbours'" in watch.now.text
+    for ask in (debugger.value, debugger.evaluate):
+        with pytest.raises(stepper.UsageError, match="another run of 'pairs_of_neighbours' than the one here"):
+            ask("passes@0::values_next")
+        found = ask("passes@0::values_next@-1")
+        assert isinstance(found, np.ndarray) and found.tolist() == [1, 4, 2, 5, 8]

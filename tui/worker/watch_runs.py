@@ -46,7 +46,7 @@ class WatchRuns:
         for watch in watches if self.wanted else ():
             body = watches.body(watch, machine.program)
             if body is not None and body is not shown:
-                loop = loop_of_body(body, around)
+                loop = loop_of_body(body, around, watches.outer(watch, machine.program))
                 found.append((watch, loop, _Key(id(body), loop.outer)))
         return found
 

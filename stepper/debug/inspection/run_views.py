@@ -74,7 +74,8 @@ def _break_view(breakpoint: Breakpoint) -> BreakView:
 class WatchView(Struct, frozen=True, eq=False):
     """A watch: what it is now, and what it was in the iterations of this run of the loop at which one has stopped.
 
-    `addresses` are those of the values that it reads; `body` is that of the innermost loop which has one of them.
+    `addresses` are those of the values that it reads; `body` is that of the innermost loop which has one of them, and
+    `outer` the iterations around that which it names.
     `grows`: it is a value to which each iteration joins a piece, and is shown by these.
     `title` is the expression with its format.
     """
@@ -87,6 +88,7 @@ class WatchView(Struct, frozen=True, eq=False):
     body: Program | None = None
     grows: bool = False
     title: str = ""
+    outer: tuple[int | None, ...] = ()
 
 
 def watch_views(watches: Watches, run: LoopRun | None, where: Program) -> tuple[WatchView, ...]:
@@ -101,6 +103,7 @@ def watch_views(watches: Watches, run: LoopRun | None, where: Program) -> tuple[
             watches.body(watch, where),
             watches.piece(watch, where) is not None,
             watch.title,
+            watches.outer(watch, where),
         )
         for watch in watches
     )

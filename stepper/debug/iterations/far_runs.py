@@ -126,11 +126,13 @@ def is_here(machine: Machine, loop: LoopOfRun, depth: int | None) -> bool:
     return all(asked is None or asked == at for asked, at in zip(loop.outer, now, strict=False))
 
 
-def loop_of_body(body: Program, around: Sequence[tuple[Program, int | None]]) -> LoopOfRun:
-    """Return the run of the loop with this body that is around a moment, where there is one; else any.
+def loop_of_body(body: Program, around: Sequence[tuple[Program, int | None]], named: Outer = ()) -> LoopOfRun:
+    """Return the run of the loop with this body that is `named`, else that around a moment, if there is one; else any.
 
     `around` are the graphs of the frames at the moment, the model's own first, with the iterations that they are in.
     """
+    if any(one is not None for one in named):
+        return LoopOfRun(body, named)
     depth = len(body.path)
     is_around = depth < len(around) and around[depth][0] is body
     return LoopOfRun(body, tuple(iteration for _, iteration in around[1:depth]) if is_around else ())

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.scopes import loop_depth
+from stepper.debug.scopes import NotRunning, frame_of, loop_depth
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import Spot, excursion, is_run, walk
@@ -44,6 +44,21 @@ def outer_iterations(target: Target) -> Outer:
             raise UsageError("several iterations are asked for of the innermost loop only; name one of those around it")
         found.append(asked)
     return tuple(found)
+
+
+def ensure_run_here(stack: Sequence[Frame], target: Target) -> None:
+    """Raise NotRunning for a place of which an address names another run of its loop than the one that is under way.
+
+    Such an address has to say an iteration of the loop as well: `outer@3::inner@-1::h`.
+    """
+    depth, outer = loop_around(target), outer_iterations(target)
+    if depth < len(stack) and frame_of(stack, target.program) is not None and not _fits(stack[: depth + 1], outer):
+        loop = target.program.path[depth - 1].name
+        raise NotRunning(
+            f"'{target.named.name}' is asked for in another run of '{loop}' than the one here: say in which iteration "
+            "of it, @0 is the first, @-1 the last, @* all",
+            target.program,
+        )
 
 
 def enter_run_of(timeline: Timeline, target: Target) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.debug.iterations import slots
-from stepper.debug.iterations.loop_runs import enter_run_of, iterations_in_all, loop_around
+from stepper.debug.iterations.loop_runs import ensure_run_here, enter_run_of, iterations_in_all, loop_around
 from stepper.debug.results import PreviousValue, Series
 from stepper.debug.scopes import value_now
 from stepper.debug.timeline import Timeline
@@ -120,7 +120,10 @@ def value_in(timeline: Timeline, target: Target) -> Any:
     """
     asked = target.iterations[loop_around(target) - 1] if any(one is not None for one in target.iterations) else None
     if asked is None:
-        return value_now(timeline.machine.stack, target)
+        stack = timeline.machine.stack
+        if any(one is not None for one in target.iterations):
+            ensure_run_here(stack, target)
+        return value_now(stack, target)
     if isinstance(asked, IterationRange):
         raise UsageError(f"'{target.named.name}' is asked for in several iterations")
     return value_in_iteration(timeline, target, asked)

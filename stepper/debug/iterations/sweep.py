@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.debugger import Debugger
+from stepper.debug.iterations.loop_runs import loop_around
 from stepper.debug.overview.facts import Row, RowKind
 from stepper.debug.overview.rows import loop_rows
 from stepper.debug.scopes import Names
@@ -474,7 +475,8 @@ class _HereScope(StopScope):
 
     def value(self, address: Address, /) -> object:
         """Return the value now."""
-        if any(asked is not None for asked in self._target(address).iterations):
+        target = self._target(address)
+        if any(one is not None for one in target.iterations) and target.iterations[loop_around(target) - 1] is not None:
             raise UsageError(f"'{address}' is in another iteration")
         return super().value(address)
 

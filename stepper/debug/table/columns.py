@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -11,16 +12,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.debug.iterations.loop_runs import Outer, loop_around, outer_iterations
-from stepper.debug.scopes import target_in
+from stepper.debug.scopes import loop_depth, target_in
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import UsageError
-from stepper.query.address_resolution import Target, moment_address, resolve, resolve_all
+from stepper.query.address_resolution import ResolutionError, Target, moment_address, resolve, resolve_all
 from stepper.query.address_syntax import (
     ALL_ITERATIONS,
     Address,
     IterationRange,
     NameKind,
+    apart_from_iteration,
     numpy_index,
     parse_address,
 )
@@ -116,6 +118,24 @@ def topic_of(timeline: Timeline, text: str) -> SheetTopic:
         raise UsageError("a table is of one run of a loop; these are in several")
     begin, end = _range([target.iterations[len(body.path) - 1] for _, target in found])
     return SheetTopic(text.strip(), body, said[0], tuple(value for value, _ in found), begin, end)
+
+
+def row_named(timeline: Timeline, text: str) -> tuple[str, int | None]:
+    """Return what a table of one value shows, and the iteration of its loop that the text names: `x` and 7 of `x@7`.
+
+    `m@7::x` names that iteration where x is in the body of m itself; else it is one around the run: all of the text.
+    """
+    value, row = apart_from_iteration(text)
+    if row is None:
+        return text, None
+    address, machine = parse_address(text), timeline.machine
+    if address.iterations is None:
+        with suppress(ResolutionError):  # what reads the text will tell
+            target = resolve(address, machine.compiled, machine.program)
+            depth = loop_depth(target.program)
+            if depth is None or target.iterations[depth - 1] is None:
+                return text, None
+    return value, row
 
 
 def _parts(text: str) -> list[str]:

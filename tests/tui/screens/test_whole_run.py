@@ -354,3 +354,25 @@ def test_in_a_grid_that_is_seen_from_outside_keys_act_on_the_cell_and_a_movement
         assert "the whole run" not in driven.text("grid") and "swapped" in driven.text("grid")
 
     drive("nested_loop", script, size=(120, 40), runs=True)
+
+
+def test_a_table_and_a_watch_of_a_run_that_is_named_are_of_that_run() -> None:
+    """The course of bubble sort on 5 1 4 2 8: in pass 1 the elements 1 and 2 are in order after its pair 1."""
+
+    async def script(driven: Driven) -> None:
+        await driven.type("watch passes@1::values_next[1]")
+        await driven.type("view watches")
+        await driven.filled()
+        assert "2 at 2, the last" in driven.text("watches")
+        assert "in passes 0 1 2" in driven.text("chart")
+        await driven.press("q")
+        for around in ("", "goto passes@1::in_order@0"):
+            if around:
+                await driven.type(around)
+            await driven.type("table passes@0::values_next")
+            await driven.filled()
+            held = driven.text("table").split("───")[-1].replace("▌", " ").splitlines()
+            assert [line.split()[1:] for line in held[1:]] == [list(row) for row in ("542", "452", "425", "425")]
+            await driven.press("q")
+
+    drive("nested_loop", script, size=(120, 40), runs=True)

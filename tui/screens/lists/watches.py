@@ -67,7 +67,8 @@ class WatchList(ListPane[WatchView]):
         body = None if chosen is None else chosen.body
         run = None
         if body is not None and body is not self.host.state.loop_program:
-            run = loop_of_body(body, [(frame.program, frame.iteration) for frame in self.host.state.frames])
+            around = [(frame.program, frame.iteration) for frame in self.host.state.frames]
+            run = loop_of_body(body, around, () if chosen is None else chosen.outer)
         wanted = None if run is None else (run.body, run.outer)
         if wanted != self._wanted:
             self._wanted = wanted

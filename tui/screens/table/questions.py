@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.table.columns import row_named
 from stepper.debug.table.conditions import written_out
 from stepper.debug.table.files import csv_lines, save
 from stepper.debug.table.held_rows import SheetLook, look_at
@@ -18,19 +19,28 @@ SLICE = 0.2
 """Seconds for which it is read on without a picture."""
 
 
+class OpenedSheet(Struct, frozen=True, eq=False):
+    """A table of what `text` says, and the iteration that was named as well (None: none)."""
+
+    text: str
+    sheet: Sheet
+    row: int | None
+
+
 class OpenSheet(Struct, frozen=True):
     """A table of values, as a text names them; empty: what the loop here carries."""
 
     text: str
 
-    def answer(self, debugger: Debugger) -> Sheet | UsageError:
+    def answer(self, debugger: Debugger) -> OpenedSheet | UsageError:
         """Return it, with what can be read at once; or why there is none."""
         try:
-            sheet = Sheet(debugger.timeline, self.text)
+            text, row = row_named(debugger.timeline, self.text)
+            sheet = Sheet(debugger.timeline, text)
         except UsageError as error:
             return error
         sheet.read_on(AT_ONCE)
-        return sheet
+        return OpenedSheet(text, sheet, row)
 
 
 class OpenBucket(Struct, frozen=True, eq=False):

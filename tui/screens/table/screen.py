@@ -50,11 +50,11 @@ class TableScreen(DebugScreen):
     """
     view_name = "table"
 
-    def __init__(self, host: ScreenHost, text: str = "", begin: int | None = None) -> None:
-        """Show these values, from an iteration or that of the moment on; without any what the loop here carries."""
+    def __init__(self, host: ScreenHost, text: str = "") -> None:
+        """Show these values, from the iteration of one or the moment on; without any what the loop here carries."""
         super().__init__(host)
         self.text = text
-        self.topic = TableTopic(host.driver, text, self.repaint, self._say, begin)
+        self.topic = TableTopic(host.driver, text, self.repaint, self._say)
         self._table = TablePane(host, self.topic, id="table")
         self._line = TableLine(host, self.topic, id="line")
         self._column = ColumnPane(host, self.topic, id="column")

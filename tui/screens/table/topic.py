@@ -20,6 +20,7 @@ from tui.screens.table.questions import (
     FoundCell,
     LookAt,
     OpenBucket,
+    OpenedSheet,
     OpenSheet,
     PlaceOf,
     ReadOn,
@@ -65,9 +66,8 @@ class TableTopic:
         text: str,
         changed: Callable[[], None],
         say: Callable[[str, str], None],
-        begin: int | None = None,
     ) -> None:
-        self._begin = begin
+        self._begin: int | None = None
         self._driver, self._changed, self._say = driver, changed, say
         self.levels = [OpenTable(text)]
         self.room = 20
@@ -92,14 +92,18 @@ class TableTopic:
         """Have the sheet made."""
         level = self.level
         self.is_expected = True
-        self._driver.ask(OpenSheet(level.text), lambda sheet: self._opened(level, sheet))
+        self._driver.ask(OpenSheet(level.text), lambda found: self._opened_text(level, found))
 
-    def _opened(self, level: OpenTable, sheet: Sheet | UsageError) -> None:
-        if isinstance(sheet, UsageError):
-            level.problem = str(sheet)
+    def _opened_text(self, level: OpenTable, found: OpenedSheet | UsageError) -> None:
+        if isinstance(found, UsageError):
+            level.problem = str(found)
             self.is_expected = False
             self._changed()
             return
+        level.text, self._begin = found.text, found.row
+        self._opened(level, found.sheet)
+
+    def _opened(self, level: OpenTable, sheet: Sheet) -> None:
         level.sheet = sheet
         self.refresh()
         self._read()
