@@ -12,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -84,12 +85,13 @@ class SpreadCell(NamedTuple):
 class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
     """The operations of one run of a loop over its iterations, a row for each `step` of these.
 
-    `changes` are CODES, `relative` and `edited` stand beside: arrays of shape [rows, operations]. `iterations` of them
-    were compared, from 0 on. `theirs` are the values of the `rows` of the loop in A, where A runs as well: from the
+    `changes` are CODES, `relative` and `edited` stand beside: arrays of shape [rows, operations], of each the worst of
+    its outputs, and behind these the `ports`, the outputs of those that have several. `iterations` of them were
+    compared, from 0 on. `theirs` are the values of the `rows` of the loop in A, where A runs as well: from the
     iteration `began` on, before which both are the same. `outer` are the iterations of the loops around the run.
     """
 
-    unshown: ClassVar = ("program", "changes", "relative", "edited", "theirs", "rows")
+    unshown: ClassVar = ("program", "changes", "relative", "edited", "theirs", "rows", "ports")
 
     program: Program
     iterations: int
@@ -101,6 +103,12 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
     began: int = 0
     rows: tuple[Row, ...] = ()
     outer: tuple[int, ...] = ()
+    ports: Mapping[tuple[int, int], int] = MappingProxyType({})
+
+    def column(self, layer: int, output: int) -> int | None:
+        """Return the column of one output of an operation, by the id of its layer; None where there is none."""
+        index = self.program.indices.get(layer)
+        return None if index is None else self.ports.get((index, output), index)
 
     def value_in_a(self, row: Row, now: ValueHistory | None) -> ValueHistory | None:
         """Return the values of a row of the loop in A, with those of `now` as far as both are the same before."""
@@ -164,11 +172,15 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
     @property
     def touched(self) -> Array:
         """Return for each operation True if it differs in any iteration."""
-        return np.asarray((self.changes > CODES[Change.SAME]).any(axis=0))
+        return np.asarray((self._of_operations > CODES[Change.SAME]).any(axis=0))
+
+    @property
+    def _of_operations(self) -> Array:
+        return self.changes[:, : self.changes.shape[1] - len(self.ports)]
 
     def next_different(self, iteration: int, operation: int, *, backward: bool = False) -> tuple[int, int] | None:
         """Return the next cell in time, as (iteration, operation), in which an operation begins to differ."""
-        differs = self.changes > CODES[Change.SAME]
+        differs = self._of_operations > CODES[Change.SAME]
         before = np.vstack([np.zeros((1, differs.shape[1]), bool), differs[:-1]])
         found = [(int(row) * self.step, int(index)) for row, index in np.argwhere(differs & ~before)]
         here = iteration, operation
@@ -220,18 +232,19 @@ class _CellsBuilder:
         self.program, self._outer = program, outer
         self._began, self._rows = same_before, rows
         self._theirs = [] if rows is None else [KnownValues() for _ in rows.slots]
-        self._operations = len(program.operations)
+        self._ports = _ports_of(program)
+        self._columns = len(program.operations) + len(self._ports)
         self._step, self.reached = 1, 0
-        self._changes = np.zeros((64, self._operations), np.uint8)
-        self._relative = np.zeros((64, self._operations), np.float32)
-        self._edited = np.zeros((64, self._operations), bool)
+        self._changes = np.zeros((64, self._columns), np.uint8)
+        self._relative = np.zeros((64, self._columns), np.float32)
+        self._edited = np.zeros((64, self._columns), bool)
         self._view: SpreadCells | None = None
         if same_before:
             self._skip(same_before)
 
     def _skip(self, iterations: int) -> None:
         """So many iterations from 0 on are the same."""
-        while -(-iterations // self._step) * max(self._operations, 1) > MOST_CELLS:
+        while -(-iterations // self._step) * max(self._columns, 1) > MOST_CELLS:
             self._step *= 2
         rows = -(-iterations // self._step)
         self._grow(rows)
@@ -247,7 +260,7 @@ class _CellsBuilder:
     def add(self, iteration: int, changes: Array, relative: Array, edited: Array) -> None:
         """Add an iteration, the next one or a later one."""
         self._view = None
-        while (iteration // self._step + 1) * max(self._operations, 1) > MOST_CELLS and iteration // self._step > 1:
+        while (iteration // self._step + 1) * max(self._columns, 1) > MOST_CELLS and iteration // self._step > 1:
             self._halve()
         row = iteration // self._step
         self._grow(row + 1)
@@ -305,8 +318,20 @@ class _CellsBuilder:
                 began=self._began,
                 rows=rows_of_loop,
                 outer=self._outer,
+                ports=self._ports,
             )
         return self._view
+
+
+def _ports_of(program: Program) -> dict[tuple[int, int], int]:
+    """Return the columns behind those of the operations: of each output of those that have several."""
+    several = [
+        (index, output)
+        for index, operation in enumerate(program.operations)
+        if len(operation.outputs) > 1
+        for output in range(len(operation.outputs))
+    ]
+    return {port: len(program.operations) + place for place, port in enumerate(several)}
 
 
 class BesideIteration(Struct, frozen=True):
@@ -359,6 +384,7 @@ class Spread:
         self._pairs: Iterator[ClosedPair] | None = None
         self._began: dict[LoopRun | None, int] = {}
         self._followed: Followed = {}
+        self._ports: dict[int, dict[tuple[int, int], int]] = {}
         self._is_behind = False
         self._again: Iterator[ClosedIteration] | None = None
         self.is_complete = self._parted is None
@@ -534,11 +560,15 @@ class Spread:
         return value
 
     def _compared(self, theirs: TheirValue, b: ClosedIteration) -> tuple[Array, Array, Array]:
-        """Return the codes, relative differences and edits of all operations of an iteration."""
+        """Return the codes, relative differences and edits of all columns of an iteration."""
         operations = b.frame.program.operations
-        changes = np.zeros(len(operations), np.uint8)
-        relative = np.zeros(len(operations), np.float32)
-        edited = np.zeros(len(operations), bool)
+        ports = self._ports.get(id(b.frame.program))
+        if ports is None:
+            ports = self._ports[id(b.frame.program)] = _ports_of(b.frame.program)
+        columns = len(operations) + len(ports)
+        changes = np.zeros(columns, np.uint8)
+        relative = np.zeros(columns, np.float32)
+        edited = np.zeros(columns, bool)
         right = b.frame.values
         edits = [one for one in self._value_edits if one.program is b.frame.program and right[one.slot] is one.value]
         for index, operation in enumerate(operations):
@@ -547,9 +577,13 @@ class Spread:
                 if one is None or other is None:
                     continue
                 found = difference(one, other, self._tolerances.of(operation.layer, np.asarray(other).dtype))
-                changes[index] = max(changes[index], CODES[found.change])
-                relative[index] = max(relative[index], weight(found))
-            edited[index] = any(edit.slot in operation.outputs for edit in edits)
+                for column in (index, ports.get((index, output), index)):
+                    changes[column] = max(changes[column], CODES[found.change])
+                    relative[column] = max(relative[column], weight(found))
+            for edit in edits:
+                if edit.slot in operation.outputs:
+                    port = index, operation.outputs.index(edit.slot)
+                    edited[[index, ports.get(port, index)]] = True
         return changes, relative, edited
 
     def _finish(self) -> None:

@@ -89,11 +89,12 @@ def worst_strip(pane: Pane, cells: SpreadCells, axis: Axis, width: int) -> Row:
 
     Of all operations some always differ from those of another iteration.
     """
-    history, places = pane.state.loop_history, cells.program.indices
+    history = pane.state.loop_history
     sites: list[int] = []
     if not is_beside_run(pane.state) and history is not None:
-        producers = [one.row.producer for one in history.rows if not one.row.appends]
-        sites = [places[one.id] for one in producers if one is not None and one.id in places]
+        rows = [one.row for one in history.rows if not one.row.appends]
+        found = [cells.column(row.producer.id, row.output) for row in rows if row.producer is not None]
+        sites = [column for column in found if column is not None]
     return _strip(pane, cells, sites or None, axis, width)
 
 
@@ -101,14 +102,21 @@ def difference_strip(pane: Pane, cells: SpreadCells, value: ValueView | None, ax
     """Return where a value of the body differs in each slot of an axis; empty where no operation gives it."""
     layer = None if value is None else value.layer
     index = None if layer is None else cells.program.indices.get(layer.id)
-    if index is None or cells.program.operations[index].layer is not layer or not axis.slots:
+    if (
+        value is None
+        or layer is None
+        or index is None
+        or cells.program.operations[index].layer is not layer
+        or not axis.slots
+    ):
         return []
-    return _strip(pane, cells, [index], axis, width)
+    column = cells.column(layer.id, value.output)
+    return [] if column is None else _strip(pane, cells, [column], axis, width)
 
 
 def site_strip(pane: Pane, cells: SpreadCells, row: LoopRow, axis: Axis, width: int) -> Row:
     """Return where a row of the loop differs in each slot of an axis; empty where no operation gives it."""
-    index = None if row.producer is None else cells.program.indices.get(row.producer.id)
+    index = None if row.producer is None else cells.column(row.producer.id, row.output)
     return [] if index is None or not axis.slots else _strip(pane, cells, [index], axis, width)
 
 

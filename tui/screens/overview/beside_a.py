@@ -212,5 +212,5 @@ class BesideA:
         if cells is None or site is None:
             return None
         row = at.iteration // cells.step
-        index = cells.program.indices.get(site.id)
+        index = cells.column(site.id, card.facts.rows[line.row].output)
         return None if index is None or row >= len(cells.changes) else cells.at(row, index)

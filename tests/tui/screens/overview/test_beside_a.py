@@ -220,3 +220,41 @@ def test_each_run_of_an_inner_loop_has_its_own_differences() -> None:
         assert strip.split("from A")[1].split()[0] == "·" and strip.rstrip().endswith("+"), "the last run is only now"
 
     drive("nested_loop", script, size=(200, 60), runs=True)
+
+
+def test_two_rows_that_one_operation_gives_have_their_own_differences() -> None:
+    """Bubble sort on 5 1 4 2 8, from pass 1 on with 3 for 1: pass 1 still swaps one pair, and its order is another."""
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("goto passes@1::values_next@0")
+        await driven.type("set values_next[0] = 3")
+        await driven.type("view overview")
+        await driven.ran()
+        await driven.filled()
+        await driven.press("shift+tab")
+        strips = {}
+        lines = driven.text("overview").splitlines()
+        for at, line in enumerate(lines):
+            if "from A" in line and (head := next(one for one in reversed(lines[:at]) if one[1:2] in "↺⊞")):
+                strips.setdefault(head.split()[1], line.split("from A")[1])
+        swaps, order = strips["swaps_in_pass"], strips["order"]
+        assert swaps.split() == ["·", "·", "+"], "the same in passes 0 and 1, another in 2, and 3 is only now"
+        assert order.split() == ["·", "+"], "the same in pass 0 alone"
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
+
+
+def test_a_row_beside_another_iteration_is_not_told_the_difference_of_its_neighbour() -> None:
+    """Bubble sort on 5 1 4 2 8: pass 2 leaves the order of pass 1, in which one pair was swapped."""
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("goto passes@2")
+        await driven.type("A 1")
+        await driven.type("view overview")
+        await driven.filled()
+        a = next(line for line in driven.text("overview").splitlines() if line.split()[:1] == ["A"])
+        assert a.split()[1:6] == ["1", "2", "4", "5", "8"] and a.endswith("same bits")
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
