@@ -164,13 +164,11 @@ def a_text(a: MomentView, width: int = 20) -> str:
             return f"branch {clip(printable(a.moment.branch), width - 7)}"
         case MomentKind.REFERENCE:
             return clip_head(printable(a.title or "reference"), width)
-    if a.iteration is None:
-        return "no iteration before" if a.moment.kind is MomentKind.BEFORE else f"iteration {a.moment.iteration}"
-    if a.path is None:
-        return f"iteration {a.iteration}"
-    from stepper.debug.moments.texts import path_text  # the first picture has no A
+    from stepper.debug.moments.texts import moment_text, path_text  # the first picture has no A
 
-    return f"iteration {path_text(a.path[0])}"
+    if a.iteration is None:
+        return "no iteration before" if a.moment.kind is MomentKind.BEFORE else moment_text(a.moment)
+    return f"iteration {a.iteration if a.path is None else path_text(a.path[0])}"
 
 
 class AnswerLine(BarPane):

@@ -25,6 +25,15 @@ def loop_around(state: State, compiled: CompiledModel) -> LoopOfRun | None:
     return None if state.loop_program is around else LoopOfRun(around, outer)
 
 
+def carried_in_far_run(state: State, compiled: CompiledModel) -> str:
+    """Return what the run of a loop carries that is looked at from elsewhere, as `table` takes it; empty for none."""
+    from stepper.debug.table.columns import carried_in  # the first picture has no use for it
+
+    far = state.far
+    body = None if far is None or not state.is_far else far.frames[far.depth].program
+    return "" if far is None or body is None or not body.path else carried_in(body, far.outer, compiled)
+
+
 def is_left_at_once(state: State, compiled: CompiledModel) -> bool:
     """True if there is no run to be seen when the one that was chosen is left: the screen is then closed."""
     return state.loop is None and loop_around(state, compiled) is None

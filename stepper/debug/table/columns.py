@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.debug.iterations.loop_runs import Outer, loop_around, outer_iterations
+from stepper.debug.iterations.loop_runs import Outer, address_in_run, loop_around, outer_iterations
 from stepper.debug.scopes import loop_depth, target_in
 from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel, LoopPlan, Program
@@ -221,6 +221,12 @@ def _carried(timeline: Timeline) -> SheetTopic:
         layer = body.path[-1]
         raise UsageError(f"{layer.type} '{layer.name}' carries nothing; name values, or rms(*) for its operations")
     return SheetTopic("", body, (None,) * (len(body.path) - 1), tuple(values))
+
+
+def carried_in(body: Program, outer: Outer, compiled: CompiledModel) -> str:
+    """Return what a run of the loop with this body carries, as a text for `topic_of`; empty where that is nothing."""
+    places = [target_in(body, entry.parameter) for entry in _plan_of(body, compiled).merged]
+    return ", ".join(str(address_in_run(moment_address(one, compiled), body, outer, None)) for one in places)
 
 
 def _shown(target: Target) -> tuple[Target, bool]:

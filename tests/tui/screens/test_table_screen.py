@@ -333,3 +333,16 @@ def test_the_mean_of_the_rows_that_are_shown_has_another_name_than_that_of_all()
         assert sorted(re.findall(r"(their mean|mean) +-?[\d.]+", text)) == ["mean", "their mean"]
 
     drive("date_normaliser", script, size=(160, 48), lines=("run-to Softmax@3",))
+
+
+def test_sorting_and_filtering_leave_no_answer_of_before() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("table number")
+        for line in ("filter > 1000", "table-sort down"):
+            await driven.type("A until_one@3")
+            assert "A is iteration 3" in driven.text("answer")
+            await driven.type(line)
+            assert not driven.text("answer").strip()
+
+    drive("while_loop", script, size=(120, 40), runs=True)

@@ -344,7 +344,7 @@ def test_in_a_grid_that_is_seen_from_outside_keys_act_on_the_cell_and_a_movement
         assert driven.app.filled("{op}") == "passes@2::pairs_of_neighbours"
         await driven.press("number_sign")
         await driven.filled()
-        assert driven.text("table").splitlines()[0].startswith("▌table   pairs_of_neighbours")
+        assert driven.text("table").splitlines()[0].startswith("▌table   passes   pairs_of_neighbours f32")
         await driven.press("q", "b")
         assert [one.description.text for one in driven.state.breaks] == ["passes@2::pairs_of_neighbours"]
         await driven.type("delete 1")
@@ -374,5 +374,40 @@ def test_a_table_and_a_watch_of_a_run_that_is_named_are_of_that_run() -> None:
             held = driven.text("table").split("───")[-1].replace("▌", " ").splitlines()
             assert [line.split()[1:] for line in held[1:]] == [list(row) for row in ("542", "452", "425", "425")]
             await driven.press("q")
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
+
+
+def test_a_table_names_its_loop_and_the_run_of_it_and_one_of_a_grid_is_of_the_loop_that_is_seen() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        for view in ("grid", "timeline"):
+            await driven.type("loop-run passes@1::pairs_of_neighbours")
+            await driven.type(f"view {view}")
+            await driven.filled()
+            await driven.type("table")
+            await driven.filled()
+            heading = "▌table   pairs_of_neighbours in passes 1   values f32[5] and swaps i64[] after each iteration"
+            assert driven.text("table").splitlines()[0] == heading
+            await driven.press("q")
+        await driven.type("table order")
+        await driven.type("goto passes@0::values_next@0")
+        assert driven.text("table").splitlines()[0] == "▌table   passes   order f32[5] after each iteration"
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
+
+
+def test_an_iteration_by_its_number_alone_is_one_of_the_loop_of_the_cursor() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("tab")  # the last pass of the inner loop
+        await driven.type("A 1")
+        assert "A  iteration 2 > 1   now outside of loops" in driven.text("top"), "with those around it"
+        await driven.type("goto @1")
+        assert [frame.iteration for frame in driven.state.frames[1:]] == [2, 1]
+        await driven.type("view overview")
+        await driven.press("shift+tab", "left")
+        await driven.type("goto 0")
+        assert [frame.iteration for frame in driven.state.frames[1:]] == [0]
 
     drive("nested_loop", script, size=(120, 40), runs=True)

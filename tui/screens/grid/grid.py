@@ -24,7 +24,7 @@ from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, overlaid, spread, without_begin
 from tui.pictures.drawing import EIGHTHS
 from tui.pictures.one_line import LinePictures
-from tui.screens.far_runs import is_left_at_once
+from tui.screens.far_runs import carried_in_far_run, is_left_at_once
 from tui.screens.grid.cells import LETTERS, CellPaint, GridPart, event_marks
 from tui.screens.grid.columns import NUMBERED, WIDTHS, GridRow, axis, columns, picture_width, suffices, usual
 from tui.screens.moments.marks import spread_cells
@@ -416,6 +416,11 @@ class Grid(Pane):
             self._show_from(iteration - wide // 2, wide, self._total())
         self.changed()
         return True
+
+    @property
+    def carried_addresses(self) -> str:
+        """The addresses of what the loop carries that is looked at from elsewhere."""
+        return carried_in_far_run(self.state, self.host.driver.compiled)
 
     @property
     def iteration_looked_at(self) -> tuple[Program, tuple[int, ...]] | None:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events
 
+from stepper.debug.moments.texts import path_text
 from stepper.debug.table.columns import SheetColumn
 from stepper.debug.table.conditions import cell_test
 from stepper.debug.table.views import SheetForm, SheetView
 from stepper.errors import UsageError
 from stepper.query.short_names import last_part
 from stepper.wording import counted
-from tui.paint.names import expression_name
+from tui.paint.names import expression_name, layer_name
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, cell_len, clip, clip_head, padded, printable, width_of, wrapped
 from tui.screens.lists.topic import example_rows
@@ -176,6 +177,7 @@ class TablePane(Pane):
         mark = (GLYPHS["focus"], "accent") if self.has_focus else (" ", "")
         path = " › ".join(level.text for level in self.topic.levels[1:])
         row: Row = [mark, ("table", "title-on" if self.has_focus else "title"), ("   ", "")]
+        row += [*_run_of(view, max(width // 3, 24)), ("   ", "")]
         room = width - width_of(row) - 2
         if self.app.size.height < 30:
             words = self._sorted_words(view)
@@ -183,9 +185,7 @@ class TablePane(Pane):
             return [*row, ("   ", ""), *words]
         text = _of(view.forms, brief=len(view.forms) > 4) + (f"   {path}" if path else "") + self._buckets(view)
         when = "" if any(form.is_entered for form in view.forms) else " after each iteration"
-        outer = [str(one) for one in view.outer if one is not None]
-        run = f", run {'.'.join(outer)}" if outer else ""
-        return [*row, (clip(f"{printable(text)}{when}{run}", room), "note")]
+        return [*row, (clip(f"{printable(text)}{when}", room), "note")]
 
     def _buckets(self, view: SheetView) -> str:
         """Return how large the buckets are, and which number stands for one."""
@@ -414,6 +414,18 @@ def _parts(column: SheetColumn) -> tuple[str, str]:
     """Return the name of a column's value, and which element it is."""
     index = f"[{','.join(map(str, column.first))}]" if column.first else ""
     return printable(column.of or column.name), f"{index}{'+' * column.is_bucket}"
+
+
+def _run_of(view: SheetView, room: int) -> Row:
+    """Return the loop of a table, and in which iterations of those around it: `inner in outer 2`, or `inner run 2`."""
+    *layers, loop = view.topic.body.path
+    known = [(layer, one) for layer, one in zip(layers, view.outer, strict=False) if layer.is_loop and one is not None]
+    name, where, run = layer_name(loop), "", ""
+    if known:
+        where = f" in {', '.join(f'{layer_name(layer)} {one}' for layer, one in reversed(known))}"
+        run = f" run {path_text(one for _, one in known)}"
+    told = next((one for one in (where, run) if cell_len(name + one) <= room), run)
+    return [(clip(name, max(room - cell_len(told), room // 3)), "strong"), (told, "note")]
 
 
 def _of(forms: tuple[SheetForm, ...], *, brief: bool) -> str:

@@ -270,6 +270,7 @@ class TableTopic:
     def sort(self, *, descending: bool, column: int | None = None) -> None:
         """Sort by the column of the cursor, the cursor in the first row; if that is how it is, not any more."""
         level = self.level
+        self._say("", "dim")
         column = level.column if column is None else column
         wanted = SheetSort(column, descending) if column >= 0 else None
         if wanted is None or wanted == level.sort:
@@ -288,6 +289,7 @@ class TableTopic:
         wanted = "" if text.strip().lower() == _OFF else text
 
         def put(_checked: None = None) -> None:
+            self._say("", "dim")
             level.filter = wanted
             self._keep_iteration()
 

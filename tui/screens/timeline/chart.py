@@ -19,7 +19,7 @@ from tui.pictures.drawing import gaps, laid, put_rails, row_of, truth
 from tui.pictures.heights import fill_up
 from tui.pictures.value_rows import Looks, RowColumns, ValueRow, size_wanted, value_rows
 from tui.screens.base import DebugScreen
-from tui.screens.far_runs import is_left_at_once
+from tui.screens.far_runs import carried_in_far_run, is_left_at_once
 from tui.screens.main.frames import COUNTED
 from tui.screens.moments.marks import histories_of_a, is_beside_run, site_strip, spread_cells
 from tui.screens.timeline.bar import EVENT_MARKS, event_label, none_ran, numbers_word, outside_text
@@ -91,6 +91,11 @@ class TimelineChart(TimeAxisPane):
         if known is None or known > COUNTED:
             known = next(step for step in STEPS if step >= max(seen, 20))
         return max(known, seen)
+
+    @property
+    def carried_addresses(self) -> str:
+        """The addresses of what the loop carries that is looked at from elsewhere."""
+        return carried_in_far_run(self.state, self.host.driver.compiled)
 
     def seen(self) -> int:
         """The last iteration known to have run."""
