@@ -102,6 +102,8 @@ class Pane(PaintedWidget, can_focus=True):
     """True if it is to be told of a movement under way, thirty times a second."""
     follows_selection: ClassVar[bool] = True
     """True if it shows anything of the selected operation; one that does not is spared its changes."""
+    shows_handed_on: ClassVar[bool] = False
+    """Whether what a loop carries is shown as an iteration hands it on, so that its name means that at the prompt."""
     opened_by: ClassVar[str | None] = None
     """The line that two clicks anywhere in it carry out."""
     looks_inside: ClassVar[bool] = False

@@ -272,13 +272,13 @@ class DebugScreen(Guarded, Screen[None]):
 
     def own_line(self, line: str) -> str:
         """Return what a line means on this screen: `print h` shows h in the iteration of a cursor that is in one."""
-        looked_at = (pane.iteration_looked_at for pane in self._panes)
-        found = next((one for one in looked_at if one is not None), None)
+        looked_at = ((pane.iteration_looked_at, pane.shows_handed_on) for pane in self._panes)
+        found, at_end = next(((one, at_end) for one, at_end in looked_at if one is not None), (None, False))
         if found is None:
             return line
         from tui.screens.cursor_lines import in_iterations  # loaded with the first line that is typed
 
-        return in_iterations(line, self.host.driver.compiled, *found)
+        return in_iterations(line, self.host.driver.compiled, *found, at_end=at_end)
 
     def words_behind(self) -> Mapping[str, Sequence[str]]:
         """Return what may stand behind a command on this screen, by the name of that."""

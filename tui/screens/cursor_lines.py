@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from stepper.commands.registry import command_called
 from stepper.debug.overview.addresses import address_in_loop
 from stepper.debug.scopes import Names
+from stepper.debug.table.columns import made_by_iteration
 from stepper.errors import StepperError
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import Address, parse_address
@@ -25,14 +26,17 @@ _GOING: Final = ("goto", "A")
 _ITERATION: Final = re.compile(r"@?([0-9]{1,18})")
 
 
-def in_iterations(line: str, compiled: CompiledModel, body: Program, iterations: Sequence[int]) -> str:
+def in_iterations(
+    line: str, compiled: CompiledModel, body: Program, iterations: Sequence[int], *, at_end: bool = False
+) -> str:
     """Return a line that shows a value, with what its names mean in these iterations; any other as it is.
 
     Of one that goes to an iteration, or makes it A, by its number alone, that is one of this loop.
-    `iterations` are those of the loop with this body and of those around it, from the outside inwards.
+    `iterations` are those of the loop with this body and of those around it, from the outside inwards. `at_end`: what
+    the loop carries is what the iteration hands on, else what entered it.
     """
     word, _, rest = line.partition(" ")
-    meant = partial(_meant, compiled=compiled, body=body, iterations=iterations)
+    meant = partial(_meant, compiled=compiled, body=body, iterations=iterations, at_end=at_end)
     try:
         name = command_called(word).name if rest.strip() else ""
         if name in _GOING and (asked := _ITERATION.fullmatch(rest.strip())):
@@ -45,7 +49,9 @@ def in_iterations(line: str, compiled: CompiledModel, body: Program, iterations:
         return line
 
 
-def _meant(asked: Address, *, compiled: CompiledModel, body: Program, iterations: Sequence[int]) -> Address:
+def _meant(
+    asked: Address, *, compiled: CompiledModel, body: Program, iterations: Sequence[int], at_end: bool
+) -> Address:
     """Return the address of a value of this loop, or of one around it, in these iterations; any other as it is.
 
     One that names iterations of its loop means these, in that run of it.
@@ -59,6 +65,8 @@ def _meant(asked: Address, *, compiled: CompiledModel, body: Program, iterations
     path, loops = found.program.path, sum(one.is_loop for one in found.program.path)
     if not loops or body.path[: len(path)] != path or loops > len(iterations):
         return asked
+    if at_end and asked.iterations is None and found.program is body:
+        found = made_by_iteration(found, compiled)
     *outer, iteration = iterations[:loops]
     if asked.iterations is not None and not outer:
         return asked

@@ -89,6 +89,7 @@ class OverviewPane(Pane):
 
     DEFAULT_CSS = "OverviewPane { height: 1fr; padding: 0; }"
     kind: ClassVar[str] = "overview"
+    shows_handed_on: ClassVar[bool] = True
     follows_selection: ClassVar[bool] = False
     help_text: ClassVar[str] = (
         "Each loop is a card; column k is what iteration k made: verdict, back edges, outputs, slices.\n"

@@ -49,6 +49,7 @@ class TablePane(Pane):
 
     DEFAULT_CSS = "TablePane { height: 1fr; }"
     kind: ClassVar[str] = "table"
+    shows_handed_on: ClassVar[bool] = True
     follows_selection: ClassVar[bool] = False
     help_text: ClassVar[str] = (
         "A row an iteration, a column an element (x[0,3]), at most 64; of more elements buckets, which Enter\n"

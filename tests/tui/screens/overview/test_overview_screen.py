@@ -745,9 +745,13 @@ def test_loops_whose_last_part_is_the_same_are_called_by_the_part_that_tells(tmp
 def test_at_the_prompt_of_the_overview_a_name_means_the_iteration_of_the_cursor() -> None:
     async def script(driven: Driven) -> None:
         await opened(driven)
-        await driven.press("home", "right")
-        await driven.type("print order")  # after one pass of bubble sort over 5 1 4 2 8
-        assert "[1., 4., 2., 5., 8.]" in driven.text("card") and "passes::order@1" in driven.text("card")
+        await driven.press("home")
+        await driven.type("print order")  # after one pass of bubble sort over 5 1 4 2 8, as its row shows it
+        assert "[1., 4., 2., 5., 8.]" in driven.text("card")
+        assert "passes::pairs_of_neighbours:0@0" in driven.text("card"), "where that is computed"
+        await driven.press("right")
+        await driven.type("print order@1")  # what enters the next pass, as everywhere
+        assert "[1., 4., 2., 5., 8.]" in driven.text("card")
         await driven.type("print order[0] - values[0]")
         assert "-4." in driven.text("answer")
         await driven.press("escape", "tab", "end")
