@@ -504,6 +504,7 @@ class StepperApp(App[int]):
     def perform(self, line: str, *, echo: bool = True) -> None:
         """Carry out a line: an action of the screen, or else a command of the debugger."""
         self._tells_fault = False
+        refused = self._refused
         if line not in ("back", "quit"):
             self.session.has_asked = False
         try:
@@ -513,7 +514,8 @@ class StepperApp(App[int]):
         except Exception as error:  # a fault in an action must not end the session
             self.report_fault(line.partition(" ")[0], error)
         else:
-            if self.answered is self._refused and not line.startswith("prompt"):  # who types it anew still reads it
+            is_before = self.answered is refused is self._refused  # not that of a line that this one has carried out
+            if is_before and not line.startswith("prompt"):  # who types it anew still reads it
                 self.say("")
 
     @property

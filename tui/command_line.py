@@ -128,7 +128,9 @@ class CommandLine:
             return address
         if self._app.found:
             return self._app.found
-        state = self._app.state
+        state, pane = self._app.state, self._app.focused_pane
+        if pane is not None and pane.selects_nothing:
+            raise UsageError(pane.selects_nothing)
         if state.frame is None or state.cursor is None:
             ended = state.view is not None and state.view.outputs is not None
             raise UsageError(f"nothing is selected{': the run has ended' if ended else ' yet'}")

@@ -187,6 +187,11 @@ class Pane(PaintedWidget, can_focus=True):
         return None
 
     @property
+    def selects_nothing(self) -> str:
+        """Why the operation that is selected at the moment is not what a key means here; empty where it is."""
+        return ""
+
+    @property
     def carried_addresses(self) -> str:
         """The addresses of what that run carries, as `table` takes them; empty where there is none."""
         return ""

@@ -228,6 +228,12 @@ class DebugScreen(Guarded, Screen[None]):
         """True if an answer of several lines is open."""
         return self._answer_card is not None and self._answer_card.display
 
+    @property
+    def answer_rows(self) -> int:
+        """Rows of the screen that an answer of several lines takes, with its heading."""
+        card = self._answer_card
+        return 0 if card is None or not self.has_answer else card.line_count(self.app.size.width) + 2
+
     def close_card(self) -> bool:
         """Close what covers something; True if there was anything."""
         card = self._answer_card

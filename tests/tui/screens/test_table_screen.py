@@ -346,3 +346,18 @@ def test_sorting_and_filtering_leave_no_answer_of_before() -> None:
             assert not driven.text("answer").strip()
 
     drive("while_loop", script, size=(120, 40), runs=True)
+
+
+def test_an_answer_over_several_lines_leaves_the_rows_and_the_column_beside_them() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("table tok")
+        await driven.filled()
+        rows = rows_of(driven)
+        assert len(rows) == 11
+        await driven.type("stats tok")
+        assert rows_of(driven) == rows and driven.text("column")
+        await driven.press("escape")
+        assert rows_of(driven) == rows and driven.text("column")
+
+    drive("date_normaliser", script, size=(120, 40), runs=True)

@@ -411,3 +411,19 @@ def test_an_iteration_by_its_number_alone_is_one_of_the_loop_of_the_cursor() -> 
         assert [frame.iteration for frame in driven.state.frames[1:]] == [0]
 
     drive("nested_loop", script, size=(120, 40), runs=True)
+
+
+def test_keys_of_a_timeline_that_is_seen_from_outside_do_not_act_on_another_operation() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("view timeline")
+        await driven.filled()
+        for key in ("w", "b", "o"):
+            await driven.press(key)
+            assert "the timeline is of passes, in which the run does not stand" in driven.text("answer")
+            assert driven.app.front.view_name == "timeline"
+        assert not driven.state.watches and not driven.state.breaks
+        await driven.press("right_square_bracket", "w")
+        assert [one.text for one in driven.state.watches] == ["passes::pairs_left"]
+
+    drive("nested_loop", script, size=(120, 40), runs=True)

@@ -84,7 +84,7 @@ class TableScreen(DebugScreen):
         """The column of the cursor where it has room: below a table of few rows, else beside it."""
         is_small = height >= _LEAST_ROWS and len(self.topic.shown) > 0 and self._table.whole_width + _COLUMN <= width
         view = self.topic.view
-        around = _AROUND + (_TIMELINE if height >= _TALL else 0)
+        around = _AROUND + (_TIMELINE if height >= _TALL else 0) + self.answer_rows
         free = 0 if view is None or not view.complete else height - around - view.total
         is_under = width >= LEAST_WIDE and free >= LEAST_UNDER and not self.topic.is_none
         is_beside = not is_under and (width >= _BESIDE or is_small)
@@ -100,6 +100,12 @@ class TableScreen(DebugScreen):
             for pane in (self._table, self._line, self._column):
                 pane.changed()
             self.show_keys()
+
+    def put_card(self, title: str, lines: tuple[str, ...]) -> bool:
+        """The column of the cursor gives way to an answer, that the rows stay."""
+        is_put = super().put_card(title, lines)
+        self.repaint()
+        return is_put
 
     def close_card(self) -> bool:
         """Close an answer, or a bucket that was opened."""

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from stepper.debug.iterations.sweep import MOST_BINS, TrackView
 from stepper.engine.loops import is_backward
 from stepper.tensors.histories import ValueHistory
+from tui.paint.names import layer_name
 from tui.paint.pane import Host
 from tui.paint.rows import Row, clip, padded, printable, spread
 from tui.pictures.axis import Axis
@@ -91,6 +92,14 @@ class TimelineChart(TimeAxisPane):
         if known is None or known > COUNTED:
             known = next(step for step in STEPS if step >= max(seen, 20))
         return max(known, seen)
+
+    @property
+    def selects_nothing(self) -> str:
+        """The timeline of a loop in which the run does not stand shows nothing that could be selected there."""
+        body = self.state.loop_program
+        if body is None or not body.path or not self.state.is_far:
+            return ""
+        return f"the timeline is of {layer_name(body.path[-1])}, in which the run does not stand: ] goes there"
 
     @property
     def carried_addresses(self) -> str:
