@@ -63,7 +63,10 @@ def _meant(
     except StepperError:  # the answer to the line will tell, or it is the name of a type
         return asked
     path, loops = found.program.path, sum(one.is_loop for one in found.program.path)
-    if not loops or body.path[: len(path)] != path or loops > len(iterations):
+    is_inside = path[: len(body.path)] == body.path and loops == len(iterations) + 1 and asked.iterations is not None
+    if is_inside:  # in the run of that loop in the iteration of the cursor
+        iterations = (*iterations, 0)
+    elif not loops or body.path[: len(path)] != path or loops > len(iterations):
         return asked
     if at_end and asked.iterations is None and found.program is body:
         found = made_by_iteration(found, compiled)

@@ -754,6 +754,9 @@ def test_at_the_prompt_of_the_overview_a_name_means_the_iteration_of_the_cursor(
         assert "[1., 4., 2., 5., 8.]" in driven.text("card")
         await driven.type("print order[0] - values[0]")
         assert "-4." in driven.text("answer")
+        await driven.press("escape")
+        await driven.type("print swaps@*")
+        assert "passes@1::pairs_of_neighbours::swaps@*" in driven.text("card"), "of the run in the pass of the cursor"
         await driven.press("escape", "tab", "end")
         await driven.type("print swaps@*")
         assert "passes@1::pairs_of_neighbours::swaps@*" in driven.text("card"), "of the run in that pass"
