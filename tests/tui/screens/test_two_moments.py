@@ -339,3 +339,14 @@ def test_iterations_that_the_original_does_not_run_are_marked_where_the_edit_spr
         assert row.count("+") == driven.state.a.spread.cells.iterations - 9  # type: ignore[union-attr]
 
     drive("do_while_loop", script, size=(160, 48))
+
+
+def test_the_rule_above_the_course_of_a_value_is_ascii_where_all_is() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("goto passes@1::values_next@1")
+        await driven.type("A 0")
+        await driven.filled()
+        assert driven.pane("course").styles.border_top[0] == "ascii"
+
+    drive("nested_loop", script, size=(120, 40), runs=True, look=Look(ascii=True))

@@ -79,7 +79,7 @@ class MainScreen(DebugScreen):
     MainScreen #pair.above { display: none; }
     MainScreen #tabs { display: none; }
     MainScreen .hidden, MainScreen.-huge.-tall #node.hidden { display: none; }
-    MainScreen.-ascii #pair, MainScreen.-ascii #spare { border-top: ascii $foreground 14%; }
+    MainScreen.-ascii #pair, MainScreen.-ascii #spare, MainScreen.-ascii #course { border-top: ascii $foreground 14%; }
     MainScreen.-tiny #tabs { display: block; }
     MainScreen.-tiny #columns > * { display: none; width: 1fr; border-left: none; }
     MainScreen.-tiny #frames { display: none; }
