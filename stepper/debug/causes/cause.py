@@ -311,6 +311,14 @@ class NonFinite(Cause, frozen=True, kw_only=True):
     chain: Chain = Chain(())
     last_clean: Location | None = None
 
+    @property
+    def came_with(self) -> OperandValue | None:
+        """Return the input with which it came in, as the run or the file has it; None where the operation makes it."""
+        if not self.given or self.arithmetic is not None:
+            return None
+        dirty = [one for one in self.operands if (one.nan if self.kind is NonFiniteKind.NAN else one.inf)]
+        return next((one for one in dirty if one.element is not None), dirty[0] if dirty else None)
+
 
 class RunFailed(Cause, frozen=True, kw_only=True):
     """The run met an error and stands before the operation that failed."""

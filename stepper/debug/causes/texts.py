@@ -6,6 +6,7 @@ function for each class of causes, entered with `@words.register`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -32,6 +33,7 @@ from stepper.debug.causes.cause import (
     ValueChange,
 )
 from stepper.debug.causes.nan_reasons import number_text
+from stepper.plain_values import json_number
 
 if TYPE_CHECKING:
     from stepper.ir.model import LayerSite
@@ -195,6 +197,11 @@ def word_of(kind: NonFiniteKind) -> str:
     return _WORDS[kind]
 
 
+def none_born(given: Sequence[str]) -> str:
+    """Return that no operation makes a NaN or Inf, and which came in all the same."""
+    return f"{' and '.join(given)} came in, no operation makes NaN or Inf" if given else "no NaN, no Inf"
+
+
 @words.register
 def _non_finite(cause: NonFinite, *, named: bool) -> Words:
     text, output = layer_text(cause.location.operation, named=named), cause.location.output
@@ -207,7 +214,21 @@ def _non_finite(cause: NonFinite, *, named: bool) -> Words:
 
 def how_sentence(cause: NonFinite) -> str:
     """Return how it is made: `Inf / Inf gives NaN`; empty where an input has it already, or nothing is known."""
-    return "" if cause.given else reason_text(cause.arithmetic, cause.formula, _WORDS[cause.kind])
+    return "" if cause.given else reason_text(cause.arithmetic, cause.formula, _result_of(cause))
+
+
+def _result_of(cause: NonFinite) -> str:
+    """Return NaN or Inf with the sign that the operands give it."""
+    word, operation = _WORDS[cause.kind], cause.location.operation
+    if cause.kind is NonFiniteKind.NAN:
+        return word
+    if cause.arithmetic is Arithmetic.LOG_OF_ZERO:
+        return f"-{word}"
+    numbers = [one.value for one in cause.operands]
+    if cause.arithmetic is Arithmetic.DIVISION_BY_ZERO and operation is not None and operation.type == "Divide":
+        signs = [math.copysign(1, one) for one in numbers if isinstance(one, int | float)]
+        return f"-{word}" if len(signs) == 2 and signs[0] != signs[1] else word
+    return word
 
 
 def reason_text(arithmetic: Arithmetic | None, formula: str, result: str) -> str:
@@ -280,8 +301,8 @@ _PASSING: Final = {
 
 
 def result_word(value: Scalar | None) -> str:
-    """Return NaN or Inf for an element that is one."""
-    return "NaN" if value == "NaN" else "Inf"
+    """Return NaN, Inf or -Inf for an element that is one."""
+    return "NaN" if value == "NaN" else "-Inf" if value == json_number(-math.inf) else "Inf"
 
 
 def chain_lines(chain: Chain) -> list[str]:

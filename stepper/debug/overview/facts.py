@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from msgspec import Struct
 
-from stepper.debug.causes.cause import NonFinite, Scalar, TensorBrief, cause_data
+from stepper.debug.causes.cause import NonFinite, NonFiniteKind, Scalar, TensorBrief, cause_data
 from stepper.debug.causes.verdict_facts import Verdict
 from stepper.ir.calls.plan import CALLS, iteration_word
 from stepper.plain_values import json_number
@@ -286,6 +286,22 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     def births_complete(self) -> bool:
         """True if the births of the whole run are known."""
         return self.state in (RunState.FINISHED, RunState.FAILED) and self.births_tick >= self.ticks
+
+    @property
+    def seen_non_finite(self) -> tuple[NonFiniteKind, ...]:
+        """Return what inputs, outputs and carried values have; without a birth it came in, as a mask does that is -Inf.
+
+        Of what no row shows, as values in the middle of a body, this knows nothing.
+        """
+        ports = (*self.inputs, *self.outputs)
+        runs = (run for loop in self.loops for run in loop.activations)
+        values = [one for run in runs for one in run.values if one is not None]
+        found = {
+            NonFiniteKind.NAN: any(one.nan for one in ports) or any(one.first_nan is not None for one in values),
+            NonFiniteKind.INF: any(one.infinite for one in ports)
+            or any(one.first_infinite is not None for one in values),
+        }
+        return tuple(kind for kind, is_there in found.items() if is_there)
 
 
 def recurrence_in(overview: Overview | None, glance: Glance) -> StateRecurrence | None:

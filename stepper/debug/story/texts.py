@@ -510,9 +510,11 @@ def _came_to(backs: int) -> str:
 
 
 def _bad_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
-    last = max((link for link in story.links if link.is_bad), key=lambda link: -sum(story.columns[link.column].path))
     if story.stopped:
         return story.stopped, ""
+    made = {edge.target for edge in story.edges if story.links[edge.source].is_bad}
+    first = [link for place, link in enumerate(story.links) if link.is_bad and place not in made] or [asked]
+    last = min(first, key=lambda link: sum(story.columns[link.column].path))
     origin = f": {entry_text(last.entry)}" if last.entry is not None else ""
     return f"it is {number(last.value)} in {link_name(story, last)}{origin}", f" ({reason(last)})"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Final
 
-from stepper.debug.causes.texts import how_sentence, title
+from stepper.debug.causes.texts import how_sentence, none_born, title, word_of
 from stepper.debug.causes.verdicts import verdict_text
 from stepper.debug.overview.addresses import address_in_loop
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, ModelPortFacts, Overview, Row, RowKind, RunState
@@ -141,7 +141,8 @@ def _found(overview: Overview) -> str:
         f"{escape(how_sentence(birth.cause))}</p>"
         for birth in overview.births[:_MOST_FOUND]
     )
-    clean = '<p><span class="quiet">found</span> no NaN, no Inf</p>' if overview.births_complete else ""
+    told = none_born([word_of(kind) for kind in overview.seen_non_finite])
+    clean = f'<p><span class="quiet">found</span> {told}</p>' if overview.births_complete else ""
     return births or clean
 
 

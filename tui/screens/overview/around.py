@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from stepper.debug.causes.texts import element_text, scalar_text, word_of
+from stepper.debug.causes.texts import element_text, none_born, scalar_text, word_of
 from stepper.debug.overview.facts import ModelPortFacts, Overview, RunState
 from stepper.wording import counted
 from tui.paint.links import Destination, LinkText, linked
@@ -18,6 +18,7 @@ from tui.screens.overview.words import failed_at
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
+    from stepper.debug.causes.cause import OperandValue
     from stepper.debug.moments.views import MomentView
     from stepper.session.input_choices import InputChoices
 
@@ -216,12 +217,13 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: Port
     still = [cell for card in cards for cell in _unchanged(card)]
     if still and short:
         return [[head, *still]]
+    given = [word_of(kind) for kind in overview.seen_non_finite]
     if overview.births_complete:
-        row += [("✓", "accent"), (" no NaN, no Inf", "")]
+        row += [("✓", "accent"), (f" {none_born(given)}", "")]
     elif overview.state is RunState.NOT_RUN:
         row.append(("nothing yet", "dim"))
     else:
-        row.append((f"no NaN, no Inf so far{_looked(overview)}", "dim"))
+        row.append((f"{none_born(given)}{', ' if given else ' '}so far{_looked(overview)}", "dim"))
     growing = [(card, line) for card in cards for line in card.lines if line.glyph == GLYPHS["shape"]]
     if growing:
         row.append((f"   {GLYPHS['shape']} ", "edit"))
@@ -319,9 +321,11 @@ def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool, ha
         before = next((k for k, one in enumerate(births[:place]) if one.tick == birth.after), None)
         row += [("  →  " if before == place - 1 else "  ·  ", "dim")] if place else []
         how = f" ({cause.arithmetic})" if cause.arithmetic and not short else ""
+        given = cause.came_with
+        came = "" if given is None else f" came in with {_given(given)}, first read by"
         told: Row = [
             (word_of(cause.kind), "bad"),
-            (f" {'born in' if before is None else 'in'} {kind}", ""),
+            (f"{came or (' born in' if before is None else ' in')} {kind}", ""),
             (name, "strong"),
             ("" if short and place else f" {element_text(cause.element)}{how}", "dim"),
         ]
@@ -348,6 +352,10 @@ def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool, ha
     walk = ("x", " walks these in time   ") if has_cards else ("Enter", " goes to the first   ")
     keys: Row = [(walk[0], "key"), (walk[1], "dim"), ("o", "key"), (" causes", "dim")]
     return [row, [("         ", ""), (f"{operands}   " if operands else "", "dim"), *keys]]
+
+
+def _given(operand: OperandValue) -> str:
+    return f"{operand.layer.type} {layer_name(operand.layer)}{element_text(operand.element)}"
 
 
 def _plural(word: str, count: int) -> str:

@@ -58,6 +58,10 @@ RowKey = tuple[int, int, int]
 """A row of the page: the index of the loop, that of its row, and the part; what the user chose for it stays with it."""
 
 
+BORN: Final = "born here"
+"""The note of a row of an operation that makes a NaN or Inf of what has none."""
+
+
 class Line(NamedTuple):
     """A row of a card. `row` is its index among those of the loop, of an If that among the branches of the overview.
 

@@ -31,7 +31,7 @@ from stepper.tensors.pictures import Form
 from tui.paint.names import layer_name, row_name
 from tui.paint.rows import clip, printable, shape_of
 from tui.pictures.drawing import form_in
-from tui.screens.overview.cards import Card, IfOutcome, Line, LinePart, Rank
+from tui.screens.overview.cards import BORN, Card, IfOutcome, Line, LinePart, Rank
 from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
@@ -244,9 +244,10 @@ class _Lines:
         return Rank.READ_BY_OUTPUT if row.result is not None and row.result.id in results else Rank.VALUE
 
     def _birth(self, row: Row) -> tuple[str, str]:
-        """Return the letter of what is born in an operation, and the word for it."""
-        kinds = [one.cause.kind for one in self._overview.births if one.cause.location.operation == row.producer]
-        return ("N" if kinds and kinds[0] == NonFiniteKind.NAN else "I"), "born here"
+        """Return the letter of what is born in an operation, or came in there, and the words for it."""
+        causes = [one.cause for one in self._overview.births if one.cause.location.operation == row.producer]
+        letter = "N" if causes and causes[0].kind == NonFiniteKind.NAN else "I"
+        return letter, "came in here" if causes and causes[0].came_with is not None else BORN
 
     def _words(self, row: Row) -> tuple[str, ...]:
         """Return the words for the numbers of a row, given for its Parameter or for what computes it."""

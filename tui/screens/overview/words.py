@@ -29,7 +29,7 @@ from tui.paint.links import Destination, LinkText
 from tui.paint.names import carried_name, layer_name, row_name
 from tui.paint.rows import Row, number, printable, width_of
 from tui.pictures.drawing import brief_way, first_bad
-from tui.screens.overview.cards import Card, Line, LinePart
+from tui.screens.overview.cards import BORN, Card, Line, LinePart
 from tui.screens.overview.links import LinkOf, name_linked, nowhere
 
 if TYPE_CHECKING:
@@ -456,7 +456,8 @@ def doing(card: Card, line: Line, run: int, iteration: int) -> str:
     row, history = card.facts.rows[line.row], card.history(line, run)
     if history is not None and iteration in (history.first_nan, history.first_infinite):
         word = "NaN" if iteration == history.first_nan else "Inf"
-        return f"the first {word} is born here" if line.is_born else f"the first {word} of this row"
+        how = f"is {BORN}" if line.note == BORN else line.note
+        return f"the first {word} {how}" if line.is_born else f"the first {word} of this row"
     if line.kind is RowKind.SLICE:
         place = place_of_slice(card, line, run, iteration)
         return f"the slice that {at} gets{f': {place[0]}' if place else ''}"

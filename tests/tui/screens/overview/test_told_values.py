@@ -9,7 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.debug.causes.texts import how_sentence
 from stepper.debug.debugger import Debugger
+from stepper.debug.story.texts import story_lines
+from stepper.export.overview.page import overview_html
 from tests.models import Graph, carried, joined, last
 from tests.tui.driven import Driven, drive
 from tui.screens.overview.pane import OverviewPane
@@ -166,3 +169,65 @@ def test_what_grows_is_told_beside_the_shapes_that_stay(sample: str, told: str) 
         assert found.endswith(told)
 
     drive(sample, script, size=(120, 40), starts_up=True, runs=True)
+
+
+def gathering(value: float) -> Debugger:
+    """Iteration k adds element k of a table, whose element 2 is not finite in the file, to h."""
+    net = Graph()
+    body = net.body()
+    h, k = body.parameter("h", dims=(1,)), body.parameter("k", "i64", (1,))
+    table = body.constant(np.float32([1, 2, value, 4]))
+    axis = body.constant(np.int64(0))
+    picked = body.apply("Gather", table, k, axis, name="picked", dims=(1,))
+    added = body.apply("Multiply", body.apply("Add", h, picked, name="added"), body.constant([2.0]), name="twice")
+    after = body.result(added, "h_next")
+    up = body.result(body.apply("Add", k, body.constant([1], np.int64), name="up", type="i64"), "k_next")
+    inputs = [
+        carried(net.parameter("h0", dims=(1,)), h, after),
+        carried(net.constant(np.int64([0])), k, up),
+    ]
+    (end,) = net.loop("sums", body, 4, True, inputs, [last(after)])
+    net.result(end, "end")
+    with tempfile.TemporaryDirectory() as folder:
+        return Debugger(net.read(Path(folder)), {0: np.zeros(1, np.float32)})
+
+
+def test_nan_of_the_file_is_not_said_to_be_born_where_it_is_read() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        text = driven.text("overview")
+        assert "NaN came in with Constant" in text and "first read by Gather picked@2" in text
+        assert "born" not in text
+        await driven.press("o")
+        story = driven.text("story")
+        assert re.search(r"it is NaN in \S+\[2\] \(constant\)", story), "not in what reads it"
+
+    drive(gathering(np.nan), script, size=(160, 48), starts_up=True, runs=True)
+
+
+def test_inf_of_the_file_is_not_said_to_be_nowhere() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        text = driven.text("overview")
+        assert "Inf in 1 of 1" in text and "Inf came in, no operation makes NaN or Inf" in text
+        assert "no NaN, no Inf" not in text
+
+    debugger = gathering(-np.inf)
+    drive(debugger, script, size=(160, 48), starts_up=True, runs=True)
+    assert "Inf came in, no operation makes NaN or Inf" in overview_html(
+        debugger.run_overview(), debugger.machine.compiled
+    )
+
+
+@pytest.mark.parametrize(("numerator", "sign"), [(-5, "-"), (5, "")])
+def test_the_infinity_that_a_reason_gives_has_its_sign(numerator: float, sign: str) -> None:
+    net = Graph()
+    x = net.parameter("x", dims=(1,))
+    net.result(net.apply("Divide", net.constant(np.float32([numerator])), x, name="ratio"), "out")
+    net.result(net.apply("Log", x, name="log"), "lowest")
+    with tempfile.TemporaryDirectory() as folder:
+        debugger = Debugger(net.read(Path(folder)), {0: np.zeros(1, np.float32)})
+    told = {how_sentence(birth.cause) for birth in debugger.run_overview().births}
+    assert told == {f"{numerator} / 0 gives {sign}Inf", "log(0) gives -Inf"}  # by IEEE 754
+    assert f"gives {sign}Inf" in " ".join(story_lines(debugger.story("ratio")))
+    assert "log(0) gives -Inf" in " ".join(story_lines(debugger.story("log")))
