@@ -246,6 +246,11 @@ class Failure(Struct, frozen=True):
     place: ErrorPlace | None
     reason: str = ""
 
+    def is_of(self, layer: LayerSite) -> bool:
+        """True if this layer failed."""
+        found = None if self.place is None else self.place.layer
+        return found is not None and (found.id, found.name, found.line) == (layer.id, layer.name, layer.line)
+
 
 class Overview(Brief, Struct, frozen=True, eq=False):
     """Everything that is known of a run: `loops` and `branches` (indices of `parent` count both, loops first).

@@ -246,7 +246,7 @@ def _grown(cards: Sequence[Card]) -> Row:
         (card, place, line)
         for card in cards
         for place, line in enumerate(card.lines)
-        if line.part is LinePart.VALUE and card.facts.rows[line.row].appends and card.runs
+        if line.part is LinePart.VALUE and card.facts.rows[line.row].appends and card.facts.total
     ]
     row: Row = []
     for count, (card, place, line) in enumerate(grown[:3]):

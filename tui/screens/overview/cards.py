@@ -127,6 +127,11 @@ class Card(Struct, frozen=True, eq=False):
         """Return the runs of which values are kept."""
         return self.facts.activations
 
+    @property
+    def has_ended(self) -> bool:
+        """True if a run of it has come to its end, also one without iterations."""
+        return any(one.ending is not None for one in self.runs)
+
     def made_by(self, line: Line) -> LayerSite | None:
         """Return the layer of the body that makes the values of a row; None of a slice."""
         if line.part is LinePart.CHOICE:

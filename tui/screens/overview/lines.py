@@ -155,11 +155,14 @@ class _Lines:
         shape = "" if history is None else shape_of(self._whole_shape(row, history))
         line = Line(place, kind, Form.WORDS, glyph, row_name(row), shape, rank=Rank.WORDS)
         if history is None or (not history.count and kind is RowKind.CONCATENATED):
+            empty = "as it entered: no piece was joined" if row.appends else "empty: no piece"
+            none = empty if self._card.has_ended else "no piece yet"
             yield line._replace(
-                words="no numbers" if self._facts.total else "empty: no piece" if self._facts.runs else "not run yet"
+                words="no numbers" if self._facts.total else none if self._facts.runs else "not run yet"
             )
         elif not history.count:
-            yield line._replace(words="entered, and is what leaves the loop", came=_came(history))
+            left = ", and is what leaves the loop" if self._card.has_ended else "; no iteration has ended"
+            yield line._replace(words=f"entered{left}", came=_came(history))
         elif self._chosen[place] != place:
             other = rows[self._chosen[place]]
             name, how = row_name(other), self._how_joined(row, kind, other)

@@ -117,6 +117,9 @@ def ended(
     activation = card.runs[run] if run < len(card.runs) else None
     if activation is None:
         is_open = overview.state in (RunState.NOT_RUN, RunState.RUNNING)
+        failure = overview.failure
+        if failure is not None and failure.is_of(facts.layer):
+            return [("ended by an error before iteration 0: ", "bad"), (printable(failure.reason), "")]
         return [("not run yet" if is_open else "the run did not come to it", "dim")]
     ending = activation.ending
     if ending is None:
@@ -182,10 +185,11 @@ def folded(card: Card, places: Sequence[int], pad: int) -> Row:
 
 
 def body(card: Card) -> Row:
-    """Return the operations of a body of which nothing has run."""
+    """Return the operations of a body of which no iteration has ended."""
     operations = () if card.program is None else card.program.operations
     names = "  ".join(printable(one.layer.type) for one in operations[:40])
-    return [(" body    ", "dim"), (names, ""), ("   not run", "dim")]
+    has_begun = bool(card.runs) and not card.has_ended
+    return [(" body    ", "dim"), (names, ""), ("   no iteration has ended" if has_begun else "   not run", "dim")]
 
 
 def which_run(card: Card, run: int) -> Row:
@@ -229,7 +233,9 @@ def _not_ended(facts: LoopFacts, activation: ActivationFacts, overview: Overview
     if facts.never_ends:
         return [("can never end: ", "edit"), ("there is no trip count", ""), (_always_true(facts), "")]
     if overview.failure is not None:
-        return [("ended by an error: ", "bad"), *failed_at(overview.failure)]
+        is_own = overview.failure.is_of(facts.layer) and overview.failure.reason
+        told = [(printable(overview.failure.reason), "")] if is_own else failed_at(overview.failure)
+        return [("ended by an error: ", "bad"), *told]
     return [("not at its end yet", "dim")]
 
 
@@ -428,12 +434,13 @@ def place_of_slice(card: Card, line: Line, run: int, iteration: int) -> tuple[st
 
 def entered(card: Card, line: Line) -> str:
     """Return what the value of a row is of a loop of which no iteration has run."""
-    return "entered, and no iteration changed it" if numbers_entered(card, line, 1) else ""
+    how = ", and no iteration changed it" if card.has_ended else "; no iteration has ended"
+    return f"entered{how}" if numbers_entered(card, line, 1) else ""
 
 
 def numbers_entered(card: Card, line: Line, room: int) -> Row:
     """Return the numbers that entered a loop in a row; nothing where they are not known."""
-    if line.part is not LinePart.VALUE:
+    if line.part is not LinePart.VALUE or card.facts.rows[line.row].appends:  # pieces do not enter
         return []
     known = (run.values[line.row] for run in card.runs)
     found = next((one for one in known if one is not None and one.entered is not None), None)

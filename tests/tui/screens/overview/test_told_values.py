@@ -13,7 +13,7 @@ from stepper.debug.causes.texts import how_sentence
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.texts import story_lines
 from stepper.export.overview.page import overview_html
-from tests.models import Graph, carried, joined, last
+from tests.models import Graph, carried, joined, last, sliced
 from tests.tui.driven import Driven, drive
 from tui.screens.overview.pane import OverviewPane
 
@@ -231,3 +231,67 @@ def test_the_infinity_that_a_reason_gives_has_its_sign(numerator: float, sign: s
     assert told == {f"{numerator} / 0 gives {sign}Inf", "log(0) gives -Inf"}  # by IEEE 754
     assert f"gives {sign}Inf" in " ".join(story_lines(debugger.story("ratio")))
     assert "log(0) gives -Inf" in " ".join(story_lines(debugger.story("log")))
+
+
+def looping(count: int, condition: list[bool]) -> Debugger:
+    """Each iteration joins x to a list that begins as [9]; the body's condition has the elements that are given."""
+    net = Graph()
+    body = net.body()
+    x, held = body.parameter("x", dims=(1,)), body.parameter("held", dims=(-1,))
+    up = body.apply("Add", x, body.constant([1.0]), name="up")
+    longer = body.apply("Concat", held, up, name="longer", dims=(-1,), axis=0)
+    after, list_after = body.result(up, "x_next"), body.result(longer, "list_next")
+    inputs = [
+        carried(net.parameter("x0", dims=(1,)), x, after),
+        carried(net.constant(np.float32([9])), held, list_after),
+    ]
+    verdict = np.array(condition if len(condition) > 1 else condition[0])
+    goes_on = body.result(body.constant(verdict, np.bool_, "verdict"), "verdict_result")
+    outputs = [last(after), last(list_after)]
+    for place, output in enumerate(net.loop("ups", body, count, True, inputs, outputs, goes_on)):
+        net.result(output, f"end_{place}")
+    with tempfile.TemporaryDirectory() as folder:
+        return Debugger(net.read(Path(folder)), {0: np.zeros(1, np.float32)})
+
+
+def test_a_list_that_nothing_was_joined_to_is_not_called_empty_nor_said_to_grow() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        text = driven.text("overview")
+        assert "end_1 = held f32[1] 9" in text and "as it entered: no piece was joined" in text
+        assert "empty" not in text and "grow" not in text
+        assert text.count("0 entered, and is what leaves the loop") == 1, "x alone; the list entered as 9"
+        await driven.press("down")
+        assert "entered, and no iteration changed it" not in driven.text("overview").split("held", 1)[1], "numbers of x"
+
+    drive(looping(0, [True]), script, size=(160, 48), starts_up=True, runs=True)
+
+
+def test_of_a_loop_that_failed_in_its_first_iteration_nothing_is_said_to_have_left_it() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        text = driven.text("overview")
+        assert "ended by an error: the body's condition has shape [2]" in text and "no iteration has ended" in text
+        assert "leaves the loop" not in text and "not run" not in text and "empty" not in text
+
+    drive(looping(3, [True, True]), script, size=(160, 48), starts_up=True, runs=True)
+
+
+def test_a_loop_that_refuses_what_it_is_given_was_come_to() -> None:
+    net = Graph()
+    body = net.body()
+    x, part = body.parameter("x", dims=(1,)), body.parameter("part", dims=(1,))
+    out = body.result(body.apply("Add", x, part, name="up"), "x_next")
+    slices = sliced(net.parameter("parts", dims=(-1,)), part, start=9, end=-1)
+    (end,) = net.tensor_iterator("ups", body, [carried(net.parameter("x0", dims=(1,)), x, out), slices], [last(out)])
+    net.result(end, "end")
+    with tempfile.TemporaryDirectory() as folder:
+        debugger = Debugger(net.read(Path(folder)), {0: np.zeros(6, np.float32), 1: np.zeros(1, np.float32)})
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        text = driven.text("overview")
+        assert "ended by an error before iteration 0: " in text and "start 9" in text
+        assert "did not come to it" not in text
+
+    drive(debugger, script, size=(160, 48), starts_up=True, runs=True)
