@@ -58,6 +58,10 @@ def _short(name: str) -> str:
     return excerpt(without_number(last_part(name)), _LONGEST_NAME)
 
 
+def _has_axes(operation: Operation) -> bool:
+    return operation.layer.type.startswith("Reduce")
+
+
 def _is_reduction(operation: Operation) -> bool:
     return operation.layer.type in ("ReduceLogicalAnd", "ReduceLogicalOr")
 
@@ -105,7 +109,7 @@ class Verdicts:
         holds: bool,
         decided_by: tuple[Verdict, ...] = (),
     ) -> Verdict:
-        told = inputs[:1] if _is_reduction(operation) else inputs  # axes are no operand
+        told = inputs[:1] if _has_axes(operation) else inputs  # axes are no operand
         found = [self._operand(one) for one in told]
         operands = tuple(one for one in found if one is not None)
         return Verdict(layer, holds, operands, decided_by, len(operands) == len(told) and not operation.plans)

@@ -97,6 +97,22 @@ def test_a_reduction_is_told_of_its_data_and_of_one_element_what_is_behind_it(
     assert told(halving(tmp_path, kind, size)) == text
 
 
+def test_the_axes_of_a_largest_element_are_no_operand_either(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", dims=(2,))
+    half = body.apply("Multiply", x, body.constant([0.5]), name="half")
+    counts = body.apply("Convert", large(body, half, 2), name="counts", type="i32", dims=(2,), destination_type="i32")
+    axes = body.constant([0], np.int64, "axes")
+    most = body.apply("ReduceMax", counts, axes, keep_dims="false", name="most", type="i32", dims=())
+    goes_on = body.apply("Convert", most, name="goes_on", type="boolean", dims=(), destination_type="boolean")
+    out = body.result(half, "x_next")
+    edges = [carried(net.parameter("x0", dims=(2,)), x, out)]
+    net.result(net.loop("halves", body, 50, True, edges, [last(out)], body.result(goes_on, "go_on"))[0], "end")
+    text = told(opened(tmp_path, net, np.float32([1, 2])))
+    assert "ReduceMax(counts) is false" in text and "axes" not in text
+
+
 def test_where_what_is_compared_is_gone_no_constant_stands_for_it(tmp_path: Path) -> None:
     assert told(decided_inside(tmp_path)) == "reduced is false"
 

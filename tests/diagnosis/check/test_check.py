@@ -117,6 +117,7 @@ def test_a_state_that_repeats_until_the_limit(tmp_path: Path) -> None:
     found = findings(net, tmp_path)
     repeats = the_one(found, "state-repeats")
     assert repeats.details["period"] == 2 and repeats.details["limit"] == 30
+    assert "with all that is carried but counters: only" in sentence(repeats), "the count does not repeat"
     limit = the_one(found, "runs-to-its-limit")
     assert limit.severity is Severity.NOTE and "NotEqual 'differs'" in sentence(limit)
 

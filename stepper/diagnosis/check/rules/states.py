@@ -32,8 +32,8 @@ _CHOOSING: Final = ("If", "Select", "Maximum", "Minimum", "Clamp")
         "state-repeats",
         SubjectKind.RUN,
         Severity.WARNING,
-        says="{parameter} repeats with period {period} from iteration {since} on, and all else that is carried: only "
-        "the limit of {limit} iterations ends the loop",
+        says="{parameter} repeats with period {period} from iteration {since} on, with all that is carried but "
+        "counters: only the limit of {limit} iterations ends the loop",
         means="the loop waits for a state that never comes",
         do="look at what decides between the states; let the condition notice the repetition",
         source="the run itself",
