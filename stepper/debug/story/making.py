@@ -147,7 +147,10 @@ def shape_making(
 
 
 def failed_making(values: Sequence[Value]) -> Making:
-    """Return what an operation that failed was given: elements where they are few whole numbers, else extents."""
+    """Return what an operation that failed was given: elements where they are few whole numbers, else extents.
+
+    Of inputs of one rank those extents come first in which they differ, for these mostly do not fit.
+    """
     elements: list[MadeOf] = []
     extents: list[MadeOf] = []
     for index, value in enumerate(values):
@@ -161,8 +164,17 @@ def failed_making(values: Sequence[Value]) -> Making:
             for axis, size in enumerate(array.shape)
             if array.dtype.kind not in "biu" or array.size > MOST_PARTS
         ]
+    differ = _differing_axes([np.shape(values[one]) for one in sorted({part.factor.input for part in extents})])
+    extents.sort(key=lambda part: part.factor.element is not None and part.factor.element[0] not in differ)
     parts = [*extents[: MOST_PARTS // 2], *elements, *extents[MOST_PARTS // 2 :]]
     return Making(LinkForm.WHOLE, tuple(parts[:MOST_PARTS]), len(parts))
+
+
+def _differing_axes(shapes: Sequence[tuple[int, ...]]) -> set[int]:
+    """Return the axes along which shapes of one rank differ; none where the ranks differ."""
+    if len({len(shape) for shape in shapes}) != 1:
+        return set()
+    return {axis for axis, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1}
 
 
 def _of_shape(asked: _Asked) -> Making:

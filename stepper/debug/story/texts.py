@@ -187,7 +187,7 @@ def _sum(link: StoryLink) -> str:
         if link.is_bad:
             sign = "-" if value.startswith("-") else "+"
             return f"{short_number(main.factor.value)} {sign} {value.lstrip('-')}"
-        if len(followed(link)) == 2:
+        if len(followed(link)) != 1:
             return " + ".join(short_number(one.amount) for one in link.operands).replace("+ -", "- ")
         is_whole = isinstance(link.value, int)
         return f"{'-' if amount < 0 else '+'} {int(abs(amount)) if is_whole else number(abs(amount))}"
@@ -206,7 +206,7 @@ def _product(link: StoryLink) -> str:
         return f"× {short_number(main.factor.value)}: zero"
     names = [one.factor.name for one in others]
     factors = " × ".join(names if link.times > 1 else (_signed(one.factor.value) for one in others))
-    return f"{short_number(main.factor.value)} × {factors}" if link.is_bad else f"× {factors}"
+    return f"{short_number(main.factor.value)} × {factors}" if link.is_bad or not followed(link) else f"× {factors}"
 
 
 def _signed(value: Scalar | None) -> str:

@@ -90,3 +90,17 @@ def test_a_loop_that_has_too_few_slices_tells_how_many_it_was_given(tmp_path: Pa
     assert given["x.shape", (0,)] == 4 and given["trip_count", ()] == 10
     placed = place(story, Options(width=120))
     assert any(chip.text.strip() == "failed" for chip in placed.chips)
+
+
+def test_of_inputs_of_one_rank_the_extents_that_do_not_fit_are_followed(tmp_path: Path) -> None:
+    net = Graph()
+    a, b = net.parameter("a", dims=(2, -1, 6)), net.parameter("b", dims=(2, -1, 6))
+    both = [net.apply("Relu", one, name=name, dims=(2, -1, 6)) for one, name in ((a, "left"), (b, "right"))]
+    net.result(net.apply("Concat", *both, name="joined", axis=2, dims=(2, -1, 12)), "out")
+    run = opened(tmp_path, net, np.zeros((2, 5, 6), np.float32), np.zeros((2, 7, 6), np.float32))
+    story = run.story(fails=True, tick=run.run_overview().ticks)
+    followed = {
+        (one.factor.name, one.factor.value) for one in story.links[story.asked].operands if one.link is not None
+    }
+    assert followed == {("left.shape", 5), ("right.shape", 7)}
+    assert {link.value for link in story.links if link.location.operation is not None} - {None} == {5, 7}

@@ -17,6 +17,7 @@ from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.texts import extent, link_name, story_lines
 from stepper.engine.loops import EndReason
 from stepper.errors import UsageError
+from tests.debug.debugged import opened
 from tests.debug.oracle import debugger
 from tests.models import Graph, carried, joined, last
 
@@ -432,3 +433,14 @@ def test_a_name_with_a_slash_alone_is_no_quotient_at_the_prompt() -> None:
     assert prompt.execute("print `q/MatMul`@*").data == prompt.execute("print q/MatMul@*").data
     halves = prompt.execute("print h@2/h@3").data["values"]
     assert np.allclose(halves, np.array(run.value("h@2")) / run.value("h@3"), rtol=1e-6), "here it divides"
+
+
+@pytest.mark.parametrize(("kind", "said"), [("Multiply", {"3 × 5", "5 × 3"}), ("Add", {"3 + 5", "5 + 3"})])
+def test_where_no_operand_was_followed_the_numbers_of_all_are_told(tmp_path: Path, kind: str, said: set[str]) -> None:
+    net = Graph()
+    made = net.apply(kind, net.constant(np.float32([3])), net.constant(np.float32([5])), name="made")
+    net.result(net.apply("Add", made, net.parameter("x", dims=(1,)), name="end"), "out")
+    run = opened(tmp_path, net, np.ones(1, np.float32))
+    run.continue_()
+    (told,) = [line.strip() for line in story_lines(run.story("end")) if line.strip().startswith("made")]
+    assert told.split("  ")[-1] in said
