@@ -28,6 +28,8 @@ from stepper.wording import counted, excerpt
 
 _ENDLESS: Final = 2**62
 _LEAST_SHARE: Final = 0.0005
+_ROUNDING: Final = 1e-9
+"""How far a sum of whole numbers as f64 may be from exact, of its size; more than it is."""
 """Shares that are written."""
 _SIGNS: Final = {
     **COMPARISON_SIGNS,
@@ -313,8 +315,22 @@ def formula(link: StoryLink) -> Formula:
     numbers = [number(one.factor.value) for one in link.operands]
     if link.form in (LinkForm.FUNCTION, LinkForm.COMPARISON) and kind in _SIGNS:
         return Formula(f" {_SIGNS[kind]} ".join(numbers), "is", value)
-    sign = "" if link.kind is LinkKind.FAILED else "="
+    sign = "" if link.kind is LinkKind.FAILED else "wraps around to" if _wraps(link) else "="
     return Formula(_left_of(link, kind, numbers), sign, value)
+
+
+def _wraps(link: StoryLink) -> bool:
+    """True if whole numbers of a product or a sum of two went beyond what their type holds."""
+    numbers = [one.factor.value for one in link.operands]
+    amounts = [one.amount for one in link.operands]
+    if len(numbers) != link.count or not all(isinstance(one, int) for one in (*numbers, link.value)):
+        return False
+    if link.form is LinkForm.PRODUCT:
+        return math.prod(one for one in numbers if isinstance(one, int)) != link.value
+    if link.form is not LinkForm.SUM or link.count != 2 or isinstance(link.value, str | None):
+        return False
+    exact = sum(amount or 0.0 for amount in amounts)
+    return abs(exact - link.value) > max(abs(exact) * _ROUNDING, 2**7)  # what wraps is 2^8 away, or more
 
 
 def _left_of(link: StoryLink, kind: str, numbers: Sequence[str]) -> str:
@@ -516,7 +532,13 @@ def _bad_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
     first = [link for place, link in enumerate(story.links) if link.is_bad and place not in made] or [asked]
     last = min(first, key=lambda link: sum(story.columns[link.column].path))
     origin = f": {entry_text(last.entry)}" if last.entry is not None else ""
-    return f"it is {number(last.value)} in {link_name(story, last)}{origin}", f" ({reason(last)})"
+    place, how = f"{number(last.value)} in {link_name(story, last)}{origin}", f" ({reason(last)})"
+    made_of = [link for link in story.links if link.value == "NaN" and link.arithmetic is not None and link.formula]
+    nan = min(made_of, key=lambda link: (story.columns[link.column].path, link.row), default=None)
+    if nan is None or last.value == "NaN":
+        return f"it is {place}", how
+    at = iteration_text(story.columns[nan.column].path)
+    return f"{nan.formula} is NaN{'' if at == 'model' else f', in iteration {at}'}", f"; it is {place}{how}"
 
 
 def _sources(story: Story) -> tuple[str, str] | None:
@@ -535,8 +557,9 @@ def _sources(story: Story) -> tuple[str, str] | None:
         head, *rest = shares
         shown = [(path, share) for path, share in rest if abs(share) >= _LEAST_SHARE][:4]
         told = ", ".join(f"{percent(share)} from {iteration_text(path)}" for path, share in shown)
-        left = 1 - sum(share for _, share in shares)
-        beside = f"; {percent(left)} from what is left out" if abs(left) >= _LEAST_SHARE else ""
+        left = 1 - head[1] - sum(share for _, share in shown)
+        others = "others" if sum(abs(share) >= _LEAST_SHARE for _, share in rest) > len(shown) else "what is left out"
+        beside = f"; {percent(left)} from {others}" if abs(left) >= _LEAST_SHARE else ""
         return f"{percent(head[1])} new in iteration {iteration_text(head[0])}", f"{', ' * bool(told)}{told}{beside}"
     return None
 

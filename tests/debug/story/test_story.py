@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,12 @@ from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
 from stepper.debug.story.forms import LinkForm, PartRole
-from stepper.debug.story.texts import extent, link_name, story_lines
+from stepper.debug.story.texts import extent, link_name, story_lines, verdict
 from stepper.engine.loops import EndReason
 from stepper.errors import UsageError
 from tests.debug.debugged import opened
 from tests.debug.oracle import debugger
-from tests.models import Graph, carried, joined, last
+from tests.models import Graph, carried, joined, last, sliced
 
 SAMPLES = Path(__file__).resolve().parents[3] / "sample_models"
 Told = tuple[str, tuple[int, ...], tuple[int, ...] | None]
@@ -444,3 +445,52 @@ def test_where_no_operand_was_followed_the_numbers_of_all_are_told(tmp_path: Pat
     run.continue_()
     (told,) = [line.strip() for line in story_lines(run.story("end")) if line.strip().startswith("made")]
     assert told.split("  ")[-1] in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "type", "numbers", "wraps"),
+    [
+        ("Multiply", "i32", (1932053504, 14), True),
+        ("Multiply", "i32", (153391689, 14), False),
+        ("Add", "i32", (2147483647, 1), True),
+        ("Add", "i64", (9223372036854775806, 1), False),
+        ("Add", "u8", (200, 100), True),
+        ("Subtract", "i32", (-2147483648, 1), True),
+    ],
+)
+def test_whole_numbers_that_wrap_around_are_no_equation(
+    tmp_path: Path, kind: str, type: str, numbers: tuple[int, int], wraps: bool
+) -> None:
+    net = Graph()
+    a, b = (net.parameter(name, type, (1,)) for name in "ab")
+    net.result(net.apply(kind, a, b, name="made", type=type, dims=(1,)), "out")
+    dtype = {"i32": np.int32, "i64": np.int64, "u8": np.uint8}[type]
+    run = opened(tmp_path, net, *(np.array([one], dtype) for one in numbers))
+    run.continue_()
+    answer = story_lines(run.story("made"))[1]
+    assert (" wraps around to " in answer, " = " in answer) == (wraps, not wraps), answer
+
+
+def test_shares_that_are_told_add_up_to_all(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    x, total = body.parameter("x", dims=(1,)), body.parameter("total", dims=(1,))
+    out = body.result(body.apply("Add", total, x, name="sum"), "total_next")
+    xs = net.parameter("xs", dims=(9, 1))
+    entries = [sliced(xs, x), carried(net.constant(np.float32([0])), total, out)]
+    net.result(net.tensor_iterator("sums", body, entries, [last(out)])[0], "end")
+    run = opened(tmp_path, net, np.ones((9, 1), np.float32))
+    told = "".join(verdict(run.story("`sums`::sum@8", tick=run.run_overview().ticks)))
+    numbers = [int(one) for one in re.findall(r"(-?\d+)%", told)]
+    assert "from others" in told and abs(sum(numbers) - 100) <= len(numbers) / 2, "each is rounded to a hundredth"
+
+
+def test_a_nan_of_infinities_that_were_given_is_told_as_such(tmp_path: Path) -> None:
+    net = Graph()
+    both = [net.parameter(name, dims=(2,)) for name in "ab"]
+    net.result(net.apply("Subtract", *both, name="difference"), "out")
+    given = np.float32([0, -np.inf])
+    run = opened(tmp_path, net, given, given)
+    run.continue_()
+    told = "".join(verdict(run.story("difference[1]")))
+    assert told.startswith("-Inf - (-Inf) is NaN") and "-Inf in " in told and "(model input)" in told
