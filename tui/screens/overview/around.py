@@ -224,20 +224,30 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: Port
         row.append(("nothing yet", "dim"))
     else:
         row.append((f"{none_born(given)}{', ' if given else ' '}so far{_looked(overview)}", "dim"))
-    growing = [(card, line) for card in cards for line in card.lines if line.glyph == GLYPHS["shape"]]
-    if growing:
-        row.append((f"   {GLYPHS['shape']} ", "edit"))
-        for place, (card, line) in enumerate(growing[:4]):
-            target = row_link(card.index, card.lines.index(line))
-            row += [(", ", "")] if place else []
-            row += [(LinkText(line.name, target), ""), (f" {line.shape}", "")]
-        row.append((": another shape", ""))
+    reshaped = _reshaped(cards)
+    if reshaped:
+        row += reshaped
     elif overview.births_complete:
         row += [("   ✓", "accent"), (" shapes stay", ""), *_grown(cards)]
     row += [] if still else [cell for card in cards[:4] for cell in _settled(card)]
     row += still
     row += [(f"   {card.name} did not begin", "edit") for card in cards if _did_not_begin(card)]
     return [row]
+
+
+def _reshaped(cards: Sequence[Card]) -> Row:
+    """Return which values change their shape; one that an inner loop hands on as well is told once."""
+    found: dict[tuple[str, str], Destination] = {}
+    for card in cards:
+        for place, line in enumerate(card.lines):
+            if line.glyph == GLYPHS["shape"]:
+                found.setdefault((line.name, line.shape), row_link(card.index, place))
+    row: Row = [(f"   {GLYPHS['shape']} ", "edit")] if found else []
+    for place, ((name, shape), target) in enumerate(list(found.items())[:4]):
+        row += [(", ", "")] if place else []
+        row += [(LinkText(name, target), ""), (f" {shape}", "")]
+    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
+    return [*row, (f"{more}: another shape", "")] if found else []
 
 
 def _grown(cards: Sequence[Card]) -> Row:

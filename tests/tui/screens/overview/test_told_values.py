@@ -295,3 +295,28 @@ def test_a_loop_that_refuses_what_it_is_given_was_come_to() -> None:
         assert "did not come to it" not in text
 
     drive(debugger, script, size=(160, 48), starts_up=True, runs=True)
+
+
+def test_a_value_of_two_loops_that_changes_its_shape_is_told_once() -> None:
+    """An inner loop joins three numbers at once to a list, which the outer one hands on."""
+    net = Graph()
+    body = net.body()
+    held, inner = body.parameter("held", dims=(-1,)), body.body()
+    part = inner.parameter("held", dims=(-1,))
+    more = inner.constant(np.float32([1, 2, 3]))
+    known = inner.apply("Relu", part, name="known", dims=(-1,))
+    longer = inner.apply("Concat", known, more, name="longer", dims=(-1,), axis=0)
+    out = inner.result(longer, "list_next")
+    (given,) = body.loop("inner", inner, 2, True, [carried(held, part, out)], [last(out)])
+    handed = body.result(given, "held_next")
+    (end,) = net.loop("outer", body, 2, True, [carried(net.parameter("x", dims=(-1,)), held, handed)], [last(handed)])
+    net.result(end, "end")
+    with tempfile.TemporaryDirectory() as folder:
+        debugger = Debugger(net.read(Path(folder)), {0: np.zeros(2, np.float32)})
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        (found,) = [line for line in driven.text("overview").splitlines() if line.startswith(" found")]
+        assert found.count("held 2–14") == 1 and found.endswith(": another shape")  # 2 + 2 * 2 * 3
+
+    drive(debugger, script, size=(160, 48), starts_up=True, runs=True)
