@@ -474,7 +474,8 @@ def _end_verdict(story: Story, asked: StoryLink) -> tuple[str, str]:
     operation = asked.location.operation
     kind = "" if operation is None else operation.type
     names = [one.factor.name for one in asked.operands]
-    shown = reason(asked)
+    source = asked.operands[0].factor if asked.form is LinkForm.MOVE and asked.operands else None
+    shown = reason(asked) if source is None else f"{factor_text(source)} is {number(source.value)}"
     unasked = ", ".join(end.unasked)
     beside = f"; {unasked} was not asked" if unasked else ""
     sign = (

@@ -494,3 +494,18 @@ def test_a_nan_of_infinities_that_were_given_is_told_as_such(tmp_path: Path) -> 
     run.continue_()
     told = "".join(verdict(run.story("difference[1]")))
     assert told.startswith("-Inf - (-Inf) is NaN") and "-Inf in " in told and "(model input)" in told
+
+
+def test_of_a_condition_that_is_only_handed_on_its_source_is_told(tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", dims=(1,))
+    up = body.apply("Add", x, body.constant([1.0]), name="up")
+    below = body.apply("Less", up, body.constant([3.0]), name="below", type="boolean", dims=(1,))
+    scalar = body.apply("Squeeze", below, body.constant([0], np.int64), name="scalar", type="boolean", dims=())
+    out = body.result(up, "x_next")
+    edges = [carried(net.parameter("x0", dims=(1,)), x, out)]
+    net.result(net.loop("ups", body, -1, True, edges, [last(out)], body.result(scalar, "go_on"))[0], "end")
+    run = opened(tmp_path, net, np.zeros(1, np.float32))
+    told = "".join(verdict(run.story("ups", ends=True, tick=run.run_overview().ticks)))
+    assert told == "below[0] is false, so the condition is false"
