@@ -138,7 +138,7 @@ def _state(details: Mapping[str, Any]) -> str:
             f"'{one.name}' has been unchanged since iteration {at}"
             for one, at in zip(stuck, details["since"], strict=True)
         ]
-        found = f"; {enumerated(told)}, so it can never become false"
+        found = f"; {enumerated(told)}{', so it can never become false' if details['is_final'] else ''}"
     if growing:
         names = enumerated([repr(one.name) for one in growing])
         found += f"; {names} grows by a piece in each, without bound"

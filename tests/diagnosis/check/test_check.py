@@ -122,6 +122,24 @@ def test_a_state_that_repeats_until_the_limit(tmp_path: Path) -> None:
     assert limit.severity is Severity.NOTE and "NotEqual 'differs'" in sentence(limit)
 
 
+def test_of_a_loop_that_goes_on_for_ever_only_what_decides_that_is_blamed(tmp_path: Path) -> None:
+    """A sign decides, and turns for ever; what shrinks to 0 beside it is read by nobody, and there is no limit."""
+    net = Graph()
+    body = net.body()
+    sign, rest = body.parameter("sign", dims=(1,)), body.parameter("rest", dims=(1,))
+    turned = body.apply("Multiply", sign, body.constant([-1.0]), name="turned")
+    half = body.apply("Multiply", rest, body.constant([0.5]), name="half")
+    below = body.apply("Less", turned, body.constant([3.0]), type="boolean", name="below")
+    outs = body.result(turned, "sign_out"), body.result(half, "rest_out")
+    inputs = [carried(net.constant([1.0]), sign, outs[0]), carried(net.constant([1.0]), rest, outs[1])]
+    net.result(net.loop("flip", body, -1, True, inputs, [last(outs[0])], body.result(below, "going"))[0], "end")
+    found = findings(net, tmp_path, seconds=0.5)
+    said = sentence(the_one(found, "loop-does-not-end"))
+    assert "Less 'below' is always true" in said and "repeats with period 2" in said
+    assert "'rest'" not in said and "never become false" not in said
+    assert not [one for one in found if one.rule == "state-repeats"], "no limit ends it"
+
+
 def test_a_state_to_which_nothing_is_added(tmp_path: Path) -> None:
     net, body = Graph(), None
     xs, body = net.parameter("xs", dims=(5, 1)), net.body()

@@ -12,6 +12,7 @@ from stepper.diagnosis.check.repetition import repetition
 from stepper.diagnosis.check.subject import RunOfLoop, RunSubject
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.rule import Rule, SubjectKind, found_by
+from stepper.engine.changing import decided_by
 from stepper.engine.loops import EndReason
 from stepper.ir.model import LayerSite
 
@@ -65,6 +66,13 @@ def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
         activation = loop.activation
         if activation.ending is not None or activation.limit is not None or activation.iterations < _MANY:
             continue
+        subject = loop.subject
+        result = None if subject is None else subject.condition_result
+        deciding = (
+            None
+            if subject is None or result is None
+            else decided_by(subject.inner, subject.roles, subject.given_to(result))
+        )
         stuck, since_when, growing = list[LayerSite](), list[int](), list[LayerSite]()
         layer: LayerSite | None = None
         first: int | None = None
@@ -73,14 +81,14 @@ def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
             if value.row.appends:
                 growing.append(value.row.inner)
                 layer, first = value.row.inner, None
+            elif deciding is not None and value.row.inner.id not in deciding:
+                continue  # it is not to blame
             elif since is not None and activation.iterations - since > _MANY // 2 and value.counter is None:
                 stuck.append(value.row.inner)
                 since_when.append(since)
                 if layer is None:
                     layer, first = value.row.inner, since
         has_condition = loop.subject is not None and loop.subject.condition_result is not None
-        subject = loop.subject
-        result = None if subject is None else subject.condition_result
         read = frozenset() if subject is None or result is None else subject.ancestors(subject.given_to(result))
         made = {row.inner.id for row in loop.facts.rows if row.producer is not None and row.producer.id in read}
         counting = [
@@ -102,6 +110,7 @@ def loop_does_not_end(run: RunSubject) -> Iterator[RunFinding]:
             has_condition=has_condition,
             stuck=tuple(stuck),
             since=tuple(since_when),
+            is_final=deciding is not None and deciding <= {one.id for one in stuck},
             growing=tuple(growing),
             period=None if (repeated := repetition(loop)) is None else repeated.period,
         )

@@ -45,6 +45,8 @@ def state_repeats(run: RunSubject) -> Iterator[RunFinding]:
         found = repetition(loop)
         if found is None or loop.subject is None or loop.subject.body_condition is not None:
             continue
+        if loop.activation.ending is None:
+            continue  # no limit has ended it
         if loop.activation.iterations - found.since < 2 * found.period + _LEAST:
             continue
         yield shown(
