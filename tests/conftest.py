@@ -22,6 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 for _name in ("CI", "FORCE_COLOR", "FORCE_COLOUR", "CLICOLOR_FORCE", "PY_COLORS"):
     os.environ.pop(_name, None)  # with them programs write colours into what is read here
+os.environ.pop("PYTHONUNBUFFERED", None)  # with it nobody would see that a program keeps what is read from a pipe
 
 
 gc.disable()  # until all tests are found: nothing of them is garbage

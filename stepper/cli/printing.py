@@ -21,8 +21,8 @@ _LONGEST_LINE = 4000
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print one line, everything unprintable in it blanked."""
-    print(excerpt(text, _LONGEST_LINE), file=file or sys.stdout)
+    """Print one line, everything unprintable in it blanked; at once, for who reads it from a pipe may wait for it."""
+    print(excerpt(text, _LONGEST_LINE), file=file or sys.stdout, flush=True)
 
 
 def output_width(file: TextIO | None = None) -> int:

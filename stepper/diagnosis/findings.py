@@ -54,3 +54,8 @@ class Finding(Struct, frozen=True):
     iterations: tuple[int, ...] = ()
     address: str = ""
     tick: int = 0
+
+    @property
+    def is_birth(self) -> bool:
+        """True if it is about where NaN or Inf is born, which overviews of a run tell themselves."""
+        return any(isinstance(one, NonFinite) for one in self.details.values())

@@ -84,8 +84,10 @@ def test_numbers_that_were_changed_there_are_no_difference(tmp_path: Path, cache
     content, constant = blob.read_bytes(), np.full(3, 0.5, np.float32).tobytes()
     assert constant in content
     blob.chmod(0o600)
-    blob.write_bytes(content.replace(constant, np.full(3, 0.25, np.float32).tobytes()))
+    changed = content.replace(constant, np.full(3, 0.25, np.float32).tobytes())
+    blob.write_bytes(changed)
     found = compared(model)
+    assert blob.read_bytes() == changed, "OpenVINO has taken it"
     assert found.returncode == 0 and "no difference" in found.stdout, found.stdout
 
 

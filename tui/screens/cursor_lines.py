@@ -7,15 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from stepper.commands.registry import command_called
+from stepper.debug.iterations.named_values import address_in_iterations
 from stepper.debug.overview.addresses import address_in_loop
 from stepper.debug.scopes import Names
-from stepper.debug.table.columns import made_by_iteration
 from stepper.errors import StepperError
-from stepper.query.address_resolution import resolve
-from stepper.query.address_syntax import Address, parse_address
 from stepper.query.expression_syntax import with_addresses
 
 if TYPE_CHECKING:
@@ -36,7 +32,7 @@ def in_iterations(
     the loop carries is what the iteration hands on, else what entered it.
     """
     word, _, rest = line.partition(" ")
-    meant = partial(_meant, compiled=compiled, body=body, iterations=iterations, at_end=at_end)
+    meant = partial(address_in_iterations, compiled=compiled, body=body, iterations=iterations, at_end=at_end)
     try:
         name = command_called(word).name if rest.strip() else ""
         if name in _GOING and (asked := _ITERATION.fullmatch(rest.strip())):
@@ -47,34 +43,3 @@ def in_iterations(
         return f"{word} {with_addresses(Names(compiled).as_expression(rest.strip(), body), meant)}"
     except StepperError:  # the answer to the line will tell
         return line
-
-
-def _meant(
-    asked: Address, *, compiled: CompiledModel, body: Program, iterations: Sequence[int], at_end: bool
-) -> Address:
-    """Return the address of a value of this loop, or of one around it, in these iterations; any other as it is.
-
-    One that names iterations of its loop means these, in that run of it.
-    """
-    if any(level.iterations is not None for level in asked.levels):
-        return asked
-    try:
-        found = resolve(asked, compiled, body)
-    except StepperError:  # the answer to the line will tell, or it is the name of a type
-        return asked
-    path, loops = found.program.path, sum(one.is_loop for one in found.program.path)
-    is_inside = path[: len(body.path)] == body.path and loops == len(iterations) + 1 and asked.iterations is not None
-    if is_inside:  # in the run of that loop in the iteration of the cursor
-        iterations = (*iterations, 0)
-    elif not loops or body.path[: len(path)] != path or loops > len(iterations):
-        return asked
-    if at_end and asked.iterations is None and found.program is body:
-        found = made_by_iteration(found, compiled)
-    *outer, iteration = iterations[:loops]
-    if asked.iterations is not None and not outer:
-        return asked
-    text = address_in_loop(found.program, outer, iteration, compiled, found.layer, found.output)
-    if not text:
-        return asked
-    address = parse_address(text)
-    return address if asked.iterations is None else replace(address, iterations=asked.iterations)

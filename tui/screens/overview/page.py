@@ -101,7 +101,6 @@ class _PageBlock(NamedTuple):
     branch: int = -1
 
 
-_BIRTHS: Final = frozenset({"nan-born", "inf-born"})
 _VALUE: Final = 28
 """Cells that the value at the cursor takes at least."""
 
@@ -532,4 +531,4 @@ def _pad(shown: Shown) -> str:
 
 def told_on(card: Card, found: Sequence[Finding]) -> Sequence[Finding]:
     """Return the findings about the loop of a card but for births of NaN and Inf: what was found begins with these."""
-    return [one for one in findings_about(found, card) if one.rule not in _BIRTHS]
+    return [one for one in findings_about(found, card) if not one.is_birth]
