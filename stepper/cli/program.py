@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, TextIO
 
 from stepper.cli.parser import parsed
 from stepper.collector import collector_off
@@ -27,7 +27,12 @@ _HEAR_OF_SIGNALS: Final = ("tui", "dap")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit code."""
     with contextlib.ExitStack() as interrupts:
-        return _exit_code(arguments, interrupts)
+        code = _exit_code(arguments, interrupts)
+        try:
+            sys.stderr.flush()
+        except OSError:  # the terminal is gone, and Python would end with a code of its own
+            _abandon(sys.stderr)
+        return code
 
 
 def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack) -> int:
@@ -54,10 +59,10 @@ def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack
     except MemoryError as error:
         return _failed(words, f"out of memory: {error}", LimitReached.exit_code, "memory")
     except BrokenPipeError:
-        _abandon_stdout()  # the reader of our output went away
+        _abandon(sys.stdout)  # the reader of our output went away
         return 0
     except OSError as error:
-        _abandon_stdout()
+        _abandon(sys.stdout)
         print(f"stepper: the output cannot be written: {error.strerror or error}", file=sys.stderr)
         return UsageError.exit_code
     return code
@@ -98,7 +103,7 @@ def _prepare_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _abandon_stdout() -> None:
-    """Send what is left in the buffer of stdout nowhere, so that it is not flushed at exit."""
+def _abandon(stream: TextIO) -> None:
+    """Send what is left in the buffer of a stream nowhere, so that it is not flushed at exit."""
     with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
