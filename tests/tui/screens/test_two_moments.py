@@ -260,13 +260,16 @@ def test_outside_of_its_loop_an_iteration_is_held_against_nothing(size: tuple[in
         return "\n".join(driven.text(name) for name in names if driven.pane(name).display)
 
     async def script(driven: Driven) -> None:
+        await driven.ran()
         await driven.press("0")
+        await driven.filled()
         before = shown(driven)
         await driven.press("equals_sign")
         told = driven.text("answer").strip()
         assert told == "outside of loops there is no iteration before; A LOOP@N holds iteration N"
         assert driven.state.a is None and shown(driven) == before
         await driven.type("A time_mixing@3")
+        await driven.filled()
         assert driven.state.a is not None and driven.pane("graph").display and not driven.pane("moments").display
         assert shown(driven) == before and "A  iteration 3" in driven.text("top")
         await driven.type("goto key@5")

@@ -10,6 +10,7 @@ from textual import events
 from stepper.debug.causes.cause import LinkKind
 from stepper.debug.causes.locations import address_at
 from stepper.debug.causes.texts import element_text
+from stepper.debug.overview.facts import RunState
 from stepper.debug.story.facts import LinkRole, Story, StoryLink
 from stepper.debug.story.question import StoryQuestion
 from stepper.debug.story.strip.lanes import LaneLine, lane_lines
@@ -134,9 +135,14 @@ class StoryPane(Pane):
         return StripCursor(link.row, story.columns[link.column].path, link.column)
 
     def update(self, state: State) -> None:
-        """After an edit show what becomes of the same path; where the run goes again as it was told, the story."""
-        before = self.state.course
+        """After an edit show what becomes of the same path; where the run goes again as it was told, the story.
+
+        What the run had not come to when it was asked is asked again once the run is there.
+        """
+        before, had_run = self.state.course, _has_run(self.state)
         super().update(state)
+        if self.story is None and self._refused and self.question is not None and _has_run(state) and not had_run:
+            self.ask(self.question)
         if self._told_story is None or before == state.course:
             return
         if state.course == self._course:
@@ -523,6 +529,11 @@ class StoryPane(Pane):
         column = columns[0] if columns else None
         at = self.cursor if column is None else StripCursor(rows[0], column.path, column.column)
         return at._replace(row=rows[0])
+
+
+def _has_run(state: State) -> bool:
+    """True if the run behind the overview is there, as far as it goes by itself."""
+    return state.overview is not None and state.overview.state not in (RunState.NOT_RUN, RunState.RUNNING)
 
 
 def _why_no_further(story: Story, link: int) -> str:

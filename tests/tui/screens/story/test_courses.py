@@ -71,6 +71,7 @@ def test_below_a_condition_the_elements_that_decide_it_have_the_whole_width_and_
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
 def test_the_element_that_is_asked_about_is_told_where_its_bar_is_cut(size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
+        await driven.ran()
         await driven.type("why token_part@7[0,6]")
         await driven.filled()
         lines = driven.text("story").splitlines()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.tui.driven import DECODER, Driven, drive
 from tui.app import StepperApp
 from tui.screens.story.pane import StoryPane
 from tui.theme import Look
+from tui.worker.driver import Driver
 
 
 def story_of(driven: Driven) -> StoryPane:
@@ -333,3 +335,17 @@ def test_a_model_without_loops_that_fails_leads_to_where_and_why(tmp_path: Path,
         assert driven.app.front.view_name == "" and driven.state.failure
 
     drive(run, script, size=size, starts_up=True, runs=True)
+
+
+def test_what_the_run_has_not_come_to_is_told_when_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_held, goes_on = [True], Driver._run_on
+    monkeypatch.setattr(Driver, "_run_on", lambda driver: sleep(0.002) is None if is_held[0] else goes_on(driver))
+
+    async def script(driven: Driven) -> None:
+        await driven.type("why token_part@7[0,6]")
+        assert "'time_mixing' has not run here" in driven.text("story")
+        is_held[0] = False
+        await driven.ran()
+        assert "why token_part@7[0,6] is -17.609" in driven.text("story")
+
+    drive("rwkv_overflow", script, runs=True)
