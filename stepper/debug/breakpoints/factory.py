@@ -17,6 +17,7 @@ from stepper.debug.breakpoints.logpoints import LogLine
 from stepper.debug.breakpoints.targets import (
     BreakpointPlace,
     destinations,
+    known_ahead,
     operations_of,
     places,
     value_place,
@@ -99,7 +100,7 @@ class BreakpointFactory:
 
         def found(text: str) -> tuple[BreakpointPlace, ...]:
             text = whole_value(text, self._compiled, where)
-            inside = destinations(text, self._compiled, where)
+            inside = known_ahead(destinations(text, self._compiled, where))
             left: list[BreakpointPlace] = []
             with contextlib.suppress(UsageError):  # the type of that name may have no such output
                 left = [place for place in places(text, self._compiled, where) if place.layer in running]

@@ -51,10 +51,28 @@ def _among(iteration: int, asked: int | IterationRange) -> bool:
 
 
 def places(text: str, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
-    """Return the places that the text names, seen from the program `where`.
+    """Return the places that the text names, seen from the program `where`, as a run that goes on knows them.
 
-    Raise AddressError for what is not an address, and UsageError for what is nowhere, ambiguous, or never computed.
+    Raise AddressError for what is not an address, and UsageError for what is nowhere, ambiguous, or never computed, and
+    for iterations that are counted from the last.
     """
+    return known_ahead(named_places(text, compiled, where))
+
+
+def known_ahead(found: Sequence[BreakpointPlace]) -> tuple[BreakpointPlace, ...]:
+    """Return places as they are. UsageError for one whose iterations are not known before the loop has ended."""
+    for _, asked in (one for place in found for one in place.iterations):
+        numbers = [asked] if isinstance(asked, int) else [asked.start or 0, asked.stop or 0]
+        if min(numbers) < 0:
+            raise UsageError(
+                f"@{asked} counts from the end, which is not known while the loop runs; `break when last` stops in the "
+                "last iteration, and goto, print and why know it"
+            )
+    return tuple(found)
+
+
+def named_places(text: str, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
+    """Return the places that the text names, also in iterations that are counted from the last; raise as `places`."""
     address = parse_address(text)
     if address.index:
         raise UsageError(f"a breakpoint is at an operation, not at an element: break when '{text}' changes instead")
@@ -62,7 +80,7 @@ def places(text: str, compiled: CompiledModel, where: Program) -> tuple[Breakpoi
         return (_iteration_here(address, compiled, where),)
     if address.iterations is not None and (loop := _loop(address, compiled, where)) is not None:
         body = body_of(loop.named, compiled)
-        asked = (*_asked(loop), (len(body.path), _counted(address.iterations)))
+        asked = (*_asked(loop), (len(body.path), address.iterations))
         return (BreakpointPlace(body, BEGUN, PlaceEvent.BEGAN, loop.named, asked),)
     if address.operation.kind in (NameKind.GLOB, NameKind.REGEX):
         return _places(everywhere(address, compiled, where))
@@ -100,7 +118,7 @@ def whole_value(text: str, compiled: CompiledModel, where: Program) -> str:
 def _places_inside(text: str, address: Address, compiled: CompiledModel, where: Program) -> tuple[BreakpointPlace, ...]:
     """Return the places that a text names; of what no run computes those of the same name in all other graphs."""
     try:
-        return places(text, compiled, where)
+        return named_places(text, compiled, where)
     except ResolutionError:
         raise
     except UsageError:
@@ -174,19 +192,11 @@ def _iteration_here(address: Address, compiled: CompiledModel, where: Program) -
     if not depths or address.iterations is None:
         raise UsageError(f"there is no loop here; name one, as in my_loop{address}")
     body = Atlas(compiled).ancestor(where, depths[-1])
-    return BreakpointPlace(body, BEGUN, PlaceEvent.BEGAN, body.path[-1], ((depths[-1], _counted(address.iterations)),))
+    return BreakpointPlace(body, BEGUN, PlaceEvent.BEGAN, body.path[-1], ((depths[-1], address.iterations),))
 
 
 def _asked(target: Target) -> tuple[tuple[int, int | IterationRange], ...]:
-    return tuple((depth, _counted(asked)) for depth, asked in enumerate(target.iterations, 1) if asked is not None)
-
-
-def _counted(asked: int | IterationRange) -> int | IterationRange:
-    """Iterations that are known when they come: not those that are counted from the end."""
-    numbers = [asked] if isinstance(asked, int) else [asked.start or 0, asked.stop or 0]
-    if min(numbers) < 0:
-        raise UsageError(f"@{asked} counts from the end, which is not known while the loop runs; break when 'last'")
-    return asked
+    return tuple((depth, asked) for depth, asked in enumerate(target.iterations, 1) if asked is not None)
 
 
 # --- many at once ---------------------------------------------------------------------------------------------------

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from stepper.debug.breakpoints.checks import BEGUN, body_of, closed
 from stepper.debug.breakpoints.targets import BreakpointPlace, destinations
 from stepper.debug.causes.cause import PlaceEvent
+from stepper.debug.iterations.loop_runs import from_the_first
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import Timeline
 from stepper.debug.visits import PAUSED, Spot, before_iteration, excursion, walk
@@ -27,7 +30,7 @@ from stepper.query.address_resolution import (
     levels_of,
     unique_name,
 )
-from stepper.query.address_syntax import Address, IterationRange, parse_address
+from stepper.query.address_syntax import Address, IterationRange, Iterations, parse_address
 from stepper.query.atlas import Atlas
 
 Wanted = dict[int, int | IterationRange]
@@ -45,11 +48,20 @@ def tick_of_address(timeline: Timeline, text: str) -> int:
         asked = parse_address(text)
         candidates = tuple(_candidate(place, asked, machine.compiled) for place in found)
         raise AmbiguousAddress(text, candidates, f"'{text}' names {len(found)} places")
-    (place,) = found
+    place = place_from_the_first(timeline, found[0])
     tick = _tick_of(timeline, place, _wanted(machine.stack, place))
     if tick is None:
         raise UsageError(f"the run never comes to '{text}'" + ("" if place.iterations else " in this iteration"))
     return tick
+
+
+def place_from_the_first(timeline: Timeline, place: BreakpointPlace) -> BreakpointPlace:
+    """Return a place with its iterations counted from the first one. Raise UsageError where there is none so early."""
+    asked: list[Iterations | None] = [None] * len(place.program.path)
+    for depth, iterations in place.iterations:
+        asked[depth - 1] = iterations
+    found = from_the_first(timeline, place.program, asked)
+    return replace(place, iterations=tuple((at, one) for at, one in enumerate(found, 1) if one is not None))
 
 
 def tick_of_iteration(timeline: Timeline, iteration: int) -> int:

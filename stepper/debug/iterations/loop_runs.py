@@ -20,9 +20,10 @@ from stepper.engine.frames import Frame, Phase, Snapshot
 from stepper.engine.machine import Machine
 from stepper.engine.program import Program
 from stepper.errors import Paused, UsageError
-from stepper.query.address_resolution import Target
-from stepper.query.address_syntax import Address, IterationRange, Name, NameKind, exact_name
+from stepper.query.address_resolution import Target, address_of, resolve
+from stepper.query.address_syntax import Address, IterationRange, Iterations, Name, NameKind, exact_name
 from stepper.query.atlas import Atlas
+from stepper.wording import counted
 
 Outer = tuple[int | None, ...]
 """For each layer of a body's path but its own the iteration that is meant, negative from the last; None: any."""
@@ -151,6 +152,46 @@ def iterations_in_all(timeline: Timeline, depth: int) -> int:
     if stopped:
         raise UsageError(f"how many iterations there are is not known: {stopped}")
     return last
+
+
+def from_the_first(
+    timeline: Timeline, program: Program, asked: Sequence[Iterations | None]
+) -> tuple[Iterations | None, ...]:
+    """Return the iterations asked for of the layers of a program's path, those counted from the last from the first.
+
+    What is still to come is run, and forgotten; the present stays. Raise UsageError where no iteration is so early.
+    """
+    found = list(asked)
+    atlas = Atlas(timeline.machine.compiled)
+    for around, one in enumerate(asked):
+        is_early = one is not None and min([one] if isinstance(one, int) else [one.start or 0, one.stop or 0]) < 0
+        if one is None or not is_early:
+            continue
+        outer = tuple(outside if isinstance(outside, int) else None for outside in found[:around])
+        with excursion(timeline):
+            depth = enter_run(timeline, atlas.ancestor(program, around + 1), outer)
+            count = iterations_in_all(timeline, depth)
+        if isinstance(one, int) and one + count < 0:
+            name = program.path[around].name
+            raise UsageError(f"there is no iteration @{one}: '{name}' runs {counted(count, 'iteration')}")
+        numbers = one.numbers(count) if not isinstance(one, int) else range(0)
+        found[around] = one + count if isinstance(one, int) else IterationRange(numbers.start, numbers.stop)
+    return tuple(found)
+
+
+def address_from_the_first(timeline: Timeline, address: Address) -> Address:
+    """Return an address of a value with no iteration that is counted from the last. Raise as `from_the_first` does."""
+    if not any(
+        isinstance(one, int) and one < 0 for one in (*(at.iterations for at in address.levels), address.iterations)
+    ):
+        return address
+    machine = timeline.machine
+    target = resolve(replace(address, index=()), machine.compiled, machine.program)
+    asked = from_the_first(timeline, target.program, target.iterations)
+    body = Atlas(machine.compiled).ancestor(target.program, loop_around(target))
+    *outer, iteration = (one if isinstance(one, int) else None for one in asked[: len(body.path)])
+    full = address_in_run(address_of(target, machine.compiled), body, tuple(outer), iteration)
+    return replace(full, index=address.index)
 
 
 def _is_inside(stack: Sequence[Frame], program: Program, outer: Outer) -> bool:

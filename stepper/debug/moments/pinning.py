@@ -7,7 +7,8 @@ from typing import Final, Protocol
 
 from stepper.debug.branches.branches import Branches
 from stepper.debug.branches.names import ORIGINAL
-from stepper.debug.breakpoints.targets import places
+from stepper.debug.breakpoints.targets import named_places
+from stepper.debug.finding.goto import place_from_the_first
 from stepper.debug.moments.moment import BEFORE, REFERENCE, GraphPlace, Moment, MomentKind, PlaceStep, place_of_stack
 from stepper.debug.moments.moments import Moments
 from stepper.debug.scopes import innermost_loop
@@ -215,10 +216,10 @@ def _checked(moment: Moment) -> Moment:
 
 def _at_address(debugger: Traveller, text: str) -> Moment:
     machine = debugger.machine
-    found = places(text, machine.compiled, machine.program)
+    found = named_places(text, machine.compiled, machine.program)
     if len(found) > 1:
         raise UsageError(f"'{text}' names {len(found)} places; say which one")
-    (place,) = found
+    place = place_from_the_first(debugger.timeline, found[0])
     asked = dict(place.iterations)
     steps: list[PlaceStep] = []
     atlas = Atlas(machine.compiled)
@@ -232,7 +233,7 @@ def _at_address(debugger: Traveller, text: str) -> Moment:
         wanted = asked.get(depth)
         if wanted is None and depth < len(machine.stack) and machine.stack[depth].program is program:
             wanted = iteration_of(machine.stack[depth])
-        if not isinstance(wanted, int) or wanted < 0:
+        if not isinstance(wanted, int):
             example = f"such as {layer.name}@3"
             raise UsageError(f"'{text}' is not one iteration of {layer.type} '{layer.name}': say which, {example}")
         steps.append(PlaceStep(layer.id, role, wanted))

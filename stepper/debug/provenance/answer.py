@@ -26,7 +26,7 @@ from stepper.debug.provenance.facts import (
     SourceTensor,
     TrialCounts,
 )
-from stepper.debug.provenance.question import WhyQuestion, question_of
+from stepper.debug.provenance.question import WhyQuestion, question_at
 from stepper.debug.provenance.references import differs_from
 from stepper.debug.provenance.trials import Tester, TrialMoment
 from stepper.debug.provenance.walk import BackwardSlicer, ReachedTensor, SourceKind, Strength, Trail
@@ -58,12 +58,11 @@ def provenance(timeline: Timeline, question: str | Address, *, tries: bool = Tru
     tried by running the model again. A pause ends it early: what was found by then is returned, and `stopped` says so.
     An iteration that is still to come is run, and forgotten. Raise UsageError for what has no value.
     """
-    machine = timeline.machine
-    asked = question_of(question, machine.compiled, in_main=len(machine.stack) < 2)
+    asked = question_at(timeline, question)
     try:
         return _answered(timeline, asked, tries=tries)
     except NoValueYet:
-        if machine.finished or asked.address is None or not isinstance(asked.address.iterations, int):
+        if timeline.machine.finished or asked.address is None or not isinstance(asked.address.iterations, int):
             raise
         with excursion(timeline):
             timeline.goto(tick_of_address(timeline, str(replace(asked.address, index=()))))
@@ -80,7 +79,7 @@ def chain_at(timeline: Timeline, address: str | Address, *, farthest: int = FART
 
     Raise UsageError for what has no value.
     """
-    question = question_of(address, timeline.machine.compiled, in_main=len(timeline.machine.stack) < 2)
+    question = question_at(timeline, address)
     if question.address is None:
         raise UsageError(f"'{address}' is no address of a value")
     with closing(EarlierFrames(timeline)) as frames:

@@ -14,6 +14,7 @@ import numpy as np
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.why import NoValueYet
+from stepper.debug.iterations.loop_runs import address_from_the_first
 from stepper.debug.provenance.facts import Decision, ElementUse, OutputUse, Uses
 from stepper.debug.provenance.question import forward_address
 from stepper.debug.provenance.rules import changes_of, same_values
@@ -47,6 +48,7 @@ def uses(timeline: Timeline, address: str | Address) -> Uses:
     Raise UsageError for what has no value.
     """
     asked = address_given((forward_address(address) or address) if isinstance(address, str) else address)
+    asked = address_from_the_first(timeline, asked)
     present, tick = timeline.machine.tick, None
     if present == 0 or not _has_value(timeline, asked):  # where nobody has gone yet what is known of the run is meant
         tick = max(timeline.furthest, present) if timeline.end is None else timeline.end.tick

@@ -19,7 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.arguments import text as text_of
+from stepper.debug.iterations.loop_runs import address_from_the_first
 from stepper.debug.provenance.facts import QuestionKind
+from stepper.debug.timeline import Timeline
 from stepper.engine.program import CompiledModel, LoopPlan
 from stepper.engine.run import output_names
 from stepper.errors import UsageError
@@ -47,6 +49,16 @@ class WhyQuestion(Struct, frozen=True):
     iterations: int | None = None
     output: str = ""
     told: str = ""
+
+
+def question_at(timeline: Timeline, text: str | Address) -> WhyQuestion:
+    """Return the question that a text asks where the run stands; `@-1` in it is the last iteration that the loop runs.
+
+    The present stays. Raise as `question_of` and `address_from_the_first` do.
+    """
+    machine = timeline.machine
+    asked = question_of(text, machine.compiled, in_main=len(machine.stack) < 2)
+    return asked if asked.address is None else replace(asked, address=address_from_the_first(timeline, asked.address))
 
 
 def question_of(text: str | Address, compiled: CompiledModel, *, in_main: bool = False) -> WhyQuestion:

@@ -19,7 +19,7 @@ from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.why import NoValueYet, element_asked
 from stepper.debug.inspection.condition_limits import condition_limit
 from stepper.debug.provenance.facts import QuestionKind
-from stepper.debug.provenance.question import question_of
+from stepper.debug.provenance.question import question_at
 from stepper.debug.story.facts import (
     Entry,
     LinkRole,
@@ -112,7 +112,7 @@ class _Builder:
             return self._of_failure()
         if question.ends:
             return self._of_end(ended_loop(self._frames, self._compiled, question.address))
-        asked = question_of(question.address, self._compiled, in_main=len(self._timeline.machine.stack) < 2)
+        asked = question_at(self._timeline, question.address)
         if asked.kind is QuestionKind.END:
             return self._of_end(ended_loop(self._frames, self._compiled, asked.loop, asked.iterations))
         assert asked.address is not None, "it is about a value"

@@ -157,7 +157,7 @@ class GridDetail(Pane, can_focus=False):
         return row if row else [("   no NaN and no Inf in what is known", "dim")]
 
     def _spread(self, cell: Cell, cells: CellsView, kind: str, width: int) -> Row:
-        row: Row = [("   ", ""), (f"{kind} spreads", "dim")]
+        row: Row = [("   ", ""), ("NaN spreads" if kind == "NaN" else "Inf and NaN spread", "dim")]
         for iteration in range(cell.iteration, cell.iteration + 3):
             odd = cells.odd(iteration, kind)
             when = f"iteration {iteration}: " if any(layer.is_loop for layer in cells.program.path) else "to "

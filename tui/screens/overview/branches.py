@@ -53,7 +53,8 @@ def branch_rows(facts: BranchFacts, height: int, width: int, label: int, *, is_o
         return [_line(facts, width, is_on=is_on)]
     rows = [_heading(facts, width, is_on=is_on), shortened([(f" {_pad(facts)}", ""), *_why(facts, width - 2)], width)]
     for row, history in list(zip(facts.rows, facts.values, strict=False))[:_MOST_OUTPUTS] if facts.runs else ():
-        name = f" {_pad(facts)}{GLYPHS['scan']} {clip(row_name(row), label - 4)}"
+        lead = f" {_pad(facts)}{GLYPHS['scan']} "
+        name = f"{lead}{clip(row_name(row), label - len(lead) - 1)}"
         kind = "" if history is None else f"{words.type_text(history, 0)}  "
         head: Row = [(f"{name:<{label}}", ""), (kind, "dim")]
         rows.append(shortened([*head, *_numbers(history, width - width_of(head) - 1)], width))

@@ -24,14 +24,14 @@ from tui.worker import background_run
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
 
 
-def chooser(net: Graph, value: Value, number: int) -> Value:
+def chooser(net: Graph, value: Value, number: int, output: str = "doubled") -> Value:
     """If the sum of the value is above 6 twice it, else one more: of four times 1 it goes 1, 2, 4, 8, ..."""
     axes = net.constant([0, 1], np.int64)
     total = net.apply("ReduceSum", value, axes, name=f"sum_{number}", keep_dims="false", dims=())
     above = net.apply("Greater", total, net.constant(np.float32(6)), type="boolean", dims=(), name=f"above_{number}")
     then, other = net.body(), net.body()
     a, b = then.parameter("a", dims=(1, 4)), other.parameter("b", dims=(1, 4))
-    doubled = then.result(then.apply("Multiply", a, then.constant([[2.0]]), name="double"), "doubled")
+    doubled = then.result(then.apply("Multiply", a, then.constant([[2.0]]), name="double"), output)
     added = other.result(other.apply("Add", b, other.constant([[1.0]]), name="plus"), "added")
     sides = Side(then, [(value, a)], [doubled]), Side(other, [(value, b)], [added])
     return net.branch(f"choose_{number}", above, *sides)[0]
@@ -81,6 +81,31 @@ def test_an_if_says_which_side_ran_why_in_values_and_what_came_out(
         assert cursor is not None and driven.state.frame.layers[cursor].name == "choose_1"
 
     drive(choosing(3, has_loop=has_loop), script, size=size, look=look, starts_up=True, runs=True)
+
+
+@SIZES
+@pytest.mark.parametrize("length", [12, 24, 36])
+def test_a_long_name_of_an_output_ends_before_its_type(tmp_path: Path, size: tuple[int, int], length: int) -> None:
+    net = Graph()
+    then, other = net.body(), net.body()
+    a, b = then.parameter("a", dims=(1, 4)), other.parameter("b", dims=(1, 4))
+    inner, outer = then.result(chooser(then, a, 0, "n" * length), "inner"), other.result(b, "outer")
+    x, on = net.parameter("x", dims=(1, 4)), net.constant(True, np.bool_)
+    net.result(net.branch("around", on, Side(then, [(x, a)], [inner]), Side(other, [(x, b)], [outer]))[0], "y")
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("down")
+        typed = [line for line in driven.text("overview").splitlines() if "f32[1,4]" in line]
+        assert typed and all(line[line.index("f32[1,4]") - 1] == " " for line in typed)
+
+    drive(
+        Debugger(net.read(tmp_path), {0: np.full((1, 4), 2.0, np.float32)}),
+        script,
+        size=size,
+        starts_up=True,
+        runs=True,
+    )
 
 
 @SIZES
