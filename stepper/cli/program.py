@@ -22,6 +22,9 @@ from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError
 
 _HEAR_OF_SIGNALS: Final = ("tui", "dap")
 """Commands that handle Ctrl+C themselves."""
+_BLAS_WAITS: Final = ("OPENBLAS_THREAD_TIMEOUT", "20")
+"""How long an idle thread of numpy's BLAS looks for work before it sleeps: 2^20 cycles, about 0.4 ms. Its own 2^26 cost
+a short run as much processor time again as the run itself."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,6 +45,8 @@ def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         options = parsed(words)
+        if arguments is None and options.command != "capture":  # the application there has an environment of its own
+            os.environ.setdefault(*_BLAS_WAITS)
         # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
         # limits are set there.
         with collector_off():

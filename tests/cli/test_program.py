@@ -237,3 +237,26 @@ def test_main_takes_its_words_from_the_command_line(
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["stepper", "inspect", str(model)])
     assert main() == 0 and capsys.readouterr().out.startswith("model tiny, IR version 11")
+
+
+@pytest.mark.parametrize(("command", "own", "wanted"), [("run", "", "20"), ("run", "7", "7"), ("capture", "", None)])
+def test_idle_threads_of_blas_sleep_early_unless_the_environment_says_how_long(
+    model: Path, command: str, own: str, wanted: str | None
+) -> None:
+    """What the environment says when numpy, and with it BLAS, is loaded, which reads it only then."""
+    looks = (
+        "import os, sys; from importlib import abc\n"
+        "class Look(abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'numpy': print('loaded with', os.environ.get('OPENBLAS_THREAD_TIMEOUT'))\n"
+        "sys.meta_path.insert(0, Look())\n"
+        "from stepper.cli import main; main()"
+    )
+    says = "import os; print('loaded with', os.environ.get('OPENBLAS_THREAD_TIMEOUT'))"
+    words = {"run": ["run", str(model), *INPUT], "capture": ["capture", "--", sys.executable, "-c", says]}[command]
+    environment = {name: text for name, text in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"}
+    environment |= {"OPENBLAS_THREAD_TIMEOUT": own} if own else {}
+    done = subprocess.run(
+        [sys.executable, "-c", looks, *words], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert f"loaded with {wanted}" in done.stdout.splitlines(), done.stderr

@@ -59,9 +59,14 @@ class ChosenValue(Struct, frozen=True):
 
 
 class LoopSession:
-    """A debugger as a page shows it. Each request is answered with what has changed, by name."""
+    """A debugger as a page shows it. Each request is answered with what has changed, by name.
+
+    `turn` is held while a request is answered, and by what shows the answer: kernels hear a page in several threads
+    (Jupyter's subshells), and what a page asks for while it waits has to wait, too, not to be refused.
+    """
 
     def __init__(self, debugger: Debugger) -> None:
+        self.turn = threading.RLock()
         self._debugger = debugger
         self._interpreter = Interpreter(debugger)
         self._follower = Follower(debugger)
@@ -69,18 +74,21 @@ class LoopSession:
 
     def all(self) -> dict[str, Any]:
         """Return everything that a page shows."""
-        return {**self._place(), **self._overview(), "breakpoints": self._breakpoints(), "answer": "", "story": ""}
+        with self.turn:
+            return {**self._place(), **self._overview(), "breakpoints": self._breakpoints(), "answer": "", "story": ""}
 
     def asked(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out what a page asks for, and return what it shows from then on. What is wrong is its `answer`."""
         kind, text = str(request.get("kind", ""))[:40], str(request.get("text", ""))[:_LONGEST]
-        branch = self._debugger.branches.title
-        try:
-            found = self._carried_out(kind, text)
-        except StepperError as error:
-            found = {"answer": str(error), "failed": True}
-        overview = self._overview() if self._debugger.branches.title != branch else {}
-        return {"answer": "", "failed": False, **self._place(), **overview, "breakpoints": self._breakpoints(), **found}
+        with self.turn:
+            branch = self._debugger.branches.title
+            try:
+                found = self._carried_out(kind, text)
+            except StepperError as error:
+                found = {"answer": str(error), "failed": True}
+            more = self._overview() if self._debugger.branches.title != branch else {}
+            more |= {"breakpoints": self._breakpoints()}
+            return {"answer": "", "failed": False, **self._place(), **more, **found}
 
     def _carried_out(self, kind: str, text: str) -> dict[str, Any]:
         if kind in VERBS:

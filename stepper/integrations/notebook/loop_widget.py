@@ -33,13 +33,14 @@ class LoopWidget(anywidget.AnyWidget):
 
     def ask(self, kind: str, text: str = "") -> Mapping[str, Any]:
         """Do what a click does, and return what is shown then: `ask("continue")`, `ask("iteration", "5")`."""
-        self.busy = True
-        try:
-            self._show(self._session.asked({"kind": kind, "text": text}))
-        finally:
-            self.busy = False
-        found: Mapping[str, Any] = self.shown
-        return found
+        with self._session.turn:
+            self.busy = True
+            try:
+                self._show(self._session.asked({"kind": kind, "text": text}))
+            finally:
+                self.busy = False
+            found: Mapping[str, Any] = self.shown
+            return found
 
     def _heard(self, _widget: object, content: Any, _buffers: object) -> None:
         if isinstance(content, dict):
@@ -56,8 +57,9 @@ class LoopWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         """Return the view and, for pages without a kernel, figure and overview as they are."""
-        self._show(self._session.all())  # the debugger may have been moved by the notebook itself
-        found = super()._repr_mimebundle_(**kwargs)
+        with self._session.turn:
+            self._show(self._session.all())  # the debugger may have been moved by the notebook itself
+            found = super()._repr_mimebundle_(**kwargs)
         bundle = found[0] if isinstance(found, tuple) else found
         if bundle is not None:
             bundle["text/html"] = self._still()

@@ -59,15 +59,10 @@ class Notebook {
       return { place: root.querySelector('.place').textContent, now: now ? now.dataset.address : '' };
     }));
   }
-  /** Wait until all views are so. On a busy machine a kernel may hear a message only with the next one, that of `nudge`. */
-  async all(holds, what, nudge = () => {}) {
+  /** Wait until all views are so. */
+  async all(holds, what) {
     const end = Date.now() + 1000 * SECONDS;
-    let again = Date.now() + 250 * SECONDS;
     while (!holds(await this.views())) {
-      if (Date.now() > again) {
-        again = end;
-        await nudge();
-      }
       if (Date.now() > end) throw new Error(`not within ${SECONDS} seconds: ${what}: ${JSON.stringify(await this.views())}`);
       await new Promise((done) => setTimeout(done, 50));
     }
@@ -151,12 +146,12 @@ class Notebook {
     await notebook.told('overview', { errors });
     if (address.includes('/lab/')) {
       await notebook.run(2);
-      await notebook.all((views) => views.length === 2, 'the widget is shown twice');
+      await notebook.all((views) => views.length === 2 && views.every((one) => one.place.endsWith('#2')), 'the widget is shown twice');
       const again = await notebook.views();
       await page.evaluate(() => window.loops()[1].scrollIntoView());
       await notebook.click('[data-tab="story"]');  // in the first view; the second one shows the figure
       await page.evaluate(() => window.loops()[1].querySelector('[data-verb="next"]').click());
-      await notebook.all((views) => views.every((one) => one.now), 'both views follow', () => notebook.click('[data-tab="story"]'));
+      await notebook.all((views) => views.every((one) => one.now && one.place === views[0].place), 'both views follow');
       console.log(JSON.stringify({ step: 'again', again, views: await notebook.views(), errors }));
       await page.screenshot({ path: `${folder}/again_${theme}.png` });
     }

@@ -135,6 +135,35 @@ def test_an_interrupt_of_the_kernel_pauses_and_is_handled_as_before_afterwards()
     assert "paused" in found["answer"] and signal.getsignal(signal.SIGINT) is before
 
 
+def test_what_is_asked_while_another_request_is_answered_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel may hear two clicks in two threads; the second one was refused, and nothing was shown of it."""
+    session = opened("rwkv_overflow")
+    asked(session, "goto", "time_mixing::wkv@2")
+    begun, goes_on, story = threading.Event(), threading.Event(), Debugger.story
+
+    def slow(run: Debugger, *arguments: Any, **options: Any) -> Any:
+        with run.working():
+            begun.set()
+            goes_on.wait(30)
+            return story(run, *arguments, **options)
+
+    monkeypatch.setattr(Debugger, "story", slow)
+    found: dict[str, dict[str, Any]] = {}
+    threads = [
+        threading.Thread(target=lambda: found.update(story=asked(session, "story"))),
+        threading.Thread(target=lambda: found.update(next=asked(session, "next"))),
+    ]
+    threads[0].start()
+    assert begun.wait(30)
+    threads[1].start()
+    threads[1].join(0.2)  # where it is refused it has ended by now
+    goes_on.set()
+    for one in threads:
+        one.join(30)
+    assert "<svg" in found["story"]["story"] and not found["next"]["failed"], found["next"]["answer"]
+    assert found["next"]["figure"]["addresses"][found["next"]["box"]].endswith("receptance"), "after wkv"
+
+
 @pytest.mark.skipif(find_spec("anywidget") is None, reason="anywidget, of the extra notebook, is not installed")
 def test_a_widget_that_is_shown_again_shows_where_the_run_is_then() -> None:
     """What a cell does with the debugger itself is in the picture that is saved, and in the widget's state."""
