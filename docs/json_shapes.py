@@ -1429,7 +1429,8 @@ class ValueDifferenceData(TypedDict):
     """A value now beside A: `different` of `size` elements have other bits, `beyond` of these leave the tolerance.
 
     `rms`, `largest` and `relative` are over pairs of finite elements, `at` is the index of the largest or of the first
-    that was mended or broken.
+    that was mended or broken. Of booleans these three are null, and `became_true` and `became_false` count the elements
+    that did; of other values these two are null.
     """
 
     name: str
@@ -1437,12 +1438,14 @@ class ValueDifferenceData(TypedDict):
     size: int
     different: int
     beyond: int
-    rms: Real
-    largest: Real
-    relative: Real
+    rms: Real | None
+    largest: Real | None
+    relative: Real | None
     at: list[int]
     mended: int
     broken: int
+    became_true: int | None
+    became_false: int | None
 
 
 class OperationDifferenceData(ValueDifferenceData):

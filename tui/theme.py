@@ -61,6 +61,11 @@ class Look(Struct, frozen=True):
         """The glyph of an edited value; in ASCII the usual one is that of a breakpoint."""
         return "#" if self.ascii else GLYPHS["edit"]
 
+    @property
+    def arrow(self) -> str:
+        """The arrow between what a value was and is."""
+        return "->" if self.ascii else "→"
+
 
 GLYPHS: Final = {
     "now": "▸",  # the moment: its value is there

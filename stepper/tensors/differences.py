@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -38,6 +38,23 @@ class Differences(Struct, frozen=True):
     def equal(self) -> bool:
         """True if no pair differs."""
         return self.different == 0
+
+
+class Flips(NamedTuple):
+    """Elements of booleans that were false and are true, and the reverse."""
+
+    became_true: int
+    became_false: int
+
+    @property
+    def different(self) -> int:
+        """Return how many elements differ."""
+        return self.became_true + self.became_false
+
+
+def flips_of(before: Array, now: Array) -> Flips:
+    """Return how many elements of booleans of one shape became true and false."""
+    return Flips(int((now & ~before).sum()), int((before & ~now).sum()))
 
 
 def differences(a: Any, b: Any) -> Differences:

@@ -86,6 +86,27 @@ def swinging_in_numpy(iterations: int) -> np.ndarray[tuple[int], np.dtype[np.flo
     return found
 
 
+def rising(iterations: int) -> Debugger:
+    """h becomes h + 1 from 0 on; `above` says which of its three elements exceed 2, 4 and 6, `any` if one does."""
+    net = Graph()
+    body = net.body()
+    h, flag = body.parameter("h", "f32", (3,)), body.parameter("flag", "boolean", ())
+    more = body.apply("Add", h, body.constant(np.ones(3, np.float32)), name="more")
+    limits = body.constant(np.array([2.5, 4.5, 6.5], np.float32))
+    above = body.apply("Greater", more, limits, name="above", type="boolean")
+    axes = body.constant(np.array([0], np.int64))
+    some = body.apply("ReduceLogicalOr", above, axes, name="any", dims=(), keep_dims="false")
+    both = body.apply("LogicalOr", some, flag, name="both", auto_broadcast="numpy")
+    h_next, flag_next = body.result(more, "h_next"), body.result(some, "flag_next")
+    end, kept = body.result(both, "both_out"), body.result(above, "above_out")
+    outer = net.parameter("h0", "f32", (3,)), net.parameter("flag0", "boolean", ())
+    entries = [carried(outer[0], h, h_next), carried(outer[1], flag, flag_next)]
+    outputs = net.loop("rises", body, iterations, True, entries, [last(h_next), last(end), last(kept)])
+    for index, output in enumerate(outputs):
+        net.result(output, f"out_{index}")
+    return opened(net, np.zeros(3, np.float32), np.array(False))
+
+
 def opened(net: Graph, *inputs: object) -> Debugger:
     with tempfile.TemporaryDirectory() as folder:
         return Debugger(net.read(Path(folder)), dict(enumerate(inputs)))

@@ -68,9 +68,14 @@ def statistic_word(statistic: str, program: Program, index: int) -> str:
 
 def statistic_text(value: float | None, program: Program, index: int) -> str:
     """Return the number that stands for an operation's value; of a single boolean T or F."""
+    is_number = value is None or not math.isfinite(value) or not is_truth(program, index)
+    return number(value) if is_number else "T" if value else "F"
+
+
+def is_truth(program: Program, index: int) -> bool:
+    """Return True if an operation gives a single boolean."""
     port = program.operations[index].layer.outputs[0] if program.operations[index].layer.outputs else None
-    is_truth = port is not None and math.prod(port.dims) == 1 and str(port.element_type) == "boolean"
-    return number(value) if value is None or not is_truth or not math.isfinite(value) else "T" if value else "F"
+    return port is not None and math.prod(port.dims) == 1 and str(port.element_type) == "boolean"
 
 
 def nothing_inside(layer: Layer) -> str:

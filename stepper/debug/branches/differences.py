@@ -29,7 +29,7 @@ from stepper.engine.program import LoopPlan, Operation, Program, Value
 from stepper.errors import StepperError, UsageError
 from stepper.plain_values import json_number
 from stepper.records import OneLine, as_data
-from stepper.tensors.differences import differences
+from stepper.tensors.differences import Flips, differences, flips_of
 
 _MOST_MOVES: Final = 200_000
 """Operations of each branch that are looked at for the first one that differs."""
@@ -77,7 +77,8 @@ class DifferenceRow(Struct, frozen=True):
 
     `different` of `compared` iterations differ, the first is at `first` (iterations from the outermost loop inwards),
     and the largest difference of two elements is `largest`: NaN where one side alone has a NaN, None where shapes or
-    kinds differ. Of a loop's iterations and of the model's outputs `a` and `b` say what they are.
+    kinds differ, and of booleans. `became_true` and `became_false` count those that are so in b and not in a (None of
+    other values). Of a loop's iterations and of the model's outputs `a` and `b` say what they are.
     """
 
     what: DifferenceKind
@@ -89,6 +90,8 @@ class DifferenceRow(Struct, frozen=True):
     largest: float | None
     a: str
     b: str
+    became_true: int | None = None
+    became_false: int | None = None
 
 
 class BranchDifference(OneLine, Struct, frozen=True):
@@ -292,6 +295,7 @@ class _Tally(Struct):
     compared: int = 0
     first: tuple[int, ...] = ()
     largest: float | None = 0.0
+    flips: Flips | None = None
 
 
 class _Rest:
@@ -343,6 +347,7 @@ class _Rest:
             tally.different += 1
             tally.first = tally.first or a.numbers
             tally.largest = _larger(tally.largest, one, other)
+            tally.flips = _flips(one, other, tally.flips)
 
     def _loop_rows(self) -> Iterator[DifferenceRow]:
         for identity, program in self._programs.items():
@@ -364,6 +369,7 @@ class _Rest:
                         tally.largest,
                         "",
                         "",
+                        *(tally.flips or ()),
                     )
 
     def _output_rows(self) -> Iterator[DifferenceRow]:
@@ -374,7 +380,8 @@ class _Rest:
         for layer, one, other in zip(results, left, right, strict=True):
             if not same(one, other):
                 a, b = array_text(one, _ROOM), array_text(other, _ROOM)
-                yield DifferenceRow(DifferenceKind.OUTPUT, "", layer.name, 1, 1, (), _larger(0.0, one, other), a, b)
+                largest, flips = _larger(0.0, one, other), _flips(one, other) or ()
+                yield DifferenceRow(DifferenceKind.OUTPUT, "", layer.name, 1, 1, (), largest, a, b, *flips)
 
 
 def _name(program: Program, slot: int) -> str:
@@ -387,6 +394,8 @@ def _larger(largest: float | None, a: Value, b: Value) -> float | None:
         gap = abs(float(a.reshape(())) - float(b.reshape(())))
         if math.isfinite(gap):
             return None if largest is None else max(largest, gap)  # a NaN stays
+    if a.dtype == b.dtype == np.bool_:
+        return None
     try:
         found = differences(a, b)
     except UsageError:
@@ -394,6 +403,14 @@ def _larger(largest: float | None, a: Value, b: Value) -> float | None:
     if largest is None or found.max_abs is None:
         return None
     return math.nan if found.nan_on_one_side else max(largest, float(found.max_abs))
+
+
+def _flips(a: Value, b: Value, before: Flips | None = None) -> Flips | None:
+    """Return how many booleans became true and false, with those of `before`; None of other values."""
+    if a.dtype != np.bool_ or b.dtype != np.bool_ or a.shape != b.shape:
+        return before
+    found, more = flips_of(np.asarray(a), np.asarray(b)), before or Flips(0, 0)
+    return Flips(found.became_true + more.became_true, found.became_false + more.became_false)
 
 
 # --- text and data --------------------------------------------------------------------------------------------------
@@ -437,6 +454,9 @@ def _table(found: BranchDifference) -> list[str]:
 def _extent(row: DifferenceRow) -> str:
     by = "" if row.largest is None else f"by at most {row.largest:.6g}"
     by = "by NaN on one side" if row.largest is not None and math.isnan(row.largest) else by
+    counts = ((row.became_true, "became true"), (row.became_false, "became false"))
+    flips = [f"{count:,} {words}" for count, words in counts if count]
+    by = ", ".join(flips) or by
     if row.what in (DifferenceKind.CARRIED, DifferenceKind.SCAN):
         first = " > ".join(f"#{number}" for number in row.first)
         count = f"in {row.different:,} of {row.compared:,} iterations, first {first}"

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from stepper.debug.breakpoints.compared_values import same
 from stepper.element_types import STRING_DTYPE, Array
-from stepper.tensors.differences import signed_differences
+from stepper.tensors.differences import flips_of, signed_differences
 from stepper.tensors.statistics import chunks
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
@@ -21,12 +21,14 @@ _TOLERANCES: Final = Tolerances()
 class Change(StrEnum):
     """Way in which a value of one moment is another in the other one.
 
-    MENDED: an element is finite now that was NaN or infinite in A; BROKEN: the reverse, which counts before. ADDED: A
-    has no such value at all, for its loop runs fewer iterations.
+    MENDED: an element is finite now that was NaN or infinite in A; BROKEN: the reverse, which counts before. TRUTH: a
+    boolean became true or false, which is no number. ADDED: A has no such value at all, for its loop runs fewer
+    iterations.
     """
 
     SAME = "same"
     NUMBER = "number"
+    TRUTH = "truth"
     MENDED = "mended"
     BROKEN = "broken"
     SHAPE = "shape"
@@ -39,19 +41,22 @@ class Difference(Struct, frozen=True):
     `different` of `size` elements have other bits, and `beyond` of these are outside of the tolerance: two facts.
     `rms` and `largest` are of b - a over the pairs of finite elements, `relative` the largest difference of one pair by
     the larger magnitude of the two (0 to 2). `at` is the index of the largest, or of the first element that was mended
-    or broken. Of texts, and of other shapes or types, nothing is counted.
+    or broken. Of texts, and of other shapes or types, nothing is counted. Of booleans `became_true` and `became_false`
+    are how many did, and `rms`, `largest` and `relative` are None; of everything else these two are.
     """
 
     change: Change
     size: int = 0
     different: int = 0
     beyond: int = 0
-    rms: float = 0.0
-    largest: float = 0.0
-    relative: float = 0.0
+    rms: float | None = 0.0
+    largest: float | None = 0.0
+    relative: float | None = 0.0
     at: tuple[int, ...] = ()
     mended: int = 0
     broken: int = 0
+    became_true: int | None = None
+    became_false: int | None = None
 
     @property
     def is_within(self) -> bool:
@@ -77,11 +82,31 @@ def difference(a: Any, b: Any, tolerance: Tolerance | None = None) -> Difference
         return _SAME
     if a.dtype == STRING_DTYPE or a.dtype.kind in "SUO":
         return Difference(Change.NUMBER, int(a.size), int((a != b).sum()), int((a != b).sum()), math.nan, math.nan)
+    if a.dtype == np.bool_:
+        return _of_truths(a, b)
     sums = _DifferenceOfParts(a.shape, _TOLERANCES.of(None, a.dtype) if tolerance is None else tolerance)
     with np.errstate(all="ignore"):
         for left, right in zip(chunks(a), chunks(b), strict=True):
             sums.add(left, right)
     return sums.found()
+
+
+def _of_truths(a: Array, b: Array) -> Difference:
+    """Return the difference of booleans of one shape, of which one at least differs."""
+    flips = flips_of(a, b)
+    at = tuple(int(one) for one in np.unravel_index(int((a != b).argmax()), a.shape))
+    return Difference(
+        Change.TRUTH,
+        int(a.size),
+        flips.different,
+        flips.different,
+        None,
+        None,
+        None,
+        at,
+        became_true=flips.became_true,
+        became_false=flips.became_false,
+    )
 
 
 class _DifferenceOfParts:
@@ -97,7 +122,7 @@ class _DifferenceOfParts:
     def add(self, a: Array, b: Array) -> None:
         """Add two parts of one size."""
         begin, self._seen = self._seen, self._seen + int(a.size)
-        if a.dtype.kind in "biu":
+        if a.dtype.kind in "iu":
             differs, finite = a != b, np.ones(a.shape, bool)
             gap, wide_a, wide_b = signed_differences(b, a), a.astype(np.float64), b.astype(np.float64)
         else:

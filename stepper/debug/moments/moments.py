@@ -312,7 +312,7 @@ def _latest_first(frame: Frame) -> Iterator[tuple[int, list[Value | None]]]:
 
 
 def _rank(found: Difference) -> tuple[int, float]:
-    return _RANKS.index(found.change), found.relative
+    return _RANKS.index(found.change), found.relative or 0.0
 
 
 class _Beside(Generic[Result]):

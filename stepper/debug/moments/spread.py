@@ -56,9 +56,10 @@ CODES: Final = {
     Change.SAME: 1,
     Change.ADDED: 2,
     Change.NUMBER: 3,
-    Change.SHAPE: 4,
-    Change.MENDED: 5,
-    Change.BROKEN: 6,
+    Change.TRUTH: 4,
+    Change.SHAPE: 5,
+    Change.MENDED: 6,
+    Change.BROKEN: 7,
 }
 """By change: what stands for it in the cells. The largest of several iterations stands for all of them."""
 _BY_CODE: Final = {code: change for change, code in CODES.items()}
@@ -620,8 +621,11 @@ def _values_of(a: ClosedIteration) -> TheirValue:
 
 
 def weight(found: Difference) -> float:
-    """Return a relative difference as a cell has it: infinite where NaN or Inf comes or goes, or another shape."""
-    if found.change in (Change.MENDED, Change.BROKEN, Change.SHAPE):
+    """Return a relative difference as a cell has it: infinite where more than a number differs.
+
+    So it is where NaN or Inf comes or goes, a boolean is another, or the shape.
+    """
+    if found.relative is None or found.change in (Change.MENDED, Change.BROKEN, Change.SHAPE):
         return math.inf
     return found.relative if math.isfinite(found.relative) else math.inf
 

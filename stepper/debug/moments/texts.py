@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stepper.debug.moments.difference import Change, Difference
+import numpy as np
+
+from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.moments.output_changes import OutputChange
 from stepper.debug.moments.spread import SpreadView
@@ -45,8 +47,31 @@ def difference_text(found: Difference) -> str:
             within = "" if found.beyond else ", within the tolerance"
             numbers = f"rms {found.rms:.6g}, largest {found.largest:.6g}"
             return f"{found.different:,} of {found.size:,} differ, {numbers}{within}"
-    counts = ((found.mended, "mended"), (found.broken, "broken"))
+        case Change.TRUTH if found.size == 1:
+            return "became true" if found.became_true else "became false"
+    counts = (
+        (found.mended, "mended"),
+        (found.broken, "broken"),
+        (found.became_true, "became true"),
+        (found.became_false, "became false"),
+    )
     return ", ".join(f"{count:,} of {found.size:,} {word}" for count, word in counts if count)
+
+
+def truth_text(found: Difference, arrow: str = "→", room: int = 80) -> str:
+    """Return what a boolean was and is: `F→T`. Of several how many differ, as far as that has room."""
+    if found.size == 1:
+        return f"F{arrow}T" if found.became_true else f"T{arrow}F"
+    longest, short = f"{found.different:,} of {found.size:,}", f"{found.different}/{found.size}"
+    return longest if len(longest) <= room else short if len(short) <= room else "differ"
+
+
+def truth_step_text(before: float | None, now: float | None, arrow: str, *, same: str) -> str:
+    """Return what one boolean, known as 0 or 1, was and is: `F→T`, or `same`; empty where one of the two is unknown."""
+    if before is None or now is None:
+        return ""
+    found = difference(np.bool_(before), np.bool_(now))
+    return same if found.change is Change.SAME else truth_text(found, arrow)
 
 
 def view_lines(found: MomentView, program: Program) -> list[str]:
@@ -151,7 +176,7 @@ def _became(found: OutputChange, *, several: bool, is_reference: bool) -> str:
     if found.rows is None:
         if whole.change is Change.SHAPE:
             return f"{has} another shape"
-        only = "" if whole.beyond else f", only by {_short(whole.largest)}"
+        only = "" if whole.beyond or whole.largest is None else f", only by {_short(whole.largest)}"
         return f"{verb} in {whole.different:,} of {counted(whole.size, 'element')}{only}"
     rows = f"{found.different:,} of {counted(found.rows, 'row')}"
     lengths = f"{found.lengths[1]:,} rows, not {found.lengths[0]:,}"
@@ -186,7 +211,7 @@ def output_notes(found: OutputChange) -> str:
     within = found.within
     if within:
         which = f"row {within[0].iteration}" if len(within) == 1 else counted(len(within), "row")
-        notes.append(f"{which} only by {_short(max(row.difference.largest for row in within))}")
+        notes.append(f"{which} only by {_short(max(row.difference.largest or 0.0 for row in within))}")
     return "; ".join(notes)
 
 

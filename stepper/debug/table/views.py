@@ -82,3 +82,8 @@ class SheetView(Brief, Struct, frozen=True, eq=False):
     heads: dict[int, ColumnHead]
     detail: ColumnDetail | None
     problem: str = ""
+
+    def is_truth(self, column: int) -> bool:
+        """Return True if a column is a single boolean in each iteration."""
+        one = self.columns[column]
+        return one.index is not None and not one.statistic and self.forms[one.value].type == "boolean"

@@ -63,7 +63,7 @@ class DifferenceTally(Struct):
         self.different += 1
         self.mended += found.change is Change.MENDED
         self.broken += found.change is Change.BROKEN
-        self.largest = max(self.largest, found.largest)
+        self.largest = max(self.largest, found.largest or 0.0)
         if self.first is None:
             self.first = numbers
         return True

@@ -19,6 +19,7 @@ from stepper.errors import UsageError
 from tests.compare.twins import X, recurrence
 from tests.debug.debugged import SAMPLES
 from tests.engine.nested_models import rows_of_rows
+from tests.tui.time_models import rising
 from tests.tui.wide_models import wide_loop
 
 Run = dict[tuple[str, int], np.ndarray]
@@ -296,3 +297,48 @@ def test_why_the_original_does_not_come_to_a_place() -> None:
     debugger.set_value("triple_plus_one", 27)  # it begins anew: 3 iterations more
     debugger.run_to("half@113")
     assert debugger.moments.view(original).problem == "the loop runs 111 iterations there"
+
+
+def test_booleans_differ_by_no_number() -> None:
+    a, b = np.array([[True, False, False], [True, True, False]]), np.array([[False, True, False], [True, False, True]])
+    found = difference(a, b)
+    assert found.change is Change.TRUTH and (found.size, found.different, found.at) == (6, 4, (0, 0))
+    assert (found.became_true, found.became_false) == (2, 2)
+    assert (found.rms, found.largest, found.relative) == (None, None, None)
+    assert difference(a, a.copy()).change is Change.SAME
+    number = difference(np.array([1, 0], np.int8), np.array([0, 0], np.int8))
+    assert number.change is Change.NUMBER and number.largest == 1 and number.became_true is None
+
+
+def test_the_commands_say_in_words_what_became_true_and_false() -> None:
+    """h + 1 from 0 on is above 2.5, 4.5 and 6.5: in iteration 1 none of the three, in iteration 5 two."""
+    shell = Interpreter(rising(8))
+    shell.execute("goto both@5")
+    answer = shell.execute("diff 1")
+    assert [" ".join(line.split()) for line in answer.lines[-4:]] == [
+        "more 3 of 3 differ, rms 4, largest 4",
+        "above 2 of 3 became true",
+        "any became true",
+        "both became true",
+    ]
+    known = {one["name"]: one for one in answer.data["operations"]}
+    assert (known["above"]["became_true"], known["above"]["became_false"]) == (2, 0)
+    assert [known["any"][key] for key in ("change", "rms", "largest", "relative")] == ["truth", None, None, None]
+    assert known["more"]["became_true"] is None and known["more"]["largest"] == 4
+    shell.execute("goto both@1")
+    back = shell.execute("diff 5")
+    assert "above 2 of 3 became false" in [" ".join(line.split()) for line in back.lines]
+    assert next(one for one in back.data["carried"] if one["name"] == "flag")["became_false"] == 1
+
+
+def test_of_two_branches_booleans_have_counts_and_no_distance() -> None:
+    """With 0 for h + 1 in iteration 3, `any` is false in 3, 4 and 5, and at the end h is 4: above 2.5 alone."""
+    shell = Interpreter(rising(8))
+    shell.execute("goto more@3")
+    shell.execute("set more = 0")
+    answer = shell.execute("branch diff original edit-1")
+    flag = next(one for one in answer.data["rows"] if one["name"] == "flag")
+    assert (flag["different"], flag["largest"], flag["became_true"], flag["became_false"]) == (3, None, 0, 3)
+    above = next(one for one in answer.data["rows"] if one["name"] == "out_2")
+    assert (above["largest"], above["became_true"], above["became_false"]) == (None, 0, 2)
+    assert any("flag" in line and line.endswith("first #3, 3 became false") for line in answer.lines)

@@ -15,7 +15,7 @@ from stepper.debug.moments.moment import MomentKind
 from tests.compare.twins import X, recurrence
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.screens.grid.test_grid_screen import letters
-from tests.tui.time_models import lengthening
+from tests.tui.time_models import lengthening, rising
 from tui.screens.main.screen import MainScreen
 from tui.theme import Look
 
@@ -353,3 +353,39 @@ def test_the_rule_above_the_course_of_a_value_is_ascii_where_all_is() -> None:
         assert driven.pane("course").styles.border_top[0] == "ascii"
 
     drive("nested_loop", script, size=(120, 40), runs=True, look=Look(ascii=True))
+
+
+@pytest.mark.parametrize("arrow", ["→", "->"])
+def test_booleans_say_what_they_were_and_are_on_every_page(arrow: str) -> None:
+    """h + 1 from 0 on is above 2.5, 4.5 and 6.5: in iteration 1 none of the three, in iteration 5 the first two."""
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        for line in ("goto both@5", "A 1", "view main"):
+            await driven.type(line)
+        await driven.filled()
+        listed = driven.text("operations")
+        assert line_of(listed, "above").endswith("2 of 3") and line_of(listed, "any").split()[-1] == f"F{arrow}T"
+        await driven.type("view grid")
+        await driven.filled()
+        rows = driven.text("grid")
+        assert "2 of 3" in line_of(rows, "above") and f"F{arrow}T" in line_of(rows, "any")
+        history = [line.split()[:3] for line in driven.text("history").splitlines()]
+        assert ["2", "T", f"F{arrow}T"] in history and ["3", "T", "same"] in history
+        await driven.type("table above, any")
+        await driven.filled()
+        lines = driven.text("table").splitlines()
+        assert line_of("\n".join(lines), "dif").split()[1:] == [f"F{arrow}T", f"F{arrow}T", "=", f"F{arrow}T"]
+        assert any(line.split() == ["2", "T", "F", "F", "T"] for line in lines), "and not 1 and 0"
+        await driven.type("view overview")
+        await driven.ran()
+        found = {}
+        for _ in range(6):
+            shown = driven.text("overview").splitlines()
+            at = next(k for k, line in enumerate(shown) if line.split()[:1] == ["now"])
+            found[shown[at - 1].split("@")[0].strip()] = [line.split()[1:] for line in shown[at : at + 2]]
+            await driven.press("down")
+        assert found["both"] == [["T"], ["F", f"F{arrow}T"]]
+        assert found["above"] == [["T", "T", "F"], ["F", "F", "F", "2", "of", "3", "differ"]]
+
+    drive(rising(8), script, look=Look(ascii=arrow == "->"), runs=True)

@@ -134,8 +134,8 @@ def _levels(numbers: Array, finite: Array) -> Array:
 
 
 _STANDINGS: Final = np.full(max(CODES.values()) + 1, ABOVE, np.int8)
-"""By the code of a change in a spread: of other numbers the size is shown; NaN, Inf, other shapes, and what A has not
-are marked."""
+"""By the code of a change in a spread: of other numbers the size is shown; NaN, Inf, booleans, other shapes, and what A
+has not are marked."""
 _STANDINGS[[0, CODES[Change.SAME], CODES[Change.NUMBER]]] = NOT_COMPARED, SAME, WITHIN
 
 

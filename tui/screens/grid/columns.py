@@ -10,18 +10,20 @@ from msgspec import Struct
 from stepper.compare.stops.grid import LargestDifference
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.moments.difference import Change, Difference
+from stepper.debug.moments.texts import truth_text
 from tui.paint.columns import TableColumn
 from tui.paint.folding import OperationEntry
 from tui.paint.names import marked_name
 from tui.paint.rows import Row, clip, number, padded, short_count
 from tui.state import State
-from tui.theme import GLYPHS, break_glyph
+from tui.theme import GLYPHS, Look, break_glyph
 
 
 class GridRow(Struct, frozen=True, eq=False):
     """A row of the grid: an operation or a folded group of the frame; `chosen` is the operation shown in detail."""
 
     state: State
+    look: Look
     frame: FrameView
     entry: OperationEntry
     chosen: int | None
@@ -109,10 +111,12 @@ def _difference_from_a(row: GridRow, width: int) -> Row:
     found = [one for one in every if one is not None]
     if not found:
         return [(" " * width, "")]
-    worst = max(found, key=lambda one: (_WAYS.index(one.change), one.largest))
+    worst = max(found, key=lambda one: (_WAYS.index(one.change), one.largest or 0.0))
     text = str(worst.change)
     if worst.change is Change.NUMBER:
-        text = number(worst.largest, 7) if math.isfinite(worst.largest) else "differs"
+        text = number(worst.largest, 7) if math.isfinite(worst.largest or 0.0) else "differs"
+    elif worst.change is Change.TRUTH:
+        text = truth_text(worst, row.look.arrow, 7)
     is_above = any(is_beyond(one) for one in found)
     mark = GLYPHS["diff"] if is_above else " "
     return [(f" {text:>7} ", "" if is_above else "dim"), (f"{mark} ", "bad" if is_above else ""), (" ", "")]

@@ -11,13 +11,21 @@ from stepper.debug.causes.nan_origins import NonFiniteOutput
 from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.tiles import Cell, CellsView
-from stepper.debug.moments.texts import difference_text
+from stepper.debug.moments.texts import difference_text, truth_step_text
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.ops.operands import form_text
 from stepper.tensors.statistics import statistics
 from stepper.wording import counted
-from tui.paint.names import carried_name, layer_name, marked_name, operation_names, statistic_text, statistic_word
+from tui.paint.names import (
+    carried_name,
+    is_truth,
+    layer_name,
+    marked_name,
+    operation_names,
+    statistic_text,
+    statistic_word,
+)
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, figure, number, spread, width_of
 from tui.screens.grid.columns import difference_at, is_beyond
@@ -279,13 +287,14 @@ class GridHistory(Pane, can_focus=False):
         length = max(round(share * (width - _BEFORE_BARS - 2)), 1)
         return [*row, (f"{text:>8}  ", "dim"), ("━" * max(length, 0), "accent" if here else "bar")]
 
-    @staticmethod
-    def _change(iteration: int, before: float, value: float, cells: CellsView, operation: int) -> str:
-        """Return by how much the number changed; `same` only where no element of the value did."""
+    def _change(self, iteration: int, before: float, value: float, cells: CellsView, operation: int) -> str:
+        """Return by how much the number changed, or what a boolean was; `same` only where no element changed."""
         with np.errstate(all="ignore"):
             change = float(np.subtract(value, before))
         if not math.isfinite(change):
             return ""
+        if is_truth(cells.program, operation):
+            return truth_step_text(before, value, self.look.arrow, same="same")
         if change:
             return f"{'+' if change > 0 else ''}{number(change)}"
         if math.prod(cells.program.operations[operation].layer.outputs[0].dims) == 1:

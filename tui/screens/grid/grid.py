@@ -294,7 +294,7 @@ class Grid(Pane):
         if frame is None or moment is None or listing is None:
             return [("  ", ""), (outside_text(self.state), "dim")]
         entry, chosen = listing.entries[index], self.cell
-        shown = GridRow(self.state, frame, entry, None if chosen is None else chosen.operation)
+        shown = GridRow(self.state, self.look, frame, entry, None if chosen is None else chosen.operation)
         row = cells_of(columns(self.state), shown, self.size.width)
         part, wide = self._part(), self.cell_width
         codes, numbers = part.codes[index - self.top], part.numbers[index - self.top]

@@ -12,6 +12,7 @@ from textual import events
 from stepper.debug.inspection.frame_views import FrameView
 from stepper.debug.iterations.statistics import HistoryView
 from stepper.debug.moments.difference import Change, Difference
+from stepper.debug.moments.texts import truth_text
 from stepper.tensors.statistics import FITTING
 from tui.paint.folding import Listing, OperationEntry
 from tui.paint.links import key_words
@@ -249,7 +250,7 @@ class Operations(Pane):
         values = [] if history is None or not done else history.of(index, frame.iteration or 0, 1)
         now = values[-1] if values else None
         theirs = None if found is None else found.number
-        text, mark = difference_cell(None if found is None or not done else found.difference)
+        text, mark = difference_cell(None if found is None or not done else found.difference, self.look.arrow)
         under = " cursor" if "cursor" in tone else ""
         is_now, written = tone == "now", partial(statistic_text, program=frame.program, index=index)
 
@@ -402,8 +403,11 @@ def _shown_moment(frame: FrameView) -> int | None:
     return None if frame.closed and frame.iteration is not None else frame.moment
 
 
-def difference_cell(found: Difference | None) -> tuple[str, str]:
-    """Return a difference in six cells, and its tone: `=` same bits, `~` another shape, the rms of the difference."""
+def difference_cell(found: Difference | None, arrow: str) -> tuple[str, str]:
+    """Return a difference in six cells, and its tone: `=` same bits, `~` another shape, the rms of the difference.
+
+    Of booleans it is what one was and is, with the arrow between them, or how many of them differ.
+    """
     if found is None:
         return "", ""
     match found.change:
@@ -413,6 +417,8 @@ def difference_cell(found: Difference | None) -> tuple[str, str]:
             return GLYPHS["shape"], "strong"
         case Change.NUMBER:
             return number(found.rms), "dim" if found.is_within else "strong"
+        case Change.TRUTH:
+            return truth_text(found, arrow, _DIFFERS - 1), "strong"
     return str(found.change), "bad" if found.change is Change.BROKEN else "strong"
 
 

@@ -27,7 +27,10 @@ _EXPONENTS: Final = 9.0
 
 
 def spread_tile(pane: Pane, one: SpreadCell, width: int) -> Cell:
-    """Return a cell: edited, differs by so much, mended, broken, another shape, only now, the same; blank: unknown."""
+    """Return a cell: edited, differs by so much, mended, broken, another shape or truth, only now, the same.
+
+    It is blank where that is unknown.
+    """
     plain = pane.look.plain
     if one.is_edited:
         return f"{pane.look.edited:^{width}}", "a-on"
@@ -44,6 +47,8 @@ def spread_tile(pane: Pane, one: SpreadCell, width: int) -> Cell:
             return f"{GLYPHS['added']:^{width}}", "accent"
         case Change.SHAPE:
             return f"{GLYPHS['shape']:^{width}}", _on(_shade(pane, 1.0))
+        case Change.TRUTH:
+            return f"{GLYPHS['diff'] if plain else '':^{width}}", _on(_shade(pane, 1.0))
     level = (math.log10(one.relative + 1e-12) - _LEAST_EXPONENT) / _EXPONENTS if one.relative < math.inf else 1.0
     level = float(np.clip(level, 0.22, 1.0))
     text = str(int(level * 9)) if plain else ""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stepper.debug.moments.difference import Change, difference
 from stepper.debug.moments.moment import MomentKind
-from stepper.debug.moments.texts import difference_text
+from stepper.debug.moments.texts import difference_text, truth_text
 from stepper.tensors.pictures import Form
 from tui.paint.rows import Row, number
 from tui.pictures.drawing import Cells, Strip, column, row_of
@@ -182,7 +184,11 @@ class BesideA:
         if (at.card, at.run) in self._same or (cell is not None and cell.change is Change.SAME):
             return "same bits"
         if history is not None and history.is_whole and values is not None and theirs is not None:
-            found = difference(theirs, values)
+            kind = np.bool_ if history.type == "boolean" else values.dtype
+            found = difference(theirs.astype(kind), values.astype(kind))
+            if found.change is Change.TRUTH:
+                text = truth_text(found, self._pane.look.arrow)
+                return text if found.size == 1 else f"{text} differ"
             if found.change is Change.NUMBER:
                 size = number(found.largest)
                 return (
@@ -193,6 +199,7 @@ class BesideA:
         if cell is None or cell.change is None:
             return ""
         words = {
+            Change.TRUTH: "differs",
             Change.SHAPE: "another shape",
             Change.MENDED: "not finite in A, finite now",
             Change.BROKEN: "finite in A, not finite now",

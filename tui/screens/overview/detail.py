@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,6 +56,7 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     if line.part is LinePart.GROWTH:
         told = strongest + growth_at(card, line, at, values)
         return [[(f"{name}  ", "strong"), (told, "")]] if is_low else [[(name, "strong")], [(f"   {told}", "")]]
+    written = words.writer_of(history)
     kind = strongest + words.reduced_by(history, way_in(history, way_of(wishes, card, line)))
     beside = sight.beside_a if sight.beside_a is not None and sight.beside_a.is_beside(at) else None
     theirs = None if beside is None else beside.value(card, line, at, wishes)
@@ -63,16 +64,16 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     absent = "" if beside is None else beside.absent(card, line, at)
     if is_low and (theirs is not None or differs):
         if theirs is None or beside is None:
-            mine, a = words.numbers_in(values, width - len(name) - len(kind) - len(differs) - 24), absent
+            mine, a = words.numbers_in(values, width - len(name) - len(kind) - len(differs) - 24, written), absent
         else:  # there is room for one number of each: that which differs most
             one = beside.worst(values, theirs)
             where = f"[{','.join(map(str, np.unravel_index(one, history.shape)))}] " if history.is_whole else ""
-            mine, a = where + number(float(values[one])), number(float(theirs[one]))
+            mine, a = where + written(float(values[one])), written(float(theirs[one]))
         head = [(f"{name}  ", "strong"), (kind, "dim"), (f"now {mine}", ""), ("   A ", "a"), (a, "")]
         return [shortened([*head, (f"   {differs}", "strong")], width - 1)]
     if is_low:
         room = width - len(name) - 2
-        head = [(f"{name}  ", "strong"), (kind + _shown(line, values, room - len(kind)), "")]
+        head = [(f"{name}  ", "strong"), (kind + _shown(line, values, room - len(kind), written), "")]
         slices = _slices_beside(card, line, at, wishes)
         return [[*head, *slices] if width_of(head) + width_of(slices) < width else head]
     going = "follows the run " if follows and sight.is_running else "Enter goes there "
@@ -82,7 +83,8 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         (f"   {words.doing(card, line, at.run, at.iteration)}", ""),
     ]
     known = history.at(at.iteration)
-    if known is not None and known.change is not None and np.isfinite(known.change) and values.size > 1:
+    has_change = history.type != "boolean" and values.size > 1
+    if has_change and known is not None and known.change is not None and np.isfinite(known.change):
         head.append((f"   change {number(known.change)}", "dim"))
     tone = "bad" if values.size == 1 and not np.isfinite(values).all() else ""
     label = words.labels_in(line, values)
@@ -92,24 +94,24 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         [
             (before, ""),
             (kind, "dim"),
-            (_shown(line, values, width - len(before) - len(kind) - len(label)), tone),
+            (_shown(line, values, width - len(before) - len(kind) - len(label), written), tone),
             (label, "strong"),
         ],
     ]
     if beside is not None:
         room = width - len(before) - len(kind) - len(differs) - 4
-        a = absent if theirs is None else words.numbers_in(theirs, max(room, 12))
+        a = absent if theirs is None else words.numbers_in(theirs, max(room, 12), written)
         label = "" if theirs is None else words.labels_in(line, theirs)
         row: Row = [("   A    ", "a"), (kind if theirs is not None else "", "dim"), (a, ""), (label, "strong")]
         rows.append(shortened([*row, (f"   {differs}", "strong")], width - 1))
     return rows
 
 
-def _shown(line: Line, values: Array, room: int) -> str:
+def _shown(line: Line, values: Array, room: int, written: Callable[[float], str]) -> str:
     """Return the numbers of a value; of an If the side."""
     if line.part is LinePart.CHOICE:
         return "then" if values[0] else "else"
-    return words.numbers_in(values, room)
+    return words.numbers_in(values, room, written)
 
 
 def _slices_beside(card: Card, line: Line, at: Place, wishes: Wishes) -> Row:

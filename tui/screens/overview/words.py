@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -31,6 +31,7 @@ from tui.paint.rows import Row, number, printable, width_of
 from tui.pictures.drawing import brief_way, first_bad
 from tui.screens.overview.cards import BORN, Card, Line, LinePart
 from tui.screens.overview.links import LinkOf, name_linked, nowhere
+from tui.theme import GLYPHS
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
@@ -367,7 +368,7 @@ def value_lines(
         [("rms ", "dim"), (f"{number(found.rms):>6}", "")],
         [("max ", "dim"), (f"{number(found.largest):>6}", ""), (place, "dim")],
     ]
-    if found.change is not None and np.isfinite(found.change):
+    if found.change is not None and np.isfinite(found.change) and history.type != "boolean":
         rows.append([("chg ", "dim"), (f"{number(found.change):>6}", "")])
     if history.is_whole and len(rows) + 2 <= height:
         plain = values.astype(np.float64)
@@ -393,17 +394,27 @@ def strongest_of(history: ValueHistory, iteration: int) -> tuple[str, ...]:
     )
 
 
-def numbers_in(values: Array, room: int) -> str:
-    """Return as many numbers as fit, and how many more there are."""
+def numbers_in(values: Array, room: int, written: Callable[[float], str] = number) -> str:
+    """Return as many numbers as fit, and how many more there are; `written` says how each is."""
     shown: list[str] = []
     used = 0
     for place, one in enumerate(values.tolist()):
-        text = number(float(one))
+        text = written(float(one))
         if used + len(text) + 2 > room - 10 and place < len(values):
             return "  ".join([*shown, f"… {len(values) - place} more"])
         shown.append(text)
         used += len(text) + 2
     return "  ".join(shown)
+
+
+def writer_of(history: ValueHistory) -> Callable[[float], str]:
+    """Return how an element is written: a boolean as T or F; where none are kept, how a number is."""
+    return truth_letter if history.type == "boolean" and history.is_whole else number
+
+
+def truth_letter(value: float) -> str:
+    """Return T or F."""
+    return GLYPHS["true" if value else "false"]
 
 
 def type_text(history: ValueHistory, iteration: int) -> str:

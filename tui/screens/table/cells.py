@@ -17,6 +17,7 @@ from stepper.debug.table.views import SheetView
 from stepper.tensors.pictures import Scale, ScaleKind, bar_scale, heights, scale_of, shades
 from tui.paint.pane import Pane
 from tui.paint.rows import BARS, Cell, clip, number, printable
+from tui.theme import GLYPHS
 
 Labels = Mapping[tuple[int, int], tuple[str, ...]]
 _MOST_SHADE: Final = 0.38
@@ -35,6 +36,11 @@ def cell_text(value: Any, room: int, *, whole: bool = False) -> str:
         text = f"{value:.3f}"
         return text if len(text) <= room else number(value, room)
     return number(value, max(room, 6))
+
+
+def truth_text(value: Any) -> str:
+    """Return a boolean as T or F."""
+    return "" if value is None else GLYPHS["true" if value else "false"]
 
 
 def difference_text(a: Any, now: Any, room: int, *, whole: bool = False) -> str:
@@ -78,12 +84,18 @@ class Shades:
 
     def text(self, column: int, value: Any, room: int) -> str:
         """Return a number of a column in so many cells, or the word for it."""
+        if self.is_truth(column):
+            return truth_text(value)
         words = self._words(column) if isinstance(value, int) else ()
         return (
             clip(printable(label_of(words, value)), room)
             if words
             else cell_text(value, room, whole=self.is_whole(column))
         )
+
+    def is_truth(self, column: int) -> bool:
+        """Return True if a column is a boolean in each iteration."""
+        return self._view is not None and self._view.is_truth(column)
 
     def is_whole(self, column: int) -> bool:
         """Return True if no number of a column has a fraction."""

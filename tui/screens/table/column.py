@@ -14,7 +14,7 @@ from stepper.wording import counted
 from tui.paint.pane import Host, Pane
 from tui.paint.rows import Row, clip, padded, padded_row, printable
 from tui.pictures.drawing import bar_scale_ends, scale_words
-from tui.screens.table.cells import cell_text
+from tui.screens.table.cells import cell_text, truth_text
 from tui.screens.table.topic import TableTopic
 
 _NUMBER: Final = 10
@@ -58,7 +58,7 @@ class ColumnPane(Pane, can_focus=False):
         value = self._value(column)
         is_wide = width >= LEAST_WIDE
         written = self._writer(column)
-        rows = [*head, *_numbers(detail, value, view.passed, written), []]
+        rows = [*head, *_numbers(detail, value, view.passed, written, self._writer(column, of_means=True)), []]
         least = _LEAST_BESIDE if is_wide else _LEAST_HISTOGRAM
         bars = view.heads.get(column) if self.size.height >= least else None
         if bars is not None and len(bars.counts):
@@ -69,9 +69,11 @@ class ColumnPane(Pane, can_focus=False):
             return self._in_width(rows, detail, width)
         return rows + self._course(detail, width, max(_LOWEST, min(self.size.height - _ABOVE, _HIGHEST)))
 
-    def _writer(self, column: int) -> Callable[..., str]:
-        """Return what writes numbers of a column in so much room."""
+    def _writer(self, column: int, *, of_means: bool = False) -> Callable[..., str]:
+        """Return what writes numbers of a column in so much room; means of booleans are numbers."""
         view = self.topic.view
+        if view is not None and view.is_truth(column) and not of_means:
+            return lambda value, room=1: truth_text(value)
         facts = None if view is None else view.facts.get(column)
         return partial(cell_text, whole=facts is not None and facts.is_whole)
 
@@ -166,24 +168,26 @@ def _line(number: float, scale: BarScale, tall: int) -> int:
     return tall - 1 - round(float(heights(np.array(number), scale)) * (tall - 1))
 
 
-def _numbers(detail: ColumnDetail, value: Any, passed: int, written: Callable[..., str]) -> list[Row]:
+def _numbers(
+    detail: ColumnDetail, value: Any, passed: int, written: Callable[..., str], mean: Callable[..., str]
+) -> list[Row]:
     left = [
-        ("value", value),
-        ("min", detail.low),
-        ("median", detail.median),
-        ("max", detail.high),
-        ("mean", detail.mean),
-        ("std", detail.deviation),
+        ("value", written(value, 10)),
+        ("min", written(detail.low, 10)),
+        ("median", mean(detail.median, 10)),
+        ("max", written(detail.high, 10)),
+        ("mean", mean(detail.mean, 10)),
+        ("std", mean(detail.deviation, 10)),
     ]
     right = [
         ("shown", counted(passed, "row")),
-        ("their mean", written(detail.shown_mean, 9)),
+        ("their mean", mean(detail.shown_mean, 9)),
         ("distinct", f"{detail.distinct:,}"),
         ("NaN Inf", f"{detail.nan:,} {detail.infinite:,}"),
     ]
     rows: list[Row] = []
-    for place, (name, number) in enumerate(left):
-        row: Row = [(f"{name:<8}", "dim"), (f"{written(number, 10):>10}", "" if place else "strong")]
+    for place, (name, text) in enumerate(left):
+        row: Row = [(f"{name:<8}", "dim"), (f"{text:>10}", "" if place else "strong")]
         if place < len(right):
             row += [("      ", ""), (f"{right[place][0]:<11}", "dim"), (right[place][1], "")]
         rows.append(row)

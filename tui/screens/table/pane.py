@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events
 
-from stepper.debug.moments.texts import path_text
+from stepper.debug.moments.texts import path_text, truth_step_text
 from stepper.debug.table.columns import SheetColumn
 from stepper.debug.table.conditions import cell_test
 from stepper.debug.table.views import SheetForm, SheetView
@@ -259,9 +259,11 @@ class TablePane(Pane):
         if a is not None and not a.problem and now is not None:
             row = [(padded(" dif", label), "dim")]
             for column in columns:
-                text = difference_text(
-                    a.numbers.get(column), here.get(column), wide - 2, whole=self._shades.is_whole(column)
-                )
+                one, other = a.numbers.get(column), here.get(column)
+                if self._shades.is_truth(column):
+                    text = truth_step_text(one, other, self.look.arrow, same="=")
+                else:
+                    text = difference_text(one, other, wide - 2, whole=self._shades.is_whole(column))
                 row.append((f"{text} ".rjust(wide), "dim" if text == "=" else "strong"))
             rows.append(row)
         return rows
