@@ -228,8 +228,13 @@ def condition(value: Any, what: str = "condition") -> bool:
     return bool(_single(value, what))
 
 
+def is_single(value: Any) -> bool:
+    """Return True if a value is a scalar or one element, as trip counts and conditions must be."""
+    return bool(value.size == 1 and value.ndim <= 1)
+
+
 def _single(value: Any, what: str) -> Any:
-    if value.size != 1 or value.ndim > 1:
+    if not is_single(value):
         raise KernelError(f"the {what} has shape {shape_text(value.shape)}, expected a scalar or one element")
     return value.reshape(())[()]
 

@@ -35,6 +35,7 @@ from stepper.debug.story.facts import (
     StorySlices,
     time_of,
 )
+from stepper.debug.story.failures import lacking_at_entry, lacking_slices, unfit_condition
 from stepper.debug.story.folding import folded
 from stepper.debug.story.forms import LinkForm
 from stepper.debug.story.histories import ElementHistories, HistoryWish, Path, path_of
@@ -128,14 +129,17 @@ class _Builder:
     def _of_failure(self) -> Story:
         """Return the story of what the operation was given at which the run fails next. UsageError for none.
 
-        Between two iterations that is the loop itself.
+        Between two iterations that is the loop itself; of a condition of several elements it is where these come from.
         """
         seat = self._frames.present
         frame = self._frames.at(seat)[-1]
-        index = frame.pc
+        index, condition, lacking = frame.pc, None, None
         if frame.activation is not None and (
             frame.phase is not Phase.RUNNING or index >= len(frame.program.operations)
         ):
+            found = unfit_condition(frame) if frame.phase is Phase.RUNNING else None
+            condition = None if found is None else ValueSpot(seat, *found, is_shape=True)
+            lacking = lacking_slices(frame.activation) if frame.phase is Phase.BETWEEN else ()
             operation, seat = frame.activation.operation, seat[:-1]
             frame = self._frames.at(seat)[-1]
             index = frame.program.operations.index(operation)
@@ -147,10 +151,14 @@ class _Builder:
             raise UsageError(f"{layer.type} '{layer.name}' does not fail here")
         slicer = Slicer(self._timeline, self._frames, self._question.links, dict(self._question.wider))
         tick = self._timeline.machine.tick if self._question.tick is None else self._question.tick
-        found = slicer.slice_failure(seat, index, tick)
+        if lacking is None:
+            operation = frame.program.operations[index]
+            values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
+            lacking = lacking_at_entry(operation, values, self._timeline.machine.rules)
+        asked = slicer.slice_failure(seat, index, tick, lacking) if condition is None else slicer.slice(condition)
         path = _path(seat)
         name = name_in_iteration(self._name(frame.program, layer), path, self._loop_names(frame.program))
-        return replace(self._told(found, name, name, None), failure=reason)
+        return replace(self._told(asked, name, name, None), failure=reason)
 
     def _ended_of_pieces(self, spot: ValueSpot) -> EndedLoop | None:
         """Return the loop whose pieces an extent counts: its end says how many there are; None for any other extent."""

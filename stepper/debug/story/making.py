@@ -16,6 +16,7 @@ from stepper.debug.causes.cause import Element
 from stepper.debug.causes.nan_origins import LARGEST_TRIED
 from stepper.debug.provenance.rules import MOVED_INPUTS, Method, dependences, moved_labels
 from stepper.debug.provenance.shapes import ExtentPart, shape_parts
+from stepper.debug.story.failures import InputExtent
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.element_types import FLOATING, Array
 from stepper.engine.program import Operation, OpKind, Value
@@ -146,10 +147,11 @@ def shape_making(
     return Making(form, tuple(parts[:MOST_PARTS]), len(parts), weights)
 
 
-def failed_making(values: Sequence[Value]) -> Making:
+def failed_making(values: Sequence[Value], lacking: Sequence[InputExtent] = ()) -> Making:
     """Return what an operation that failed was given: elements where they are few whole numbers, else extents.
 
-    Of inputs of one rank those extents come first in which they differ, for these mostly do not fit.
+    The extents that are `lacking` come first. Of inputs of one rank then those in which they differ, for these mostly
+    do not fit.
     """
     elements: list[MadeOf] = []
     extents: list[MadeOf] = []
@@ -166,7 +168,12 @@ def failed_making(values: Sequence[Value]) -> Making:
         ]
     differ = _differing_axes([np.shape(values[one]) for one in sorted({part.factor.input for part in extents})])
     extents.sort(key=lambda part: part.factor.element is not None and part.factor.element[0] not in differ)
-    parts = [*extents[: MOST_PARTS // 2], *elements, *extents[MOST_PARTS // 2 :]]
+    first = [
+        MadeOf(Factor(one.input, (one.axis,), np.shape(values[one.input])[one.axis], is_shape=True), PartRole.ARGUMENT)
+        for one in lacking
+    ]
+    extents = [part for part in extents if part not in first]
+    parts = [*first, *extents[: MOST_PARTS // 2], *elements, *extents[MOST_PARTS // 2 :]]
     return Making(LinkForm.WHOLE, tuple(parts[:MOST_PARTS]), len(parts))
 
 

@@ -7,7 +7,7 @@ result is a list of `CausalLink`s, of which nothing else of this module is known
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +28,7 @@ from stepper.debug.causes.crossings import (
 )
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.nan_origins import nan_origin
+from stepper.debug.story.failures import InputExtent
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.making import MadeOf, Making, failed_making, making, shape_making
 from stepper.debug.timeline import Timeline
@@ -160,18 +161,24 @@ class Slicer:
         """Return the links behind a spot. A pause ends the walk early; what was found by then is returned."""
         return self._sliced(lambda: self._begin(spot))
 
-    def slice_failure(self, seat: Seat, index: int, tick: int) -> CausalSlice:
-        """Return the links behind what an operation of the frame at a seat was given, at which the run failed."""
-        return self._sliced(lambda: self._begin_at_failure(seat, index, tick))
+    def slice_failure(self, seat: Seat, index: int, tick: int, lacking: Sequence[InputExtent]) -> CausalSlice:
+        """Return the links behind what an operation of the frame at a seat was given, at which the run failed.
+
+        `lacking` are extents of its inputs: where these are the reason they are followed, and nothing else.
+        """
+        return self._sliced(lambda: self._begin_at_failure(seat, index, tick, lacking))
 
     def _begin(self, spot: ValueSpot) -> tuple[tuple[Way, ...], tuple[Seat, ...]]:
         source = self._source(spot, is_root=True)
         self._add(source, weight=1.0, share=1.0)
         return source.ways, source.kept
 
-    def _begin_at_failure(self, seat: Seat, index: int, tick: int) -> tuple[tuple[Way, ...], tuple[Seat, ...]]:
+    def _begin_at_failure(
+        self, seat: Seat, index: int, tick: int, lacking: Sequence[InputExtent]
+    ) -> tuple[tuple[Way, ...], tuple[Seat, ...]]:
         frame = self._frame(seat)
         operation = frame.program.operations[index]
+        values = [frame.values[slot] if slot >= 0 else None for slot in operation.inputs]
         spot = ValueSpot(seat, operation.outputs[0], None)
         order = self._order(spot, frame.program)
         link = CausalLink(
@@ -184,13 +191,14 @@ class Slicer:
             order=order,
             place=(*self._seat_place(seat), order[-1]),
             kind=LinkKind.FAILED,
-            making=failed_making([frame.values[slot] if slot >= 0 else None for slot in operation.inputs]),
+            making=failed_making(values, lacking),
             weight=1.0,
             tick=tick,
         )
         self._ordered.append(link)
         self._expanded.add(link.number)
-        self._follow(link, operation, self._told_apart(link, operation, frame))
+        told = self._told_apart(link, operation, frame) if not lacking else list(range(len(lacking)))[:MOST_FOLLOWED]
+        self._follow(link, operation, told)
         return (), ()
 
     def _told_apart(self, link: CausalLink, operation: Operation, frame: Frame) -> list[int]:

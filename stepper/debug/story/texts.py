@@ -435,7 +435,7 @@ def verdict(story: Story) -> tuple[str, str]:
         return _end_verdict(story, asked)
     if story.births:
         return _birth_verdict(story, asked)
-    if asked.is_bad:
+    if asked.is_bad or story.failure:
         return (story.failure, "") if story.failure else _bad_verdict(story, asked)
     if len(story.links) == 1:
         return str(formula(asked)), ""

@@ -10,11 +10,12 @@ import pytest
 import stepper
 from stepper.debug.causes.cause import LinkKind
 from stepper.debug.debugger import Debugger
+from stepper.debug.story.facts import Story
 from stepper.debug.story.strip.layout import Options, place
 from stepper.debug.story.texts import story_lines, title, verdict
 from stepper.errors import StepperError, UsageError
 from tests.debug.debugged import opened, sample
-from tests.models import Graph, carried, last, sliced
+from tests.models import Graph, Value, carried, last, sliced
 
 
 def reshaping(count: int = 6) -> Graph:
@@ -104,3 +105,87 @@ def test_of_inputs_of_one_rank_the_extents_that_do_not_fit_are_followed(tmp_path
     }
     assert followed == {("left.shape", 5), ("right.shape", 7)}
     assert {link.value for link in story.links if link.location.operation is not None} - {None} == {5, 7}
+
+
+def followed_of(story: Story) -> set[tuple[str, object]]:
+    return {(one.factor.name, one.factor.value) for one in story.links[story.asked].operands if one.link is not None}
+
+
+def made_extents(net: Graph, name: str) -> Value:
+    """An input of as many rows as it has, of 3 columns, behind an operation."""
+    return net.apply("Relu", net.parameter(name, dims=(-1, 3)), name=f"{name}_relu", dims=(-1, 3))
+
+
+def test_without_a_slice_the_extent_that_is_cut_is_followed_and_no_other_input(tmp_path: Path) -> None:
+    """4 rows of `short` for 6 of `long` and 10 iterations: iteration 4 has no slice of the former."""
+    net, trips = Graph(), np.array([10], np.int64)
+    long, short, count = made_extents(net, "long"), made_extents(net, "short"), net.parameter("count", "i64", (1,))
+    body = net.body()
+    one, other, total = (body.parameter(name, dims=(1, 3)) for name in ("one", "other", "total"))
+    both = body.apply("Add", one, other, name="both")
+    out = body.result(body.apply("Add", both, total, name="sum"), "next_total")
+    start = net.apply("Relu", net.parameter("start", dims=(1, 3)), name="begin")
+    entries = [sliced(long, one), sliced(short, other), carried(start, total, out)]
+    net.result(net.loop("walk", body, count, True, entries, [last(out)])[0], "final")
+    rows = [np.ones((size, 3), np.float32) for size in (6, 4)]
+    run = opened(tmp_path, net, *rows, trips, np.ones((1, 3), np.float32))
+    story = run.story(fails=True, tick=run.run_overview().ticks)
+    assert title(story) == "walk failed" and "iteration 4 has no slice" in verdict(story)[0]
+    assert followed_of(story) == {("short_relu.shape", 4)}
+    assert {link.value for link in story.links} - {None} == {4}
+    assert {story.rows[link.row].name for link in story.links} == {"walk", "short_relu.shape", "short.shape"}
+    with pytest.raises(StepperError):
+        run.continue_()
+    assert run.story(fails=True).links[0].operands == story.links[0].operands, "at the stop it is the same"
+
+
+def test_of_inputs_that_are_cut_into_different_numbers_of_slices_both_extents_are_followed(tmp_path: Path) -> None:
+    net = Graph()
+    long, short = made_extents(net, "long"), made_extents(net, "short")
+    body = net.body()
+    one, other, total = (body.parameter(name, dims=(1, 3)) for name in ("one", "other", "total"))
+    both = body.apply("Add", one, other, name="both")
+    out = body.result(body.apply("Add", both, total, name="sum"), "next_total")
+    start = net.apply("Relu", net.parameter("start", dims=(1, 3)), name="begin")
+    entries = [sliced(long, one), sliced(short, other), carried(start, total, out)]
+    net.result(net.tensor_iterator("walk", body, entries, [last(out)])[0], "final")
+    rows = [np.ones((size, 3), np.float32) for size in (6, 4, 1)]
+    run = opened(tmp_path, net, *rows)
+    story = run.story(fails=True, tick=run.run_overview().ticks)
+    assert followed_of(story) == {("long_relu.shape", 6), ("short_relu.shape", 4)}
+
+
+def test_of_a_condition_of_several_elements_its_own_shape_is_followed(tmp_path: Path) -> None:
+    """The body joins two tests to its condition in iteration 0, so that it has the extent 1 + 1."""
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", dims=(-1,))
+    longer = body.apply("Concat", x, body.constant([9.0]), name="longer", axis=0, dims=(-1,))
+    low = body.apply("Less", longer, body.constant([5.0]), name="low", type="boolean", dims=(-1,))
+    test = body.apply("LogicalNot", low, name="test", type="boolean", dims=(-1,))
+    out = body.result(longer, "x_next")
+    keep = body.result(test, "keep_going")
+    start = net.parameter("start", dims=(1,))
+    net.result(net.loop("walk", body, 5, True, [carried(start, x, out)], [last(out)], keep)[0], "final")
+    run = opened(tmp_path, net, np.ones(1, np.float32))
+    story = run.story(fails=True, tick=run.run_overview().ticks)
+    assert title(story) == "walk failed" and "expected a scalar or one element" in verdict(story)[0]
+    asked = story.links[story.asked]
+    assert story.rows[asked.row].is_shape and (story.rows[asked.row].name, asked.value) == ("test.shape", 2)
+    names = {story.rows[link.row].name for link in story.links}
+    assert {"test.shape", "low.shape", "longer.shape"} <= names, names
+    assert all(story.rows[link.row].is_shape for link in story.links), "no value makes it"
+
+
+def test_of_an_execution_condition_of_several_elements_its_shape_is_followed(tmp_path: Path) -> None:
+    net = Graph()
+    flags = net.parameter("flags", "boolean", (2,))
+    begins = net.apply("LogicalNot", flags, name="begins", type="boolean", dims=(2,))
+    body = net.body()
+    x = body.parameter("x", dims=(1,))
+    out = body.result(body.apply("Relu", x, name="relu"), "x_next")
+    start = net.apply("Relu", net.parameter("start", dims=(1,)), name="begin")
+    net.result(net.loop("walk", body, 5, begins, [carried(start, x, out)], [last(out)])[0], "final")
+    run = opened(tmp_path, net, np.array([False, False]), np.ones(1, np.float32))
+    story = run.story(fails=True, tick=run.run_overview().ticks)
+    assert followed_of(story) == {("begins.shape", 2)}

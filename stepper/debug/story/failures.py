@@ -1,0 +1,103 @@
+"""Lacks of a loop or If with which a run failed: extents of its inputs that are cut, or the shape of a condition.
+
+Told from the values themselves, as the moves of a loop ask for them (stepper/engine/transitions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stepper.debug.causes.cause import Element
+from stepper.engine import loops
+from stepper.engine.frames import Activation, Frame
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
+from stepper.engine.rules import Rules
+from stepper.errors import KernelError
+
+
+class InputExtent(NamedTuple):
+    """The extent of an operation's input along an axis."""
+
+    input: int
+    axis: int
+
+
+def lacking_slices(activation: Activation) -> tuple[InputExtent, ...]:
+    """Return the extents along which the next iteration of a loop finds no slice; none where all have one."""
+    plan, iteration = activation.plan, activation.iteration + 1
+    if not isinstance(plan, LoopPlan):
+        return ()
+    taken = zip(plan.sliced, activation.slices, strict=True)
+    return tuple(InputExtent(entry.input, one.walk.axis) for entry, one in taken if iteration >= one.walk.count)
+
+
+def lacking_at_entry(operation: Operation, values: Sequence[Value | None], rules: Rules) -> tuple[InputExtent, ...]:
+    """Return the extents for which a loop or If does not begin; none where these are not the reason.
+
+    `values` are those of its inputs.
+    """
+    plan = operation.plans[0] if operation.plans else None
+    if isinstance(plan, BranchPlan):
+        return _several(0, values[0])
+    if not isinstance(plan, LoopPlan):
+        return ()
+    counts = []
+    for entry in plan.sliced:
+        value = values[entry.input]
+        if value is None:
+            return ()
+        count = _slice_count(plan, entry, value, rules)
+        if count is None:
+            return _cut(entry, value)
+        counts.append(count)
+    if plan.is_loop:
+        controls = [one for one in (plan.trip_count, plan.condition) if one is not None]
+        return next((found for one in controls if (found := _several(one, values[one]))), ())
+    other = next((k for k, count in enumerate(counts) if count != counts[0]), None)
+    return () if other is None else tuple(_both_cut([plan.sliced[0], plan.sliced[other]], values))
+
+
+def unfit_condition(frame: Frame) -> tuple[int, Element] | None:
+    """Return the slot of a body's condition that is not one element, and an axis of it for which it is not.
+
+    None where the condition is one element, or has no axis.
+    """
+    plan = None if frame.activation is None else frame.activation.plan
+    slot = plan.condition_result if isinstance(plan, LoopPlan) else None
+    found = () if slot is None else _several(0, frame.values[slot])
+    return (slot, (found[0].axis,)) if slot is not None and found else None
+
+
+def _several(index: int, value: Value | None) -> tuple[InputExtent, ...]:
+    """Return the extents for which a value that should be a single element is none."""
+    if value is None or loops.is_single(value):
+        return ()
+    shape = np.shape(value)
+    axes = [axis for axis, size in enumerate(shape) if size != 1] or range(len(shape))
+    return tuple(InputExtent(index, axis) for axis in axes)
+
+
+def _slice_count(plan: LoopPlan, entry: loops.SlicedInput, value: Value, rules: Rules) -> int | None:
+    """Return how many slices an input gives; None where it cannot be cut."""
+    try:
+        count = loops.slice_walk(entry.slicing, np.shape(value), rules, is_loop=plan.is_loop).count
+    except KernelError:
+        return None
+    return None if not plan.is_loop and not count and rules is Rules.OPENVINO else count
+
+
+def _cut(entry: loops.SlicedInput, value: Value) -> tuple[InputExtent, ...]:
+    """Return the extent of an input along the axis that is cut; all of them where it has no such axis."""
+    rank, axis = np.ndim(value), entry.slicing.axis
+    axes = [axis % rank] if -rank <= axis < rank else range(rank)
+    return tuple(InputExtent(entry.input, one) for one in axes)
+
+
+def _both_cut(entries: Sequence[loops.SlicedInput], values: Sequence[Value | None]) -> Iterator[InputExtent]:
+    for entry in entries:
+        value = values[entry.input]
+        if value is not None:
+            yield from _cut(entry, value)
