@@ -13,7 +13,7 @@ from stepper.cases.case import CaseFacts
 from stepper.debug.branches.differences import DifferenceRow, PlaceDifference
 from stepper.debug.breakpoints.breakpoint import BreakKind
 from stepper.debug.causes.any_cause import AnyCause
-from stepper.debug.causes.cause import Scalar
+from stepper.debug.causes.cause import Enclosure, Scalar
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
 from stepper.debug.provenance.facts import Influence, QuestionKind
@@ -1036,9 +1036,13 @@ class SeriesValue(TensorData):
 
 
 class SeriesAnswer(Lines):
-    """`print ADDR@FROM:TO`: every `stride`-th of `total` iterations; `stopped` says why later ones are missing."""
+    """`print ADDR@FROM:TO`: every `stride`-th of `total` iterations; `stopped` says why later ones are missing.
+
+    `outer` are the loops around that of the iterations, from the outside inwards, and in which iteration this run is.
+    """
 
     series: list[SeriesValue]
+    outer: list[Enclosure]
     stopped: str
     stride: int
     shown: int

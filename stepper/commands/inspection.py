@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from stepper.commands.lists import LISTS
 from stepper.commands.registry import command, one_of
 from stepper.commands.session import Answer, Session, number, required, without_arguments
+from stepper.debug.causes.texts import run_text
 from stepper.debug.inspection.text import (
     by_text,
     stack_lines,
@@ -77,7 +78,9 @@ def _print(session: Session, text: str) -> Answer:
     if address is not None:
         series = session.debugger.over_iterations(session.named(address))
         by = _computed_by(session, text)
-        lines = [f"  ({legend(who)})" for who in by]
+        run = run_text(series.outer)
+        lines = [f"{run}:"] if run else []
+        lines += [f"  ({legend(who)})" for who in by]
         lines += [
             line
             for number, value in zip(series.iterations, series.values, strict=True)
@@ -89,7 +92,10 @@ def _print(session: Session, text: str) -> Answer:
         ]
         lines += _left_out(address, series)
         counts = {"stride": series.step, "shown": len(series.values), "total": series.total}
-        return Answer(tuple(lines), {"series": data, "stopped": series.stopped, **counts, **_by_json(by)})
+        outer = [as_data(one) for one in series.outer]
+        return Answer(
+            tuple(lines), {"series": data, "outer": outer, "stopped": series.stopped, **counts, **_by_json(by)}
+        )
     value, by = evaluated(session, text), _computed_by(session, text)
     data_of_value = tensor_json(value) if _is_tensor(value) else {"value": json_number(value)}
     lines = [*value_lines(value, session.width), *_label_lines(session, text, value)]

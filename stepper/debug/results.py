@@ -14,6 +14,7 @@ from stepper.ops.operands import form_text
 from stepper.records import OneLine
 
 if TYPE_CHECKING:
+    from stepper.debug.causes.cause import Enclosure
     from stepper.tensors.differences import Differences
 
 
@@ -67,7 +68,8 @@ class Series(OneLine, Struct, frozen=True, eq=False):
     Iterations in which nothing computed the value (the other side of an If ran) are left out. `step` is 1, or more
     where there were too many iterations to keep: every `step`-th of the `total` that had a value. `stopped` says why
     the run did not get through all that were asked for: a pause, or an error; empty where it did. `in_branch`: the
-    value is one of an If, which may leave iterations out.
+    value is one of an If, which may leave iterations out. `outer` are the loops around that of the iterations, from the
+    outside inwards, each in the iteration in which this run of it is.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Series(OneLine, Struct, frozen=True, eq=False):
     stopped: str
     total: int
     in_branch: bool = False
+    outer: tuple[Enclosure, ...] = ()
 
     def _repr_html_(self) -> str:
         """Return a table of the values, for notebooks."""

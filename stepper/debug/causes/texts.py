@@ -18,6 +18,7 @@ from stepper.debug.causes.cause import (
     Cause,
     Chain,
     Element,
+    Enclosure,
     Link,
     LinkKind,
     Location,
@@ -116,6 +117,12 @@ def where(location: Location, *, named: bool = True) -> str:
     inner = location.path[-1]
     text = str(inner.layer) if named else inner.layer.type
     return f"in iteration {inner.iteration} of {text}" if inner.body == "body" else f"in {text}"
+
+
+def run_text(outer: Sequence[Enclosure]) -> str:
+    """Return which run of a loop it is, by those around it: `in iteration 7 of Loop 'decoder'`; empty for none."""
+    said = ", ".join(f"iteration {one.iteration} of {one.layer}" for one in outer)
+    return f"in {said}" if said else ""
 
 
 def element_text(element: Element | None) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct, field
 
+from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.iterations import slots
 from stepper.debug.iterations.loop_runs import ensure_run_here, enter_run_of, iterations_in_all, loop_around
 from stepper.debug.results import PreviousValue, Series
@@ -62,6 +63,7 @@ def over_iterations(
         begin, end = _asked(timeline, target, depth)
         collected = _Collected(read, begin, end, most, room)
         machine = timeline.machine
+        path = location_of(machine.stack[:depth], file_of(machine.compiled)).path
 
         def visit(frame: Frame, _tick: int) -> bool:
             return collected.add(_iteration_at(machine.stack, depth, frame), frame.values[target.slot])
@@ -75,7 +77,14 @@ def over_iterations(
     name = f"{statistic}({address})" if statistic else str(address)
     in_branch = len(target.program.path) > depth
     return Series(
-        name, tuple(collected.iterations), tuple(collected.values), collected.step, stopped, collected.total, in_branch
+        name,
+        tuple(collected.iterations),
+        tuple(collected.values),
+        collected.step,
+        stopped,
+        collected.total,
+        in_branch,
+        tuple(one for one in path if one.iteration is not None),
     )
 
 

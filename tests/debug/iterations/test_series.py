@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.commands import Interpreter
 from stepper.errors import UsageError
 from tests.debug.debugged import at_iteration, opened, recorded, run_named, sample, state_of
 from tests.models import Graph, carried, joined, last
@@ -292,3 +293,21 @@ def test_iterations_far_ahead_are_reached_without_a_stop_at_each(tmp_path: Path)
     beyond = debugger.over_iterations("more@300000:")
     assert beyond.iterations == () and beyond.stopped == ""
     assert debugger.stop.iteration == 5
+
+
+@pytest.mark.parametrize(("at", "asked", "run"), [(1, "", 0), (2, "", 1), (2, "passes@0::", 0), (0, "passes@2::", 2)])
+def test_values_of_an_inner_loop_say_in_which_iteration_around_it_their_run_is(at: int, asked: str, run: int) -> None:
+    """Bubble sort on 5 1 4 2 8. Where pass `at` begins, the run that began last is that of the pass before."""
+    ends = [[1, 4, 2, 5, 8], [1, 2, 4, 5, 8], [1, 2, 4, 5, 8]]  # what each pass leaves
+    shell = Interpreter(sample("nested_loop"))
+    shell.execute(f"goto passes@{at}")
+    answer = shell.execute(f"print {asked}values_next@*")
+    assert answer.lines[0] == f"in iteration {run} of Loop 'passes':"
+    [outer] = answer.data["outer"]
+    assert (outer["layer"]["name"], outer["iteration"]) == ("passes", run)
+    assert answer.data["series"][-1]["values"] == ends[run]
+
+
+def test_values_of_an_outermost_loop_are_of_its_one_run() -> None:
+    answer = Interpreter(sample("nested_loop")).execute("print passes::order_next_result@*")
+    assert answer.data["outer"] == [] and answer.lines[0].startswith("@0 ")
