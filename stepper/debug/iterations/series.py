@@ -91,16 +91,15 @@ def over_iterations(
 def previous_value(timeline: Timeline, address: str | Address, *, compared: bool = True) -> PreviousValue:
     """Return a value and what it was in the iteration before; unless `compared`, without the change.
 
-    Raise UsageError where there is no iteration before.
+    It is that of the present iteration, or of the one that the address names. Raise UsageError where there is no
+    iteration before.
     """
     address = address_given(address)
     target = _target(timeline, address)
     read = _reader(address, None, limited=False)
-    stack = timeline.machine.stack
-    depth = _loop_here(timeline, target)
-    iteration = _iteration_at(stack, depth, stack[depth])
+    iteration = _iteration_meant(timeline, target)
     try:
-        now = read(value_now(stack, target))
+        now = read(value_in(timeline, target))
     except UsageError:
         now = None
     before = read(value_before(timeline, target))
@@ -110,15 +109,18 @@ def previous_value(timeline: Timeline, address: str | Address, *, compared: bool
 
 
 def value_before(timeline: Timeline, target: Target) -> Any:
-    """Return what a place held one iteration before. Raise UsageError where that was not computed."""
-    stack = timeline.machine.stack
-    depth = _loop_here(timeline, target)
-    frame = stack[depth]
-    iteration = _iteration_at(stack, depth, frame)
+    """Return what a place held one iteration before the present one, or before the one that its address names.
+
+    Raise UsageError where that was not computed.
+    """
+    asked = _iteration_named(target)
+    iteration = _iteration_meant(timeline, target)
     if iteration < 1:
         raise UsageError(f"'{target.named.name}' has no iteration before this one")
-    if frame.program is target.program and (kept := slots.before(frame, target.slot)) is not None:
-        return kept
+    if asked is None:
+        frame = timeline.machine.stack[loop_around(target)]
+        if frame.program is target.program and (kept := slots.before(frame, target.slot)) is not None:
+            return kept
     return value_in_iteration(timeline, target, iteration - 1)
 
 
@@ -127,14 +129,12 @@ def value_in(timeline: Timeline, target: Target) -> Any:
 
     UsageError.
     """
-    asked = target.iterations[loop_around(target) - 1] if any(one is not None for one in target.iterations) else None
+    asked = _iteration_named(target)
     if asked is None:
         stack = timeline.machine.stack
         if any(one is not None for one in target.iterations):
             ensure_run_here(stack, target)
         return value_now(stack, target)
-    if isinstance(asked, IterationRange):
-        raise UsageError(f"'{target.named.name}' is asked for in several iterations")
     return value_in_iteration(timeline, target, asked)
 
 
@@ -176,6 +176,32 @@ def value_in_iteration(timeline: Timeline, target: Target, iteration: int) -> An
 
 def _target(timeline: Timeline, address: Address) -> Target:
     return resolve(address, timeline.machine.compiled, timeline.machine.program)
+
+
+def _iteration_named(target: Target) -> int | None:
+    """Return the iteration of the innermost loop that an address names; None for none. UsageError for several."""
+    asked = target.iterations[loop_around(target) - 1] if any(one is not None for one in target.iterations) else None
+    if isinstance(asked, IterationRange):
+        raise UsageError(f"'{target.named.name}' is asked for in several iterations")
+    return asked
+
+
+def _iteration_meant(timeline: Timeline, target: Target) -> int:
+    """Return the iteration of the innermost loop that an address names, counted from the first; else the present one.
+
+    Below 0: the loop has none so early. Raise UsageError where the loop does not run.
+    """
+    asked = _iteration_named(target)
+    if asked is None:
+        stack = timeline.machine.stack
+        if any(one is not None for one in target.iterations):
+            ensure_run_here(stack, target)
+        depth = _loop_here(timeline, target)
+        return _iteration_at(stack, depth, stack[depth])
+    if asked >= 0:
+        return asked
+    with excursion(timeline):
+        return asked + iterations_in_all(timeline, enter_run_of(timeline, target))
 
 
 def _loop_here(timeline: Timeline, target: Target) -> int:

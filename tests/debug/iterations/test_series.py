@@ -311,3 +311,59 @@ def test_values_of_an_inner_loop_say_in_which_iteration_around_it_their_run_is(a
 def test_values_of_an_outermost_loop_are_of_its_one_run() -> None:
     answer = Interpreter(sample("nested_loop")).execute("print passes::order_next_result@*")
     assert answer.data["outer"] == [] and answer.lines[0].startswith("@0 ")
+
+
+COURSE = [
+    [[1, 5, 4, 2, 8], [1, 4, 5, 2, 8], [1, 4, 2, 5, 8], [1, 4, 2, 5, 8]],
+    [[1, 4, 2, 5, 8], [1, 2, 4, 5, 8], [1, 2, 4, 5, 8]],
+]
+"""What bubble sort makes of 5 1 4 2 8 in its first two passes, pair by pair."""
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("values_next@1", COURSE[1][0]),
+        ("values_next@2", COURSE[1][1]),
+        ("values_next@-1", COURSE[1][1]),
+        ("values_next@-2", COURSE[1][0]),
+        ("passes@0::values_next@3", COURSE[0][2]),
+        ("passes@0::values_next@2", COURSE[0][1]),
+        ("passes@0::values_next@-1", COURSE[0][2]),
+        ("passes@0::values_next@-3", COURSE[0][0]),
+        ("passes@1::values_next", COURSE[1][1]),
+        ("values_next", COURSE[1][1]),
+    ],
+)
+def test_prev_is_the_iteration_before_the_one_that_is_named(asked: str, found: list[float]) -> None:
+    debugger = sample("nested_loop")
+    shell = Interpreter(debugger)
+    shell.execute("goto passes@1::values_next@2")
+    assert shell.execute(f"print prev({asked})").data["values"] == found
+    watch = debugger.watch(f"prev({asked})")
+    assert watch.now is not None and not watch.now.error
+    assert watch.now.value is not None and watch.now.value.tolist() == found
+    assert debugger.previous_value(asked).before.tolist() == found
+
+
+def test_a_value_and_the_one_before_are_of_the_iteration_that_is_named() -> None:
+    debugger = sample("nested_loop")
+    debugger.goto("passes@1::values_next@0")
+    found = debugger.previous_value("passes@0::values_next@-2")
+    assert found.iteration == 2 and found.now is not None and found.change is not None
+    assert (found.now.tolist(), found.before.tolist()) == (COURSE[0][2], COURSE[0][1])
+    assert found.change.different == 2
+
+
+def test_before_the_first_iteration_that_is_named_there_is_none() -> None:
+    debugger = sample("nested_loop")
+    debugger.goto("passes@1::values_next@2")
+    for asked in ("values_next@0", "values_next@-3", "passes@0::values_next@0", "passes@0::values_next@-4"):
+        with pytest.raises(UsageError, match="has no iteration before this one"):
+            debugger.evaluate(f"prev({asked})")
+    with pytest.raises(UsageError, match="another run"):
+        debugger.evaluate("prev(passes@0::values_next)")
+    with pytest.raises(UsageError, match="several iterations"):
+        debugger.evaluate("prev(values_next@0:2)")
+    with pytest.raises(UsageError, match="names an iteration"):
+        debugger.break_at("values_next", condition="max(prev(values_next@1)) > 3")
