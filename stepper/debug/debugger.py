@@ -253,7 +253,8 @@ class Debugger:
     def look_through(self, *, seconds: float | None = None) -> Overview:
         """Look further for where NaN and Inf are born in what `run_overview` has run, and return the facts of the run.
 
-        The present stays. It ends early after so many `seconds`, and at a pause; called again it goes on.
+        Constants that have some are looked for behind that. The present stays. It ends early after so many `seconds`,
+        and at a pause; called again it goes on.
         """
         return self._overview_run().look_through(seconds)
 

@@ -6,7 +6,7 @@ import math
 import mmap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from stepper.element_types import STRING_DTYPE, Array, ElementType
 from stepper.errors import ModelError
 from stepper.files.kinds import ensure_no_pipe
 from stepper.ir import packing
+
+_LET_GO: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
+"""What tells the system that pages of a map are not needed; None where it cannot be told."""
 
 
 class Weights:
@@ -39,6 +42,19 @@ class Weights:
     def raw(self, offset: int, size: int) -> bytes:
         """Return bytes of the file; fewer where it ends before."""
         return bytes(self._bytes[offset : offset + size])
+
+    def let_go(self, part: Array) -> None:
+        """Take whole pages of the file out of memory of which this is a view: who reads them again has them from there.
+
+        What is no view of the file stays.
+        """
+        if _LET_GO is None or not isinstance(self._bytes, mmap.mmap) or not part.flags.c_contiguous:
+            return
+        offset = part.ctypes.data - np.frombuffer(self._bytes, np.uint8).ctypes.data
+        begin = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
+        end = (offset + part.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+        if 0 <= offset <= self.size - part.nbytes and begin < end:
+            self._bytes.madvise(_LET_GO, begin, end - begin)
 
     def constant(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> Array:
         """Return the tensor at these bytes: a read-only view of the file, or a copy of sub-byte types and strings.

@@ -258,12 +258,12 @@ def statistics_in_steps(array: Array) -> Generator[None, None, Statistics]:
     return collected.statistics(name, shape, size)
 
 
-def chunks(array: Array) -> Iterator[Array]:
+def chunks(array: Array, most: int = CHUNK) -> Iterator[Array]:
     """Yield the elements in row-major order, rank 1, some at a time; packed codes as the numbers they stand for."""
     flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
     code = _CODES.get(array.dtype)
-    for begin in range(0, array.size, CHUNK):
-        chunk = flat[begin : begin + CHUNK]
+    for begin in range(0, array.size, most):
+        chunk = flat[begin : begin + most]
         yield chunk if code is None else convert(chunk, destination_type=code)
 
 

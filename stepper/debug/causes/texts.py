@@ -204,11 +204,6 @@ def word_of(kind: NonFiniteKind) -> str:
     return _WORDS[kind]
 
 
-def none_born(given: Sequence[str]) -> str:
-    """Return that no operation makes a NaN or Inf, and which came in all the same."""
-    return f"{' and '.join(given)} came in, no operation makes NaN or Inf" if given else "no NaN, no Inf"
-
-
 @words.register
 def _non_finite(cause: NonFinite, *, named: bool) -> Words:
     text, output = layer_text(cause.location.operation, named=named), cause.location.output

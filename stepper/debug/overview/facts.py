@@ -238,6 +238,21 @@ class Birth(Struct, frozen=True):
     after: int | None = None
 
 
+class ConstantFacts(Struct, frozen=True):
+    """A Constant with NaN or Inf, or an operation of a body that makes them of Constants alone, before it runs.
+
+    `output` is that of the operation (None: a Constant), `inside` are the loops and Ifs around it, from the outside
+    inwards. `nan` and `infinite` count elements; of an operation those of a kind that no input of it has.
+    """
+
+    layer: LayerSite
+    inside: tuple[LayerSite, ...]
+    size: int
+    nan: int
+    infinite: int
+    output: int | None = None
+
+
 class Failure(Struct, frozen=True):
     """The error that ended the run, and its place; `reason` is the message without that."""
 
@@ -258,8 +273,8 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     `ticks`, `iterations` (of all loops), `seconds` and `bytes` (kept for time travel and for this) grow while it runs;
     `rate` is iterations a second, of the last second; `memory` is the most that may be kept. `operations` counts those
     of the model's own graph by type, `sequences` can be opened. `births` are those found so far, which were looked for
-    up to the tick `births_tick`. `looked_through`: in all that has run, and the operations in which they are born have
-    their rows.
+    up to the tick `births_tick`; `constants` have some by themselves, as a mask does that is -Inf (None: not all were
+    looked at). `looked_through`: in all that has run, and the operations in which they are born have their rows.
     """
 
     unshown: ClassVar = ("loops", "branches", "inputs", "outputs")
@@ -279,6 +294,7 @@ class Overview(Brief, Struct, frozen=True, eq=False):
     sequences: tuple[LayerSite, ...]
     births: tuple[Birth, ...] = ()
     births_tick: int = 0
+    constants: tuple[ConstantFacts, ...] | None = None
     looked_through: bool = False
     failure: Failure | None = None
 
@@ -289,8 +305,9 @@ class Overview(Brief, Struct, frozen=True, eq=False):
 
     @property
     def births_complete(self) -> bool:
-        """True if the births of the whole run are known."""
-        return self.state in (RunState.FINISHED, RunState.FAILED) and self.births_tick >= self.ticks
+        """True if the births of the whole run are known, and what the model has by itself."""
+        is_over = self.state in (RunState.FINISHED, RunState.FAILED)
+        return is_over and self.births_tick >= self.ticks and self.constants is not None
 
     @property
     def seen_non_finite(self) -> tuple[NonFiniteKind, ...]:

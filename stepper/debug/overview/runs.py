@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from time import perf_counter, thread_time
@@ -13,12 +13,21 @@ from msgspec.structs import replace
 
 from stepper.debug.branches.edits import Edit, same_by_tick
 from stepper.debug.overview.births import BirthSearch
-from stepper.debug.overview.facts import BranchFacts, Failure, LoopFacts, ModelPortFacts, Overview, RunState
+from stepper.debug.overview.constants import ConstantSearch
+from stepper.debug.overview.facts import (
+    BranchFacts,
+    ConstantFacts,
+    Failure,
+    LoopFacts,
+    ModelPortFacts,
+    Overview,
+    RunState,
+)
 from stepper.debug.overview.ports import port_facts
 from stepper.debug.overview.recorder import RunRecorder
 from stepper.debug.timeline import Timeline
 from stepper.engine.events import EventKind, Every
-from stepper.engine.frames import Snapshot
+from stepper.engine.frames import Constants, Snapshot
 from stepper.engine.program import CompiledModel, Value
 from stepper.engine.run import output_names
 from stepper.errors import Paused, StepperError
@@ -91,6 +100,7 @@ class OverviewRun:
         self._timeline = timeline
         self._file = _not_run(timeline.machine.compiled, (), ())
         self._edits: dict[int, tuple[Edit, ...]] = {}
+        self._constant_search = ConstantSearch(timeline.machine.compiled)
         self._begin()
 
     def _begin(self) -> None:
@@ -103,6 +113,8 @@ class OverviewRun:
         self._births = BirthSearch(self._timeline)
         self._followed: Followed = {}
         self._again: _Again | None = None
+        self._changed: Mapping[int, Constants] = {}
+        self._constants: tuple[ConstantFacts, ...] | None = None
         self._ticks, self._seconds = 0, 0.0
         self._inputs = self._input_facts()
         self._output_facts = self._facts_of(None)
@@ -179,6 +191,7 @@ class OverviewRun:
             self._ticks, self._seconds = machine.tick, before + perf_counter() - limits.started
             self._state, self._output_facts = state, self._facts_of(machine.outputs)
             self._stand = None if state in _ENDED else machine.snapshot()
+            self._changed, self._constants = machine.constants, None
             timeline.end = machine.snapshot() if state is RunState.FINISHED else None
 
     def _to_the_end(self, limits: _Budget, progress: Progress | None) -> RunState:
@@ -215,9 +228,10 @@ class OverviewRun:
     # --- births --------------------------------------------------------------------------------------------------
 
     def look_through(self, seconds: float | None) -> Overview:
-        """Look further for births in what has run, and give their operations rows; the present stays.
+        """Look further for births in what has run and through constants, and give operations with births rows.
 
-        Of operations in which a NaN or Inf is born nothing was kept: the run is recorded once more, with them.
+        The present stays. Of operations in which a NaN or Inf is born nothing was kept: the run is recorded once more,
+        with them.
         """
         if not same_by_tick(self._edits, self._timeline.edits) or self._is_looked_through:
             return self.latest
@@ -230,7 +244,7 @@ class OverviewRun:
 
     @property
     def _is_looked_through(self) -> bool:
-        return self._births.tick >= self._ticks and self._is_followed
+        return self._births.tick >= self._ticks and self._is_followed and self._constants is not None
 
     @property
     def _is_followed(self) -> bool:
@@ -245,6 +259,16 @@ class OverviewRun:
         self._births.relate()
         if self._births.tick >= self._ticks and not self._is_followed:
             self._record_again(enough)
+        if self._births.tick >= self._ticks and self._is_followed and self._constants is None:
+            self._look_at_constants(enough)
+
+    def _look_at_constants(self, enough: Callable[[], bool]) -> None:
+        machine = self._timeline.machine
+        self._constant_search.look(lambda: machine.pause_requested or enough())
+        if self._constant_search.is_over:
+            self._constants = self._constant_search.found(self._changed)
+        elif machine.pause_requested:
+            machine.request_pause(wanted=False)
 
     def _record_again(self, enough: Callable[[], bool]) -> None:
         timeline, machine = self._timeline, self._timeline.machine
@@ -296,6 +320,7 @@ class OverviewRun:
             branches=branches,
             births=tuple(self._births.found),
             births_tick=self._births.tick,
+            constants=self._constants,
             looked_through=self._is_looked_through,
             failure=self._failure,
         )

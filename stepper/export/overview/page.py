@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Final
 
-from stepper.debug.causes.texts import how_sentence, none_born, title, word_of
+from stepper.debug.causes.texts import how_sentence, title
 from stepper.debug.causes.verdicts import verdict_text
 from stepper.debug.overview.addresses import address_in_loop
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, ModelPortFacts, Overview, Row, RowKind, RunState
 from stepper.debug.overview.programs import in_order, programs_of
+from stepper.debug.overview.texts import constants_text, none_born
 from stepper.engine.loops import EndReason
 from stepper.engine.program import CompiledModel, Program
 from stepper.export.overview.strips import scale_text, strip
+from stepper.ir.model import LayerSite
 from stepper.query.short_names import last_part, without_number
 from stepper.tensors.histories import ValueHistory
 from stepper.wording import counted, enumerated, excerpt
@@ -141,9 +143,13 @@ def _found(overview: Overview) -> str:
         f"{escape(how_sentence(birth.cause))}</p>"
         for birth in overview.births[:_MOST_FOUND]
     )
-    told = none_born([word_of(kind) for kind in overview.seen_non_finite])
-    clean = f'<p><span class="quiet">found</span> {told}</p>' if overview.births_complete else ""
-    return births or clean
+    told = constants_text(overview, _name_of) if births else none_born(overview, _name_of)
+    rest = f'<p><span class="quiet">found</span> {escape(told)}</p>' if told and overview.births_complete else ""
+    return births + rest
+
+
+def _name_of(layer: LayerSite) -> str:
+    return excerpt(last_part(layer.name))
 
 
 # --- a card ---------------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from stepper.debug.causes.texts import element_text, none_born, scalar_text, word_of
+from stepper.debug.causes.texts import element_text, scalar_text, word_of
 from stepper.debug.overview.facts import ModelPortFacts, Overview, RunState
+from stepper.debug.overview.texts import constants_text, none_born
 from stepper.wording import counted
 from tui.paint.links import Destination, LinkText, linked
 from tui.paint.names import layer_name
@@ -217,13 +218,12 @@ def found(overview: Overview, cards: Sequence[Card], *, short: bool, links: Port
     still = [cell for card in cards for cell in _unchanged(card)]
     if still and short:
         return [[head, *still]]
-    given = [word_of(kind) for kind in overview.seen_non_finite]
     if overview.births_complete:
-        row += [("✓", "accent"), (f" {none_born(given)}", "")]
+        row += [("✓", "accent"), (f" {none_born(overview, layer_name)}", "")]
     elif overview.state is RunState.NOT_RUN:
         row.append(("nothing yet", "dim"))
     else:
-        row.append((f"{none_born(given)}{', ' if given else ' '}so far{_looked(overview)}", "dim"))
+        row.append((none_born(overview, layer_name, f"so far{_looked(overview)}"), "dim"))
     reshaped = _reshaped(cards)
     if reshaped:
         row += reshaped
@@ -349,6 +349,8 @@ def _births(overview: Overview, head: Cell, links: PortLinks, *, short: bool, ha
     for count, (place, port) in enumerate(spoilt[:3]):
         row.append((", " if count else "  →  ", "dim"))
         row.append((name_linked(f"{port.nan + port.infinite} in {printable(port.name)}", links.output(place)), "dim"))
+    constants = constants_text(overview, layer_name)
+    row.append((f"  ·  {constants}" if constants else "", "dim"))
     row.append((_looked(overview), "dim"))
     if short:
         return [row]
