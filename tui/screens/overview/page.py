@@ -452,14 +452,20 @@ class Page:
         return [row[0], *overlaid(row[1:], "cursor")] if is_on and is_first else row
 
     def _names(self, line: Line, room: int, height: int, scale: str, unit: str) -> list[Row]:
-        """Return the lines of a label: name and shape, scale, how many numbers stand in how many lines."""
+        """Return the lines of a label: name and shape, scale, how many numbers stand in how many lines.
+
+        What asks for the side of an If stays: without it the sides would be read as its output.
+        """
         bold = "strong" if line.form is not Form.WORDS else ""
-        name = clip(line.name, room)
+        asks = line.part is LinePart.CHOICE
         beside = " ".join(part for part in (line.shape, line.note) if part)
+        name = clip(line.name, room - len(beside) - 1 if asks and height == 1 else room)
         if line.note and max(len(name), 9) + 1 + len(beside) > room:
             beside = line.note
-        if self._width < 100 or (height == 1 and len(name) + len(beside) + 1 > room):
-            rows: list[Row] = [[(name, bold)]]
+        if asks and not name:
+            rows: list[Row] = [[(beside, "dim")]]
+        elif not asks and (self._width < 100 or (height == 1 and len(name) + len(beside) + 1 > room)):
+            rows = [[(name, bold)]]
         elif len(name) + len(beside) + 1 > room and height > 1:
             rows = [[(name, bold)], [(beside, "dim")]]
         else:

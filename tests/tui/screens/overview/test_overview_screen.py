@@ -22,7 +22,7 @@ from tests.benchmarks.models import newton_model
 from tests.debug.debugged import SAMPLES
 from tests.debug.debugged import opened as debugger_of
 from tests.debug.loops_to_break import clock, recurrence
-from tests.models import Graph, carried, last
+from tests.models import Graph, Side, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive
 from tui.messages import OverviewGrew
 from tui.paint.rows import width_of
@@ -620,6 +620,39 @@ def test_sides_of_an_if_stand_beside_the_iterations() -> None:
         assert sides[:30] == "".join(even[:30]) and sides[-30:] == "".join(even[-30:])
 
     drive("while_loop", script, size=(160, 48))
+
+
+@pytest.mark.parametrize("name", ["even", "is_the_remainder_of_this_zero"])
+@pytest.mark.parametrize("size", [(60, 18), (80, 24), (100, 30), (120, 40), (160, 48)])
+def test_the_row_of_an_if_asks_which_side_ran_at_any_width(tmp_path: Path, size: tuple[int, int], name: str) -> None:
+    """k of the iteration: x is halved in the first two, and then grows by one; inside of another loop, and alone."""
+    net = Graph()
+    outer = net.body()
+    y = outer.parameter("y", dims=(1,))
+    body = outer.body()
+    x, k = body.parameter("x", dims=(1,)), body.parameter("k", "i64", ())
+    sides = []
+    for kind, number in (("Multiply", 0.5), ("Add", 1.0)):
+        side = body.body()
+        given = side.parameter("given", dims=(1,))
+        made = side.result(side.apply(kind, given, side.constant([number])), "made")
+        sides.append(Side(side, [(x, given)], [made]))
+    early = body.apply("Less", k, body.constant(np.int64(2)), type="boolean", dims=())
+    (chosen,) = body.branch(name, early, *sides)
+    after = body.result(chosen, "x_next")
+    inner = outer.loop("inner", body, 4, True, [carried(y, x, after)], [last(after)], iteration=k)
+    below = outer.result(inner[0], "y_next")
+    (end,) = net.loop("outer", outer, 2, True, [carried(net.parameter("y0", dims=(1,)), y, below)], [last(below)])
+    net.result(end, "end")
+
+    async def script(driven: Driven) -> None:
+        await opened(driven)
+        rows = [line for line in driven.text("overview").splitlines() if "then?" in line]
+        assert len(rows) == 1 and "".join(letter for letter in rows[0] if letter in "TF").startswith("TTFF")
+        label = rows[0][: rows[0].index("then?")].strip(" ▌")
+        assert not label or label.startswith(name[0])
+
+    drive(debugger_of(tmp_path, net, np.ones(1, np.float32)), script, size=size)
 
 
 def test_many_loops_are_a_list_with_findings_first(tmp_path: Path) -> None:
