@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from stepper.debug.overview.facts import LoopFacts, RunState
+from stepper.debug.overview.texts import state_sentence
+from stepper.tensors import recurrences
+from stepper.tensors.recurrences import RecurrenceSearch
 from tests.debug.debugged import opened
 from tests.models import Graph, Value, carried, last, sliced
 
@@ -59,6 +62,8 @@ def test_a_state_that_comes_again_can_never_end(tmp_path: Path, factor: int, mod
     (run,) = facts.activations
     assert facts.never_ends and run.ending is None and run.recurrence is not None
     assert run.recurrence.period == order and [one.name for one in run.recurrence.values] == ["state"]
+    since = {0, None} if size * modulus > 2**19 else {0}  # so long ago that it is not kept
+    assert run.recurrence.decides and run.recurrence.since in since, "each power of it comes again"
 
 
 @pytest.mark.parametrize("has_number", [False, True])
@@ -159,3 +164,63 @@ def test_of_two_values_that_return_at_different_times_the_least_common_multiple_
     facts = facts_of(tmp_path, net)
     (run,) = facts.activations
     assert run.recurrence is not None and run.recurrence.period == 6 * 35
+
+
+def walking(tail: int, period: int, has_condition: bool = True) -> Graph:
+    """place goes from 0 to 1, 2, ... tail + period - 1 and back to tail; so it is k + 1 after iteration k at first.
+
+    It goes on while place is below 1000; without a condition it cannot end.
+    """
+    net = Graph()
+    body = net.body()
+    place = body.parameter("place", "i64", (1,))
+    ways = body.constant([*range(1, tail + period), tail], np.int64)
+    moved = body.apply("Gather", ways, place, body.constant(0, np.int64), dims=(1,), version="opset8", name="moved")
+    out = body.result(moved)
+    goes_on = body.apply("Less", moved, body.constant([1000], np.int64), type="boolean", dims=(1,), name="going")
+    entries = [carried(net.constant([0], np.int64), place, out)]
+    condition = body.result(goes_on) if has_condition else None
+    (final,) = net.loop("loop", body, -1, True, entries, [last(out)], condition)
+    net.result(final, "final")
+    return net
+
+
+@pytest.mark.parametrize("has_condition", [True, False])
+@pytest.mark.parametrize(("tail", "period"), [(1, 1), (4, 1), (4, 2), (13, 7), (50, 1), (90, 30), (700, 50)])
+def test_it_is_known_from_which_iteration_on_a_state_comes_again_and_soon(
+    tmp_path: Path, tail: int, period: int, has_condition: bool
+) -> None:
+    facts = facts_of(tmp_path, walking(tail, period, has_condition))
+    again = facts.activations[0].recurrence
+    assert facts.never_ends and again is not None
+    assert (again.period, again.since, again.decides) == (period, tail - 1, has_condition)
+    assert again.iteration < max(64, 4 * (tail + period)), "long before the ten thousandth iteration"
+    how = "stays the same" if period == 1 else f"repeats every {period} iterations"
+    what = "place" if has_condition else "its state"
+    assert state_sentence(again, lambda one: one.name) == f"{what} {how} from iteration {tail - 1} on"
+
+
+@pytest.mark.parametrize("most", [1, 5, 100, 2**22])
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_found_is_what_a_look_at_all_states_says(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two values, looked at after random numbers of iterations; where little is kept, the first may not be known."""
+    monkeypatch.setattr(recurrences, "_BYTES_KEPT", most)
+    chance = np.random.default_rng(seed)
+    tail, period = int(chance.integers(0, 60)), int(chance.integers(1, 40))
+    walk = [k if k < tail else tail + (k - tail) % period for k in range(1000)]
+    states = np.stack([np.array(walk) // 7, np.array(walk) % 7], axis=1)
+    search, at = RecurrenceSearch(2), 0
+    while search.found is None:
+        end = min(at + int(chance.integers(1, 9)), len(walk))
+        for value in range(2):
+            parts = [states[at:end, value : value + 1]]
+            if end - at > 1 and chance.random() < 0.3:  # what is noted in two parts is one all the same
+                parts = [parts[0][:1], parts[0][1:]]
+            for part in parts:
+                search.note(value, "i64", part)
+        search.look(end)
+        at = end
+    found = search.found
+    assert found.iteration - found.before == period and found.before >= tail
+    assert found.since in ({tail} if most > 10**4 else {tail, None})
+    assert found.iteration < 4 * (tail + period) + 16

@@ -428,15 +428,17 @@ def running_text(running: Running, overview: Overview | None) -> tuple[str, str]
     if glance.loop is None or glance.iteration is None:
         return f"{running.command} goes on, tick {glance.tick:,}; {key}", "dim"
     where = f"{layer_name(glance.loop)} is in iteration {glance.iteration:,}"
-    if glance.endless is not None:
-        name = "it" if glance.endless is glance.loop else layer_name(glance.endless)
-        return f"{where}; {name} can never end: there is no trip count and no condition that ends it; {key}", "edit"
     from stepper.debug.overview.facts import recurrence_in  # few runs take so long
+    from stepper.debug.overview.texts import recurrence_text
 
     again = recurrence_in(overview, glance)
+    state = "" if again is None else recurrence_text(again, brief=True)
+    if glance.endless is not None and (glance.endless is not glance.loop or not state):
+        name = "it" if glance.endless is glance.loop else layer_name(glance.endless)
+        return f"{where}; {name} can never end: there is no trip count and no condition that ends it; {key}", "edit"
     if again is not None:
-        told = "does not change" if again.period == 1 else f"repeats every {again.period:,} iterations"
-        return f"{where}; it can never end: what decides that {told}; {key}", "edit"
+        what = "what decides that" if again.decides else "nothing ends it, and its state"
+        return f"{where}; it can never end: {what} {state}; {key}", "edit"
     return f"{where}; {key}", "dim"
 
 

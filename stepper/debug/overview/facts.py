@@ -92,14 +92,18 @@ class Row(Struct, frozen=True):
 
 
 class StateRecurrence(Struct, frozen=True):
-    """All that decides how long a loop goes on has after `iteration` the bits that it had after the one `before`.
+    """Carried values have after `iteration` the bits that they had after the one `before`, and depend on nothing else.
 
-    So it has them again and again. `values` are the carried Parameters that decide.
+    So they have them again and again, from the iteration `since` on (None: that is too long ago to be known). `values`
+    are the Parameters that they are carried to: those that alone decide how long the loop goes on (`decides`), or all
+    of a loop that nothing can end.
     """
 
     iteration: int
     before: int
+    since: int | None
     values: tuple[LayerSite, ...]
+    decides: bool
 
     @property
     def period(self) -> int:
@@ -114,7 +118,7 @@ class ActivationFacts(Brief, Struct, frozen=True, eq=False):
     of a counter in its condition. `condition` is its last verdict (None: no condition counts); every one before it is
     true. `values` are the histories of the loop's rows (None: of the condition, and where nothing is known).
     `ending` None: it has not ended. `slices` are, of rows that are slices, those of their first iteration.
-    `recurrence`: it can never end, for what decides that comes again; only a run without a trip count is looked at.
+    `recurrence`: it can never end, and its state comes again; only a run without a trip count is looked at.
     """
 
     unshown: ClassVar = ("values", "slices")

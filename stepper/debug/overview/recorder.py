@@ -23,7 +23,7 @@ from stepper.element_types import Array
 from stepper.engine.changing import ancestors
 from stepper.engine.events import RunObserver, Taps
 from stepper.engine.frames import Activation, Frame, Phase, Slices
-from stepper.engine.loops import EndReason
+from stepper.engine.loops import EndReason, MergedInput
 from stepper.engine.program import BranchPlan, CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.engine.roles import control, roles_of
 from stepper.engine.scans import Scan
@@ -34,6 +34,8 @@ from stepper.tensors.recurrences import RecurrenceSearch
 FIRST_RUNS: Final = 16
 LAST_RUNS: Final = 16
 """Runs of a loop whose values are kept, of those inside of other loops."""
+_FIRST_LOOK: Final = 32
+"""Iterations after which it is looked for a state that comes again; then after twice as many, up to full batches."""
 _MOST_WAITING: Final = 2048
 _MOST_WAITING_NUMBERS: Final = 2**14
 _BYTES_WAITING: Final = 2**23
@@ -94,20 +96,32 @@ class _ActivationRecorder:
         self._viewed = [(shapes.append, slots[place]) for place, shapes in self._shapes.items()]
         self.appends = [*((history.append, slot) for history, slot in self._taken), *self._viewed]
         self._known: tuple[ValueHistory | None, ...] | None = None
-        self._deciding: tuple[LayerSite, ...] = ()
+        self._state: tuple[LayerSite, ...] = ()
+        self._decides = True
         self._returns: RecurrenceSearch | None = None
 
-    def look_for_recurrence(self, deciding: Mapping[int, LayerSite]) -> None:
-        """Look whether the values that decide how long the loop goes on, by place in `histories`, come again."""
-        self._deciding, self._returns = tuple(deciding.values()), RecurrenceSearch(len(deciding))
-        for value, place in enumerate(deciding):
+    def look_for_recurrence(self, state: Mapping[int, LayerSite], *, decides: bool) -> None:
+        """Look whether carried values, by place in `histories`, come again together.
+
+        They depend on nothing else; `decides`: nor does how long the loop goes on.
+        """
+        self._state, self._decides = tuple(state.values()), decides
+        self._returns = RecurrenceSearch(len(state))
+        for value, place in enumerate(state):
             self.histories[place].noted = partial(self._returns.note, value)
+
+    @property
+    def looks_for_recurrence(self) -> bool:
+        """True if it is looked for a state that comes again, and none was found."""
+        return self._returns is not None and self._returns.found is None
 
     @property
     def recurrence(self) -> StateRecurrence | None:
         """Return which state has come again, so that it comes for ever."""
         found = None if self._returns is None or self.is_over else self._returns.found
-        return None if found is None else StateRecurrence(found.iteration, found.before, self._deciding)
+        if found is None:
+            return None
+        return StateRecurrence(found.iteration, found.before, found.since, self._state, self._decides)
 
     def quicken(self, values: Sequence[Value]) -> bool:
         """Take single numbers as bytes; True if all rows are such."""
@@ -123,8 +137,10 @@ class _ActivationRecorder:
         self._scans = activation.scans
 
     def forget_pieces(self) -> None:
-        """The run has ended, and all is settled: what the loop gives may go."""
+        """The run has ended, and all is settled: what the loop gives may go, and what was looked for in it."""
         self._scans = ()
+        if self._returns is not None:
+            self._returns.forget()
 
     def _take_pieces(self) -> None:
         """Take the values that the loop keeps by itself from what it keeps, many at once."""
@@ -141,7 +157,7 @@ class _ActivationRecorder:
             history.settle()
         for shapes in self._shapes.values():
             shapes.settle()
-        if self._returns is not None:
+        if self._returns is not None and not self.is_over:
             self._returns.look(self.iterations)
 
     @property
@@ -226,13 +242,15 @@ class _LoopRecord:
         self.first: list[_ActivationRecorder] = []
         self.last: deque[_ActivationRecorder] = deque(maxlen=LAST_RUNS)
         self.current: _ActivationRecorder | None = None
-        self.most = 1
+        self.most = self._fullest = 1
         self.runs = self.total = self.fewest = self.largest = 0
         self.ended: Counter[EndReason] = Counter()
         self.lengths = HistoryRecorder(_OUTER)
         self.checksums: list[int | None] = [0] * len(self.slots.slots)
         self._never_ends = False
-        self._deciding = self._decide()
+        self._deciding = self._kept_of(plan.deciding or ())
+        has_more = plan.sliced or plan.current_iteration or plan.program.has_memory
+        self._whole = self._kept_of(() if has_more else plan.merged)
 
     def begin(self, stack: Sequence[Frame]) -> None:
         """A run of the loop begins."""
@@ -248,20 +266,17 @@ class _LoopRecord:
         for history, checksum in zip(run.histories, self.checksums, strict=True):
             history.checksum = checksum
         self.runs += 1
-        self.most = 1
+        self.most = self._fullest = 1
         activation = stack[-1].activation
         self._never_ends = activation is not None and never_ends(activation)
-        if self._deciding and activation is not None and activation.limit is None:
-            run.look_for_recurrence(self._deciding)
 
-    def _decide(self) -> dict[int, LayerSite]:
-        """Return by place the carried values that alone decide how long the loop goes on; none where not all are kept.
+    def _kept_of(self, entries: Sequence[MergedInput]) -> dict[int, LayerSite]:
+        """Return by place carried values that depend on nothing else; none where not all are kept.
 
         Nor of a run in which values are set by hand, which may be others than what the body makes of them.
         """
-        entries = () if self.edited or self.plan.deciding is None else self.plan.deciding
         slots = self.slots.slots
-        if not all(entry.result in slots for entry in entries):
+        if self.edited or not all(entry.result in slots for entry in entries):
             return {}
         program = self.plan.program
         return {
@@ -286,11 +301,15 @@ class _LoopRecord:
             if run.number == 0 and not self.edited:  # else a value may be set by hand after it was looked at
                 self._tell_apart(run, values)
             size = sum(values[slot].nbytes for slot in run.waiting_slots)
-            self.most = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
+            self._fullest = max(1, min(_MOST_WAITING, _BYTES_WAITING // (size + 1)))
             if not self.plan.may_grow and self.plan.program.straight and run.quicken(values):
-                self.most = _MOST_WAITING_NUMBERS
+                self._fullest = _MOST_WAITING_NUMBERS
             run.condition_limit = condition_limit(frame)
             self._never_ends = never_ends(activation, closed=1)
+            state = self._deciding or (self._whole if self._never_ends else {})
+            if state and activation.limit is None:
+                run.look_for_recurrence(state, decides=bool(self._deciding))
+            self.most = self._batch(run)
         self.count(frame)
         if activation.ended is not None:
             run.ending = self._ending(frame)
@@ -341,6 +360,15 @@ class _LoopRecord:
         """Put into bins what was appended."""
         if self.current is not None:
             self.current.settle()
+            self.most = self._batch(self.current)
+
+    def _batch(self, run: _ActivationRecorder) -> int:
+        """Return how many iterations are settled together: few at first where a state may come again.
+
+        But more than in runs that have ended: where a loop has many short ones, none is held up.
+        """
+        few = max(run.iterations, _FIRST_LOOK, 2 * self.largest)
+        return min(self._fullest, few) if run.looks_for_recurrence else self._fullest
 
     def _ending(self, frame: Frame) -> Ending:
         activation = frame.activation

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from stepper.debug.causes.texts import word_of
+from stepper.wording import enumerated
 
 if TYPE_CHECKING:
-    from stepper.debug.overview.facts import ConstantFacts, Overview
+    from stepper.debug.overview.facts import ConstantFacts, Overview, StateRecurrence
     from stepper.ir.model import LayerSite
 
 _MOST_NAMED: Final = 3
@@ -44,3 +45,29 @@ def _words(one: ConstantFacts, named: Callable[[LayerSite], str]) -> Iterator[st
     yield (
         f"has {counts} of {one.size:,}" if one.output is None else f"makes {counts} of {one.size:,} of Constants alone"
     )
+
+
+def recurrence_text(found: StateRecurrence, *, plural: bool = False, brief: bool = False) -> str:
+    """Return how a state comes again, and from which iteration on, for a sentence that begins with what it is.
+
+    Where that is not known, when it was noticed.
+    """
+    s, which = "" if plural else "s", "" if brief else "iteration "
+    how = f"stay{s} the same" if found.period == 1 else f"repeat{s} every {found.period:,} iterations"
+    if found.since is None:
+        return f"{how}, as was noticed in {which}{found.iteration:,}"
+    return f"{how} from {which}{found.since:,} on"
+
+
+def state_named(found: StateRecurrence, named: Callable[[LayerSite], str]) -> str:
+    """Return what comes again: the values by name, of many how many there are; `its state` where that is the whole."""
+    if not found.decides:
+        return "its state"
+    names = [named(one) for one in found.values]
+    return enumerated(names) if len(names) < 4 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
+
+
+def state_sentence(found: StateRecurrence, named: Callable[[LayerSite], str]) -> str:
+    """Return what comes again, how, and from when on: `x and y repeat every 2 iterations from iteration 5 on`."""
+    is_several = found.decides and len(found.values) > 1
+    return f"{state_named(found, named)} {recurrence_text(found, plural=is_several)}"

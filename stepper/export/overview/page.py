@@ -15,14 +15,14 @@ from stepper.debug.causes.verdicts import verdict_text
 from stepper.debug.overview.addresses import address_in_loop
 from stepper.debug.overview.facts import ActivationFacts, LoopFacts, ModelPortFacts, Overview, Row, RowKind, RunState
 from stepper.debug.overview.programs import in_order, programs_of
-from stepper.debug.overview.texts import constants_text, none_born
+from stepper.debug.overview.texts import constants_text, none_born, state_sentence
 from stepper.engine.loops import EndReason
 from stepper.engine.program import CompiledModel, Program
 from stepper.export.overview.strips import scale_text, strip
 from stepper.ir.model import LayerSite
 from stepper.query.short_names import last_part, without_number
 from stepper.tensors.histories import ValueHistory
-from stepper.wording import counted, enumerated, excerpt
+from stepper.wording import counted, excerpt
 
 _MOST_CARDS: Final = 60
 _MOST_ROWS: Final = 24
@@ -199,12 +199,13 @@ def _is_shown(row: Row, history: ValueHistory | None) -> bool:
 
 def _ended(facts: LoopFacts, run: ActivationFacts) -> str:
     ending = run.ending
-    if ending is None and run.recurrence is not None:
-        again = run.recurrence
-        names = enumerated([excerpt(last_part(one.name)) for one in again.values])
-        return f"it can never end: {names} after iteration {again.iteration:,} as after {again.before:,}"
+    if ending is None and not facts.never_ends:
+        return "not at its end"
     if ending is None:
-        return "it can never end: nothing changes its condition" if facts.never_ends else "not at its end"
+        again = run.recurrence
+        told = [] if again is not None and again.decides else ["nothing changes its condition"]
+        told += [] if again is None else [state_sentence(again, _name_of)]
+        return f"it can never end: {', '.join(told)}"
     verdict = "" if ending.verdict is None else verdict_text(ending.verdict)
     by_condition = ending.reason in (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
     why = verdict if verdict and by_condition else _REASONS[ending.reason]

@@ -19,9 +19,9 @@ from stepper.debug.overview.facts import (
     Overview,
     RowKind,
     RunState,
-    StateRecurrence,
 )
 from stepper.debug.overview.facts import Row as FactsRow
+from stepper.debug.overview.texts import recurrence_text, state_named, state_sentence
 from stepper.engine.loops import EndReason
 from stepper.tensors.pictures import Form
 from stepper.wording import enumerated
@@ -226,13 +226,8 @@ def _not_begun(facts: LoopFacts, ending: Ending) -> Row:
 
 
 def _not_ended(facts: LoopFacts, activation: ActivationFacts, overview: Overview, room: int) -> Row:
-    if activation.recurrence is not None:
-        told: Row = [("can never end: ", "edit"), *_comes_again(facts, activation.recurrence)]
-        while width_of(told) > room and len(told) > 3:
-            told.pop()
-        return told
     if facts.never_ends:
-        return [("can never end: ", "edit"), ("there is no trip count", ""), (_always_true(facts), "")]
+        return _never_ends(facts, activation, room)
     if overview.failure is not None:
         is_own = overview.failure.is_of(facts.layer) and overview.failure.reason
         told = [(printable(overview.failure.reason), "")] if is_own else failed_at(overview.failure)
@@ -240,17 +235,20 @@ def _not_ended(facts: LoopFacts, activation: ActivationFacts, overview: Overview
     return [("not at its end yet", "dim")]
 
 
-def _comes_again(facts: LoopFacts, found: StateRecurrence) -> Row:
-    """Return what repeats itself, so that the body's condition is true again and again."""
-    names = [layer_name(one) for one in found.values]
-    told = enumerated(names) if len(names) < 4 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
-    stays = "stays" if len(names) == 1 else "stay"
-    repeats = "repeats" if len(names) == 1 else "repeat"
-    how = f" {stays} the same" if found.period == 1 else f" {repeats} every {found.period:,} iterations"
-    goes_on = facts.control.goes_on
+def _never_ends(facts: LoopFacts, activation: ActivationFacts, room: int) -> Row:
+    """Return why a loop can never end, and from when on its state comes again, without what has no room."""
+    again, goes_on = activation.recurrence, facts.control.goes_on
+    told: Row = [("can never end: ", "edit")]
+    if again is None or not again.decides:
+        state = "" if again is None else state_sentence(again, layer_name)
+        reasons = [f"there is no trip count{_always_true(facts)}", "there is no trip count", ""]
+        texts = ["; ".join(filter(None, (reason, state))) for reason in (reasons if state else reasons[:1])]
+        fits = (text for text in texts if width_of(told) + len(text) <= room)
+        return [*told, (next(fits, texts[-1]), "")]  # from when on is to be read before why
     alone = "" if goes_on is None else f", and {layer_name(goes_on.layer)} depends on nothing else"
-    since = f": after {found.iteration:,} as after {found.before:,}"
-    return [(told, "strong"), (how, ""), (alone, ""), (since, "dim")]
+    told += [(state_named(again, layer_name), "strong")]
+    told += [(f" {recurrence_text(again, plural=len(again.values) > 1)}", ""), (alone, "")]
+    return told if width_of(told) <= room else told[:-1]
 
 
 def _always_true(facts: LoopFacts) -> str:
