@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, Final, NamedTuple
 
@@ -51,7 +51,8 @@ def path_of(frames: Iterable[Frame]) -> Path:
 class ElementHistories:
     """The iterations of a loop around those of a path, and elements in them.
 
-    The loop runs `total` iterations (of nested loops: those of the innermost); unless `counts_all`, at least so many.
+    The loop runs `total` iterations (of nested loops: those of the innermost), with that in which an error ends it;
+    unless `counts_all`, at least so many.
     """
 
     def __init__(self, timeline: Timeline) -> None:
@@ -67,7 +68,7 @@ class ElementHistories:
     def record(self, wanted: Iterable[HistoryWish], entered: int, paths: list[Path]) -> None:
         """Read elements in the run of the loop that was entered at a tick, around the iterations of `paths`.
 
-        A pause, an error of the run or a lack of time ends it early.
+        A pause or a lack of time ends it early.
         """
         programs: dict[int, list[HistoryWish]] = {}
         for one in wanted:
@@ -114,10 +115,34 @@ class ElementHistories:
                 len(self.iterations) >= MOST_SHOWN or perf_counter() - started > SECONDS or machine.pause_requested
             )
 
-        self._scout.forward(Every.ITERATION, see)
+        has_failed = self._has_failed(see)
         self.total = self.iterations[-1][0] + 1 if deepest == 1 and self.iterations else len(self.iterations)
-        if deepest == 1 and not self.counts_all and not machine.finished:
+        if has_failed:
+            self._count_the_last(outermost, deepest, begins=begins)
+        elif deepest == 1 and not self.counts_all and not machine.finished:
             self._count(outermost, started)
+
+    def _has_failed(self, see: Callable[[Event], bool]) -> bool:
+        """Run on until an event is the one that is looked for; True if an error of the run comes before."""
+        try:
+            self._scout.forward(Every.ITERATION, see)
+        except Paused:
+            raise
+        except StepperError:
+            return True
+        return False
+
+    def _count_the_last(self, outermost: int, deepest: int, *, begins: bool) -> None:
+        """Count the iterations of a loop that an error has ended, with the one in which that was."""
+        stack = self._scout.machine.stack
+        path = path_of(stack)
+        if len(stack) <= outermost or not path:
+            return
+        if deepest == 1:
+            self.total, self.counts_all = path[0] + 1, True
+        else:
+            is_open = len(path) == deepest and path[-1] >= 0 and path not in self._ticks
+            self.total, self.counts_all = len(self.iterations) + is_open, begins
 
     def _count(self, depth: int, started: float) -> None:
         """Count the iterations of the loop at this depth on from the latest that is known, as long as there is time."""
@@ -132,7 +157,8 @@ class ElementHistories:
             self.total = max(self.total, 0 if activation is None else activation.iteration + 1)
             return perf_counter() - started > SECONDS or machine.pause_requested
 
-        self._scout.forward(Every.ITERATION, see)
+        if self._has_failed(see):
+            self._count_the_last(depth, 1, begins=True)
 
     def of(self, wanted: HistoryWish) -> tuple[Scalar | None, ...]:
         """Return an element in all iterations, None where it is not known."""

@@ -394,11 +394,9 @@ def extent(story: Story, room: int | None = None) -> str:
     backs = back_edges(story)
     parts = [counted(links, "link")]
     if iterations:
-        total = max(story.total, len(story.iterations))
-        least = "" if story.counts_all else "at least "
-        parts.append(
-            f"{iterations} of {least}{counted(total, 'iteration')}" if total else counted(iterations, "iteration")
-        )
+        is_known = story.counts_all and story.total > 0
+        of_all = f"{iterations} of {counted(story.total, 'iteration')}"
+        parts.append(of_all if is_known else counted(iterations, "iteration"))
     if backs:
         parts.append(counted(backs, "back edge"))
     if story.pending:

@@ -13,11 +13,12 @@ from stepper.commands import Interpreter
 from stepper.debug.causes.cause import LinkKind
 from stepper.debug.causes.nan_origins import scalar_of
 from stepper.debug.debugger import Debugger
+from stepper.debug.story import histories
 from stepper.debug.story.facts import LinkRole, Story, StoryLink, story_data
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.debug.story.texts import extent, link_name, story_lines, verdict
 from stepper.engine.loops import EndReason
-from stepper.errors import UsageError
+from stepper.errors import LimitReached, StepperError, UsageError
 from tests.debug.debugged import opened
 from tests.debug.oracle import debugger
 from tests.models import Graph, carried, joined, last, sliced
@@ -366,6 +367,69 @@ def test_a_story_counts_all_iterations_of_its_loop_and_no_others(tmp_path: Path,
     assert f" of {trips:,} iterations" in extent(story)
     assert len(story.iterations) == min(trips, len(story.iterations)) <= 1024
     ensure_true(story)
+
+
+@pytest.mark.parametrize("asked", ["3", "700"])
+def test_how_far_it_was_looked_is_not_told_as_the_iterations_of_a_loop(
+    tmp_path: Path, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(histories, "SECONDS", 0.0)
+    run = debugger(counter_to_a_thousand(3000), tmp_path, np.zeros(1, np.float32))
+    run.last()
+    story = run.story(f"mod@{asked}")
+    assert not story.counts_all and story.total < 3000
+    assert " of " not in extent(story) and "at least" not in extent(story)
+    assert re.search(r"links, \d+ iterations?,", extent(story))
+
+
+@pytest.mark.parametrize("asked", ["0", "3"])
+@pytest.mark.parametrize("limit", [5, 2500])
+def test_all_iterations_of_a_loop_that_a_limit_has_ended_are_counted(
+    tmp_path: Path, limit: int, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(histories, "SECONDS", 60.0)  # however busy the machine is
+    model = counter_to_a_thousand(3000).read(tmp_path)
+    run = Debugger(model, {0: np.zeros(1, np.float32)}, max_iterations=limit)
+    with pytest.raises(LimitReached):
+        run.continue_()
+    story = run.story(f"mod@{asked}")
+    assert (story.total, story.counts_all) == (limit, True) and f" of {limit:,} iterations" in extent(story)
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize(("fails_in", "count"), [(1, 1), (2, 2), (4, 12)])
+def test_all_iterations_of_a_loop_that_an_error_has_ended_are_counted(
+    tmp_path: Path, fails_in: int, count: int, is_nested: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """x counts 1, 2, ...; `count` elements take the shape [x, -1] as long as x divides them, in fails_in iterations.
+
+    Nested: two runs of such a loop, the second of which begins with what the first one left and so fails.
+    """
+    monkeypatch.setattr(histories, "SECONDS", 60.0)
+    net = Graph()
+    outer = net.body() if is_nested else net
+    x0, body = outer.parameter("x0", "i64", (1,)), outer.body()
+    x = body.parameter("x", "i64", (1,))
+    shape = body.apply("Concat", x, body.constant([-1], np.int64), name="shape", axis=0, dims=(2,))
+    many = body.constant(np.zeros(count, np.float32))
+    rows = body.apply("Reshape", many, shape, name="rows", special_zero="false", dims=(-1, -1))
+    x_next = body.result(body.apply("Add", x, body.constant([1], np.int64), name="up"), "x_next")
+    rows_out = body.result(body.apply("ReduceSum", rows, body.constant([0, 1], np.int64), dims=()), "sum")
+    outputs = [last(x_next), last(rows_out)]
+    trips = fails_in if is_nested else 9
+    end, rest = outer.loop("ups", body, trips, True, [carried(x0, x, x_next)], outputs)
+    if is_nested:
+        out, sums = outer.result(end, "y_next"), outer.result(rest, "sums")
+        entries = [carried(net.parameter("y0", "i64", (1,)), x0, out)]
+        end, rest = net.loop("outer", outer, 9, True, entries, [last(out), last(sums)])
+    net.result(end)
+    net.result(rest)
+    run = Debugger(net.read(tmp_path), {0: np.ones(1, np.int64)})
+    with pytest.raises(StepperError):
+        run.continue_()
+    story = run.story("outer@0::up@0" if is_nested else "up@0")
+    begun = fails_in + 1  # that in which it fails, too
+    assert (story.total, story.counts_all) == (begun, True) and f" of {begun} iterations" in extent(story)
 
 
 def test_where_no_operand_was_followed_the_link_says_which(tmp_path: Path) -> None:
