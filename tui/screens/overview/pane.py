@@ -16,7 +16,6 @@ from textual.widget import Widget
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.overview.facts import Overview, RowKind, RunState, branches_outside
 from stepper.debug.overview.programs import program_around
-from stepper.debug.story.question import StoryQuestion
 from stepper.errors import StepperError, UsageError
 from stepper.tensors.histories import ValueHistory, bucket_begins
 from stepper.tensors.pictures import Form
@@ -67,6 +66,7 @@ from tui.worker.requests import GoOnWithOverview, ShowOverview
 
 if TYPE_CHECKING:
     from stepper.debug.iterations.far_runs import LoopOfRun
+    from stepper.debug.story.question import StoryQuestion
     from stepper.element_types import Array
     from stepper.engine.program import CompiledModel, Program
     from tui.screens.overview.beside_a import BesideA
@@ -472,6 +472,8 @@ class OverviewPane(Pane):
         The value is the first NaN until a cell is chosen, then a cell that is not finite; else the first NaN or Inf
         that was born, and without one the cell. Of a loop that has not ended it is asked why its condition is true.
         """
+        from stepper.debug.story.question import StoryQuestion
+
         at, cards, compiled = self._at, self._cards, self.host.driver.compiled
         if self._asks_failure(ends=ends):
             return StoryQuestion(fails=True, tick=self._last_tick)
