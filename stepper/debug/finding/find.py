@@ -89,7 +89,10 @@ def ensure_no_reference(expression: Expression) -> None:
 def ensure_any_iteration(targets: Sequence[Target]) -> None:
     """Raise UsageError where a name says of which iteration it is."""
     if any(asked is not None for target in targets for asked in target.iterations):
-        raise UsageError("every iteration is asked, so the names may not say which one; prev(x) is the one before")
+        raise UsageError(
+            "every iteration is asked, and every run of an inner loop, so the names may not say which one; prev(x) is "
+            "the one before"
+        )
 
 
 def ensure_together(target: Target, program: Program) -> None:

@@ -361,3 +361,18 @@ def test_an_answer_over_several_lines_leaves_the_rows_and_the_column_beside_them
         assert rows_of(driven) == rows and driven.text("column")
 
     drive("date_normaliser", script, size=(120, 40), runs=True)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+def test_of_a_name_that_means_several_values_each_has_a_line(size: tuple[int, int]) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("table keep_going")
+        await driven.filled()
+        lines = driven.text("table").splitlines()
+        told = next(place for place, line in enumerate(lines) if "is ambiguous" in line)
+        assert "passes::keep_going@*  (Greater)" in lines[told + 1]
+        assert "passes::pairs_of_neighbours::keep_going@*" in lines[told + 2]
+        assert "\N{REPLACEMENT CHARACTER}" not in driven.text("table")
+
+    drive("nested_loop", script, size=size, runs=True)

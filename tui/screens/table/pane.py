@@ -158,7 +158,8 @@ class TablePane(Pane):
             self.title, self.note = "table", "" if problem else "reading"
             if not problem:
                 return super().heading(width)
-            why: list[Row] = [[(f"  {line}", "")] for line in wrapped(printable(problem), width - 4)]
+            lines = [part for line in problem.splitlines() for part in wrapped(printable(line), width - 4)]
+            why: list[Row] = [[(f"  {line}", "")] for line in lines]
             return [*super().heading(width), [], *why, [], *example_rows("what a table shows", _TABLES, width)]
         if self.topic.is_none:
             loop, self.title, self.note = self.state.inside.loop, "table", ""
@@ -368,7 +369,7 @@ class TableLine(Pane, can_focus=False):
         if view is None or self.topic.is_none:
             return [[]]
         if view.problem:
-            return [[(f" {clip(printable(view.problem), width - 2)}", "bad")]]
+            return [[(f" {clip(printable(' '.join(view.problem.split())), width - 2)}", "bad")]]
         row: Row = [(f" {view.passed:,} of {counted(view.total, 'row')}", "strong")]
         if level.filter:
             row.append((f"   {view.filtered - view.passed:,} filtered out", "dim"))
