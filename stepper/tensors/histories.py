@@ -96,12 +96,12 @@ class ColumnStatistics(Struct, frozen=True):
 class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
     """A value over the iterations of one run of a loop, or over the runs of a branch.
 
-    `spans[c]` is the half-open range of iterations that column c stands for (there are gaps
-    where some are not known); `numbers[s, c, e]` are its numbers: of the
-    elements in row-major order (`is_whole`, s = 0 alone), or by KeptStatistic of buckets of them. `entered[s, e]` is
-    the same of the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is
-    the iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that
-    it counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape, also from
+    `spans[c]` is the half-open range of iterations that column c stands for (there are gaps where some are not known,
+    and where a value that changes its shape has no element); `numbers[s, c, e]` are its numbers: of the elements in
+    row-major order (`is_whole`, s = 0 alone), or by KeptStatistic of buckets of them. `entered[s, e]` is the same of
+    the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is the
+    iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that it
+    counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape, also from
     what came in to iteration 0, `shape_changes` is how many there are, and `first_shape` is what came before them
     (None: not known). `changes` has the largest magnitude of the difference of an iteration from
     the one before, where that is followed; `growth`, of a value that changes its shape, three numbers an iteration: how
@@ -146,6 +146,19 @@ class ValueHistory(Brief, Struct, frozen=True, eq=False, weakref=True):
         if len(before) == len(self.shapes) < self.shape_changes:
             return None
         return before[-1].shape if before else self.first_shape
+
+    @property
+    def empty_ranges(self) -> tuple[tuple[int, int], ...]:
+        """Return the iterations [first, end) in which it has no element, as far as its shapes are known."""
+        before = [] if self.first_shape is None else [ShapeChange(0, self.first_shape)]
+        known = [*before, *self.shapes] if self.shape_changes else [ShapeChange(0, self.shape)]
+        ends = [one.iteration for one in known[1:]]
+        if len(self.shapes) < self.shape_changes:  # those between the first ones and the last are not kept
+            known, ends = [*known, ShapeChange(self.count - 1, self.shape)], [*ends, known[-1].iteration + 1]
+        ends.append(self.count)
+        return tuple(
+            (one.iteration, end) for one, end in zip(known, ends, strict=True) if 0 in one.shape and one.iteration < end
+        )
 
     @property
     def is_constant(self) -> bool:
@@ -728,7 +741,13 @@ class HistoryRecorder:
         if self._changes is not None:
             self._follow(numbers)
         if numbers.shape[1]:
+            had_none = self._size < 0 < self.count
             kept = self._numbers(numbers)
+            if had_none:  # columns without a number have the form of those that come
+                self._first, self._recent, self._bins = (
+                    np.zeros((len(kept), one.shape[1], kept.shape[2]), kept.dtype)
+                    for one in (self._first, self._recent, self._bins)
+                )
             self._note_numbers(numbers, kept)
             self._store(kept)
         else:
@@ -887,7 +906,7 @@ class HistoryRecorder:
         begins = np.concatenate([np.arange(first.shape[1]), middle, last + np.arange(recent.shape[1])])
         spans = np.stack([begins, np.append(begins[1:], self.count)], axis=1).astype(np.int64)
         counter = self._counter if self._may_count and self.count > 2 else None
-        return ValueHistory(
+        found = ValueHistory(
             type=self._type,
             shape=self._shapes.shape,
             count=self.count,
@@ -905,6 +924,10 @@ class HistoryRecorder:
             changes=None if self._changes is None else self._changes.view(),
             growth=None if self._growth is None else self._growth.view(),
         )
+        empty = found.empty_ranges if found.shape_changes else ()
+        inside = [(begin <= spans[:, 0]) & (spans[:, 1] <= end) for begin, end in empty]
+        kept = ~np.logical_or.reduce(inside) if inside else None
+        return found if kept is None else replace(found, spans=spans[kept], numbers=numbers[:, kept])
 
     def _only_entered(self) -> ValueHistory | None:
         """Return what entered a loop of which no iteration has run."""

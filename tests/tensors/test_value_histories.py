@@ -107,6 +107,24 @@ def test_values_that_change_their_size_are_summed_up_and_shapes_are_noted() -> N
     assert np.allclose(found.numbers[KeptStatistic.RMS, :, 0], rms)
 
 
+@pytest.mark.parametrize("batches", [[1], [2], [3, 1], [100]])
+@pytest.mark.parametrize("capacity", [SMALL, Capacity(2, 2)], ids=["kept", "in bins"])
+@pytest.mark.parametrize("lengths", [[2, 1, 0, 0, 3], [0, 2], [3, 0], [1, 0, 1, 0, 1, 0], [0, 0, 4, 4, 4, 4, 4, 4, 0]])
+def test_an_iteration_without_elements_has_no_number(
+    lengths: list[int], batches: list[int], capacity: Capacity
+) -> None:
+    values = [np.full(length, 7 + at, np.float32) for at, length in enumerate(lengths)]
+    found = recorded(values, batches, capacity)
+    assert found.count == len(lengths) and found.shape == (lengths[-1],)
+    for at, length in enumerate(lengths):
+        numbers = found.over(at, at + 1)
+        if length == 0 and (found.bin_of(at) or (at, at + 1)) == (at, at + 1):
+            assert numbers is None and found.at(at) is None and found.number(at) is None
+        elif length and found.bin_of(at) is None:
+            assert numbers is not None and numbers.tolist() == [7 + at] * len(numbers)
+    assert 0 not in found.numbers[0, [not (end - begin > 1) for begin, end in found.spans.tolist()]]
+
+
 def test_unchanged_since_is_of_bits() -> None:
     def since(numbers: list[float]) -> int | None:
         values = [np.array([number, 1], np.float32) for number in numbers]

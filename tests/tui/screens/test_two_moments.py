@@ -13,9 +13,10 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.moments.difference import Change
 from stepper.debug.moments.moment import MomentKind
 from tests.compare.twins import X, recurrence
+from tests.models import Graph, carried, last
 from tests.tui.driven import DECODER, Driven, drive
 from tests.tui.screens.grid.test_grid_screen import letters
-from tests.tui.time_models import lengthening, rising
+from tests.tui.time_models import lengthening, opened, rising
 from tui.screens.main.screen import MainScreen
 from tui.theme import Look
 
@@ -353,6 +354,30 @@ def test_the_rule_above_the_course_of_a_value_is_ascii_where_all_is() -> None:
         assert driven.pane("course").styles.border_top[0] == "ascii"
 
     drive("nested_loop", script, size=(120, 40), runs=True, look=Look(ascii=True))
+
+
+def test_back_edges_of_booleans_change_by_no_number_and_their_median_is_one_of_them() -> None:
+    net = Graph()
+    body = net.body()
+    flags = body.parameter("flags", "boolean", (3,))
+    turned = body.apply("LogicalXor", flags, body.constant([True, True, False], np.bool_), name="turned")
+    out = body.result(turned, "flags_next")
+    net.result(
+        net.loop("turns", body, 5, True, [carried(net.parameter("f", "boolean", (3,)), flags, out)], [last(out)])[0]
+    )
+
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.type("goto turned@2")
+        await driven.filled()
+        shown = driven.text("edges")
+        assert "2 of 3" in shown and "Δ" not in shown.split("\n", 1)[1]
+        await driven.type("table turned[0]")
+        await driven.filled()
+        told = [line.split()[:2] for line in driven.text("column").splitlines() if line.strip()]
+        assert ["median", "T"] in told and ["min", "F"] in told, "T F T F T"
+
+    drive(opened(net, np.zeros(3, bool)), script, size=(120, 40), runs=True)
 
 
 @pytest.mark.parametrize("arrow", ["→", "->"])

@@ -9,6 +9,8 @@ import numpy as np
 
 from stepper.debug.inspection.views import BackEdgeView
 from stepper.debug.iterations.statistics import RowValues
+from stepper.debug.moments.difference import Change, difference
+from stepper.debug.moments.texts import truth_text
 from stepper.debug.overview.facts import RowKind
 from stepper.element_types import Array
 from stepper.tensors.histories import ValueHistory
@@ -41,6 +43,7 @@ _AROUND: Final = 30
 """Lines of the screen that the other panes need."""
 _BESIDE_TABS: Final = 19
 """The same where there are tabs."""
+_WIDEST_CHANGE: Final = 8
 _WIDEST: Final = 6
 
 
@@ -132,7 +135,6 @@ class BackEdges(PicturePane):
         layer = edge.parameter.layer
         row = None if layer is None else known.get(layer.id)
         entered = edge.came_in if edge.came_in is not None else edge.parameter.array
-        change = "" if edge.change is None or edge.change.max_abs is None else number(edge.change.max_abs)
         mark = self._mark(edge, row)
         glyph = mark or GLYPHS["back"]
         tone = "dim" if mark in ("", GLYPHS["stuck"]) else "bad"
@@ -146,10 +148,20 @@ class BackEdges(PicturePane):
             labels=self.state.labels_of(self.state.loop_program, layer),
             beside=(
                 [(self._text(entered, row), "")],
-                [(f"{GLYPHS['change']}{change}" if change else "", "dim")],
+                [(self._change(edge), "dim")],
             ),
             made=made,
         )
+
+    def _change(self, edge: BackEdgeView) -> str:
+        """Return how far what goes out differs from what came in; of booleans what they were and are."""
+        before, now = edge.came_in, edge.goes_out
+        if edge.change is None or edge.change.max_abs is None or before is None or now is None:
+            return ""
+        if before.dtype == now.dtype == np.bool_:
+            found = difference(before, now)
+            return "same" if found.change is Change.SAME else truth_text(found, self.look.arrow, _WIDEST_CHANGE)
+        return f"{GLYPHS['change']}{number(edge.change.max_abs)}"
 
     def _text(self, entered: Array | None, row: RowValues | None) -> str:
         if entered is not None and entered.size == 1 and entered.dtype == np.bool_:

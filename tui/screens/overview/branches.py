@@ -133,6 +133,8 @@ def _numbers(history: ValueHistory | None, room: int) -> Row:
     """Return the values that came out last: all numbers that fit, of many elements a bucket each."""
     if history is None or not history.count:
         return [("no numbers", "dim")]
+    if 0 in history.shape:
+        return [("no elements", "dim")]
     numbers = history.numbers[0 if history.is_whole else KeptStatistic.MEAN, -1]
     tone = "" if np.isfinite(numbers).all() else "bad"
     buckets = "" if history.is_whole else f"{len(numbers)} buckets by mean: "

@@ -20,6 +20,7 @@ from tui.screens.overview.row_pictures import growth_at, value_at, way_of
 if TYPE_CHECKING:
     from stepper.debug.overview.facts import Failure
     from stepper.element_types import Array
+    from stepper.tensors.histories import ValueHistory
     from tui.screens.overview.page import Sight
 
 
@@ -46,12 +47,9 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
     name = f" {short_address(cards, card, line, at.run, at.iteration) if count else line.name}"
     history, values = value_at(card, line, at, wishes)
     if history is None or values is None:
-        text = words.entered(card, line) if not count else words.doing(card, line, at.run, at.iteration)
-        head: Row = [(name, "strong"), (f"   {text}", "dim")]
-        came = [] if count else words.numbers_entered(card, line, width - 4)
-        if is_low:
-            return [shortened([*head, ("  " if came else "", ""), *came], width - 1)]
-        return [head, [("   ", ""), *came]]
+        head, more = _without_numbers(card, line, at, history, name) if count else _entered(card, line, name, width)
+        lead: Row = [("   " if more and not is_low else "  " if more else "", "")]
+        return [shortened([*head, *lead, *more], width - 1)] if is_low else [head, [*lead, *more]]
     strongest = next((f"{text}: " for text in words.strongest_of(history, at.iteration)[1 if is_low else 0 :]), "")
     if line.part is LinePart.GROWTH:
         told = strongest + growth_at(card, line, at, values)
@@ -77,9 +75,10 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         slices = _slices_beside(card, line, at, wishes)
         return [[*head, *slices] if width_of(head) + width_of(slices) < width else head]
     going = "follows the run " if follows and sight.is_running else "Enter goes there "
+    of_value = line.part is not LinePart.CHOICE  # whose numbers are of the condition
     head = [
         (name, "strong"),
-        (f"   {words.type_text(history, at.iteration)}", "dim"),
+        (f"   {words.type_text(history, at.iteration)}" if of_value else "", "dim"),
         (f"   {words.doing(card, line, at.run, at.iteration)}", ""),
     ]
     known = history.at(at.iteration)
@@ -105,6 +104,22 @@ def detail(sight: Sight, cards: Sequence[Card], wishes: Wishes, width: int, *, f
         row: Row = [("   A    ", "a"), (kind if theirs is not None else "", "dim"), (a, ""), (label, "strong")]
         rows.append(shortened([*row, (f"   {differs}", "strong")], width - 1))
     return rows
+
+
+def _without_numbers(card: Card, line: Line, at: Place, history: ValueHistory | None, name: str) -> tuple[Row, Row]:
+    """Return what is told of a value without numbers: where it comes from, and that it is empty where it is."""
+    did = f"   {words.doing(card, line, at.run, at.iteration)}"
+    shape = None if history is None else history.shape_at(at.iteration)
+    if history is None or shape is None or 0 not in shape:
+        return [(name, "strong"), (did, "dim")], []
+    kind = f"   {words.type_text(history, at.iteration)}"
+    return [(name, "strong"), (kind, "dim"), (did, "dim")], [("no elements", "")]
+
+
+def _entered(card: Card, line: Line, name: str, width: int) -> tuple[Row, Row]:
+    """Return what came into a loop of which no iteration has run."""
+    head: Row = [(name, "strong"), (f"   {words.entered(card, line)}", "dim")]
+    return head, words.numbers_entered(card, line, width - 4)
 
 
 def _shown(line: Line, values: Array, room: int, written: Callable[[float], str]) -> str:

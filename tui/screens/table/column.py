@@ -174,7 +174,7 @@ def _numbers(
     left = [
         ("value", written(value, 10)),
         ("min", written(detail.low, 10)),
-        ("median", mean(detail.median, 10)),
+        ("median", (written if detail.median in (detail.low, detail.high) else mean)(detail.median, 10)),
         ("max", written(detail.high, 10)),
         ("mean", mean(detail.mean, 10)),
         ("std", mean(detail.deviation, 10)),

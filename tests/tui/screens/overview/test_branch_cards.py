@@ -219,6 +219,8 @@ def test_an_if_in_a_loop_shows_its_side_and_what_it_gave_in_each_iteration(
         if size[1] >= 28:
             shown = driven.text("overview")
             assert f"then {thirds:,} of {trips:,} · else {trips - thirds:,} of {trips:,}" in shown
+            told = next(line for line in shown.splitlines() if "the side that ran in iteration 1" in line)
+            assert "choose@1" in told and "boolean" not in told, "that is the type of the condition"
         assert driven.text("overview").rstrip().endswith("else")
         await driven.press("o")
         await driven.filled()

@@ -15,6 +15,7 @@ from stepper.debug.story.texts import story_lines
 from stepper.export.overview.page import overview_html
 from tests.models import Graph, carried, joined, last, sliced
 from tests.tui.driven import Driven, drive
+from tui.screens.overview.cards import LinePart
 from tui.screens.overview.pane import OverviewPane
 
 SAW = 1000
@@ -320,3 +321,49 @@ def test_a_value_of_two_loops_that_changes_its_shape_is_told_once() -> None:
         assert found.count("held 2–14") == 1 and found.endswith(": another shape")  # 2 + 2 * 2 * 3
 
     drive(debugger, script, size=(160, 48), starts_up=True, runs=True)
+
+
+def above(start: float, step: float) -> Debugger:
+    """x is start + k * step - [0, 1, 2] after iteration k; `places` are those of its elements that are above 0."""
+    net = Graph()
+    body = net.body()
+    x = body.parameter("x", dims=(3,))
+    following = body.apply("Add", x, body.constant([step]), name="following")
+    positive = body.apply("Greater", following, body.constant([0.0]), type="boolean", name="positive")
+    attributes = {"type": "i64", "dims": (1, -1), "output_type": "i64"}
+    places = body.apply("NonZero", positive, name="places", version="opset3", **attributes)
+    out, found = body.result(following, "x_next"), body.result(places, "places_out")
+    outputs = [last(out), last(found)]
+    ends = net.loop("looks", body, 5, True, [carried(net.parameter("x0", dims=(3,)), x, out)], outputs)
+    for number, end in enumerate(ends):
+        net.result(end, f"end_{number}")
+    with tempfile.TemporaryDirectory() as folder:
+        return Debugger(net.read(Path(folder)), {0: np.array([start, start - 1, start - 2], np.float32)})
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=str)
+@pytest.mark.parametrize(
+    ("start", "step", "counts"), [(-1.5, 1.0, [0, 1, 2, 3, 3]), (3.5, -1.0, [3, 2, 1, 0, 0])], ids=["begins", "ends"]
+)
+def test_an_iteration_whose_value_is_empty_shows_no_number(
+    start: float, step: float, counts: list[int], size: tuple[int, int]
+) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        pane = pane_of(driven)
+        card = pane.cards[0]
+        values = [at for at, line in enumerate(card.lines) if line.part is LinePart.VALUE and line.name == "places"]
+        (row,) = values
+        pane.put_on_row(0, row)
+        history = card.history(card.lines[row], 0)
+        assert history is not None
+        for iteration, count in enumerate(counts):
+            pane.put(pane.at._replace(iteration=iteration))
+            await driven.settle()
+            told = driven.text("overview")
+            (line,) = [one for one in told.splitlines() if f"places@{iteration}" in one]
+            assert ("no elements" in told) is (count == 0)
+            assert count == 0 or f"i64[1,{count}]" in line or size[1] == 24
+            assert (history.over(iteration, iteration + 1) is None) is (count == 0)
+
+    drive(above(start, step), script, size=size, starts_up=True, runs=True)
