@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,12 @@ import numpy as np
 from stepper.debug.causes.cause import Element, LinkKind
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import body_of_frame
+from stepper.debug.causes.overrides import is_end_set
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import ConcatenatedOutput, EndReason, in_axis_order
 from stepper.engine.outcomes import is_joined
-from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program
+from stepper.engine.program import BranchPlan, LoopPlan, Operation, Program, Value
 from stepper.errors import UsageError
 from stepper.ir.model import Layer
 from stepper.ops.operands import normalize_axis
@@ -154,9 +156,12 @@ def condition_of(frames: EarlierFrames, seat: Seat) -> tuple[ValueSpot, Operatio
 
 
 def end_of_loop(frames: EarlierFrames, outer: Seat, inner: Seat | None, activation: Activation) -> ValueSpot | None:
-    """Return what ended a loop: its condition, its trip count, or the extent of the input that had no further slice."""
+    """Return what ended a loop: its condition, its trip count, or the extent of the input that had no further slice.
+
+    None where that is no value of the run, as where it was set.
+    """
     plan, reason = activation.plan, activation.ended
-    if not isinstance(plan, LoopPlan):
+    if not isinstance(plan, LoopPlan) or is_end_set(activation, body_values(frames, inner)):
         return None
     inputs, around = activation.operation.inputs, frames.at(outer)[-1].values
     if reason is EndReason.SLICES and plan.sliced:
@@ -171,6 +176,11 @@ def end_of_loop(frames: EarlierFrames, outer: Seat, inner: Seat | None, activati
     if index is None or reason is EndReason.SLICES or not np.size(around[inputs[index]]):
         return None
     return ValueSpot(outer, inputs[index], (0,) * np.ndim(around[inputs[index]]))
+
+
+def body_values(frames: EarlierFrames, inner: Seat | None) -> Sequence[Value] | None:
+    """Return the values of a body after its last iteration; None where no iteration ran."""
+    return None if inner is None else frames.at(inner)[-1].values
 
 
 def _piece(activation: Activation, plan: LoopPlan, entry: ConcatenatedOutput, element: Element) -> tuple[int, Element]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.verdict_facts import Verdict
 from stepper.debug.causes.verdicts import Verdicts, verdict_text
 from stepper.debug.inspection import explanations
@@ -63,9 +64,9 @@ def _trip(inside: Inside) -> TripView:
 
 
 def _verdict(inside: Inside) -> Verdict | None:
-    """Return what made the condition false where that ended the loop."""
-    result = inside.plan.condition_result
-    if inside.activation.ended is not EndReason.CONDITION or result is None:
+    """Return what made the condition false where that ended the loop, and it was not set."""
+    result, activation = inside.plan.condition_result, inside.activation
+    if activation.ended is not EndReason.CONDITION or result is None or is_end_set(activation, inside.frame.values):
         return None
     return Verdicts(inside.frame, inside.file, {}).of(result)
 

@@ -22,11 +22,12 @@ from stepper.debug.branches.branches import Branches, edit_text
 from stepper.debug.branches.differences import PlaceDifference, parting, state_difference
 from stepper.debug.branches.edits import Edit, ValueEdit, same_by_tick
 from stepper.debug.branches.lockstep import ClosedIteration, Lockstep, closed_iterations
+from stepper.debug.inspection.explanations import truth
 from stepper.debug.moments.difference import Change, Difference, difference
 from stepper.debug.moments.moment import Moment, MomentKind
 from stepper.debug.moments.moment_values import MomentValues
 from stepper.debug.moments.output_changes import OutputChange, output_changes, output_sources
-from stepper.debug.overview.facts import Row
+from stepper.debug.overview.facts import Row, RowKind
 from stepper.debug.overview.rows import LoopRows, loop_rows
 from stepper.debug.reference_values import ReferenceValues, ValuePlace, path_of
 from stepper.debug.stop import iteration_of
@@ -87,9 +88,10 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
     """The operations of one run of a loop over its iterations, a row for each `step` of these.
 
     `changes` are CODES, `relative` and `edited` stand beside: arrays of shape [rows, operations], of each the worst of
-    its outputs, and behind these the `ports`, the outputs of those that have several. `iterations` of them were
-    compared, from 0 on. `theirs` are the values of the `rows` of the loop in A, where A runs as well: from the
-    iteration `began` on, before which both are the same. `outer` are the iterations of the loops around the run.
+    its outputs, behind these the `ports`, the outputs of those that have several, and last the condition of the
+    loop as it came out or was set. `iterations` of them were compared, from 0 on. `theirs` are the values of the
+    `rows` of the loop in A, where A runs as well: from the iteration `began` on, before which both are the same.
+    `outer` are the iterations of the loops around the run.
     """
 
     unshown: ClassVar = ("program", "changes", "relative", "edited", "theirs", "rows", "ports")
@@ -110,6 +112,12 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
         """Return the column of one output of an operation, by the id of its layer; None where there is none."""
         index = self.program.indices.get(layer)
         return None if index is None else self.ports.get((index, output), index)
+
+    def column_of(self, row: Row) -> int | None:
+        """Return the column of a row of the loop; None where no operation gives it."""
+        if row.kind is RowKind.CONDITION:
+            return len(self.program.operations) + len(self.ports)
+        return None if row.producer is None else self.column(row.producer.id, row.output)
 
     def value_in_a(self, row: Row, now: ValueHistory | None) -> ValueHistory | None:
         """Return the values of a row of the loop in A, with those of `now` as far as both are the same before."""
@@ -177,7 +185,7 @@ class SpreadCells(Brief, Struct, frozen=True, eq=False, dict=True):
 
     @property
     def _of_operations(self) -> Array:
-        return self.changes[:, : self.changes.shape[1] - len(self.ports)]
+        return self.changes[:, : len(self.program.operations)]
 
     def next_different(self, iteration: int, operation: int, *, backward: bool = False) -> tuple[int, int] | None:
         """Return the next cell in time, as (iteration, operation), in which an operation begins to differ."""
@@ -234,7 +242,7 @@ class _CellsBuilder:
         self._began, self._rows = same_before, rows
         self._theirs = [] if rows is None else [KnownValues() for _ in rows.slots]
         self._ports = _ports_of(program)
-        self._columns = len(program.operations) + len(self._ports)
+        self._columns = _columns_of(program, self._ports)
         self._step, self.reached = 1, 0
         self._changes = np.zeros((64, self._columns), np.uint8)
         self._relative = np.zeros((64, self._columns), np.float32)
@@ -333,6 +341,11 @@ def _ports_of(program: Program) -> dict[tuple[int, int], int]:
         for output in range(len(operation.outputs))
     ]
     return {port: len(program.operations) + place for place, port in enumerate(several)}
+
+
+def _columns_of(program: Program, ports: Mapping[tuple[int, int], int]) -> int:
+    """Return how many columns there are, with that of whether the loop goes on."""
+    return len(program.operations) + len(ports) + 1
 
 
 class BesideIteration(Struct, frozen=True):
@@ -501,6 +514,7 @@ class Spread:
         if theirs is None:
             return
         changes, relative, edited = self._compared(theirs, b)
+        changes[-1] = _goes_on_otherwise(a, b, theirs)
         if is_added:
             changes[:] = CODES[Change.ADDED]
         builder = self._cells.get(b.run)
@@ -566,7 +580,7 @@ class Spread:
         ports = self._ports.get(id(b.frame.program))
         if ports is None:
             ports = self._ports[id(b.frame.program)] = _ports_of(b.frame.program)
-        columns = len(operations) + len(ports)
+        columns = _columns_of(b.frame.program, ports)
         changes = np.zeros(columns, np.uint8)
         relative = np.zeros(columns, np.float32)
         edited = np.zeros(columns, bool)
@@ -610,6 +624,28 @@ def _branch_of(other: Other, b: str) -> str:
     if isinstance(other, BesideIteration):
         return other.moment.branch or b
     return other if isinstance(other, str) else b
+
+
+def _goes_on_otherwise(a: ClosedIteration | None, b: ClosedIteration, theirs: TheirValue) -> int:
+    """Return the code of whether a loop goes on in one of two iterations alone: by conditions that may have been set.
+
+    Where A is no run of a loop beside it, by the value of its condition there.
+    """
+    activation, program = b.frame.activation, b.frame.program
+    plan = None if activation is None else activation.plan
+    slot = plan.condition_result if isinstance(plan, LoopPlan) else None
+    if activation is None or slot is None:
+        return UNKNOWN
+    if a is not None and a.frame.activation is not None:
+        other: bool | None = a.frame.activation.condition
+    else:
+        index = program.computed_at.get(slot)
+        operation = None if index is None else program.operations[index]
+        value = None if operation is None else theirs(operation, operation.outputs.index(slot))
+        other = None if value is None else truth(value)
+    if other is None:
+        return UNKNOWN
+    return CODES[Change.SAME if other is activation.condition else Change.TRUTH]
 
 
 def _nothing(_operation: Operation, _output: int) -> None:

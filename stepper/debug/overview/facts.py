@@ -43,13 +43,15 @@ class Ending(Struct, frozen=True):
     """Why one run of a loop ended after its last `iteration` (-1: it did not begin).
 
     `limit` is the most iterations that it could run by its trip count or slices (None: unlimited). `verdict` is that of
-    its condition in this iteration, if it has one that counts, or before the first one.
+    its condition in this iteration, if it has one that counts, or before the first one. `is_set`: the trip count or the
+    condition that ended it was set by hand, as `limit`, or to false whatever the body said.
     """
 
     reason: EndReason
     iteration: int
     limit: int | None
     verdict: Verdict | None = None
+    is_set: bool = False
 
 
 # --- loops ----------------------------------------------------------------------------------------------------------

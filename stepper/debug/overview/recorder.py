@@ -12,6 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.debug.causes.locations import file_of
+from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.verdict_facts import Verdict
 from stepper.debug.causes.verdicts import Verdicts
 from stepper.debug.inspection.condition_limits import condition_limit
@@ -379,7 +380,8 @@ class _LoopRecord:
             if slot is None or activation.iteration < 0
             else Verdicts(frame, self.file, self.slots.shown()).of(slot)
         )
-        return Ending(activation.ended, activation.iteration, activation.limit, verdict)
+        is_set = is_end_set(activation, frame.values)
+        return Ending(activation.ended, activation.iteration, activation.limit, verdict, is_set)
 
     def leave(self, activation: Activation, around: Frame) -> None:
         """The run has ended."""
@@ -393,7 +395,8 @@ class _LoopRecord:
             verdict = None
             if activation.ended is EndReason.INITIAL_CONDITION and self.plan.condition is not None:
                 verdict = Verdicts(around, self.file, {}).of(self.operation.inputs[self.plan.condition])
-            run.ending = Ending(activation.ended, activation.iteration, activation.limit, verdict)
+            is_set = is_end_set(activation, None)
+            run.ending = Ending(activation.ended, activation.iteration, activation.limit, verdict, is_set)
         count = run.iterations
         self.fewest = count if not self.ended else min(self.fewest, count)
         self.largest = max(self.largest, count)

@@ -11,10 +11,19 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Arithmetic, Element, LinkKind
-from stepper.debug.causes.crossings import ValueSpot, end_of_loop, held, operation_of, out_of_body, producer
+from stepper.debug.causes.crossings import (
+    ValueSpot,
+    body_values,
+    end_of_loop,
+    held,
+    operation_of,
+    out_of_body,
+    producer,
+)
 from stepper.debug.causes.earlier_frames import EarlierFrames, Seat
 from stepper.debug.causes.locations import file_of, location_of
 from stepper.debug.causes.nan_origins import first_element, scalar_of
+from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.texts import element_text
 from stepper.debug.causes.why import NoValueYet, element_asked
 from stepper.debug.inspection.condition_limits import condition_limit
@@ -178,7 +187,12 @@ class _Builder:
         assert activation.ended is not None, "it has ended"
         layer = layer_site(activation.operation.layer, self._file)
         end = StoryEnd(
-            layer, activation.ended, activation.iteration, activation.limit, sliced=self._sliced_inputs(ended)
+            layer,
+            activation.ended,
+            activation.iteration,
+            activation.limit,
+            sliced=self._sliced_inputs(ended),
+            is_set=is_end_set(activation, body_values(self._frames, ended.seat)),
         )
         if ended.seat is not None:
             most = condition_limit(self._frames.at(ended.seat)[-1])
@@ -186,7 +200,7 @@ class _Builder:
                 end = replace(end, limit=most.iterations)
         told = (
             self._made_last(ended)
-            if activation.ended is EndReason.SLICES
+            if end.is_undecided
             else end_of_loop(self._frames, ended.outer, ended.seat, activation)
         )
         if told is None:

@@ -219,7 +219,8 @@ class StoryEnd(Struct, frozen=True):
     """The end of a loop that was asked about: why, after which iteration (-1: none ran), of at most how many.
 
     `unasked` are comparisons of the side of an If that did not run, and so did not count. `sliced` are the inputs whose
-    slices were used up, where that is the reason.
+    slices were used up, where that is the reason. `is_set`: the trip count or the condition was set by hand, as
+    `limit`, or to false whatever the body said.
     """
 
     layer: LayerSite
@@ -228,6 +229,12 @@ class StoryEnd(Struct, frozen=True):
     limit: int | None
     unasked: tuple[str, ...] = ()
     sliced: tuple[StorySlices, ...] = ()
+    is_set: bool = False
+
+    @property
+    def is_undecided(self) -> bool:
+        """True if no value of the run decided it."""
+        return self.is_set or self.reason is EndReason.SLICES
 
 
 class Story(Struct, frozen=True):

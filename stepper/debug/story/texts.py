@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from stepper.debug.causes.cause import Arithmetic, LinkKind, Scalar
+from stepper.debug.causes.overrides import BY_CONDITION, set_end_text
 from stepper.debug.causes.texts import element_text, reason_text, result_word
 from stepper.debug.story.facts import (
     Entry,
@@ -379,10 +380,9 @@ def title(story: Story) -> str:
 
 def end_word(end: StoryEnd) -> str:
     """Return what became of what ended a loop, in few words."""
-    if end.reason is EndReason.SLICES:
+    if end.is_undecided:
         return "made last"
-    is_condition = end.reason in (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
-    return "the condition is false" if is_condition else "trip count"
+    return "the condition is false" if end.reason in BY_CONDITION else "trip count"
 
 
 def extent(story: Story, room: int | None = None) -> str:
@@ -415,17 +415,8 @@ def back_edges(story: Story) -> int:
 
 def verdict(story: Story) -> tuple[str, str]:
     """Return the answer in a sentence: what decided, and what became of it."""
-    if story.end is not None and story.end.reason is not EndReason.CONDITION:
-        end = story.end
-        allowed = (
-            f": it allows {counted(end.limit, 'iteration')}" if end.reason is EndReason.TRIP_COUNT and end.limit else ""
-        )
-        if end.reason is EndReason.SLICES:
-            return str(end.reason), f"{_used_up(end)}, so no value decided it{_made_last(story)}"
-        if not story.links:
-            return str(end.reason), f"{allowed}, so no value decided it"
-        asked = story.links[story.asked]
-        return str(end.reason), f"{allowed}, for {link_name(story, asked)} is {number(asked.value)}"
+    if story.end is not None and (story.end.is_set or story.end.reason is not EndReason.CONDITION):
+        return _other_end(story, story.end)
     asked = story.links[story.asked]
     if story.is_preview:
         return _preview_verdict(story, asked)
@@ -441,6 +432,21 @@ def verdict(story: Story) -> tuple[str, str]:
     if sources:
         return sources
     return str(formula(asked)), f"; {extent(story)}" if story.pending else ""
+
+
+def _other_end(story: Story, end: StoryEnd) -> tuple[str, str]:
+    """Return what ended a loop other than what its body says."""
+    if end.is_set:
+        return set_end_text(end.reason, end.limit), f", so no value decided it{_made_last(story)}"
+    if end.reason is EndReason.SLICES:
+        return str(end.reason), f"{_used_up(end)}, so no value decided it{_made_last(story)}"
+    allowed = (
+        f": it allows {counted(end.limit, 'iteration')}" if end.reason is EndReason.TRIP_COUNT and end.limit else ""
+    )
+    if not story.links:
+        return str(end.reason), f"{allowed}, so no value decided it"
+    asked = story.links[story.asked]
+    return str(end.reason), f"{allowed}, for {link_name(story, asked)} is {number(asked.value)}"
 
 
 def _used_up(end: StoryEnd) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import Final
 
+from stepper.debug.causes.overrides import BY_CONDITION, set_end_text
 from stepper.debug.causes.texts import how_sentence, title
 from stepper.debug.causes.verdicts import verdict_text
 from stepper.debug.overview.addresses import address_in_loop
@@ -207,8 +208,8 @@ def _ended(facts: LoopFacts, run: ActivationFacts) -> str:
         told += [] if again is None else [state_sentence(again, _name_of)]
         return f"it can never end: {', '.join(told)}"
     verdict = "" if ending.verdict is None else verdict_text(ending.verdict)
-    by_condition = ending.reason in (EndReason.CONDITION, EndReason.INITIAL_CONDITION)
-    why = verdict if verdict and by_condition else _REASONS[ending.reason]
+    why = verdict if verdict and ending.reason in BY_CONDITION else _REASONS[ending.reason]
+    why = set_end_text(ending.reason, ending.limit) if ending.is_set else why
     return f"did not begin: {why}" if ending.iteration < 0 else f"ended after iteration {ending.iteration:,}: {why}"
 
 

@@ -14,9 +14,12 @@ from stepper.commands import Interpreter
 from stepper.debug.branches.differences import difference_data, difference_lines
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import fingerprint
+from stepper.debug.story.texts import verdict
 from stepper.engine.compiler import compile_model
+from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
+from stepper.export.overview.page import overview_html
 from stepper.session.session_files import restore_session, save_session
 from tests.debug.branches.test_what_if import at, outputs, with_folded
 from tests.debug.debugged import opened, sample, state_of
@@ -477,3 +480,63 @@ def test_a_tensor_iterator_that_was_given_a_trip_count_does_not_say_that_its_sli
     interpreter.execute("goto tick 3")
     with pytest.raises(UsageError, match="has begun 1 iteration, so"):
         interpreter.execute("set trip-count = 0")
+
+
+# --- why a loop ended -----------------------------------------------------------------------------------------------
+
+
+def page(debugger: Debugger) -> str:
+    return overview_html(debugger.run_overview(), debugger.machine.compiled)
+
+
+@pytest.mark.parametrize("name, at_iteration", [("while_loop", 3), ("do_while_loop", 2)])
+def test_where_the_condition_was_set_nothing_that_the_body_computed_is_told_as_the_reason(
+    name: str, at_iteration: int
+) -> None:
+    debugger = sample(name)
+    debugger.goto_iteration(at_iteration)
+    debugger.set_condition(False)
+    facts = debugger.run_overview().loops[0]
+    ending = facts.activations[0].ending
+    assert ending is not None and ending.verdict is not None
+    assert (ending.reason, ending.iteration, ending.is_set) == (EndReason.CONDITION, at_iteration, True)
+    assert ending.verdict.value, "the body wanted to go on"
+    assert f"ended after iteration {at_iteration}: the condition was set to false" in page(debugger)
+    debugger.last()
+    story = debugger.story(ends=True)
+    assert story.end is not None and story.end.is_set
+    told, more = verdict(story)
+    assert told == "the condition was set to false" and more.startswith(", so no value decided it")
+    assert not any(story.rows[link.row].layer.type in ("NotEqual", "Greater") for link in story.links)
+
+
+def test_where_the_trip_count_was_set_the_constant_is_not_the_reason() -> None:
+    debugger = sample("for_loop")
+    debugger.goto_iteration(2)
+    debugger.set_trip_count(5)
+    ending = debugger.run_overview().loops[0].activations[0].ending
+    assert ending is not None
+    assert (ending.reason, ending.iteration, ending.limit, ending.is_set) == (EndReason.TRIP_COUNT, 4, 5, True)
+    assert "ended after iteration 4: the trip count was set to 5" in page(debugger)
+    debugger.last()
+    told, more = verdict(debugger.story(ends=True))
+    assert told == "the trip count was set to 5" and "10" not in more
+
+
+def test_a_condition_that_was_set_to_true_is_not_why_a_loop_ended_later(tmp_path: Path) -> None:
+    debugger = at(opened(tmp_path, countdown(), np.array([3], np.int64)), "countdown@2")
+    debugger.set_condition(True)
+    ending = debugger.run_overview().loops[0].activations[0].ending
+    assert ending is not None and ending.verdict is not None
+    assert (ending.iteration, ending.is_set, ending.verdict.value) == (3, False, False), "-1 is not above 0"
+
+
+def test_a_loop_that_was_kept_from_beginning_says_what_was_set(tmp_path: Path) -> None:
+    debugger = opened(tmp_path, countdown(), np.array([3], np.int64))
+    while debugger.depth == 1:
+        debugger.step()
+    debugger.set_condition(False)
+    ending = debugger.run_overview().loops[0].activations[0].ending
+    assert ending is not None
+    assert (ending.reason, ending.iteration, ending.is_set) == (EndReason.INITIAL_CONDITION, -1, True)
+    assert "did not begin: the condition was set to false" in page(debugger)

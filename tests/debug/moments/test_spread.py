@@ -16,7 +16,8 @@ from stepper.debug.moments.spread import CODES, SpreadCells, SpreadView
 from stepper.debug.moments.texts import output_notes, set_text, spread_sentence
 from stepper.debug.overview.facts import RowKind
 from stepper.engine.frames import loop_run
-from tests.debug.debugged import SAMPLES
+from tests.debug.debugged import SAMPLES, opened
+from tests.debug.loops_to_break import countdown
 from tests.debug.moments.test_moments import Run, collected, debugger_of, edited, expected, plain
 from tests.models import Graph, carried, joined, sliced
 
@@ -289,3 +290,22 @@ def test_what_an_operation_gave_in_a_is_looked_up_when_it_is_asked_for_after_all
         np.testing.assert_array_equal(theirs.over(t, t + 1), np.ravel(plain[operation.layer.name, t]))
     found = walk.view(None)
     assert [(one.program, one.outer) for one in found.runs] == [(program, ())]
+
+
+@pytest.mark.parametrize("holds, iteration, length", [(False, 1, 2), (True, 2, 4)], ids=["T→F", "F→T"])
+def test_a_condition_that_was_set_differs_where_the_operation_behind_it_does_not(
+    tmp_path: Path, holds: bool, iteration: int, length: int
+) -> None:
+    debugger = opened(tmp_path, countdown(), np.array([3], np.int64))  # the body says T, T, F
+    debugger.goto_iteration(iteration)
+    debugger.set_condition(holds)
+    found = debugger.spread()
+    (cells,) = (one for one in found.runs if one.program.path)
+    row = next(one for one in cells.rows if one.kind is RowKind.CONDITION)
+    column, producer = cells.column_of(row), row.producer
+    assert column is not None and producer is not None and cells.iterations == length
+    computed = cells.column(producer.id, 0)
+    assert computed is not None
+    for at in range(iteration + 1):
+        expected = Change.TRUTH if at == iteration else Change.SAME
+        assert (cells.at(at, column).change, cells.at(at, computed).change) == (expected, Change.SAME)

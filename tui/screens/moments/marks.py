@@ -98,7 +98,7 @@ def worst_strip(pane: Pane, cells: SpreadCells, axis: Axis, width: int) -> Row:
     sites: list[int] = []
     if not is_beside_run(pane.state) and history is not None:
         rows = [one.row for one in history.rows if not one.row.appends]
-        found = [cells.column(row.producer.id, row.output) for row in rows if row.producer is not None]
+        found = [cells.column_of(row) for row in rows]
         sites = [column for column in found if column is not None]
     return _strip(pane, cells, sites or None, axis, width)
 
@@ -121,7 +121,7 @@ def difference_strip(pane: Pane, cells: SpreadCells, value: ValueView | None, ax
 
 def site_strip(pane: Pane, cells: SpreadCells, row: LoopRow, axis: Axis, width: int) -> Row:
     """Return where a row of the loop differs in each slot of an axis; empty where no operation gives it."""
-    index = None if row.producer is None else cells.column(row.producer.id, row.output)
+    index = cells.column_of(row)
     return [] if index is None or not axis.slots else _strip(pane, cells, [index], axis, width)
 
 

@@ -113,14 +113,14 @@ class BesideA:
 
     def _compared(self, shown: Shown, line: Line) -> list[int]:
         """Return the runs that are shown of a card in which a row is compared with A."""
-        site = shown.card.facts.rows[line.row].producer if line.part is LinePart.VALUE else None
-        if site is None:
+        if line.part is not LinePart.VALUE:
             return []
+        row = shown.card.facts.rows[line.row]
         known = ((run, self._cells.get((shown.place, run))) for run in shown.runs)
         return [
             run
             for run, cells in known
-            if cells is not None and cells.program is shown.card.program and site.id in cells.program.indices
+            if cells is not None and cells.program is shown.card.program and cells.column_of(row) is not None
         ]
 
     def _whole(self, shown: Shown, line: Line) -> dict[int, ValueHistory]:
@@ -215,9 +215,8 @@ class BesideA:
 
     def _cell(self, card: Card, line: Line, at: Place) -> SpreadCell | None:
         cells = self._cells.get((at.card, at.run))
-        site = None if line.part is not LinePart.VALUE else card.facts.rows[line.row].producer
-        if cells is None or site is None:
+        if cells is None or line.part is not LinePart.VALUE:
             return None
         row = at.iteration // cells.step
-        index = cells.column(site.id, card.facts.rows[line.row].output)
+        index = cells.column_of(card.facts.rows[line.row])
         return None if index is None or row >= len(cells.changes) else cells.at(row, index)

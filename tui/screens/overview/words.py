@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
+from stepper.debug.causes.overrides import set_end_text
 from stepper.debug.causes.texts import scalar_text
 from stepper.debug.causes.verdict_facts import Verdict, VerdictOperand
 from stepper.debug.overview.facts import (
@@ -117,14 +118,13 @@ def ended(
     facts = card.facts
     activation = card.runs[run] if run < len(card.runs) else None
     if activation is None:
-        is_open = overview.state in (RunState.NOT_RUN, RunState.RUNNING)
-        failure = overview.failure
-        if failure is not None and failure.is_of(facts.layer):
-            return [("ended by an error before iteration 0: ", "bad"), (printable(failure.reason), "")]
-        return [("not run yet" if is_open else "the run did not come to it", "dim")]
+        return _not_come_to(facts, overview)
     ending = activation.ending
     if ending is None:
         return _not_ended(facts, activation, overview, room)
+    if ending.is_set:
+        begun = ("did not begin: ", "edit") if ending.iteration < 0 else (f"ended at {ending.iteration:,}: ", "")
+        return [begun, (set_end_text(ending.reason, ending.limit), "")]
     if len(facts.ended) == 1 and facts.runs > 1 and ending.reason in (EndReason.TRIP_COUNT, EndReason.SLICES):
         return [("ended each time, ", ""), *_limit_words(facts, ending, activation, link)]
     row: Row = []
@@ -147,6 +147,15 @@ def ended(
         if width_of(told) + len(otherwise) <= room - 20:
             told.append((otherwise, "dim"))
     return told
+
+
+def _not_come_to(facts: LoopFacts, overview: Overview) -> Row:
+    """Return why there is no run of a loop."""
+    is_open = overview.state in (RunState.NOT_RUN, RunState.RUNNING)
+    failure = overview.failure
+    if failure is not None and failure.is_of(facts.layer):
+        return [("ended by an error before iteration 0: ", "bad"), (printable(failure.reason), "")]
+    return [("not run yet" if is_open else "the run did not come to it", "dim")]
 
 
 def ended_in_short(card: Card) -> Row:

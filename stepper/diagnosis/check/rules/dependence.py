@@ -161,7 +161,7 @@ def slices_unread(run: RunSubject) -> Iterator[RunFinding]:
     """Loops whose count, computed or compared, is one below the number of slices; a note for more."""
     for loop in run.loops():
         probe, ending, subject = run.probe, loop.activation.ending, loop.subject
-        if probe is None or ending is None or subject is None or subject.trip_count is not None:
+        if probe is None or ending is None or ending.is_set or subject is None or subject.trip_count is not None:
             continue
         slices = probe.slice_counts.get(loop.facts.layer.line)
         row = next((row for row in loop.facts.rows if row.kind is RowKind.SLICE), None)

@@ -160,7 +160,7 @@ def runs_to_its_limit(run: RunSubject) -> Iterator[RunFinding]:
     for loop in run.loops():
         activation = loop.activation
         ending = activation.ending
-        if ending is None or activation.iterations < 2:
+        if ending is None or ending.is_set or activation.iterations < 2:
             continue
         limits = [activation.limit] if ending.reason is EndReason.TRIP_COUNT else []
         if ending.reason is EndReason.CONDITION and activation.condition_limit is not None:
@@ -197,7 +197,7 @@ def ends_at_once(run: RunSubject) -> Iterator[RunFinding]:
         if ending is None or ending.reason is not EndReason.CONDITION or loop.activation.iterations != 1:
             continue
         verdict = ending.verdict
-        if verdict is None or loop.activation.limit == 1 or loop.facts.total != loop.facts.runs:
+        if verdict is None or ending.is_set or loop.activation.limit == 1 or loop.facts.total != loop.facts.runs:
             continue
         root = verdict.root
         if not root.operands or all(operand.is_constant for operand in root.operands):
@@ -221,6 +221,7 @@ def loop_not_entered(run: RunSubject) -> Iterator[RunFinding]:
     """Loops that were reached and never ran, on what the inputs say."""
     for loop in run.loops():
         activation = loop.activation
-        if activation.ending is None or activation.iterations or loop.facts.total:
+        ending = activation.ending
+        if ending is None or ending.is_set or activation.iterations or loop.facts.total:
             continue
-        yield shown(place_of(loop, loop.facts.layer, None), why=activation.ending.reason.value)
+        yield shown(place_of(loop, loop.facts.layer, None), why=ending.reason.value)

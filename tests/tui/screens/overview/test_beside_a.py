@@ -258,3 +258,29 @@ def test_a_row_beside_another_iteration_is_not_told_the_difference_of_its_neighb
         assert a.split()[1:6] == ["1", "2", "4", "5", "8"] and a.endswith("same bits")
 
     drive("nested_loop", script, size=(120, 40), runs=True)
+
+
+@pytest.mark.parametrize(
+    "name, iteration, line, said, mark",
+    [
+        ("while_loop", 3, "set condition = false", "ended at 3: the condition was set to false", True),
+        ("for_loop", 2, "set trip-count = 5", "ended at 4: the trip count was set to 5", False),
+    ],
+)
+def test_of_a_loop_that_was_ended_by_hand_the_card_says_so_and_the_condition_differs(
+    name: str, iteration: int, line: str, said: str, mark: bool
+) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type(line)
+        await driven.press("0")
+        await driven.ran()
+        await driven.filled()
+        await driven.press("up")
+        lines = driven.text("overview").splitlines()
+        assert any(said in one for one in lines) and "NotEqual(number" not in "".join(lines)
+        if mark:
+            row = next(at for at, one in enumerate(lines) if "go on?" in one)
+            strip = next(one for one in lines[row:] if "from A" in one).split("from A")[1].split()
+            assert strip[:3] == ["·"] * 3 and strip[3:4] != ["·"]
+
+    drive(name, script, lines=(f"goto {iteration}",))
