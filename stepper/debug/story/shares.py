@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepper.debug.story.facts import Story
+from stepper.debug.story.facts import Story, StoryLink
 from stepper.debug.story.forms import LinkForm
 
 
@@ -12,31 +12,40 @@ def shares_by_iteration(story: Story) -> list[tuple[tuple[int, ...], float]]:
     Only where all that it is made of are terms of sums, of which the exact shares are known.
     """
     found: dict[tuple[int, ...], float] = {}
-    for number_of, link in enumerate(story.links):
-        sources = {edge.source for edge in story.edges if edge.target == number_of}
-        if link.share is None or link.form is not LinkForm.SUM:
+    known: dict[int, bool] = {}
+    for link in story.links:
+        if link.share is None or not _is_sum(link):
             continue
-        own = 0.0
-        for one in link.operands:
-            made = None if one.link is None else story.links[one.link]
-            if one.share is None:
-                return []
-            if made is None or not _leads_back(story, one.link):
-                own += link.share * one.share
-        if own and sources:
+        if any(one.share is None for one in link.operands):
+            return []
+        if all(one.link is None for one in link.operands):
+            own = link.share  # it is followed no further, and all of it is told of here
+        else:
+            here = [one for one in link.operands if one.link is None or not _leads_back(story, one.link, known)]
+            own = sum(link.share * (one.share or 0.0) for one in here)
+        if own:
             path = story.columns[link.column].path
             found[path] = found.get(path, 0.0) + own
     return sorted(found.items(), reverse=True)
 
 
-def _leads_back(story: Story, start: int | None) -> bool:
-    """True if a link is made, through products and moves alone, of a sum that has a share of its own."""
-    waiting = [] if start is None else [start]
-    while waiting:
-        here = waiting.pop()
+def _is_sum(link: StoryLink) -> bool:
+    return link.form is LinkForm.SUM and link.share is not None
+
+
+def _leads_back(story: Story, start: int, known: dict[int, bool]) -> bool:
+    """Return True if a link is made, through products and moves alone, of a sum that has a share of its own.
+
+    `known` has what was found of links before.
+    """
+    way: list[int] = []
+    here: int | None = start
+    while here is not None and here not in known and not _is_sum(story.links[here]):
+        way.append(here)
         link = story.links[here]
-        if link.form is LinkForm.SUM and link.share is not None and any(edge.target == here for edge in story.edges):
-            return True
-        if link.form in (LinkForm.PRODUCT, LinkForm.MOVE, LinkForm.CHOICE):
-            waiting += [edge.source for edge in story.edges if edge.target == here]
-    return False
+        followed = [one.link for one in link.operands if one.link is not None]
+        passes = link.form in (LinkForm.PRODUCT, LinkForm.MOVE, LinkForm.CHOICE) and link.share is not None
+        here = followed[0] if passes and followed else None
+    found = here is not None and known.get(here, True)
+    known.update(dict.fromkeys(way, found))
+    return found

@@ -225,6 +225,7 @@ class Slicer:
             stopped = "paused before its beginning was found"
         except _Gone:
             stopped = "what it was computed of was not kept by the run"
+        self._settle_shares()
         pending = len({number for *_, number in self._heap if number not in self._expanded})
         return CausalSlice(self._ordered, ways, kept, pending, stopped, tuple(self._unasked.values()))
 
@@ -252,8 +253,7 @@ class Slicer:
         known = self._links.get(source.spot)
         if known is not None:
             known.weight = max(known.weight, weight)
-            is_late = known.number in self._expanded
-            known.share = None if share is None or known.share is None or is_late else known.share + share
+            known.share = None if share is None or known.share is None else known.share + share
             return known
         spot = source.spot
         frame = self._frame(spot.seat)
@@ -483,7 +483,7 @@ class Slicer:
     def _follow(self, link: CausalLink, operation: Operation, parts: list[int]) -> None:
         """Go back to where some parts of a link were made."""
         assert link.making is not None
-        shares = [self._share(link, part, len(parts)) for part in parts]
+        shares = [self._share(link, part, parts) for part in parts]
         for part, (weight, share) in zip(parts, shares, strict=True):
             factor = link.making.parts[part].factor
             spot = ValueSpot(link.spot.seat, operation.inputs[factor.input], factor.element, factor.is_shape)
@@ -598,16 +598,31 @@ class Slicer:
                 return living or chosen[:1]
         return parts[:1]
 
-    def _share(self, link: CausalLink, k: int, followed: int) -> tuple[float, float | None]:
-        """Return the weight of a part, and its exact share of what was asked about."""
+    @staticmethod
+    def _share(link: CausalLink, k: int, followed: Sequence[int]) -> tuple[float, float | None]:
+        """Return the weight of a part, and its exact share of what was asked about; `followed` are all such parts."""
         found = link.making
         assert found is not None
         part = found.parts[k]
         if part.role is PartRole.TERM:
             share = None if link.share is None or part.share is None else link.share * part.share
             return (found.weights[k] if k < len(found.weights) else 1.0), share
-        is_whole = found.form in (LinkForm.MOVE, LinkForm.CHOICE) or (found.form is LinkForm.PRODUCT and followed == 1)
+        is_alone = part.is_value and sum(found.parts[one].is_value for one in followed) == 1
+        is_whole = is_alone and found.form in (LinkForm.MOVE, LinkForm.CHOICE, LinkForm.PRODUCT)
         return 1.0, link.share if is_whole else None
+
+    def _settle_shares(self) -> None:
+        """Add up the shares of all links over all ways, each before what it is made of.
+
+        What the walk has added up lacks the ways that were found after a link had been followed.
+        """
+        for link in self._ordered[1:]:
+            link.share = 0.0
+        for link in sorted(self._ordered, key=lambda link: link.order, reverse=True):
+            for one in link.followed:
+                source = self._links[one.source]
+                _, share = self._share(link, one.part, [each.part for each in link.followed])
+                source.share = None if share is None or source.share is None else source.share + share
 
     def _moving_slots(self, program: Program) -> frozenset[int]:
         """Return the slots whose values differ by iteration, or by run: all but constants and what never changes."""

@@ -549,6 +549,44 @@ def test_shares_that_are_told_add_up_to_all(tmp_path: Path) -> None:
     assert "from others" in told and abs(sum(numbers) - 100) <= len(numbers) / 2, "each is rounded to a hundredth"
 
 
+@pytest.mark.parametrize("at", [3, 6, 7])
+def test_shares_are_added_up_over_all_ways_of_a_sum_that_is_read_twice(at: int) -> None:
+    made = [np.array([0, 1])]  # fibonacci: how often each is the sum of iteration 0, and the 1 that enters
+    made.append(made[0] + [1, 0])
+    for _ in range(2, at + 1):
+        made.append(made[-1] + made[-2])
+    of_start, of_first = made[at] / made[at].sum()
+    story = sample("growing_tensor").story(f"sum@{at}[0]")
+    assert story.links[story.asked].value == made[at].sum()
+    assert story.shares == (((1,), pytest.approx(of_start)), ((0,), pytest.approx(of_first)))
+    told = "".join(verdict(story))
+    assert told == f"{of_start:.0%} new in iteration 1, {of_first:.0%} from 0", "every term is followed"
+    by_iteration = {path(story, link)[0]: link.share for link in story.links if link.form is LinkForm.SUM}
+    ways = [1, 1]  # how often the sum of an iteration is in the one that was asked about
+    while len(ways) <= at:
+        ways.append(ways[-1] + ways[-2])
+    expected = {k: ways[at - k] * made[k].sum() / made[at].sum() for k in range(at + 1)}
+    assert by_iteration == pytest.approx(expected)
+
+
+def test_a_sum_that_is_followed_no_further_has_its_share_in_its_own_iteration(tmp_path: Path) -> None:
+    net = Graph()
+    start, outer = net.parameter("start", dims=(1,)), net.body()
+    around = outer.parameter("around", dims=(1,))
+    inner = outer.body()
+    state = inner.parameter("state", dims=(1,))
+    out = inner.result(inner.apply("Subtract", state, inner.constant([1.0]), name="down"), "next_state")
+    (once,) = outer.loop("inner", inner, 2, True, [carried(around, state, out)], [last(out)])
+    handed = outer.result(once, "handed")
+    net.result(net.loop("outer", outer, 2, True, [carried(start, around, handed)], [last(handed)])[0], "final")
+    run = opened(tmp_path, net, np.zeros(1, np.float32))
+    run.last()
+    story = run.story("outer@1::down@0[0]")
+    assert story.links[story.asked].value == -3.0
+    third = pytest.approx(1 / 3)
+    assert story.shares == (((1, 0), third), ((0, 1), third), ((0, 0), third))
+
+
 def test_a_nan_of_infinities_that_were_given_is_told_as_such(tmp_path: Path) -> None:
     net = Graph()
     both = [net.parameter(name, dims=(2,)) for name in "ab"]
