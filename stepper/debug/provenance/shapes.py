@@ -33,12 +33,13 @@ class ExtentPart(NamedTuple):
 
 
 class ExtentParts(NamedTuple):
-    """All that an extent depends on; `is_sum`, `is_product`: it is that of these."""
+    """All that an extent depends on; `is_sum`, `is_product`: it is that of these, `is_broadcast`: it is each."""
 
     parts: list[ExtentPart]
     is_sum: bool = False
     is_product: bool = False
     has_rule: bool = True
+    is_broadcast: bool = False
 
 
 class _ExtentAsked(NamedTuple):
@@ -133,24 +134,24 @@ def _normalized(asked: _ExtentAsked) -> list[ExtentPart]:
     return [asked.extent(2 if asked.operation.layer.definition == 1 else 0, asked.axis)]
 
 
-def _broadcast_of(asked: _ExtentAsked, inputs: Sequence[int], rank: int, axis: int, extent: int) -> list[ExtentPart]:
+def _broadcast_of(asked: _ExtentAsked, inputs: Sequence[int], rank: int, axis: int, extent: int) -> ExtentParts:
     """Return the extents of inputs that meet at an axis of a broadcast of this rank: those that make its extent."""
     found = []
     for index in inputs:
         own = axis - (rank - asked.value(index).ndim)
         if own >= 0 and (extent == asked.value(index).shape[own]):
             found.append(asked.extent(index, own))
-    return found
+    return ExtentParts(found, is_broadcast=True)
 
 
-def _broadcast(asked: _ExtentAsked) -> list[ExtentPart]:
+def _broadcast(asked: _ExtentAsked) -> list[ExtentPart] | ExtentParts:
     given = [index for index, value in enumerate(asked.values) if value is not None]
     if asked.attribute("auto_broadcast") == "pdpd" and len({asked.value(index).shape for index in given}) > 1:
         return [asked.extent(0, asked.axis)]
     return _broadcast_of(asked, given, len(asked.shape), asked.axis, asked.shape[asked.axis])
 
 
-def _matmul(asked: _ExtentAsked) -> list[ExtentPart]:
+def _matmul(asked: _ExtentAsked) -> list[ExtentPart] | ExtentParts:
     a, b = asked.value(0), asked.value(1)
     rank, from_end = len(asked.shape), len(asked.shape) - asked.axis
     columns = int(b.ndim > 1)
@@ -165,7 +166,7 @@ def _matmul(asked: _ExtentAsked) -> list[ExtentPart]:
         own = asked.axis - (rank - matrix) + asked.value(index).ndim - 2
         if own >= 0 and asked.value(index).shape[own] == asked.shape[asked.axis]:
             found.append(asked.extent(index, own))
-    return found
+    return ExtentParts(found, is_broadcast=True)
 
 
 def _transpose(asked: _ExtentAsked) -> list[ExtentPart]:

@@ -24,6 +24,7 @@ _FORMS: Final = {
     LinkForm.CHOICE: "chosen:",
     LinkForm.COMPARISON: "compares",
     LinkForm.MOVE: "moved from",
+    LinkForm.BROADCAST: "broadcast of",
     LinkForm.WHOLE: "of",
 }
 

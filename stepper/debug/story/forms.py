@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class LinkForm(StrEnum):
-    """How an element is made of its parts."""
+    """How an element is made of its parts; an extent of a broadcast is that of each of them."""
 
     SUM = "sum"
     PRODUCT = "product"
@@ -15,6 +15,7 @@ class LinkForm(StrEnum):
     CHOICE = "choice"
     COMPARISON = "comparison"
     MOVE = "move"
+    BROADCAST = "broadcast"
     WHOLE = "whole"
 
 

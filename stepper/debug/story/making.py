@@ -15,7 +15,7 @@ import numpy as np
 from stepper.debug.causes.cause import Element
 from stepper.debug.causes.nan_origins import LARGEST_TRIED
 from stepper.debug.provenance.rules import MOVED_INPUTS, Method, dependences, moved_labels
-from stepper.debug.provenance.shapes import ExtentPart, shape_parts
+from stepper.debug.provenance.shapes import ExtentPart, ExtentParts, shape_parts
 from stepper.debug.story.failures import InputExtent
 from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.element_types import FLOATING, Array
@@ -140,11 +140,19 @@ def shape_making(
     if found.is_sum:
         parts.sort(key=lambda part: -_magnitude(part.factor.value))
     counted = [part for part in parts if part.is_value]
-    form = LinkForm.SUM if found.is_sum else LinkForm.PRODUCT if found.is_product else LinkForm.FUNCTION
-    form = LinkForm.MOVE if len(counted) == 1 else form
+    form = LinkForm.MOVE if len(counted) == 1 else _form_of(found)
     total = sum(abs(part.amount or 0.0) for part in counted)
     weights = tuple(abs(part.amount or 0.0) / total for part in parts[:MOST_PARTS]) if found.is_sum and total else ()
     return Making(form, tuple(parts[:MOST_PARTS]), len(parts), weights)
+
+
+def _form_of(found: ExtentParts) -> LinkForm:
+    """Return how an extent is made of several parts."""
+    if found.is_sum:
+        return LinkForm.SUM
+    if found.is_product:
+        return LinkForm.PRODUCT
+    return LinkForm.BROADCAST if found.is_broadcast else LinkForm.FUNCTION
 
 
 def failed_making(values: Sequence[Value], lacking: Sequence[InputExtent] = ()) -> Making:

@@ -569,7 +569,8 @@ class Slicer:
             return chosen
         if found.form is LinkForm.CHOICE:
             return [k for k in parts if found.parts[k].role is PartRole.DECIDES][:MOST_FOLLOWED]
-        if found.form is LinkForm.WHOLE or (found.form is LinkForm.FUNCTION and link.weight < 1):
+        is_function = found.form in (LinkForm.FUNCTION, LinkForm.BROADCAST)
+        if found.form is LinkForm.WHOLE or (is_function and link.weight < 1):
             return []  # a part of a sum is followed to where its share ends
         living = [k for k in parts if moves(found.parts[k])]
         return (living or parts[:1])[:MOST_FOLLOWED]
@@ -616,8 +617,8 @@ class Slicer:
 
         What the walk has added up lacks the ways that were found after a link had been followed.
         """
-        for link in self._ordered[1:]:
-            link.share = 0.0
+        for spot in {one.source for link in self._ordered for one in link.followed}:
+            self._links[spot].share = 0.0
         for link in sorted(self._ordered, key=lambda link: link.order, reverse=True):
             for one in link.followed:
                 source = self._links[one.source]

@@ -25,7 +25,7 @@ from stepper.debug.story.forms import LinkForm, PartRole
 from stepper.engine.loops import EndReason
 from stepper.operation_types import COMPARISON_SIGNS
 from stepper.query.short_names import last_part
-from stepper.wording import counted, excerpt
+from stepper.wording import counted, enumerated, excerpt
 
 _ENDLESS: Final = 2**62
 _LEAST_SHARE: Final = 0.0005
@@ -225,11 +225,18 @@ def _quotient(link: StoryLink) -> str:
 def _function(link: StoryLink) -> str:
     operation = link.location.operation
     name = "" if operation is None else operation.type.lower()
+    if _is_of_extents(link):
+        return f"of {enumerated([number(one.factor.value) for one in link.operands])}"
     if len(link.operands) == 2 and operation is not None and operation.type in _SIGNS:
         return _comparison(link)
     if link.count > len(link.operands) or any(one.role is PartRole.COMPARED for one in link.operands):
         return f"{name} of {link.count}"
     return f"{name}({', '.join(short_number(one.factor.value) for one in link.operands)})"
+
+
+def _is_of_extents(link: StoryLink) -> bool:
+    """True for an extent that follows from others alone: what the operation does to values is not said of these."""
+    return link.is_shape and all(one.factor.is_shape for one in link.operands)
 
 
 def _comparison(link: StoryLink) -> str:
@@ -266,6 +273,10 @@ def _beside(kind: str, rival: StoryOperand) -> str:
     return f"{sign} {short_number(rival.factor.value)}"
 
 
+def _broadcast(link: StoryLink) -> str:
+    return f"broadcast of {enumerated([number(one.factor.value) for one in link.operands])}"
+
+
 def _move(link: StoryLink) -> str:
     main = link.operands[0]
     return f"of {element_text(main.factor.element)}" if main.factor.element else f"of {main.factor.name}"
@@ -283,6 +294,7 @@ _FORMS: Final = {
     LinkForm.COMPARISON: _comparison,
     LinkForm.CHOICE: _choice,
     LinkForm.MOVE: _move,
+    LinkForm.BROADCAST: _broadcast,
     LinkForm.WHOLE: _whole,
 }
 
@@ -350,7 +362,7 @@ def _left_of(link: StoryLink, kind: str, numbers: Sequence[str]) -> str:
         return f"{kind}: {reason(link)}"
     if link.form is LinkForm.MOVE:
         return f"{kind} of {factor_text(link.operands[0].factor)}"
-    if link.form is LinkForm.FUNCTION:
+    if link.form is LinkForm.FUNCTION and not _is_of_extents(link):
         shown = [one for one in link.operands if one.role is PartRole.ARGUMENT]
         return f"{kind.lower()}({', '.join(number(one.factor.value) for one in shown)})"
     return f"{kind} of {', '.join(factor_text(one.factor) for one in link.operands[:4])}"

@@ -11,8 +11,9 @@ import stepper
 from stepper.debug.causes.cause import LinkKind
 from stepper.debug.debugger import Debugger
 from stepper.debug.story.facts import Story
+from stepper.debug.story.forms import LinkForm
 from stepper.debug.story.strip.layout import Options, place
-from stepper.debug.story.texts import story_lines, title, verdict
+from stepper.debug.story.texts import formula, reason, story_lines, title, verdict
 from stepper.errors import StepperError, UsageError
 from tests.debug.debugged import opened, sample
 from tests.models import Graph, Value, carried, last, sliced
@@ -189,3 +190,26 @@ def test_of_an_execution_condition_of_several_elements_its_shape_is_followed(tmp
     run = opened(tmp_path, net, np.array([False, False]), np.ones(1, np.float32))
     story = run.story(fails=True, tick=run.run_overview().ticks)
     assert followed_of(story) == {("begins.shape", 2)}
+
+
+@pytest.mark.parametrize("kind", ["Less", "LogicalAnd"])
+def test_extents_that_meet_in_a_broadcast_are_neither_compared_nor_computed_with(tmp_path: Path, kind: str) -> None:
+    net = Graph()
+    x0, body = net.parameter("x0", dims=(3,)), net.body()
+    x = body.parameter("x", dims=(3,))
+    more = body.apply("Add", x, x, name="more")
+    sides = [more, x]
+    if kind == "LogicalAnd":
+        sides = [
+            body.apply("Greater", one, x, type="boolean", name=name) for one, name in zip(sides, "ab", strict=True)
+        ]
+    going = body.result(body.apply(kind, *sides, type="boolean", name="going"), "go_on")
+    out = body.result(more, "x_next")
+    net.result(net.loop("walk", body, 9, True, [carried(x0, x, out)], [last(out)], going)[0], "end")
+    run = opened(tmp_path, net, np.ones(3, np.float32))
+    story = run.story(fails=True, tick=run.run_overview().ticks)
+    by_name = {story.rows[link.row].name: link for link in story.links}
+    for name, operation in (("going.shape", kind), ("more.shape", "Add")):
+        link = by_name[name]
+        assert (link.form, link.value, reason(link)) == (LinkForm.BROADCAST, 3, "broadcast of 3 and 3")
+        assert str(formula(link)).startswith(f"{operation} of ") and str(formula(link)).endswith(" = 3")
