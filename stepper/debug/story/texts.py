@@ -402,11 +402,13 @@ def extent(story: Story, room: int | None = None) -> str:
     if not story.links:
         return ""
     links = sum(link.times for link in story.links)
-    iterations = sum(column.times for column in story.columns if column.phase == 0 and column.path)
+    shown = [column for column in story.columns if column.phase == 0 and column.path]
+    iterations = sum(column.times for column in shown)
     backs = back_edges(story)
     parts = [counted(links, "link")]
     if iterations:
-        is_known = story.counts_all and story.total > 0
+        is_one_loop = all(len(column.path) == len(story.loops) for column in shown)  # those that `total` counts
+        is_known = story.counts_all and story.total > 0 and is_one_loop
         of_all = f"{iterations} of {counted(story.total, 'iteration')}"
         parts.append(of_all if is_known else counted(iterations, "iteration"))
     if backs:

@@ -432,6 +432,31 @@ def test_all_iterations_of_a_loop_that_an_error_has_ended_are_counted(
     assert (story.total, story.counts_all) == (begun, True) and f" of {begun} iterations" in extent(story)
 
 
+@pytest.mark.parametrize("asked, told", [("outer@2::more@1", "4 iterations"), ("outer@0::more@1", "2 of 6 iterations")])
+def test_iterations_of_a_loop_and_of_the_loop_around_it_are_not_told_of_the_number_of_one(
+    tmp_path: Path, asked: str, told: str
+) -> None:
+    """An inner loop of 2 iterations, in each of 3 of the outer loop, goes on from a number that counts these."""
+    net = Graph()
+    outer = net.body()
+    count, inner = outer.parameter("count", dims=(1,)), outer.body()
+    state = inner.parameter("state", dims=(1,))
+    out = inner.result(inner.apply("Add", state, inner.constant([1.0]), name="more"), "next_state")
+    (total,) = outer.loop("inner", inner, 2, True, [carried(count, state, out)], [last(out)])
+    more = outer.result(outer.apply("Add", count, outer.constant([1.0]), name="counted"), "next_count")
+    start, sums = net.parameter("start", dims=(1,)), outer.result(total, "total")
+    for value in net.loop("outer", outer, 3, True, [carried(start, count, more)], [last(more), last(sums)]):
+        net.result(value)
+    run = opened(tmp_path, net, np.ones(1, np.float32))
+    run.last()
+    story = run.story(f"{asked}[0]")
+    paths = {column.path for column in story.columns if column.phase == 0 and column.path}
+    at = int(asked[6])
+    around = {(0,), (1,)} if at else set()
+    assert paths == {(at, 0), (at, 1)} | around, "two of the inner loop, and what the outer one counted before"
+    assert told in extent(story).split(", ") and story.total == 6
+
+
 def test_where_no_operand_was_followed_the_link_says_which(tmp_path: Path) -> None:
     run = debugger(counter_to_a_thousand(3000), tmp_path, np.zeros(1, np.float32))
     run.last()
