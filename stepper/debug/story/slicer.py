@@ -202,8 +202,12 @@ class Slicer:
         return (), ()
 
     def _told_apart(self, link: CausalLink, operation: Operation, frame: Frame) -> list[int]:
-        """Return the parts of what an operation was given that are followed: numbers first, and one extent of each."""
-        found, moving = link.making, self._moving_slots(frame.program)
+        """Return the parts of what an operation was given that are followed: numbers first, and one extent of each.
+
+        Then numbers that are the same in all iterations of the loop, but no constants: one of them may be what does not
+        fit, as a shape that a loop around computed.
+        """
+        found, moving, template = link.making, self._moving_slots(frame.program), frame.program.template
         assert found is not None
         living = [k for k, part in enumerate(found.parts) if operation.inputs[part.factor.input] in moving]
         numbers = [k for k in living if not found.parts[k].factor.is_shape]
@@ -211,7 +215,12 @@ class Slicer:
         for k in living:
             if found.parts[k].factor.is_shape:
                 inputs.setdefault(found.parts[k].factor.input, k)
-        return [*numbers, *inputs.values()][:MOST_FOLLOWED]
+        others = [
+            k
+            for k, part in enumerate(found.parts)
+            if k not in living and not part.factor.is_shape and template[operation.inputs[part.factor.input]] is None
+        ]
+        return [*[*numbers, *inputs.values()][:MOST_FOLLOWED], *others[:MOST_FOLLOWED]]
 
     def _sliced(self, begin: Callable[[], tuple[tuple[Way, ...], tuple[Seat, ...]]]) -> CausalSlice:
         stopped = ""

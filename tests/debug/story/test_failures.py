@@ -16,7 +16,7 @@ from stepper.debug.story.strip.layout import Options, place
 from stepper.debug.story.texts import formula, reason, story_lines, title, verdict
 from stepper.errors import StepperError, UsageError
 from tests.debug.debugged import opened, sample
-from tests.models import Graph, Value, carried, last, sliced
+from tests.models import Graph, Value, carried, invariant, last, sliced
 
 
 def reshaping(count: int = 6) -> Graph:
@@ -213,3 +213,28 @@ def test_extents_that_meet_in_a_broadcast_are_neither_compared_nor_computed_with
         link = by_name[name]
         assert (link.form, link.value, reason(link)) == (LinkForm.BROADCAST, 3, "broadcast of 3 and 3")
         assert str(formula(link)).startswith(f"{operation} of ") and str(formula(link)).endswith(" = 3")
+
+
+def test_a_shape_that_is_the_same_in_all_iterations_is_followed_to_the_loop_around(tmp_path: Path) -> None:
+    """4 elements take the shape [-1, i + 1], i counts the iterations of the loop around: 3 does not divide 4."""
+    net = Graph()
+    y0, outer = net.parameter("y0", dims=(4,)), net.body()
+    i, around = outer.parameter("i", "i64", ()), outer.parameter("around", dims=(4,))
+    inner = outer.body()
+    y, given = inner.parameter("y", dims=(4,)), inner.parameter("given", "i64", ())
+    size = inner.apply("Add", given, inner.constant(1, np.int64), name="size", dims=())
+    row = inner.apply("Unsqueeze", size, inner.constant(0, np.int64), dims=(1,))
+    shape = inner.apply("Concat", inner.constant([-1], np.int64), row, name="shape", axis=0, dims=(2,))
+    inner.result(inner.apply("Reshape", y, shape, name="fitted", special_zero="false", dims=(-1, -1)), "unread")
+    out = inner.result(inner.apply("Abs", y, name="kept"), "y_next")
+    entries = [carried(around, y, out), invariant(i, given)]
+    (end,) = outer.loop("inner", inner, 2, True, entries, [last(out)])
+    handed = outer.result(end, "handed")
+    (final,) = net.loop("outer", outer, 9, True, [carried(y0, around, handed)], [last(handed)], iteration=i)
+    net.result(final, "final")
+    run = opened(tmp_path, net, np.ones(4, np.float32))
+    story = run.story(fails=True, tick=run.run_overview().ticks)
+    sizes = [link for link in story.links if story.rows[link.row].name == "size"]
+    assert [(story.columns[link.column].path, link.value) for link in sizes] == [((2, 0), 3)]
+    numbers = [link.value for link in story.links if link.kind is LinkKind.NUMBER]
+    assert numbers == [2], "the iteration number of the loop around"
