@@ -1225,7 +1225,8 @@ class ProvenanceData(TypedDict):
     """Why a value, a shape, or the number of a loop's iterations is what it is.
 
     `complete`: every element is among the sources; else `tensors` says of which there are more than are listed.
-    `iterations` and `ended` are of a loop that was asked about; `stopped` says why not all was found.
+    `iterations` and `ended` are of a loop that was asked about, whose trip count or condition may have been
+    `set_by_hand` to end it so; `stopped` says why not all was found.
     """
 
     asked: QuestionKind
@@ -1241,6 +1242,7 @@ class ProvenanceData(TypedDict):
     tensors: list[SourceTensorData]
     iterations: int | None
     ended: EndReason | None
+    set_by_hand: bool
     rules: list[RuleCountData]
     operations: int
     kernel_runs: int

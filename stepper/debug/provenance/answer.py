@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from stepper import element_types
 from stepper.debug.causes.cause import Chain, LinkKind
-from stepper.debug.causes.crossings import ValueSpot, end_of_loop, held
+from stepper.debug.causes.crossings import ValueSpot, body_values, end_of_loop, held
 from stepper.debug.causes.earlier_frames import EarlierFrames
 from stepper.debug.causes.locations import address_at, file_of
 from stepper.debug.causes.nan_origins import scalar_of
+from stepper.debug.causes.overrides import is_end_set
 from stepper.debug.causes.why import FARTHEST, NoValueYet, chain_behind, chain_of
 from stepper.debug.finding.goto import tick_of_address
 from stepper.debug.provenance.facts import (
@@ -173,6 +174,7 @@ class _Answering:
         moment = TrialMoment(ended.outer, read, index)
         trials = self._try(trail, moment, np.array(activation.iteration), is_fault=False)
         layer = layer_site(activation.operation.layer, file_of(self._compiled))
+        is_set = is_end_set(activation, body_values(self._frames, ended.seat))
         return Provenance(
             asked=QuestionKind.END,
             address=layer.name,
@@ -184,7 +186,7 @@ class _Answering:
             behind=behind,
             addresses=self._addresses(chain, behind),
             trials=trials,
-            end=LoopEnd(layer, count, activation.ended),
+            end=LoopEnd(layer, count, activation.ended, activation.limit, is_set),
             **self._found(trail),
         )
 

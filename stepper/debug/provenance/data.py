@@ -57,6 +57,7 @@ def provenance_data(found: Provenance) -> dict[str, Any]:
         ],
         "iterations": None if found.end is None else found.end.iterations,
         "ended": None if found.end is None else found.end.reason,
+        "set_by_hand": found.end is not None and found.end.is_set,
         "rules": [{"type": one.type, "method": one.method, "count": one.count} for one in found.rules],
         "operations": found.operations,
         "kernel_runs": found.kernel_runs,

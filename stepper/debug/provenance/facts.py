@@ -67,11 +67,16 @@ class RuleCount(Struct, frozen=True):
 
 
 class LoopEnd(Struct, frozen=True):
-    """The end of a loop that was asked about: after how many iterations, and why."""
+    """The end of a loop that was asked about: after how many iterations, and why.
+
+    `is_set`: the trip count or the condition was set by hand, as `limit`, or to false whatever the body said.
+    """
 
     layer: LayerSite
     iterations: int
     reason: EndReason
+    limit: int | None = None
+    is_set: bool = False
 
 
 class TrialCounts(Struct, frozen=True):

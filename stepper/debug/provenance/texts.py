@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from stepper.debug.causes.cause import Link, LinkKind, LinkPart
+from stepper.debug.causes.overrides import set_end_text
 from stepper.debug.causes.texts import element_text, link_words, moment_text, scalar_text, value_text
 from stepper.debug.provenance.facts import Influence, Provenance, QuestionKind, SourceTensor
 from stepper.debug.story.forms import LinkForm, PartRole
@@ -43,8 +44,9 @@ def why_lines(found: Provenance) -> list[str]:
 
 def _title(found: Provenance) -> str:
     if found.end is not None:
-        count = found.end.iterations
-        return f"why {count} iteration{'' if count == 1 else 's'} of {found.end.layer}: {found.end.reason}"
+        end = found.end
+        why = set_end_text(end.reason, end.limit) if end.is_set else end.reason
+        return f"why {end.iterations} iteration{'' if end.iterations == 1 else 's'} of {end.layer}: {why}"
     if found.asked is QuestionKind.SHAPE:
         return f"why the shape {shape_text(found.shape)} of {found.address}"
     value = "" if found.value is None else f" = {scalar_text(found.value)}"

@@ -508,6 +508,8 @@ def test_where_the_condition_was_set_nothing_that_the_body_computed_is_told_as_t
     told, more = verdict(story)
     assert told == "the condition was set to false" and more.startswith(", so no value decided it")
     assert not any(story.rows[link.row].layer.type in ("NotEqual", "Greater") for link in story.links)
+    answer = Interpreter(debugger).execute("why the end")
+    assert answer.lines[0].endswith(": the condition was set to false") and answer.data["why"]["set_by_hand"]
 
 
 def test_where_the_trip_count_was_set_the_constant_is_not_the_reason() -> None:
@@ -521,6 +523,7 @@ def test_where_the_trip_count_was_set_the_constant_is_not_the_reason() -> None:
     debugger.last()
     told, more = verdict(debugger.story(ends=True))
     assert told == "the trip count was set to 5" and "10" not in more
+    assert Interpreter(debugger).execute("why the end").lines[0].endswith(": the trip count was set to 5")
 
 
 def test_a_condition_that_was_set_to_true_is_not_why_a_loop_ended_later(tmp_path: Path) -> None:
