@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.debug.causes.overrides import set_end_text
 from stepper.debug.causes.texts import scalar_text
 from stepper.debug.causes.verdict_facts import Verdict, VerdictOperand
 from stepper.debug.overview.facts import (
@@ -124,6 +123,8 @@ def ended(
         return _not_ended(facts, activation, overview, room)
     if ending.is_set:
         begun = ("did not begin: ", "edit") if ending.iteration < 0 else (f"ended at {ending.iteration:,}: ", "")
+        from stepper.debug.causes.overrides import set_end_text  # the first picture has no use for it
+
         return [begun, (set_end_text(ending.reason, ending.limit), "")]
     if len(facts.ended) == 1 and facts.runs > 1 and ending.reason in (EndReason.TRIP_COUNT, EndReason.SLICES):
         return [("ended each time, ", ""), *_limit_words(facts, ending, activation, link)]
