@@ -60,9 +60,9 @@ class CommandLine:
         text = line if is_typing else self.filled(line) if line.startswith("prompt ") else self.filled(line).strip()
         if text.startswith("@"):
             text = f"@ {text[1:]}"
-        text = self._app.front.own_line(text)
         if text.isdecimal():
             text = f"goto {text}"
+        text = self._app.front.own_line(text)
         if _is_page_alone(text):
             text = f"view {text}"
         word, _, rest = text.partition(" ")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +26,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.errors import StepperError, UsageError
 from stepper.query.address_syntax import Address, AddressError, names_iteration, parse_address, without_iterations
+from stepper.query.expression_syntax import ExpressionError, with_addresses
 
 _ASSIGNED: Final = re.compile(r"(?P<address>(?:`[^`]*`|id=|[^`=<>!])+?)\s*=(?!=)\s*(?P<value>\S.*)")
 
@@ -41,6 +44,20 @@ def edited_value(text: str) -> Address | None:
         return None if match is None else parse_address(match["address"].strip())
     except AddressError:
         return None
+
+
+def edit_with_meant(text: str, edited: Callable[[Address], Address], read: Callable[[Address], Address]) -> str:
+    """Return an edit as it is typed behind `set` with what its addresses mean; one of a loop as it is.
+
+    AddressError for what is none.
+    """
+    match = None if _OF_LOOP.fullmatch(text) else _ASSIGNED.fullmatch(text)
+    if match is None:
+        return text
+    address, value = edited(parse_address(match["address"].strip())), match["value"]
+    with suppress(ExpressionError):  # numbers as JSON has them
+        value = with_addresses(value, read)
+    return f"{address} = {value}"
 
 
 @command(

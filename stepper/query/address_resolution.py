@@ -145,10 +145,14 @@ def moment_address(target: Target, compiled: CompiledModel) -> Address:
     Of a loop it has the output, for `loop@7` is an iteration of the loop; an id is sought in the model's own graph,
     for each graph counts its own.
     """
-    found = address_of(target, compiled)
-    if found.levels[0].name.kind is NameKind.ID:
-        found = replace(found, levels=(Level(Name(NameKind.PLAIN, MAIN)), *found.levels))
+    found = from_main(address_of(target, compiled))
     return replace(found, port=target.output) if target.layer.is_loop else found
+
+
+def from_main(full: Address) -> Address:
+    """Return a full address that means the same from every graph: an id is sought in the model's own graph."""
+    is_id = full.levels[0].name.kind is NameKind.ID
+    return replace(full, levels=(Level(Name(NameKind.PLAIN, MAIN)), *full.levels)) if is_id else full
 
 
 def shape_asked(address: Address, compiled: CompiledModel, where: Program | None = None) -> Address | None:

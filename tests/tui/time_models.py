@@ -110,3 +110,25 @@ def rising(iterations: int) -> Debugger:
 def opened(net: Graph, *inputs: object) -> Debugger:
     with tempfile.TemporaryDirectory() as folder:
         return Debugger(net.read(Path(folder)), dict(enumerate(inputs)))
+
+
+def counting_in_three() -> Debugger:
+    """x counts from 0: deep runs 4 times in mid, which runs twice in outer, which runs 3 times.
+
+    After iteration k of deep, in iteration m of mid and o of outer, `n_add` is 8 o + 4 m + k + 1.
+    """
+    net = Graph()
+    outer = net.body()
+    ox = outer.parameter("ox", "f32", ())
+    mid = outer.body()
+    mx = mid.parameter("mx", "f32", ())
+    deep = mid.body()
+    nx = deep.parameter("nx", "f32", ())
+    after = deep.result(deep.apply("Add", nx, deep.constant(np.float32(1), name="step"), name="n_add"), "nx_next")
+    counted = mid.loop("deep", deep, 4, True, [carried(mx, nx, after)], [last(after)])
+    scaled = mid.result(mid.apply("Abs", counted[0], name="m_abs"), "mx_next")
+    counted = outer.loop("mid", mid, 2, True, [carried(ox, mx, scaled)], [last(scaled)])
+    ended = outer.result(outer.apply("Abs", counted[0], name="o_abs"), "ox_next")
+    start = net.parameter("x", "f32", ())
+    net.result(net.loop("outer", outer, 3, True, [carried(start, ox, ended)], [last(ended)])[0], "out")
+    return opened(net, np.float32(0))

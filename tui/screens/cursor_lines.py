@@ -3,43 +3,116 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import Final
 
+from stepper.commands.edits import edit_with_meant
 from stepper.commands.registry import command_called
-from stepper.debug.iterations.named_values import address_in_iterations
-from stepper.debug.overview.addresses import address_in_loop
+from stepper.debug.breakpoints.targets import whole_value
+from stepper.debug.iterations.named_values import LookedAt, Reading
+from stepper.debug.moments.pinning import WORDS
+from stepper.debug.provenance.question import with_meant
 from stepper.debug.scopes import Names
+from stepper.debug.table.columns import with_meant as table_with_meant
 from stepper.errors import StepperError
+from stepper.query.address_syntax import names_iteration, parse_address
 from stepper.query.expression_syntax import with_addresses
 
-if TYPE_CHECKING:
-    from stepper.engine.program import CompiledModel, Program
 
-_SHOWING: Final = ("print", "stats")
-_GOING: Final = ("goto", "A")
-_ITERATION: Final = re.compile(r"@?([0-9]{1,18})")
+def in_iterations(line: str, looked_at: LookedAt) -> str:
+    """Return a line with what its addresses mean where one looks at iterations; of a command without any as it is.
 
-
-def in_iterations(
-    line: str, compiled: CompiledModel, body: Program, iterations: Sequence[int], *, at_end: bool = False
-) -> str:
-    """Return a line that shows a value, with what its names mean in these iterations; any other as it is.
-
-    Of one that goes to an iteration, or makes it A, by its number alone, that is one of this loop.
-    `iterations` are those of the loop with this body and of those around it, from the outside inwards. `at_end`: what
-    the loop carries is what the iteration hands on, else what entered it.
+    Of one that goes to an iteration, or makes it A, by its number alone, that is one of the loop looked at.
     """
     word, _, rest = line.partition(" ")
-    meant = partial(address_in_iterations, compiled=compiled, body=body, iterations=iterations, at_end=at_end)
+    rest = rest.strip()
     try:
-        name = command_called(word).name if rest.strip() else ""
-        if name in _GOING and (asked := _ITERATION.fullmatch(rest.strip())):
-            address = address_in_loop(body, iterations[:-1], int(asked[1]), compiled)
-            return f"{word} {address}" if address else line
-        if name not in _SHOWING:
-            return line
-        return f"{word} {with_addresses(Names(compiled).as_expression(rest.strip(), body), meant)}"
+        name = word if word == _TABLE else command_called(word).name
+        return f"{word} {_READERS[name](rest, looked_at)}" if rest and name in _READERS else line
     except StepperError:  # the answer to the line will tell
         return line
+
+
+def _expression(text: str, looked_at: LookedAt, reading: Reading = Reading.VALUE) -> str:
+    text = Names(looked_at.compiled).as_expression(text, looked_at.body)
+    return with_addresses(text, partial(looked_at.meant, reading=reading))
+
+
+def _displayed(text: str, looked_at: LookedAt) -> str:
+    form, text = text.split(maxsplit=1) if text.startswith("/") else ("", text)
+    return f"{form} {_expression(text, looked_at, Reading.GENERAL)}".lstrip()
+
+
+def _saved(text: str, looked_at: LookedAt) -> str:
+    expression, *file = text.rsplit(maxsplit=1)
+    return " ".join((_expression(expression, looked_at), *file)) if file else text
+
+
+def _edit(text: str, looked_at: LookedAt) -> str:
+    return edit_with_meant(text, partial(looked_at.meant, reading=Reading.EDITED), looked_at.meant)
+
+
+def _question(text: str, looked_at: LookedAt) -> str:
+    return with_meant(text, looked_at.compiled, looked_at.meant)
+
+
+def _uses(text: str, looked_at: LookedAt) -> str:
+    asked = parse_address(text)
+    return str(looked_at.meant(asked)) if asked.index else text  # else it is who reads it, whenever
+
+
+def _reached(text: str, looked_at: LookedAt) -> str:
+    return _question(f"where {text}", looked_at).removeprefix("where ")
+
+
+def _table(text: str, looked_at: LookedAt) -> str:
+    return table_with_meant(text, partial(looked_at.meant, reading=Reading.COURSE))
+
+
+def _place(text: str, looked_at: LookedAt, numbers: re.Pattern[str]) -> str:
+    """Return where to go; `numbers` are iterations of the loop looked at."""
+    if number := numbers.fullmatch(text):
+        address = looked_at.iteration(int(number[0].removeprefix("@")))
+        return text if address is None else str(address)
+    asked = parse_address(whole_value(text, looked_at.compiled, looked_at.body))
+    address = looked_at.meant(asked, Reading.PLACE)
+    return text if address == asked else str(address)
+
+
+def _moment(text: str, looked_at: LookedAt) -> str:
+    return text if text in WORDS else _place(text, looked_at, _ONE_OF_LOOP)
+
+
+def _ahead(text: str, looked_at: LookedAt) -> str:
+    """Return a place to come to: the next time, unless an iteration is said."""
+    is_said = text.startswith("@") or names_iteration(parse_address(text))
+    return _place(text, looked_at, _ONE_OF_LOOP) if is_said else text
+
+
+_TABLE: Final = "table"
+"""An action of the screen, for which the debugger has no command."""
+_ANY_NUMBER: Final = re.compile(r"@?-?[0-9]{1,18}")
+_ONE_OF_LOOP: Final = re.compile(r"@?[0-9]{1,18}|@-[0-9]{1,18}")
+"""Without -2, which moves A."""
+
+_READERS: Final[Mapping[str, Callable[[str, LookedAt], str]]] = MappingProxyType(
+    {
+        "print": _expression,
+        "stats": _expression,
+        "save": _saved,
+        "watch": partial(_expression, reading=Reading.GENERAL),
+        "display": _displayed,
+        "set": _edit,
+        "why": _question,
+        "uses": _uses,
+        "where": _reached,
+        "goto": partial(_place, numbers=_ANY_NUMBER),
+        "run-to": _ahead,
+        "A": _moment,
+        "diff": _moment,
+        _TABLE: _table,
+    }
+)
+"""What the addresses behind a command mean, by its name; a breakpoint is of all iterations."""

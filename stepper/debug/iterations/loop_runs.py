@@ -108,7 +108,9 @@ def go_to_latest(timeline: Timeline, depth: int) -> None:
         timeline.goto(nearest.tick)
 
 
-def address_in_run(address: Address, body: Program, outer: Outer, iteration: int | None) -> Address:
+def address_in_run(
+    address: Address, body: Program, outer: Sequence[Iterations | None], iteration: Iterations | None
+) -> Address:
     """Return a full address (of address_of) with the iterations around a run of the loop of a body, and one of it."""
     around = {id(layer): one for layer, one in zip(body.path, outer, strict=False)}
     layers = iter(body.path)

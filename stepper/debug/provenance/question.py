@@ -13,6 +13,7 @@ Each may begin with `why`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -99,6 +100,16 @@ def _question(text: str | Address, compiled: CompiledModel) -> WhyQuestion:
     address = parse_address(said)
     of_shape = shape_asked(address, compiled)
     return WhyQuestion(QuestionKind.VALUE, address) if of_shape is None else WhyQuestion(QuestionKind.SHAPE, of_shape)
+
+
+def with_meant(text: str, compiled: CompiledModel, meant: Callable[[Address], Address]) -> str:
+    """Return a question with what is meant by its address in its place. Raise as `question_of` does."""
+    if forward := forward_address(text):
+        return f"where does {meant(parse_address(forward))} go"
+    asked = _question(text, compiled)
+    if asked.address is None or (address := meant(asked.address)) == asked.address:
+        return text
+    return f"shape of {address}" if asked.kind is QuestionKind.SHAPE else str(address)
 
 
 def forward_address(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -118,6 +119,20 @@ def topic_of(timeline: Timeline, text: str) -> SheetTopic:
         raise UsageError("a table is of one run of a loop; these are in several")
     begin, end = _range([target.iterations[len(body.path) - 1] for _, target in found])
     return SheetTopic(text.strip(), body, said[0], tuple(value for value, _ in found), begin, end)
+
+
+def with_meant(text: str, meant: Callable[[Address], Address]) -> str:
+    """Return what a table is asked for with what is meant by each of its addresses in its place. AddressError."""
+    parts = []
+    for part in _parts(text):
+        call = _CALL.fullmatch(part)
+        asked = parse_address(part if call is None else call[2].strip())
+        is_pattern = asked.operation is not None and asked.operation.kind in (NameKind.GLOB, NameKind.REGEX)
+        address = asked if is_pattern else meant(asked)
+        if address != asked:
+            part = str(address) if call is None else f"{call[1]}({address})"
+        parts.append(part)
+    return ", ".join(parts)
 
 
 def row_named(timeline: Timeline, text: str) -> tuple[str, int | None]:

@@ -39,7 +39,7 @@ def test_the_timeline_has_the_whole_run_after_an_edit_and_after_it_is_undone() -
 def test_the_timeline_of_an_inner_loop_has_the_iterations_that_are_to_come() -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()
-        await driven.type("goto values_next@1")
+        await driven.type("goto passes@0::values_next@1")
         assert columns_of(driven, "swaps") == ["1", "2", "3", "3"]
         await driven.type("goto passes@1")
         await driven.type("goto values_next@0")
@@ -51,7 +51,7 @@ def test_the_timeline_of_an_inner_loop_has_the_iterations_that_are_to_come() -> 
 def test_a_in_another_run_of_a_loop_says_which_and_is_marked_in_that_run_alone() -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()
-        await driven.type("goto values_next@2")
+        await driven.type("goto passes@0::values_next@2")
         await driven.press("m", "A")
         assert "A  iteration 2" in driven.text("top") and "now iteration 2" in driven.text("top")
         await driven.type("goto passes@1")

@@ -312,7 +312,7 @@ def test_the_key_of_a_table_writes_it_as_npy(tmp_path: Path) -> None:
     path = tmp_path / "rows.npy"
 
     async def script(driven: Driven) -> None:
-        await driven.type("table values")
+        await driven.type("table passes@0::values")
         await driven.filled()
         await driven.press("P")
         driven.app.front.prompt.value += str(path)

@@ -201,7 +201,7 @@ def test_each_run_of_an_inner_loop_has_its_own_differences() -> None:
 
     async def script(driven: Driven) -> None:
         await driven.ran()
-        for line in ("goto values_next@0,1", "goto values_next@1", "set values_next = [9,8,7,6,5]", "view overview"):
+        for line in ("goto passes@0::values_next@1", "set values_next = [9,8,7,6,5]", "view overview"):
             await driven.type(line)
         await driven.ran()
         await driven.filled()

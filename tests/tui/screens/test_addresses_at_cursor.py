@@ -1,0 +1,158 @@
+"""An address that is typed means the same behind every command: the run, and the iteration, of the cursor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stepper.debug.iterations.named_values import LookedAt, Reading
+from stepper.query.address_syntax import parse_address
+from tests.tui.driven import Driven, drive
+from tests.tui.time_models import counting_in_three
+from tui.paint.pane import Pane
+from tui.screens.overview.pane import OverviewPane
+
+
+def iterations_of(driven: Driven) -> list[int | None]:
+    return [frame.iteration for frame in driven.state.frames[1:]]
+
+
+async def put_cursor(driven: Driven, loop: str, outer: tuple[int, ...], iteration: int) -> None:
+    """The cursor on the first row of a run of a loop on the overview."""
+    await driven.ran()
+    pane = driven.pane("overview")
+    assert isinstance(pane, OverviewPane)
+    card = next(k for k, one in enumerate(pane.cards) if one.name == loop)
+    run = next(k for k, one in enumerate(pane.cards[card].runs) if tuple(one.outer) == outer)
+    pane.put(pane.at._replace(card=card, line=0, run=run, iteration=iteration))
+    await driven.settle()
+
+
+def whole(driven: Driven) -> str:
+    panes = driven.app.screen.query(Pane)
+    return "\n".join(pane.render_line(y).text.rstrip() for pane in panes for y in range(pane.size.height))
+
+
+@pytest.mark.parametrize(
+    ("line", "iterations"),
+    [
+        ("goto n_add@2", [1, 1, 2]),
+        ("goto n_add", [1, 1, 3]),
+        ("goto nx", [1, 1, 3]),
+        ("goto mid@0::n_add@2", [1, 0, 2]),
+        ("goto outer@2::mid@0::deep::n_add@2", [2, 0, 2]),
+        ("goto deep@2", [1, 1, 2]),
+        ("goto mid@0", [1, 0]),
+        ("goto 2", [1, 1, 2]),
+        ("2", [1, 1, 2]),
+        ("goto @1", [1, 1, 1]),
+        ("goto @-1", [1, 1, 3]),
+        ("goto -2", [1, 1, 2]),
+        ("goto n_add@-2", [1, 1, 2]),
+        ("goto m_abs", [1, 1]),
+        ("goto o_abs", [1]),
+        ("run-to n_add@2", [1, 1, 2]),
+        ("run-to @2", [1, 1, 2]),
+        ("run-to n_add", [0, 0, 0]),  # the next time, as everywhere
+        ("set n_add@2 = 50", [1, 1, 2]),
+        ("set n_add = n_add@0 + 1", [1, 1, 3]),
+        ("set nx = 50", [1, 1, 3]),
+        ("set m_abs = 50", [1, 1]),
+    ],
+)
+def test_a_movement_or_an_edit_goes_into_the_run_of_the_cursor(line: str, iterations: list[int]) -> None:
+    async def script(driven: Driven) -> None:
+        await put_cursor(driven, "deep", (1, 1), 3)
+        await driven.type(line)
+        assert iterations_of(driven) == iterations, driven.text("answer")
+
+    drive(counting_in_three(), script, size=(120, 40), runs=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("print n_add@2", "15."),  # 8 + 4 + 3
+        ("print nx", "16."),  # as its row shows it: what iteration 3 hands on
+        ("print nx@3", "15."),  # what enters it
+        ("print mid@0::n_add@2", "11."),
+        ("print n_add@2 - n_add@0", "2."),
+        ("stats n_add@2", "15"),
+        ("why n_add@2", "outer@1::mid@1::n_add@2"),
+        ("watch n_add@2", "outer@1::mid@1::deep::n_add@2"),
+        ("watch n_add", "watch 1 n_add: a value of deep"),
+        ("table n_add", "deep in mid 1, outer 1"),
+        ("A n_add@2", "A  iteration 1 > 1 > 2"),
+        ("A @-1", "A  iteration 1 > 1 > 3"),
+        ("A 2", "A  iteration 1 > 1 > 2"),
+        ("A m_abs", "A  iteration 1 > 1"),
+    ],
+)
+def test_what_is_told_is_of_the_run_of_the_cursor(line: str, shown: str) -> None:
+    async def script(driven: Driven) -> None:
+        await put_cursor(driven, "deep", (1, 1), 3)
+        await driven.type(line)
+        await driven.filled()
+        assert shown in whole(driven), whole(driven)
+
+    drive(counting_in_three(), script, size=(120, 40), runs=True)
+
+
+@pytest.mark.parametrize("page", ["view grid", "table n_add"])
+@pytest.mark.parametrize(
+    "line", ["goto n_add@2", "goto @2", "run-to n_add@2", "set n_add@2 = 50", "goto mid@1::n_add@2"]
+)
+def test_in_a_grid_and_a_table_it_is_the_run_that_they_are_of(page: str, line: str) -> None:
+    async def script(driven: Driven) -> None:
+        await put_cursor(driven, "deep", (1, 1), 3)
+        await driven.type(page)
+        await driven.filled()
+        await driven.type(line)
+        assert iterations_of(driven) == [1, 1, 2], driven.text("answer")
+
+    drive(counting_in_three(), script, size=(120, 40), runs=True)
+
+
+def test_a_value_is_written_as_it_is_in_the_run_of_the_cursor(tmp_path: Path) -> None:
+    async def script(driven: Driven) -> None:
+        await put_cursor(driven, "deep", (1, 1), 3)
+        await driven.type(f"save n_add@2 {tmp_path}/value.npy")
+        assert np.load(tmp_path / "value.npy") == 15
+
+    drive(counting_in_three(), script, size=(120, 40), runs=True)
+
+
+@pytest.mark.parametrize(
+    ("reading", "asked", "meant"),
+    [
+        (Reading.VALUE, "n_add", "outer@1::mid@0::deep::n_add@3"),
+        (Reading.VALUE, "n_add@*", "outer@1::mid@0::deep::n_add@*"),
+        (Reading.VALUE, "outer@2::n_add@1", "outer@2::n_add@1"),
+        (Reading.VALUE, "deep", "outer@1::mid::deep:0@0"),
+        (Reading.VALUE, "step", "outer@1::mid@0::deep::step@3"),
+        (Reading.EDITED, "step", "step"),  # a Constant is the same in all iterations
+        (Reading.VALUE, "x", "x"),
+        (Reading.VALUE, "nothing", "nothing"),
+        (Reading.COURSE, "n_add", "outer@1::mid@0::deep::n_add"),
+        (Reading.COURSE, "ox", "ox"),
+        (Reading.GENERAL, "n_add", "n_add"),
+        (Reading.GENERAL, "n_add@-1", "outer@1::mid@0::deep::n_add@-1"),
+        (Reading.PLACE, "deep", "outer@1::mid@0::deep"),
+        (Reading.PLACE, "nx_next", "outer@1::mid@0::deep::nx_next@3"),
+        (Reading.PLACE, "Add", "Add"),  # all operations of a type
+    ],
+)
+def test_what_an_address_means_where_one_looks_at_iterations(reading: Reading, asked: str, meant: str) -> None:
+    compiled = counting_in_three().machine.compiled
+    body = next(one for one in compiled.programs if len(one.path) == 3)
+    assert str(LookedAt(compiled, body, (1, 0, 3)).meant(parse_address(asked), reading)) == meant
+
+
+def test_of_a_loop_further_inside_it_is_the_run_in_the_iteration_that_is_looked_at() -> None:
+    compiled = counting_in_three().machine.compiled
+    seen = LookedAt(compiled, next(one for one in compiled.programs if len(one.path) == 1), (1,))
+    assert str(seen.meant(parse_address("n_add@2"))) == "outer@1::mid::deep::n_add@2"
+    assert str(seen.meant(parse_address("n_add"))) == "n_add", "of which iteration is for the user to say"
+    assert str(seen.meant(parse_address("mid@1"), Reading.PLACE)) == "outer@1::mid@1"
