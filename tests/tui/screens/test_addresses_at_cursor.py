@@ -156,3 +156,25 @@ def test_of_a_loop_further_inside_it_is_the_run_in_the_iteration_that_is_looked_
     assert str(seen.meant(parse_address("n_add@2"))) == "outer@1::mid::deep::n_add@2"
     assert str(seen.meant(parse_address("n_add"))) == "n_add", "of which iteration is for the user to say"
     assert str(seen.meant(parse_address("mid@1"), Reading.PLACE)) == "outer@1::mid@1"
+
+
+def test_what_the_overview_names_at_the_cursor_can_be_typed_as_it_stands() -> None:
+    async def script(driven: Driven) -> None:
+        await put_cursor(driven, "deep", (2, 1), 2)
+        named = driven.text("overview").splitlines()[-2].split()[0]
+        assert named.startswith("outer@2::mid@1::") and named.endswith("@2")
+        await put_cursor(driven, "outer", (), 0)
+        await driven.type(f"goto {named}")
+        assert iterations_of(driven) == [2, 1, 2], "also from elsewhere"
+
+    drive(counting_in_three(), script, size=(120, 40), runs=True)
+
+
+def test_the_grid_names_the_run_that_it_is_of_in_all_loops_around_it() -> None:
+    async def script(driven: Driven) -> None:
+        await put_cursor(driven, "deep", (2, 1), 2)
+        await driven.type("view grid")
+        await driven.filled()
+        assert "deep in mid 0 1 of outer 2" in driven.text("grid")
+
+    drive(counting_in_three(), script, size=(120, 40), runs=True)

@@ -9,6 +9,7 @@ from stepper.debug.overview.facts import RowKind
 from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
 from tui.paint.links import Destination, LinkText
+from tui.paint.names import layer_name
 from tui.screens.overview.cards import LinePart
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def short_address(cards: Sequence[Card], card: Card, line: Line, run: int, itera
     at = f"{line.name}@{iteration}"
     outer = card.runs[run].outer if run < len(card.runs) else ()
     if outer:
-        around = [one for one in cards if one.index == card.facts.parent]
-        level = around[0].name if around else card.name
-        return f"{level}@{outer[-1]}::{at}"
+        path = () if card.program is None else card.program.path[:-1]
+        around = [layer_name(one) for one in path if one.is_loop]
+        return "".join([*(f"{name}@{one}::" for name, one in zip(around, outer, strict=False)), at])
     return f"{card.name}::{at}" if len(cards) > 1 else at

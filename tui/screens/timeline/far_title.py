@@ -45,4 +45,8 @@ def far_title(state: State, room: int) -> Row:
     row.append(("… " if first else "", "dim"))
     for one in range(first, last):
         row += [(str(one), "strong cursor" if one == at else "dim"), (" ", "")]
-    return [*row, (f"… {far.around}" if last < far.around else "", "dim")]
+    row.append((f"… {far.around}" if last < far.around else "", "dim"))
+    around = [
+        f"{layer_name(layer)} {one}" for layer, one in zip(layers[:-2], far.outer, strict=False) if one is not None
+    ]
+    return [*row, (f"of {', '.join(reversed(around))}" if around else "", "note")]
