@@ -158,16 +158,36 @@ def test_of_a_loop_further_inside_it_is_the_run_in_the_iteration_that_is_looked_
     assert str(seen.meant(parse_address("mid@1"), Reading.PLACE)) == "outer@1::mid@1"
 
 
-def test_what_the_overview_names_at_the_cursor_can_be_typed_as_it_stands() -> None:
+@pytest.mark.parametrize(
+    ("loop", "outer", "iteration", "value"),
+    [("deep", (2, 1), 2, "23."), ("mid", (1,), 0, "12."), ("outer", (), 1, "16.")],  # 8 o + 4 m + k + 1
+)
+def test_what_the_overview_names_at_the_cursor_can_be_typed_as_it_stands(
+    loop: str, outer: tuple[int, ...], iteration: int, value: str
+) -> None:
     async def script(driven: Driven) -> None:
-        await put_cursor(driven, "deep", (2, 1), 2)
-        named = driven.text("overview").splitlines()[-2].split()[0]
-        assert named.startswith("outer@2::mid@1::") and named.endswith("@2")
+        await put_cursor(driven, loop, outer, iteration)
+        named, told, *_ = driven.text("overview").splitlines()[-2].split(maxsplit=1)
+        assert f"handed on by iteration {iteration} as" in told
+        assert driven.text("overview").splitlines()[-1].strip() == value.removesuffix(".")
         await put_cursor(driven, "outer", (), 0)
+        await driven.type(f"print {named}")
+        assert value in driven.text("answer"), "also from elsewhere"
         await driven.type(f"goto {named}")
-        assert iterations_of(driven) == [2, 1, 2], "also from elsewhere"
+        assert iterations_of(driven) == [*outer, iteration]
 
     drive(counting_in_three(), script, size=(120, 40), runs=True)
+
+
+def test_of_what_an_inner_loop_hands_on_the_overview_names_its_output() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.ran()
+        await driven.press("home")
+        named = driven.text("overview").splitlines()[-2].split()[0]
+        await driven.type(f"print {named}")
+        assert "[1., 4., 2., 5., 8.]" in whole(driven), "5 1 4 2 8 after one pass of bubble sort"
+
+    drive("nested_loop", script, size=(120, 40), runs=True)
 
 
 def test_the_grid_names_the_run_that_it_is_of_in_all_loops_around_it() -> None:

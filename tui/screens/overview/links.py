@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from stepper.debug.overview.facts import RowKind
 from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
+from stepper.query.short_names import short_names_of
 from tui.paint.links import Destination, LinkText
 from tui.paint.names import layer_name
+from tui.paint.rows import printable
 from tui.screens.overview.cards import LinePart
 
 if TYPE_CHECKING:
@@ -186,11 +188,24 @@ def _address_in_card(
 
 
 def short_address(cards: Sequence[Card], card: Card, line: Line, run: int, iteration: int) -> str:
-    """Return a name for the reader: with the loop's where there are several, and the outer iterations."""
-    at = f"{line.name}@{iteration}"
+    """Return a name for the reader: with the loop's where there are several, and the outer iterations.
+
+    Of what a back edge hands on it is that of what makes it: the name of the Parameter means what entered.
+    """
+    at = f"{_name_at(card, line)}@{iteration}"
     outer = card.runs[run].outer if run < len(card.runs) else ()
     if outer:
         path = () if card.program is None else card.program.path[:-1]
         around = [layer_name(one) for one in path if one.is_loop]
         return "".join([*(f"{name}@{one}::" for name, one in zip(around, outer, strict=False)), at])
     return f"{card.name}::{at}" if len(cards) > 1 else at
+
+
+def _name_at(card: Card, line: Line) -> str:
+    """Return the name of the value of a row in an iteration."""
+    site, program = card.made_by(line), card.program
+    if line.kind is not RowKind.BACK_EDGE or line.part is not LinePart.VALUE or site is None or program is None:
+        return line.name
+    layer = program.graph.by_id[site.id]
+    port = f":{card.output_of(line)}" if len(layer.outputs) > 1 or layer.is_loop else ""
+    return f"{printable(short_names_of(program.graph)[layer.id])}{port}"

@@ -499,7 +499,7 @@ def doing(card: Card, line: Line, run: int, iteration: int) -> str:
         return f"made in {at}, {'not finite since' if stays else 'first not finite in'} {bad:,}"
     if line.kind is RowKind.CONDITION:
         return f"verdict of {at}"
-    return f"handed on by {at}"
+    return f"handed on by {at} as {line.name}"
 
 
 def _plural(word: str, count: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -184,7 +186,7 @@ def test_every_loop_of_the_run_is_held_against_the_original(size: tuple[int, int
         for _ in range(3):
             await driven.press("end")
             lines = driven.text("overview").splitlines()
-            at = next(k for k, line in enumerate(lines) if "::x@2 " in line and line.startswith(" layer_"))
+            at = next(k for k, line in enumerate(lines) if re.match(r" layer_(\d)::step_\1@2 ", line))
             told[lines[at].split("::")[0].strip()] = " ".join("".join(lines[at : at + 3]).split())
             await driven.press("tab")
         low = size[1] < 30
@@ -206,7 +208,9 @@ def test_each_run_of_an_inner_loop_has_its_own_differences() -> None:
         await driven.ran()
         await driven.filled()
         lines = [line.replace("▌", " ", 1) for line in driven.text("overview").splitlines()]
-        assert "passes@0::values@1" in driven.text("overview"), "the cursor is at the moment, however young the run was"
+        assert "passes@0::values_next@1" in driven.text("overview"), (
+            "the cursor is at the moment, however young the run was"
+        )
         begin = next(k for k, line in enumerate(lines) if "pairs_of_neighbours" in line)
         at = next(k for k, line in enumerate(lines) if k > begin and line.split()[:2] == ["↺", "values"])
         a = next(k for k, line in enumerate(lines) if k > at and line.split()[:1] == ["A"])

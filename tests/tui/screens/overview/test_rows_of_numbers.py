@@ -156,7 +156,7 @@ def test_a_value_that_changes_its_shape_is_drawn_by_one_number_of_its_elements_t
         for _ in ways:
             for iteration in range(6):
                 lines = driven.text("overview").splitlines()
-                head = next(line for line in lines if line.startswith(f" y@{iteration} "))
+                head = next(line for line in lines if line.startswith(f" plus@{iteration} "))
                 assert f"f32[{2 ** (iteration + 2)}]" in head
                 told, _, number = next(line for line in lines if " of all elements: " in line).partition(":")
                 seen[told.split()[0], iteration] = float(number)
@@ -259,7 +259,7 @@ def test_another_shape_of_as_many_elements_is_marked_and_the_elements_are_drawn(
         await driven.press("down")
         for iteration in range(4):
             lines = driven.text("overview").splitlines()
-            at = next(k for k, line in enumerate(lines) if line.startswith(f" y@{iteration} "))
+            at = next(k for k, line in enumerate(lines) if line.startswith(f" plus@{iteration} "))
             shape = ",".join(map(str, elements[iteration + 1].shape))
             assert f"f32[{shape}]" in lines[at]
             assert [float(one) for one in lines[at + 1].split()] == elements[iteration + 1].ravel().tolist()

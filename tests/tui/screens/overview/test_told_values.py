@@ -81,7 +81,7 @@ def test_a_number_that_stands_for_several_iterations_says_which(size: tuple[int,
             pane.put(pane.at._replace(iteration=iteration))
             await driven.settle()
             lines = driven.text("overview").splitlines()
-            place = next(k for k, line in enumerate(lines) if line.startswith(f" x@{iteration}"))
+            place = next(k for k, line in enumerate(lines) if line.startswith(f" mod@{iteration}"))
             told = " ".join(lines[place:])
             named = re.search(r"largest of (?:iterations )?([\d,]+)(?: to |–)([\d,]+): (\d+)", told)
             own = next(line for line in lines if "↺ x" in line)
