@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from stepper.debug.overview.facts import RowKind
 from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
+from stepper.query.address_resolution import unique_name
+from stepper.query.address_syntax import NameKind
 from stepper.query.short_names import short_names_of
 from tui.paint.links import Destination, LinkText
 from tui.paint.names import layer_name
@@ -208,4 +210,6 @@ def _name_at(card: Card, line: Line) -> str:
         return line.name
     layer = program.graph.by_id[site.id]
     port = f":{card.output_of(line)}" if len(layer.outputs) > 1 or layer.is_loop else ""
-    return f"{printable(short_names_of(program.graph)[layer.id])}{port}"
+    name = unique_name(layer, program)
+    shown = str(name) if name.kind is NameKind.ID else printable(short_names_of(program.graph)[layer.id])
+    return f"{shown}{port}"

@@ -12,7 +12,7 @@ from tests.tui.driven import Driven, drive
 from tui.screens.grid.grid import Cell, Grid
 from tui.screens.overview.cards import LinePart
 from tui.screens.overview.lines import cards_of
-from tui.screens.overview.links import address, value_address
+from tui.screens.overview.links import address, short_address, value_address
 from tui.screens.overview.pane import OverviewPane
 
 
@@ -20,7 +20,8 @@ from tui.screens.overview.pane import OverviewPane
 def test_the_address_of_a_value_is_its_moment_at_every_depth_of_loops(name: str, tmp_path: Path) -> None:
     debugger = run_named(name, tmp_path)
     compiled = debugger.machine.compiled
-    for card in cards_of(debugger.run_overview(), compiled, {}):
+    cards = cards_of(debugger.run_overview(), compiled, {})
+    for card in cards:
         for line in card.lines:
             for run, activation in enumerate(card.runs):
                 last = activation.iterations - 1
@@ -34,9 +35,11 @@ def test_the_address_of_a_value_is_its_moment_at_every_depth_of_loops(name: str,
                     known, named = activation.values[line.row], value_address(card, line, run, iteration, compiled)
                     if named and known is not None and known.is_whole and not known.shapes:
                         values = known.over(iteration, iteration + 1)
-                        assert values is not None and np.array_equal(
-                            np.asarray(debugger.value(named)).reshape(-1), values, equal_nan=True
-                        )
+                        told = short_address(cards, card, line, run, iteration)
+                        for one in (named, *((told,) if line.kind is RowKind.BACK_EDGE else ())):
+                            assert values is not None and np.array_equal(
+                                np.asarray(debugger.value(one)).reshape(-1), values, equal_nan=True
+                            ), one
 
 
 def test_enter_on_what_an_inner_loop_gives_stands_after_it_in_the_iteration_of_the_cursor() -> None:
