@@ -12,6 +12,7 @@ from stepper.query.address_syntax import parse_address
 from tests.tui.driven import Driven, drive
 from tests.tui.time_models import counting_in_three
 from tui.paint.pane import Pane
+from tui.screens.cursor_lines import in_iterations
 from tui.screens.overview.pane import OverviewPane
 
 
@@ -148,6 +149,47 @@ def test_what_an_address_means_where_one_looks_at_iterations(reading: Reading, a
     compiled = counting_in_three().machine.compiled
     body = next(one for one in compiled.programs if len(one.path) == 3)
     assert str(LookedAt(compiled, body, (1, 0, 3)).meant(parse_address(asked), reading)) == meant
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("p n_add@2 + 1", "p {}::n_add@2 + 1"),
+        ("display n_add@0/e3", "display {}::n_add@0/e3"),
+        ("display /e3 n_add@0", "display /e3 {}::n_add@0"),
+        ("display n_add", "display n_add"),
+        ("diff n_add@0", "diff {}::n_add@0"),
+        ("diff 2", "diff outer@1::mid@0::deep@2"),
+        ("diff before", "diff before"),
+        ("A -1", "A -1"),  # one iteration before A
+        ("A off", "A off"),
+        ("uses n_add", "uses n_add"),
+        ("uses n_add[0]", "uses {}::n_add@3[0]"),
+        ("where does n_add@0[0] go", "where does {}::n_add@0[0] go"),
+        ("why where does n_add@0[0] go", "why where does {}::n_add@0[0] go"),
+        ("why shape of n_add", "why shape of {}::n_add@3"),
+        ("why n_add.shape@2[0]", "why shape of {}::n_add@2[0]"),
+        ("why end", "why end"),
+        ("why failure", "why failure"),
+        ("table rms(n_add), nx@1:3", "table rms({0}::n_add), {0}::nx@1:3"),
+        ("table rms(*)", "table rms(*)"),
+        ("set n_add = [[1, 2]]", "set {}::n_add@3 = [[1, 2]]"),
+        ("set condition = true", "set condition = true"),
+        ("set trip-count of deep = 2", "set trip-count of deep = 2"),
+        ("goto tick 3", "goto tick 3"),
+        ("goto 'here", "goto 'here"),
+        ("run-to Add", "run-to Add"),
+        ("run-to @-1", "run-to outer@1::mid@0::deep@-1"),
+        ("break n_add@2", "break n_add@2"),
+        ("break @2", "break @2"),
+        ("tok", "tok"),
+    ],
+)
+def test_a_line_has_the_run_that_is_looked_at_in_its_addresses(line: str, meant: str) -> None:
+    compiled = counting_in_three().machine.compiled
+    body = next(one for one in compiled.programs if len(one.path) == 3)
+    seen = LookedAt(compiled, body, (1, 0, 3), at_end=True)
+    assert in_iterations(line, seen) == meant.format("outer@1::mid@0::deep")
 
 
 def test_of_a_loop_further_inside_it_is_the_run_in_the_iteration_that_is_looked_at() -> None:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from stepper.debug.overview.facts import RowKind
 from stepper.errors import UsageError
 from stepper.ir.model import LayerSite
-from stepper.query.address_resolution import unique_name
-from stepper.query.address_syntax import NameKind
 from stepper.query.short_names import short_names_of
 from tui.paint.links import Destination, LinkText
 from tui.paint.names import layer_name
@@ -208,6 +206,9 @@ def _name_at(card: Card, line: Line) -> str:
     site, program = card.made_by(line), card.program
     if line.kind is not RowKind.BACK_EDGE or line.part is not LinePart.VALUE or site is None or program is None:
         return line.name
+    from stepper.query.address_resolution import unique_name  # the first picture has no value that it names
+    from stepper.query.address_syntax import NameKind
+
     layer = program.graph.by_id[site.id]
     port = f":{card.output_of(line)}" if len(layer.outputs) > 1 or layer.is_loop else ""
     name = unique_name(layer, program)
