@@ -41,6 +41,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)  # where the plugin is not in use
 def pytest_xdist_auto_num_workers() -> int:
     """Every seventh moment of a test is spent waiting, for a pause or another program."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -15,7 +15,7 @@ from stepper.recording import Recorder, RecordingOptions, open_recording, record
 from stepper.recording.debugging import continue_recorded, recorded, resume_debugged
 from tests.recording.recorded import Case, outputs_of, sample, sample_names, tables
 
-_MOST_STOPS = 15
+_MOST_STOPS = 9
 
 
 def at_operations(subject: Case, offset: int) -> list[BreakDescription]:

@@ -185,9 +185,10 @@ def test_a_query_cannot_write_and_cannot_take_forever(interrupted: Path, monkeyp
 
 
 COLUMNS = [
-    (table, part.split()[0])
+    (table, column)
     for table, columns in schema.TABLES.items()
-    for part in columns.partition(", PRIMARY KEY")[0].split(", ")
+    for column in (part.split()[0] for part in columns.partition(", PRIMARY KEY")[0].split(", "))
+    if table != "numbers" or column in ("id", "n0", "n1", "n63")  # all the others of them are as these
 ]
 WRONG: list[Any] = [b"\xff\xfe", "text", "'\0", -1, 2**62, 1.5, float("inf"), "{}", "[]", "null"]
 

@@ -56,6 +56,8 @@ class Driven:
         """Until everything that was asked for is done and seen."""
         await self._handled()
         for _ in range(2000):
+            if self._has_ended:
+                return
             if not self._is_busy:
                 await self._handled()
                 if not self._is_busy:  # what came may have made a pane ask for more

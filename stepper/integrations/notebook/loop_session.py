@@ -30,6 +30,8 @@ from stepper.wording import excerpt
 
 SECONDS: Final = 30.0
 """How long a movement may take before it is paused: a notebook waits for it."""
+_STRIP_SECONDS: Final = 1.0
+"""How long the run may be gone through for the picture of a value, which comes with each answer."""
 _MOST_COLUMNS: Final = 200
 _ROOM: Final = 300
 _LONGEST: Final = 10_000
@@ -124,10 +126,10 @@ class LoopSession:
         return {"answer": text}
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
-        """Have a movement pause where the kernel is interrupted, and where it takes longer than SECONDS."""
+    def _working(self, seconds: float | None = None) -> Iterator[None]:
+        """Have a movement pause where the kernel is interrupted, and where it takes longer than that, else SECONDS."""
         debugger = self._debugger
-        timer = threading.Timer(SECONDS, debugger.pause)
+        timer = threading.Timer(SECONDS if seconds is None else seconds, debugger.pause)
         timer.daemon = True
 
         def interrupted(_number: int, _frame: FrameType | None) -> None:
@@ -176,13 +178,15 @@ class LoopSession:
         except StepperError as error:
             text = str(error)
         try:
-            with self._working():
-                history = _history(self._debugger.over_iterations(address, most=_MOST_COLUMNS))
+            with self._working(_STRIP_SECONDS):
+                series = self._debugger.over_iterations(address, most=_MOST_COLUMNS)
         except StepperError:
-            history = None
+            return ChosenValue(address, text)
+        history = _history(series)
         if history is None:
             return ChosenValue(address, text)
-        return ChosenValue(address, text, strip(history), scale_text(history))
+        until = f"up to iteration {series.iterations[-1]:,}" if series.stopped else ""
+        return ChosenValue(address, text, strip(history), f"{scale_text(history)} {until}".strip())
 
     def _story(self, text: str) -> str:
         """Return why a value is what it is as a figure: of the address, else what was chosen, else what ran last."""

@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,24 @@ def test_an_interrupt_of_the_kernel_pauses_and_is_handled_as_before_afterwards()
     found = asked(session, "continue")
     timer.join()
     assert "paused" in found["answer"] and signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_picture_of_a_value_takes_a_moment_though_its_loop_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page waited half a minute for it, after it had been interrupted, and after each step."""
+    monkeypatch.setattr(loop_session, "_STRIP_SECONDS", 0.2)
+    session, limits = LoopSession(endless()), list[float]()
+
+    class Timer(threading.Timer):
+        def __init__(self, seconds: float, what: Callable[[], None]) -> None:
+            limits.append(seconds)
+            super().__init__(seconds, what)
+
+    monkeypatch.setattr(threading, "Timer", Timer)
+    chosen = asked(session, "goto", "y@3")["chosen"]
+    assert "<svg" in chosen["picture"] and limits == [loop_session.SECONDS, 0.2]
+    until = re.search(r" up to iteration ([0-9,]+)$", chosen["scale"])
+    assert until is not None and int(until[1].replace(",", "")) > 100
+    assert session.all()["iteration"] == 3, "the present stays"
 
 
 def test_what_is_asked_while_another_request_is_answered_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
