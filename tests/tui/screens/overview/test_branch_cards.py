@@ -21,7 +21,7 @@ from tui.screens.overview.cursor import Place
 from tui.theme import GLYPHS, Look
 from tui.worker import background_run
 
-SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=str)
+SIZES = pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=str)
 
 
 def chooser(net: Graph, value: Value, number: int, output: str = "doubled") -> Value:
