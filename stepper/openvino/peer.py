@@ -75,6 +75,16 @@ class OpenVINOPeer:
         self._bodies: dict[int, Function] = {}
         self._operations: dict[tuple[int, int], Function] = {}
 
+    @property
+    def runs_apart(self) -> bool:
+        """True if OpenVINO runs in the other process."""
+        return self.runtime.is_remote
+
+    def give_up(self) -> None:
+        """End the other process with what it is computing; the next request starts another."""
+        if self.runtime.is_remote:
+            shared_worker().close()
+
     def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> tuple[Array, ...]:
         """Return the outputs of the whole model on arrays in the order of its Parameters.
 

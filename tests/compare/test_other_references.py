@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -219,6 +220,10 @@ class Peer:
         raise ExecutionError("it runs one way alone")
 
     notes: Sequence[str] = ()
+    runs_apart = True
+
+    def give_up(self) -> None:
+        raise AssertionError("it has ended when it is not needed any more")
 
     def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
         self.seconds = seconds
@@ -307,6 +312,61 @@ def with_peer(folder: Path, peers: list[Peer] | None = None, **options: Any) -> 
 def test_a_runtime_that_computes_the_same_is_no_difference(tmp_path: Path) -> None:
     comparison = with_peer(tmp_path)
     assert not comparison.differs and comparison.observations.compared > 10 * STEPS
+
+
+class Waiting(Peer):
+    """Ends its own run when it is told to, or given up."""
+
+    def __init__(self, model: Model, **options: Any) -> None:
+        super().__init__(model, **options)
+        self.may_end, self.has_ended, self.is_given_up = threading.Event(), threading.Event(), False
+
+    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
+        assert self.may_end.wait(30)
+        found = super().run(inputs, seconds=seconds)
+        self.has_ended.set()
+        return found
+
+    def give_up(self) -> None:
+        self.is_given_up = True
+        self.may_end.set()
+
+
+def test_the_runtimes_own_run_goes_on_beside_ours(tmp_path: Path) -> None:
+    """It ends when ours has come to the loop: one that began only after the other would wait forever."""
+    model = recurrence().read(tmp_path)
+    inputs = stepper.bind_inputs(model, {0: X})
+    compiled, peer = stepper.compile_model(model), Waiting(model)
+    machine = stepper.Machine(compiled, inputs)
+    reference = OpenVINOReference(peer, inputs, "the peer")
+    advance = machine.advance
+
+    def advanced(*arguments: Any, **options: Any) -> Any:
+        assert machine.tick > 0 or not peer.has_ended.is_set()
+        found = advance(*arguments, **options)
+        peer.may_end.set()
+        return found
+
+    machine.advance = advanced  # type: ignore[method-assign]
+    assert not compare_with(machine, reference).differs
+    assert peer.has_ended.is_set() and not peer.is_given_up
+
+
+def test_a_runtimes_run_that_nobody_waits_for_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = recurrence().read(tmp_path)
+    inputs = stepper.bind_inputs(model, {0: X})
+    dropped, interrupted = Waiting(model), Waiting(model)
+    OpenVINOReference(dropped, inputs, "the peer")
+    assert dropped.is_given_up
+    reference = OpenVINOReference(interrupted, inputs, "the peer")
+
+    def join(_thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "join", join)
+    with pytest.raises(KeyboardInterrupt):
+        reference.outputs()
+    assert interrupted.is_given_up
 
 
 def test_the_operation_that_the_runtime_computes_otherwise_is_the_only_one_that_differs(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ and the model's outputs do not, `again` and `run_changed` narrow it down (explan
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -49,6 +51,13 @@ class RuntimePeer(BlockPeer, Protocol):
     @property
     def notes(self) -> Sequence[str]:
         """Where it crashed, or met a limit of time or memory: a sentence each."""
+
+    @property
+    def runs_apart(self) -> bool:
+        """True if it computes in a process of its own, beside what goes on in this one."""
+
+    def give_up(self) -> None:
+        """End what it is computing, which nobody waits for any more."""
 
     def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
         """Return the outputs of the whole model, in so many seconds at most."""
@@ -154,8 +163,55 @@ class StoppedRun(Struct, frozen=True):
         return f"ours was stopped after {self.iterations} iterations of a loop"
 
 
+class _OwnRun:
+    """The peer's run of the whole model, which goes on beside ours where the peer is a process of its own.
+
+    Whoever needs the peer for something else has to wait for it first: so what it says comes in the same order always.
+    """
+
+    def __init__(self, peer: RuntimePeer, inputs: Sequence[Array], seconds: float | None) -> None:
+        self._peer, self._inputs, self._seconds = peer, inputs, seconds
+        self._outputs: Sequence[Array] | None = None
+        self._failure: Exception | None = None
+        self._thread: threading.Thread | None = None
+        if peer.runs_apart:
+            self._thread = threading.Thread(target=self._compute, daemon=True)
+            self._thread.start()
+        else:
+            self._compute()
+
+    def _compute(self) -> None:
+        try:
+            self._outputs = self._peer.run(self._inputs, seconds=self._seconds)
+        except Exception as error:
+            self._failure = error
+
+    def outputs(self) -> Sequence[Array] | None:
+        """Return the outputs, when they are there; None where `refusal` says why there are none."""
+        if self._thread is not None:
+            try:
+                self._thread.join()
+            except BaseException:  # an interrupt
+                self.abandon()
+                raise
+            self._thread = None
+        if self._failure is not None and not isinstance(self._failure, (ExecutionError, LimitReached)):
+            raise self._failure
+        return self._outputs
+
+    @property
+    def refusal(self) -> str:
+        """Why there are no outputs."""
+        return "" if self.outputs() is not None else str(self._failure)
+
+    def abandon(self) -> None:
+        """End it where it still goes on."""
+        if self._thread is not None and self._thread.is_alive():
+            self._peer.give_up()
+
+
 class OpenVINOReference(ReferenceRun):
-    """The peer beside our run. `inputs` are those of our machine; the peer's own run is made at once.
+    """The peer beside our run. `inputs` are those of our machine; the peer's own run begins at once.
 
     Where the runtime refuses the model as a whole, its operations and bodies are compared all the same. `stopped` is
     our run, where it is known that a limit of iterations ends it: the runtime, which has no such limit, then gets a few
@@ -175,34 +231,30 @@ class OpenVINOReference(ReferenceRun):
         self.title = title
         self._peer, self._inputs, self._stopped = peer, inputs, stopped
         self._groups = JointGroups(peer)
-        self._bodies = IteratedBodies(peer, self._in_block)
-        self._refusal, self._is_told = "", False
-        self._outputs: Sequence[Array] | None = None
+        self._bodies = IteratedBodies(peer, partial(_in_block, peer))  # no way back to this: it goes when it is dropped
+        self._is_told = False
         if stopped is not None and seconds is None:
             seconds = max(_LEAST_SECONDS, _TIMES_OURS * stopped.seconds)
         self._seconds = seconds
-        try:
-            self._outputs = peer.run(inputs, seconds=seconds)
-        except (ExecutionError, LimitReached) as error:
-            self._refusal = str(error)
+        self._own_run = _OwnRun(peer, inputs, seconds)
+        weakref.finalize(self, self._own_run.abandon)
 
     @property
     def notes(self) -> Sequence[str]:
         """Sentences on what the peer could not compute, each once; on its own run, that ours was stopped, too."""
-        ends = "" if self._stopped is None else f"; {self._stopped}"
-        notes = [note for note in self._peer.notes if note != self._refusal or not self._is_told]
-        return [f"{note}{ends}" if note == self._refusal else note for note in notes]
+        ends, refusal = "" if self._stopped is None else f"; {self._stopped}", self._own_run.refusal
+        notes = [note for note in self._peer.notes if note != refusal or not self._is_told]
+        return [f"{note}{ends}" if note == refusal else note for note in notes]
 
     def at(self, point: SyncPoint) -> PeerFrame:
         """Return a frame whose values are computed when they are asked for."""
+        self._own_run.outputs()
         return PeerFrame(self._peer, point, self._outcome(point), self._groups.of(point.frame))
 
     def block(self, frame: Frame, first: int, stacked: Mapping[int, Array]) -> ReferenceBlock | None:
         """Return what the runtime makes of a block of iterations."""
+        self._own_run.outputs()
         return self._bodies.computed(frame, first, stacked)
-
-    def _in_block(self, point: SyncPoint, block: BlockValues) -> PeerFrame:
-        return PeerFrame(self._peer, point, None, block=block)
 
     def alone(self, frame: Frame, layer: Layer, output: int) -> Array | None:
         """Return what an operation gives that is compiled for itself, from now on; None where it was.
@@ -217,7 +269,7 @@ class OpenVINOReference(ReferenceRun):
 
     @cached_property
     def _iterations(self) -> Mapping[LoopKey, int]:
-        return {} if self._outputs is None else self._peer.iterations(self._inputs, seconds=self._seconds)
+        return {} if self._own_run.outputs() is None else self._peer.iterations(self._inputs, seconds=self._seconds)
 
     def _outcome(self, point: SyncPoint) -> LoopOutcome | None:
         """Return the outcome of a loop that runs once at most: of one inside another only the sum is known."""
@@ -238,10 +290,11 @@ class OpenVINOReference(ReferenceRun):
 
     def outputs(self) -> Mapping[int, Any]:
         """Return the outputs of the runtime's own run."""
-        if self._outputs is None:
+        outputs = self._own_run.outputs()
+        if outputs is None:
             self._is_told = True
-            raise ReferenceFailed(self._refusal)
-        return dict(enumerate(self._outputs))
+            raise ReferenceFailed(self._own_run.refusal)
+        return dict(enumerate(outputs))
 
     def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
         """Return the outputs of the model on the same inputs, compiled otherwise. ExecutionError if that fails."""
@@ -250,6 +303,10 @@ class OpenVINOReference(ReferenceRun):
     def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:
         """Return the outputs of another model. ExecutionError where that fails."""
         return self._peer.again(inputs, text)
+
+
+def _in_block(peer: RuntimePeer, point: SyncPoint, block: BlockValues) -> PeerFrame:
+    return PeerFrame(peer, point, None, block=block)
 
 
 def ended_after(activation: Activation, count: int) -> str:
