@@ -265,6 +265,11 @@ class Graph(Immutable, Struct, frozen=True, dict=True):
                     found.setdefault(source.layer, []).append((layer, index))
         return MappingProxyType({layer: tuple(uses) for layer, uses in found.items()})
 
+    @cached_property
+    def read(self) -> frozenset[Source]:
+        """The outputs that somebody reads."""
+        return frozenset(source for sources in self.sources.values() for source in sources if source is not None)
+
 
 _Derived = TypeVar("_Derived")
 

@@ -198,7 +198,7 @@ class OpenVINOPeer:
             except (RuntimeError, KernelError) as error:
                 raise OperationRefused(f"OpenVINO refuses {title}", text.named_in(str(error))) from None
 
-        return JointOperations(tuple(text.layers), tuple(text.sources), compute)
+        return JointOperations(tuple(text.layers), tuple(text.sources), tuple(text.outputs), compute)
 
     def _kept(self, text: NativeText, runtime: Runtime) -> Runtime:
         """Return the runtime for a text: it keeps what takes long to compile and is not large."""

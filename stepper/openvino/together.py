@@ -36,10 +36,11 @@ _NAMED: Final = re.compile(r"\blayer([0-9]+)\b")
 
 
 class JointOperations(NamedTuple):
-    """A function from the values of `sources` to all outputs of `layers`, one layer after the other."""
+    """A function from the values of `sources` to `outputs`."""
 
     layers: tuple[Layer, ...]
     sources: tuple[Source, ...]
+    outputs: tuple[Source, ...]
     compute: Callable[..., Sequence[Array]]
 
 
@@ -55,7 +56,9 @@ class SeparateText:
     """The text of operations of a graph as one model.
 
     Types are those of `values`, which are those of the operations' inputs; shapes too, but for dimensions that the file
-    leaves open. What is computed from Constants alone is so there, too. Operations that cannot join are left out.
+    leaves open. What is computed from Constants alone is so there, too. Operations that cannot join are left out, and
+    outputs that nobody reads: with the indices of a MaxPool, say, OpenVINO takes a kernel that is a hundred times as
+    slow, and not the one that it takes in the model.
     """
 
     def __init__(self, model: Model, graph: Graph, layers: Sequence[Layer], values: Mapping[Source, Any]) -> None:
@@ -66,6 +69,12 @@ class SeparateText:
         self._edges: list[str] = []
         self.layers = [layer for layer in layers if self._can_join(layer)]
         self.sources: list[Source] = []
+        self.outputs = [
+            source
+            for layer in self.layers
+            for source in (Source(layer.id, output) for output in range(len(layer.outputs)))
+            if source in graph.read
+        ]
         self._identities: dict[int, Layer] = {}
         self.native = NativeText(self._text(), weights_of(model))
 
@@ -104,11 +113,12 @@ class SeparateText:
             self._ids[source] = len(self._texts), 0
             self._texts.append(input_text(len(self._texts), LayerInput(_type(self._values[source]), dims)))
             self.sources.append(source)
-        results = []
+        written: dict[int, tuple[int, int]] = {}
         for layer in self.layers:
             identity = self._operation(layer)
             self._identities[identity] = layer
-            results += [(identity, len(layer.inputs) + index) for index in range(len(layer.outputs))]
+            written[layer.id] = identity, len(layer.inputs)
+        results = [(written[layer][0], written[layer][1] + output) for layer, output in self.outputs]
         for identity, (operation, port) in enumerate(results, len(self._texts)):
             self._texts.append(result_text(identity))
             self._edges.append(edge_text(operation, port, identity, 0))

@@ -45,7 +45,7 @@ class Counting:
         raise ExecutionError("it runs one way alone")
 
     def together(self, _graph: Any, _layers: Any, _values: Any, _stacked: Any = None) -> JointOperations:
-        return JointOperations((), (), _refuse)
+        return JointOperations((), (), (), _refuse)
 
     def operation(self, _graph: Any, _layer: Any) -> Any:
         return _refuse

@@ -257,7 +257,8 @@ class Peer:
             return found
 
         many = None if stacked is None else [source in stacked for source in sources]
-        return JointOperations(tuple(layers), tuple(sources), one_by_one(compute, many))
+        outputs = tuple(Source(layer.id, output) for layer in layers for output in range(len(layer.outputs)))
+        return JointOperations(tuple(layers), tuple(sources), outputs, one_by_one(compute, many))
 
     def operation(self, graph: IRGraph, layer: Layer) -> Callable[..., Sequence[Array]]:
         def compute(*inputs: Any) -> Sequence[Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from stepper.compare.references.openvino import OpenVINOReference
 from stepper.compare.run.comparison import RunComparison, compare_with
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
-from stepper.ir.model import Layer, Model
+from stepper.ir.model import Layer, Model, Source
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
 from tests.compare.twins import UNITS, X, nested, recurrence
@@ -107,6 +108,34 @@ def test_a_model_is_compiled_four_times_however_many_operations_its_body_has() -
         found, compiled = compared(model, dict(values))
     assert not found.differs and found.observations.compared == 80
     assert compiled == 4, "as it is, with iterations counted, the body, and all of the body's operations"
+
+
+def pooled(*, indices: bool) -> Graph:
+    """The largest of each window, and where it lies, which the model gives too or nobody reads."""
+    graph = Graph()
+    x = graph.parameter("x", "f32", (1, 2, 4, 4))
+    attributes = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "kernel": "2,2"}
+    attributes |= {"rounding_type": "floor", "auto_pad": "explicit", "index_element_type": "i32", "axis": "0"}
+    largest = graph.apply("MaxPool", x, dims=(1, 2, 2, 2), version="opset8", name="largest", outputs=2, **attributes)
+    graph.result(largest)
+    if indices:
+        graph.result(
+            graph.apply("Convert", replace(largest, port=largest.port + 1), name="as_floats", destination_type="f32"),
+            "places",
+        )
+    return graph
+
+
+@pytest.mark.parametrize("indices", [False, True])
+def test_outputs_that_nobody_reads_are_not_asked_for(tmp_path: Path, indices: bool) -> None:
+    """OpenVINO would compute a MaxPool with its indices by a kernel that the model does not have."""
+    model, x = pooled(indices=indices).read(tmp_path), np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4) % 7
+    parameter, layer = model.graph.layers[:2]
+    joint = OpenVINOPeer(model, Counted()).together(model.graph, [layer], {Source(parameter.id, 0): x})
+    assert [source.output for source in joint.outputs] == [0, 1][: 1 + indices]
+    assert np.array_equal(joint.compute(x)[0], x.reshape(1, 2, 2, 2, 2, 2).max(axis=(3, 5)))
+    found, _compiled = compared(model, {"x": x})
+    assert not found.differs and found.observations.compared == (3 if indices else 1)
 
 
 def test_a_growing_state_is_compiled_as_often_for_many_iterations_as_for_few() -> None:

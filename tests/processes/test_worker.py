@@ -50,6 +50,24 @@ def test_to_start_openvino_early_nothing_large_is_imported() -> None:
     assert not {"numpy", "msgspec", "lxml"} & set(done.stdout.split())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much its pipes hold")
+def test_pipes_hold_as_much_as_the_system_gives() -> None:
+    """With 64 KiB both processes change 16 times as often over what is compared of a large network."""
+    import fcntl
+
+    started = starting.started(WorkerProgram("SlowRT", "tests.processes.played_worker"), {}, 2**30)
+    try:
+        most = int(Path("/proc/sys/fs/pipe-max-size").read_text())
+        for stream in (started.process.stdin, started.process.stdout):
+            assert stream is not None
+            held = fcntl.fcntl(stream.fileno(), fcntl.F_GETPIPE_SZ)
+            assert held == 2**20 or most < 2**20
+    finally:
+        started.process.kill()
+        started.process.communicate()
+        started.messages.close()
+
+
 def asked(worker: Worker, way: str, seconds: float = 60) -> Any:
     return worker.ask(Fail(way), subject="the model m.xml", limits=Limits(seconds))
 

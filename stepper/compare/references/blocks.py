@@ -151,12 +151,8 @@ class IteratedBodies:
         given = [_value(frame, slots[source.layer, source.output], stacked) for source in joint.sources]
         if not any(slots[source.layer, source.output] in stacked for source in joint.sources):
             raise OperationRefused("nothing of it changes", None)
-        found = iter(joint.compute(*given))
-        return {
-            (program.indices[layer.id], output): next(found)
-            for layer in joint.layers
-            for output in range(len(layer.outputs))
-        }
+        found = zip(joint.outputs, joint.compute(*given), strict=True)
+        return {(program.indices[layer], output): value for (layer, output), value in found}
 
     def _results(self, body: _Body, frame: Frame, stacked: Stacked) -> dict[int, Array]:
         program = body.program

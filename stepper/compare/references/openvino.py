@@ -33,7 +33,7 @@ from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, OpKind
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
-from stepper.ir.model import Graph, Layer, LoopKey
+from stepper.ir.model import Graph, Layer, LoopKey, Source
 from stepper.openvino.together import RANDOM
 
 if TYPE_CHECKING:
@@ -261,6 +261,9 @@ class OpenVINOReference(ReferenceRun):
 
         Of a body whose iterations were computed in blocks it is what this one gives; what follows stays in the blocks.
         """
+        read = frame.program.graph.read
+        if any(Source(layer.id, index) not in read for index in range(len(layer.outputs))):
+            return None  # alone it would have to compute what the model has it leave out, with another kernel
         if self._bodies.has(frame.program):
             return PeerFrame(self._peer, SyncPoint(SyncKind.ITERATION, (), frame), None).value(layer, output)
         if not self._groups.leave_alone(frame.program, frame.program.indices.get(layer.id, -1)):

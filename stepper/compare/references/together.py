@@ -59,7 +59,7 @@ class JointValues:
 
     def __init__(self, groups: JointGroups, frame: Frame) -> None:
         self._groups, self._frame = groups, frame
-        self._computed: dict[int, Mapping[int, Sequence[Array]]] = {}
+        self._computed: dict[int, Mapping[tuple[int, int], Array]] = {}
 
     def value(self, index: int, output: int) -> Array | None:
         """Return an output of the operation at an index; None for one that is to be computed by itself."""
@@ -67,9 +67,9 @@ class JointValues:
         while group is not None:
             if id(group) not in self._computed:
                 self._computed[id(group)] = self._groups.computed(group, self._frame)
-            found = self._computed[id(group)].get(index)
+            found = self._computed[id(group)].get((index, output))
             if found is not None:
-                return found[output] if output < len(found) else None
+                return found
             again = self._groups.group_of(self._frame, index)
             group = again if again is not group else None
         return None
@@ -111,8 +111,8 @@ class JointGroups:
         del self._groups[id(program)][index]
         return True
 
-    def computed(self, group: _JointGroup, frame: Frame) -> Mapping[int, Sequence[Array]]:
-        """Return the outputs of a group's operations, by index; none where the runtime refuses, which divides it."""
+    def computed(self, group: _JointGroup, frame: Frame) -> Mapping[tuple[int, int], Array]:
+        """Return what a group's operations give, by index and output; none where it is refused, which divides it."""
         program = frame.program
         values = _values(frame, group.indices)
         without = [index for index in group.indices if _is_empty(program, index, values)]
@@ -134,7 +134,9 @@ class JointGroups:
         except (StepperError, KernelError):  # it crashed, or met a limit
             self._put(program, group.indices, alone=True)
             return {}
-        return dict(_dealt(program, joint.layers, found))
+        return {
+            (program.indices[layer], output): value for (layer, output), value in zip(joint.outputs, found, strict=True)
+        }
 
     def _put(self, program: Program, indices: Sequence[int], *, alone: bool = False) -> _JointGroup:
         groups = self._groups[id(program)]
@@ -210,13 +212,3 @@ def _values(frame: Frame, indices: Sequence[int]) -> dict[Source, Any]:
 def _is_empty(program: Program, index: int, values: Mapping[Source, Any]) -> bool:
     """Return True if an operation has an input without elements."""
     return any((value := values[source]) is not None and not value.size for source in _sources_of(program, index))
-
-
-def _dealt(
-    program: Program, layers: Sequence[Layer], outputs: Sequence[Array]
-) -> Iterator[tuple[int, Sequence[Array]]]:
-    """Yield the index of each operation with its outputs."""
-    place = 0
-    for layer in layers:
-        yield program.indices[layer.id], outputs[place : place + len(layer.outputs)]
-        place += len(layer.outputs)
