@@ -266,8 +266,8 @@ class Graph(Immutable, Struct, frozen=True, dict=True):
         return MappingProxyType({layer: tuple(uses) for layer, uses in found.items()})
 
     @cached_property
-    def read(self) -> frozenset[Source]:
-        """The outputs that somebody reads."""
+    def read_outputs(self) -> frozenset[Source]:
+        """The outputs that some layer reads."""
         return frozenset(source for sources in self.sources.values() for source in sources if source is not None)
 
 

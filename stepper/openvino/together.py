@@ -73,7 +73,7 @@ class SeparateText:
             source
             for layer in self.layers
             for source in (Source(layer.id, output) for output in range(len(layer.outputs)))
-            if source in graph.read
+            if source in graph.read_outputs
         ]
         self._identities: dict[int, Layer] = {}
         self.native = NativeText(self._text(), weights_of(model))

@@ -166,7 +166,7 @@ class StoppedRun(Struct, frozen=True):
 class _OwnRun:
     """The peer's run of the whole model, which goes on beside ours where the peer is a process of its own.
 
-    Whoever needs the peer for something else has to wait for it first: so what it says comes in the same order always.
+    Whoever needs the peer for something else waits for it first, so that the peer's notes have one order in all runs.
     """
 
     def __init__(self, peer: RuntimePeer, inputs: Sequence[Array], seconds: float | None) -> None:
@@ -261,7 +261,7 @@ class OpenVINOReference(ReferenceRun):
 
         Of a body whose iterations were computed in blocks it is what this one gives; what follows stays in the blocks.
         """
-        read = frame.program.graph.read
+        read = frame.program.graph.read_outputs
         if any(Source(layer.id, index) not in read for index in range(len(layer.outputs))):
             return None  # alone it would have to compute what the model has it leave out, with another kernel
         if self._bodies.has(frame.program):

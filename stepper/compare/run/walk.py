@@ -333,7 +333,7 @@ class LockstepWalk:
             for index, operation in enumerate(program.operations):
                 outputs = [(operation.layer, output, slot) for output, slot in enumerate(operation.outputs)]
                 if self.reference.shares_inputs:  # it computes each for the comparison alone
-                    outputs = [one for one in outputs if Source(one[0].id, one[1]) in program.graph.read]
+                    outputs = [one for one in outputs if Source(one[0].id, one[1]) in program.graph.read_outputs]
                 found.append((index, outputs))
             if (
                 self.reference.shares_inputs

@@ -127,7 +127,7 @@ class _Equations:
                 continue
             for index in range(len(owner.outputs)):
                 source = Source(owner.id, index)
-                if source not in self.names and self._is_read(source):
+                if source not in self.names and source in self.graph.read_outputs:
                     if len(owner.outputs) > 1:
                         raise _NoFormula  # its outputs have no names of their own
                     self.names[source] = Term(self._at(self._name(owner)))
@@ -140,11 +140,8 @@ class _Equations:
             elif reader.type != "Result":
                 yield reader, index
 
-    def _is_read(self, source: Source) -> bool:
-        return any(source in self.graph.sources[one.id] for one, _ in self.graph.readers.get(source.layer, ()))
-
     def _outputs_read(self, key: int) -> int:
-        return sum(self._is_read(Source(key, index)) for index in range(len(self.graph.by_id[key].outputs)))
+        return sum(Source(key, index) in self.graph.read_outputs for index in range(len(self.graph.by_id[key].outputs)))
 
     def _condition(self) -> Iterator[str]:
         found = next((one.result for one in self.body.outputs if output_role(one).is_condition), None)

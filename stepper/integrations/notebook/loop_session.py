@@ -127,7 +127,7 @@ class LoopSession:
 
     @contextmanager
     def _working(self, seconds: float | None = None) -> Iterator[None]:
-        """Have a movement pause where the kernel is interrupted, and where it takes longer than that, else SECONDS."""
+        """Have a movement pause where the kernel is interrupted, and after `seconds` (None: SECONDS)."""
         debugger = self._debugger
         timer = threading.Timer(SECONDS if seconds is None else seconds, debugger.pause)
         timer.daemon = True
