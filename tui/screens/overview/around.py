@@ -12,7 +12,7 @@ from stepper.wording import counted
 from tui.paint.links import Destination, LinkText, linked
 from tui.paint.names import layer_name
 from tui.paint.rows import Cell, Row, clip, clip_end, number, printable, width_of
-from tui.screens.overview.cards import MOST_CARDS, Card, LinePart
+from tui.screens.overview.cards import MOST_CARDS, Card, LinePart, RowGroup
 from tui.screens.overview.cursor import UNCHANGED_FROM
 from tui.screens.overview.links import NO_LINKS, PortLinks, moment_link, name_linked, row_link, row_shown
 from tui.screens.overview.words import failed_at
@@ -300,7 +300,7 @@ def _unchanged(card: Card) -> Row:
         history = card.history(line, len(card.runs) - 1)
         since = (
             None
-            if history is None or line.group != "back edges" or line.words or line.part is not LinePart.VALUE
+            if history is None or line.group is not RowGroup.BACK_EDGES or line.words or line.part is not LinePart.VALUE
             else history.unchanged_since
         )
         if since and history is not None and history.count - since >= UNCHANGED_FROM:

@@ -374,6 +374,6 @@ def _airy(one: Shown) -> list[int]:
     for before, this in zip(one.lines, one.lines[1:], strict=False):
         is_change = LinePart.CHANGE in (lines[before].part, lines[this].part)
         both = lines[before].form is Form.PICTURE and (lines[this].form is Form.PICTURE or is_change)
-        if lines[before].group != lines[this].group or both:
+        if lines[before].group is not lines[this].group or both:
             found.append(this)
     return found

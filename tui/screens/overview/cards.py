@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -18,11 +18,32 @@ if TYPE_CHECKING:
 
 MOST_CARDS: Final = 8
 """Loops from which on the others are a list."""
-GROUPS: Final = {
-    RowKind.BACK_EDGE: "back edges",
-    RowKind.CONCATENATED: "outputs",
-    RowKind.LAST_VALUE: "outputs",
-    RowKind.SLICE: "slices",
+
+
+class RowGroup(Enum):
+    """Rows of a kind, which stand together: the word for one of them, and for several."""
+
+    BACK_EDGES = ("back edge", "back edges")
+    OUTPUTS = ("output", "outputs")
+    SLICES = ("slice", "slices")
+    BRANCHES = ("branch", "branches")
+    OTHERS = ("other row", "other rows")
+
+    def counted(self, count: int) -> str:
+        """Return how many more of them there are."""
+        return f"{count} more {self.value[count != 1]}"
+
+    @property
+    def heading(self) -> str:
+        """The word above the first of them, empty for rows that have nothing in common."""
+        return "" if self is RowGroup.OTHERS else self.value[1]
+
+
+_GROUPS: Final = {
+    RowKind.BACK_EDGE: RowGroup.BACK_EDGES,
+    RowKind.CONCATENATED: RowGroup.OUTPUTS,
+    RowKind.LAST_VALUE: RowGroup.OUTPUTS,
+    RowKind.SLICE: RowGroup.SLICES,
 }
 
 
@@ -88,9 +109,11 @@ class Line(NamedTuple):
     note: str = ""
 
     @property
-    def group(self) -> str:
-        """Return the word above the first row of its kind."""
-        return "branches" if self.part in (LinePart.CHOICE, LinePart.OUTCOME) else GROUPS.get(self.kind, "")
+    def group(self) -> RowGroup:
+        """Return with which rows it stands."""
+        if self.part in (LinePart.CHOICE, LinePart.OUTCOME):
+            return RowGroup.BRANCHES
+        return _GROUPS.get(self.kind, RowGroup.OTHERS)
 
     @property
     def is_born(self) -> bool:

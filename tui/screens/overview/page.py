@@ -420,7 +420,7 @@ class Page:
         lines, pad = shown.card.lines, _pad(shown)
         index = shown.lines.index(line)
         group = lines[line].group
-        text = group if lines[shown.lines[index - 1]].group != group else ""
+        text = group.heading if lines[shown.lines[index - 1]].group is not group else ""
         row: Row = [(f"   {pad}", ""), (f"{text:<{self._share.label - 3 - len(pad)}}", "dim")]
         return [PageLine([*row, *self._marked(shown, [], on=False)], shown.place, columns=True)]
 

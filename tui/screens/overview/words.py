@@ -188,9 +188,9 @@ def found_in(card: Card) -> Row:
 
 def folded(card: Card, places: Sequence[int], pad: int) -> Row:
     """Return how many rows are counted instead of shown."""
-    kinds = Counter(card.lines[k].group or "other rows" for k in places)
+    groups = Counter(card.lines[k].group for k in places)
     still = sum(card.lines[k].form is Form.WORDS for k in places)
-    told = ", ".join(f"{count} more {kind if count > 1 else kind.removesuffix('s')}" for kind, count in kinds.items())
+    told = ", ".join(group.counted(count) for group, count in groups.items())
     also = f", {still} of them in words" if still else ""
     return [(f"   {' ' * pad}… {told}{also} (Space)", "dim")]
 

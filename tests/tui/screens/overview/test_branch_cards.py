@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.overview.facts import RowKind
+from stepper.tensors.pictures import Form
 from tests.debug.debugged import opened
 from tests.debug.test_endless_loops import rests
 from tests.models import Graph, Side, Value, carried, last
@@ -16,8 +20,9 @@ from tests.tui.driven import Driven, drive
 from tests.tui.screens.overview.test_told_values import pane_of
 from tui.screens.lists.findings import findings_of
 from tui.screens.overview import arrangement
-from tui.screens.overview.cards import LinePart
+from tui.screens.overview.cards import Line, LinePart
 from tui.screens.overview.cursor import Place
+from tui.screens.overview.words import folded
 from tui.theme import GLYPHS, Look
 from tui.worker import background_run
 
@@ -282,3 +287,11 @@ def test_a_card_that_is_cut_keeps_as_many_rows_as_have_room(tmp_path: Path, monk
     names = {is_cut: [line for line in lines if " ↺ s" in line] for is_cut, lines in shown.items()}
     assert len(names[True]) <= 1 < len(names[False]) and any("more back edge" in line for line in shown[False])
     assert [line for line in shown[False] if "↺ h" in line or "↺ c" in line], "the selected card stays as it is"
+
+
+def test_rows_that_are_folded_are_counted_by_the_word_for_one_or_for_several() -> None:
+    """A single one of an If was a "branche"."""
+    line = Line(0, RowKind.CONDITION, Form.WORDS, "", "choose", "bool", LinePart.CHOICE)
+    card: Any = SimpleNamespace(lines=(line, line))
+    for places, told in (([0], "1 more branch, 1 of them"), ([0, 1], "2 more branches, 2 of them")):
+        assert [text for text, _style in folded(card, places, 0)] == [f"   … {told} in words (Space)"]
