@@ -63,8 +63,8 @@ class OpenVINOPeer:
     ) -> None:
         """`states` are the variables of an earlier run with which each run of the whole model begins.
 
-        `keeps`: what is compiled of operations and bodies alone is kept for later runs. The model as a whole, and one
-        operation by itself, by which a difference is made sure, never are.
+        `keeps`: what is compiled is kept for later runs, but for that by which a difference is made sure: the model in
+        `run_anew`, and one operation by itself.
         """
         ensure_installed("comparing with OpenVINO")
         self.model, self.runtime = model, runtime or Runtime()
@@ -92,10 +92,20 @@ class OpenVINOPeer:
         refuses or fails, WorkerLimit where it does not end in time.
         """
         if seconds not in self._whole:
-            title = f"the model {excerpt(self.model.path.name)}"
-            text, kind = native_text.whole(self.model), _as_called(self.model)
-            self._whole = {seconds: self._text(text, title, "the model", seconds, kind=kind)}
+            text = native_text.whole(self.model)
+            self._whole = {seconds: self._whole_model(text, seconds, self._kept(text, self.runtime))}
         return self._whole[seconds](*inputs)
+
+    def run_anew(self, inputs: Sequence[Array], *, seconds: float | None = None) -> tuple[Array, ...] | None:
+        """Return the same of the model as it is compiled now; None where that is what `run` does. Raises as it does."""
+        text = native_text.whole(self.model)
+        if self._kept(text, self.runtime) == self.runtime:
+            return None
+        return self._whole_model(text, seconds, self.runtime)(*inputs)
+
+    def _whole_model(self, text: NativeText, seconds: float | None, runtime: Runtime) -> Function:
+        title = f"the model {excerpt(self.model.path.name)}"
+        return self._text(text, title, "the model", seconds, runtime, kind=_as_called(self.model))
 
     def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[LoopKey, int]:
         """Return how many iterations each loop ran in all its executions together; none where OpenVINO refuses that.

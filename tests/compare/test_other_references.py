@@ -231,6 +231,9 @@ class Peer:
             raise ExecutionError("refused as a whole")
         return list(stepper.run(self._model, dict(enumerate(inputs))).values())
 
+    def run_anew(self, *_given: Any, seconds: float | None = None) -> None:
+        assert seconds == self.seconds, "and nothing is kept"
+
     def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[tuple[int, ...], int]:
         assert seconds == self.seconds
         (loop,) = (layer for layer in self._model.graph.layers if layer.is_loop)

@@ -1,4 +1,4 @@
-"""What OpenVINO has compiled of operations alone is found again by the next comparison, and changes no result."""
+"""What OpenVINO has compiled of a model is found again by the next comparison, and changes no result."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def long_chain(folder: Path, *, last: float = 0.5) -> Path:
     return graph.read(folder).path
 
 
-def compared(model: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "stepper", "compare", str(model), "--inputs", str(model.parent / "inputs.npz")]
-    return subprocess.run([*command, "--with", "openvino", *more], capture_output=True, text=True, timeout=120)
+def compared(model: Path, command: str = "compare") -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "stepper", command, str(model), "--inputs", str(model.parent / "inputs.npz")]
+    return subprocess.run([*words, "--with", "openvino"], capture_output=True, text=True, timeout=120)
 
 
 def blobs(folder: Path) -> Mapping[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.glob("*")}
 
 
-def test_a_second_comparison_compiles_the_operations_no_more(tmp_path: Path, cache: Path) -> None:
+def test_a_second_comparison_compiles_nothing(tmp_path: Path, cache: Path) -> None:
     model = long_chain(tmp_path)
     first = compared(model)
     assert first.returncode == 0, first.stderr
     kept = blobs(cache)
-    assert len(kept) == 1, "all operations, each alone; the whole model is compiled anew each time"
+    assert len(kept) == 2, "the whole model; and all operations, each alone"
     second = compared(model)
     assert (second.returncode, second.stdout) == (0, first.stdout)
     assert blobs(cache) == kept
@@ -61,34 +61,36 @@ def test_other_weights_are_another_compilation(tmp_path: Path, cache: Path) -> N
     compared(long_chain(tmp_path))
     again = compared(long_chain(tmp_path, last=0.75))
     assert again.returncode == 0, "the constant is a part of what was compiled"
-    assert len(blobs(cache)) == 2
+    assert len(blobs(cache)) == 4
 
 
 def test_a_kept_compilation_that_is_damaged_changes_nothing(tmp_path: Path, cache: Path) -> None:
     model = long_chain(tmp_path)
     first = compared(model)
-    (blob,) = cache.iterdir()
-    whole = blob.read_bytes()
-    for part in (0, 100, len(whole) // 2, len(whole) - 1):
-        blob.chmod(0o600)
-        blob.write_bytes(whole[:part])
+    whole = {blob: blob.read_bytes() for blob in cache.iterdir()}
+    for end in (0, 100, 50_000, -1):
+        for blob, content in whole.items():
+            blob.chmod(0o600)
+            blob.write_bytes(content[:end])
         found = compared(model)
-        assert (found.returncode, found.stdout, found.stderr) == (0, first.stdout, first.stderr), part
+        assert (found.returncode, found.stdout, found.stderr) == (0, first.stdout, first.stderr), end
 
 
-def test_numbers_that_were_changed_there_are_no_difference(tmp_path: Path, cache: Path) -> None:
-    """A difference is made sure by compiling the operation by itself, which is kept nowhere."""
+@pytest.mark.parametrize("command", ["compare", "check"])
+def test_numbers_that_were_changed_there_are_no_difference(tmp_path: Path, cache: Path, command: str) -> None:
+    """A difference is made sure by compiling what differs once more, and of that nothing is kept."""
     model = long_chain(tmp_path)
+    whole = compared(model, command)
     compared(model)
-    (blob,) = cache.iterdir()
-    content, constant = blob.read_bytes(), np.full(3, 0.5, np.float32).tobytes()
-    assert constant in content
-    blob.chmod(0o600)
-    changed = content.replace(constant, np.full(3, 0.25, np.float32).tobytes())
-    blob.write_bytes(changed)
-    found = compared(model)
-    assert blob.read_bytes() == changed, "OpenVINO has taken it"
-    assert found.returncode == 0 and "no difference" in found.stdout, found.stdout
+    constant, other = (np.full(3, number, np.float32).tobytes() for number in (0.5, 0.25))
+    changed = {blob: blob.read_bytes().replace(constant, other) for blob in cache.iterdir()}
+    for blob, content in changed.items():
+        assert other in content
+        blob.chmod(0o600)
+        blob.write_bytes(content)
+    found = compared(model, command)
+    assert (found.returncode, found.stdout) == (0, whole.stdout)
+    assert all(blob.read_bytes() == content for blob, content in changed.items()), "OpenVINO has taken them"
 
 
 def test_one_keeps_what_is_large_or_for_another_device_elsewhere(tmp_path: Path, cache: Path) -> None:

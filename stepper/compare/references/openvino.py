@@ -62,6 +62,9 @@ class RuntimePeer(BlockPeer, Protocol):
     def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
         """Return the outputs of the whole model, in so many seconds at most."""
 
+    def run_anew(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array] | None:
+        """Return the same of the model as it is compiled now; None where that is what `run` does."""
+
     def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[LoopKey, int]:
         """Return how many iterations each loop ran in all; none where that cannot be counted."""
 
@@ -298,6 +301,14 @@ class OpenVINOReference(ReferenceRun):
             self._is_told = True
             raise ReferenceFailed(self._own_run.refusal)
         return dict(enumerate(outputs))
+
+    def outputs_anew(self) -> Mapping[int, Any] | None:
+        """Return the outputs of the model as it is compiled now; None where the first were these."""
+        try:
+            outputs = self._peer.run_anew(self._inputs, seconds=self._seconds)
+        except (ExecutionError, LimitReached) as error:
+            raise ReferenceFailed(str(error)) from None
+        return None if outputs is None else dict(enumerate(outputs))
 
     def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
         """Return the outputs of the model on the same inputs, compiled otherwise. ExecutionError if that fails."""

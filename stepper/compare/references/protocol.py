@@ -147,6 +147,13 @@ class ReferenceRun(ABC):
         Raises ReferenceFailed where its own run stopped with an error.
         """
 
+    def outputs_anew(self) -> Mapping[int, Array] | None:
+        """Return other outputs for those that rest on what an earlier run has kept: those that count.
+
+        None where nothing is kept. Raises as `outputs` does.
+        """
+        return None
+
 
 class PlacedRun(ReferenceRun):
     """A run whose values are found by their place alone."""

@@ -107,9 +107,9 @@ class LockstepWalk:
             return self.observations
         try:
             self.machine.advance(Every.END)
-        except StepperError:
+            self.observations.outputs += self._made_sure_outputs(theirs)
+        except (StepperError, ReferenceFailed):
             return None
-        self.observations.outputs += self.outputs_beside(theirs)
         return self.observations if self.observations.outputs_agree else None
 
     def _drive(self) -> None:
@@ -141,6 +141,14 @@ class LockstepWalk:
             distance = measure_whole(self._main, slot, ours, other, tolerance, sums, self._rounded)
             named = () if distance is None or not distance.differs else patterns.of_sequences(ours, other, tolerance)
             found.append(OutputComparison(name, distance, patterns=named))
+        return found
+
+    def _made_sure_outputs(self, theirs: Mapping[int, Any]) -> list[OutputComparison]:
+        """Return our outputs beside the reference's; where these differ, those count that rest on nothing kept."""
+        found = self.outputs_beside(theirs)
+        if any(one.measure is not None and one.measure.differs for one in found):
+            anew = self.reference.outputs_anew()
+            return found if anew is None else self.outputs_beside(anew)
         return found
 
     # --- points --------------------------------------------------------------------------------------------------
@@ -533,7 +541,7 @@ class LockstepWalk:
         for ours in self.machine.outputs or ():
             self.observations.nan_in_outputs |= holds_any(NonFiniteKind.NAN, ours)
         try:
-            self.observations.outputs += self.outputs_beside(self.reference.outputs())
+            self.observations.outputs += self._made_sure_outputs(self.reference.outputs())
         except ReferenceFailed as failure:
             self._add(SideFailure((), None, str(failure), ours=False))
 
