@@ -13,7 +13,7 @@ an iteration from one that was carried into it.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -30,13 +30,13 @@ from stepper.openvino.layers import LayerInOpenVINO, remote_layer
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 from stepper.openvino.texts import native_text
 from stepper.openvino.texts.native_text import NativeText
-from stepper.openvino.together import JointOperations, OperationRefused, SeparateText
+from stepper.openvino.together import BegunFunction, JointOperations, OperationRefused, Outputs, SeparateText
 from stepper.openvino.worker import DefineModel, shared_worker
 from stepper.processes.endings import ENDED, WorkerLimit
 from stepper.processes.worker import RemoteFunction
 from stepper.wording import excerpt
 
-Function = Callable[..., tuple[Array, ...]]
+Function = Callable[..., Sequence[Array]]
 
 _LEAST_KEPT: Final = 2**14
 """Characters of the IR of what is kept: some 40 operations."""
@@ -71,39 +71,38 @@ class OpenVINOPeer:
         self.runtime.check()
         self.states, self._keeps = dict(states or {}), keeps
         self.notes: list[str] = []
-        self._whole: dict[float | None, Function] = {}
+        self._whole: dict[float | None, BegunFunction] = {}
         self._bodies: dict[int, Function] = {}
         self._operations: dict[tuple[int, int], Function] = {}
-
-    @property
-    def runs_apart(self) -> bool:
-        """True if OpenVINO runs in the other process."""
-        return self.runtime.is_remote
 
     def give_up(self) -> None:
         """End the other process with what it is computing; the next request starts another."""
         if self.runtime.is_remote:
             shared_worker().close()
 
-    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> tuple[Array, ...]:
+    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
         """Return the outputs of the whole model on arrays in the order of its Parameters.
 
         `seconds` is how long a run may take, else that is the runtime's own limit. ExecutionError where OpenVINO
         refuses or fails, WorkerLimit where it does not end in time.
         """
+        return self.begin(inputs, seconds=seconds)()
+
+    def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Outputs:
+        """Begin such a run, and return what waits for its outputs."""
         if seconds not in self._whole:
             text = native_text.whole(self.model)
             self._whole = {seconds: self._whole_model(text, seconds, self._kept(text, self.runtime))}
-        return self._whole[seconds](*inputs)
+        return self._whole[seconds].begin(*inputs)
 
-    def run_anew(self, inputs: Sequence[Array], *, seconds: float | None = None) -> tuple[Array, ...] | None:
+    def run_anew(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array] | None:
         """Return the same of the model as it is compiled now; None where that is what `run` does. Raises as it does."""
         text = native_text.whole(self.model)
         if self._kept(text, self.runtime) == self.runtime:
             return None
         return self._whole_model(text, seconds, self.runtime)(*inputs)
 
-    def _whole_model(self, text: NativeText, seconds: float | None, runtime: Runtime) -> Function:
+    def _whole_model(self, text: NativeText, seconds: float | None, runtime: Runtime) -> BegunFunction:
         title = f"the model {excerpt(self.model.path.name)}"
         return self._text(text, title, "the model", seconds, runtime, kind=_as_called(self.model))
 
@@ -113,23 +112,37 @@ class OpenVINOPeer:
         They are counted in a run of their own, for counting changes what OpenVINO may fuse. (What it says of a loop
         before it is compiled is no count: passes may drop what a loop was to be sliced by.)
         """
+        return self.begin_counting(inputs, seconds=seconds)()
+
+    def begin_counting(
+        self, inputs: Sequence[Array], *, seconds: float | None = None
+    ) -> Callable[[], Mapping[LoopKey, int]]:
+        """Begin to count iterations, and return what waits for their numbers."""
         if (calls := self.model.calls) is not None:
-            return {(loop.id,): calls.count for loop in self.model.graph.layers if loop.is_over_calls}
+            loops = [layer for layer in self.model.graph.layers if layer.is_over_calls]
+            return lambda: {(loop.id,): calls.count for loop in loops}
+        if not any(layer.is_loop for _path, graph in self.model.graphs() for layer in graph.layers):
+            return dict
         text, paths = native_text.counted(self.model)
         if not paths:
-            return {}
+            return dict
         numbers = [np.array([number], np.int32) for number in (0, 1)]
         what = "the model with its iterations counted"
-        try:
-            runtime = self.runtime.for_size(_size_of(text) + sum(value.nbytes for value in inputs))
-            found = self._text(text, what, what, seconds, runtime)(*inputs, *numbers)
-        except (ExecutionError, WorkerLimit):
-            return {}
-        return dict(zip(paths, (int(value[0]) if value.size else 0 for value in found[-len(paths) :]), strict=True))
+        runtime = self.runtime.for_size(_size_of(text) + sum(value.nbytes for value in inputs))
+        outputs = self._text(text, what, what, seconds, runtime).begin(*inputs, *numbers)
+
+        def counted() -> Mapping[LoopKey, int]:
+            try:
+                found = outputs()[-len(paths) :]
+            except (ExecutionError, WorkerLimit):
+                return {}
+            return dict(zip(paths, (int(value[0]) if value.size else 0 for value in found), strict=True))
+
+        return counted
 
     def again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
-    ) -> tuple[Array, ...]:
+    ) -> Sequence[Array]:
         """Return the outputs of the whole model compiled otherwise: from another text, or with further properties.
 
         ExecutionError where OpenVINO refuses or fails.
@@ -172,7 +185,7 @@ class OpenVINOPeer:
         place = "" if owner is None else f" of {owner.type} '{excerpt(owner.name)}' (layer {owner.id})"
         return f"the body{place} alone"
 
-    def iterated_body(self, graph: Graph, stacked: Sequence[bool]) -> Function:
+    def iterated_body(self, graph: Graph, stacked: Sequence[bool]) -> BegunFunction:
         """Return one of the model's bodies as `body` does, for many iterations at once.
 
         Those Parameters' values are stacked on a new first axis that `stacked` says; the Results all are. UsageError
@@ -192,8 +205,8 @@ class OpenVINOPeer:
         """Return operations of a graph, each alone on its inputs, as one function; those that can be computed so.
 
         `values` are those of their inputs, by which types and shapes are chosen. `stacked`: the function takes these of
-        many iterations at once, stacked on a new first axis, and its outputs are stacked so. It raises OperationRefused
-        where OpenVINO refuses one of them, and ends as others do; of that, nothing is noted.
+        many iterations at once, stacked on a new first axis, and its outputs are stacked so. Waiting for them raises
+        OperationRefused where OpenVINO refuses one of them, and ends as others do; of that, nothing is noted.
         """
         text = SeparateText(self.model, graph, layers, values)
         title = f"{len(text.layers)} operations of the model {excerpt(self.model.path.name)}"
@@ -202,13 +215,15 @@ class OpenVINOPeer:
         runtime = self._kept(text.native, runtime)
         function = self._function(text.native, title, None, runtime, {}, FunctionKind(many))
 
-        def compute(*inputs: Any) -> Sequence[Array]:
+        @contextmanager
+        def refused() -> Iterator[None]:
             try:
-                return function(*inputs)
+                yield
             except (RuntimeError, KernelError) as error:
                 raise OperationRefused(f"OpenVINO refuses {title}", text.named_in(str(error))) from None
 
-        return JointOperations(tuple(text.layers), tuple(text.sources), tuple(text.outputs), compute)
+        function = _Told(function, refused)
+        return JointOperations(tuple(text.layers), tuple(text.sources), tuple(text.outputs), function.begin)
 
     def _kept(self, text: NativeText, runtime: Runtime) -> Runtime:
         """Return the runtime for a text: it keeps what takes long to compile and is not large."""
@@ -236,19 +251,19 @@ class OpenVINOPeer:
         runtime: Runtime | None = None,
         states: Mapping[str, Array] | None = None,
         kind: FunctionKind = AS_IT_IS,
-    ) -> Function:
+    ) -> BegunFunction:
         """Return a text as a function in the other process. `subject` is for what ends that, `what` for a refusal."""
         states = self.states if states is None else states
-        function = self._function(text, subject, seconds, runtime or self.runtime, states, kind)
 
-        def compute(*inputs: Any) -> tuple[Array, ...]:
+        @contextmanager
+        def told() -> Iterator[None]:
             try:
                 with self._noted():
-                    return function(*inputs)
+                    yield
             except (RuntimeError, KernelError) as error:
                 raise ExecutionError(f"OpenVINO refuses {what}: {complaint(error)}") from None
 
-        return compute
+        return _Told(self._function(text, subject, seconds, runtime or self.runtime, states, kind), told)
 
     def _function(
         self,
@@ -258,10 +273,10 @@ class OpenVINOPeer:
         runtime: Runtime,
         states: Mapping[str, Array],
         kind: FunctionKind = AS_IT_IS,
-    ) -> Function:
+    ) -> BegunFunction:
         """Return a text as a function, which raises what OpenVINO raises."""
         if not runtime.is_remote:
-            return function_of(kind, runtime, text, states)
+            return _Here(function_of(kind, runtime, text, states))
         limits = replace(runtime.limits, running=seconds)
         return RemoteFunction(shared_worker(), partial(_definition, runtime, text, states, kind), subject, limits)
 
@@ -273,6 +288,39 @@ class OpenVINOPeer:
             if str(error) not in self.notes:
                 self.notes.append(str(error))
             raise
+
+
+class _Here:
+    """A function of this process; what is begun is computed when its outputs are asked for."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+
+    def __call__(self, *inputs: Any) -> Sequence[Array]:
+        return self._function(*inputs)
+
+    def begin(self, *inputs: Any) -> Outputs:
+        return partial(self._function, *inputs)
+
+
+class _Told:
+    """A function, and in which words it tells of what goes wrong."""
+
+    def __init__(self, function: BegunFunction, told: Callable[[], AbstractContextManager[None]]) -> None:
+        self._function, self._told = function, told
+
+    def __call__(self, *inputs: Any) -> Sequence[Array]:
+        with self._told():
+            return self._function(*inputs)
+
+    def begin(self, *inputs: Any) -> Outputs:
+        begun = self._function.begin(*inputs)
+
+        def outputs() -> Sequence[Array]:
+            with self._told():
+                return begun()
+
+        return outputs
 
 
 def _definition(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,17 @@ from stepper.processes.messages import CallFunction
 from stepper.processes.server import Announce, serve
 
 
+class _OneAtATime:
+    """A function that several threads may call."""
+
+    def __init__(self, function: Callable[..., Sequence[Any]]) -> None:
+        self._function, self._lock = function, threading.Lock()
+
+    def __call__(self, *inputs: Array) -> Sequence[Any]:
+        with self._lock:
+            return self._function(*inputs)
+
+
 class OpenVINOService:
     """Performs acts in OpenVINO; what was defined stays until it is forgotten."""
 
@@ -41,7 +53,7 @@ class OpenVINOService:
         runtime.announce = announce
         with contextlib.suppress(Exception):  # what is wrong is said by the first act, which meets it again
             runtime.load()
-        self._functions: dict[int, Callable[..., Sequence[Any]]] = {}
+        self._functions: dict[int, _OneAtATime] = {}
         self._runtimes: dict[bytes, Runtime] = {}
 
     def forget(self, key: int) -> None:
@@ -71,9 +83,9 @@ class OpenVINOService:
             case DefineModel():
                 text = NativeText(act.text, mapped(act.weights) if act.weights else None)
                 loaded, states = self._loaded(act.runtime), dict(zip(act.states, arrays, strict=True))
-                self._functions[act.key] = function_of(act.kind, loaded, text, states)
+                self._functions[act.key] = _OneAtATime(function_of(act.kind, loaded, text, states))
             case DefineLayer():
-                self._functions[act.key] = self._layer(act, arrays)
+                self._functions[act.key] = _OneAtATime(self._layer(act, arrays))
             case CallFunction():
                 found = self._functions[act.key](*arrays)
                 return None, found if act.wanted else ()

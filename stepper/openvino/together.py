@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array
@@ -35,13 +35,27 @@ _DEEPEST: Final = 16
 _NAMED: Final = re.compile(r"\blayer([0-9]+)\b")
 
 
+Outputs = Callable[[], Sequence[Array]]
+"""Waits for what was begun."""
+
+
+class BegunFunction(Protocol):
+    """A function that may be begun, so that it computes beside others where it is in another process."""
+
+    def __call__(self, *inputs: Any) -> Sequence[Array]:
+        """Return its outputs."""
+
+    def begin(self, *inputs: Any) -> Outputs:
+        """Begin to compute, and return what waits for the outputs."""
+
+
 class JointOperations(NamedTuple):
-    """A function from the values of `sources` to `outputs`."""
+    """A function from the values of `sources` to `outputs`; what `begin` returns waits for them."""
 
     layers: tuple[Layer, ...]
     sources: tuple[Source, ...]
     outputs: tuple[Source, ...]
-    compute: Callable[..., Sequence[Array]]
+    begin: Callable[..., Outputs]
 
 
 class OperationRefused(ExecutionError):

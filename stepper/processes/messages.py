@@ -47,12 +47,23 @@ class CallFunction(Struct, frozen=True, tag=True):
     wanted: bool = True
 
 
+class Collect(Struct, frozen=True, tag=True):
+    """Wait for the act that was begun with this ticket, and answer as it would have been answered."""
+
+    ticket: int
+
+
 class WorkRequest(Struct, Generic[A], frozen=True):
-    """An act, its subject in words, and the keys of definitions that are not needed any more."""
+    """An act, its subject in words, and the keys of definitions and tickets that are not needed any more.
+
+    One with a `ticket` is begun: it is performed beside others, and its answer kept until it is collected.
+    """
 
     act: A
     subject: str
     forget: tuple[int, ...] = ()
+    dropped: tuple[int, ...] = ()
+    ticket: int = 0
 
 
 class StageBegan(Struct, frozen=True, tag=True):
@@ -120,7 +131,7 @@ def write(stream: IO[bytes], message: WorkRequest[Any] | Reply, arrays: Sequence
 
 def read_request(stream: IO[bytes], acts: Any) -> tuple[WorkRequest[Any], list[Array]] | None:
     """Read a request for one of the acts (a union of Structs) and its arrays; None at the end of the stream."""
-    return _read(stream, _Frame[WorkRequest[acts]])
+    return _read(stream, _Frame[WorkRequest[acts | Collect]])
 
 
 def read_reply(stream: IO[bytes]) -> tuple[Reply, list[Array]] | None:

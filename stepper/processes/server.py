@@ -27,7 +27,17 @@ import msgspec
 from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
 from stepper.processes import messages
-from stepper.processes.messages import Completed, OutOfMemory, Rejected, Replaced, Reply, StageBegan, WorkRequest
+from stepper.processes.begun import BegunActs
+from stepper.processes.messages import (
+    Collect,
+    Completed,
+    OutOfMemory,
+    Rejected,
+    Replaced,
+    Reply,
+    StageBegan,
+    WorkRequest,
+)
 
 FAULT: Final = "STEPPER_FAULT"
 _OUT_OF_MEMORY: Final = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory", "Failed to allocate")
@@ -39,7 +49,7 @@ class Service(Protocol):
     acts: Any
 
     def perform(self, act: Any, arrays: list[Array]) -> tuple[Any, Sequence[Any]]:
-        """Return facts, which msgpack can hold, and arrays.
+        """Return facts, which msgpack can hold, and arrays. Acts that are begun come from several threads.
 
         May raise StepperError, KernelError, MemoryError, and RuntimeError with the runtime's own words.
         """
@@ -117,6 +127,8 @@ class _Server:
         self._requests, self._answers = requests, answers
         self._waiting: queue.SimpleQueue[tuple[WorkRequest[Any], list[Array]] | None] = queue.SimpleQueue()
         self._subject = self._folder = ""
+        self._answering = threading.Lock()
+        self._begun = BegunActs(self._performed)
         self._service = make(self._begin)
 
     def run(self) -> NoReturn:
@@ -131,8 +143,16 @@ class _Server:
             request, arrays = found
             for key in request.forget:
                 self._service.forget(key)
-            self._subject = request.subject
-            self._answer(*self._performed(request, arrays))
+            for ticket in request.dropped:
+                self._begun.drop(ticket)
+            if request.ticket:
+                self._begun.begin(request, arrays)
+            elif isinstance(request.act, Collect):
+                self._answer(*self._begun.collected(request.act.ticket, lambda stage: self._answer(StageBegan(stage))))
+            else:
+                self._subject = request.subject
+                self._answer(*self._performed(request, arrays))
+                self._folder = ""
 
     def _listen(self) -> None:
         while True:
@@ -156,15 +176,21 @@ class _Server:
 
     def _answer(self, reply: Reply, arrays: Sequence[Any] = ()) -> None:
         try:
-            messages.write(self._answers, reply, arrays)
+            with self._answering:
+                messages.write(self._answers, reply, arrays)
         except OSError:
             self._leave()
 
     def _begin(self, stage: str) -> None:
-        self._answer(StageBegan(stage))
+        subject = self._subject
+        if (begun := self._begun.current) is None:
+            self._answer(StageBegan(stage))
+        else:
+            begun.announce(stage)
+            subject = begun.subject
         stage_wanted, _, rest = os.environ.get(FAULT, "").partition(":")
         fault, _, where = rest.partition(":")
-        if stage_wanted == stage and where in self._subject:
+        if stage_wanted == stage and where in subject:
             _fail(fault, self._answers)
 
     def _performed(self, request: WorkRequest[Any], arrays: list[Array]) -> tuple[Reply, Sequence[Any]]:
@@ -175,8 +201,6 @@ class _Server:
             return Rejected(type(error).__name__, str(error)), ()
         except (RuntimeError, MemoryError) as error:
             return OutOfMemory() if is_out_of_memory(error) else Rejected("", str(error)), ()
-        finally:
-            self._folder = ""
 
 
 def _fail(fault: str, answers: IO[bytes]) -> None:

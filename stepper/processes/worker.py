@@ -4,6 +4,7 @@
     worker.ask(CheckDevice(facts), subject="the device CPU")
     layer = RemoteFunction(worker, define, "MatMul 'proj' (layer 3)", limits)
     layer(x)                                           # defined anew where the process had to be started again
+    outputs = layer.begin(x); ...; outputs()           # beside others, and beside what goes on here
 
 Whatever happens to the process becomes one of the exceptions of `endings`; the next request starts another.
 """
@@ -33,6 +34,7 @@ from stepper.processes.messages import (
     LOADING,
     RUNNING,
     CallFunction,
+    Collect,
     Completed,
     Rejected,
     Replaced,
@@ -72,7 +74,8 @@ class Worker:
     """A process in which a program runs. It is started by the first request, and again after it has ended.
 
     `environment` are variables for it, `memory` the bytes that it may use (None: those of the machine). One request at
-    a time; requests from several threads wait for each other.
+    a time; requests from several threads wait for each other. What is only begun is performed beside others; where the
+    process ends at several things, which of them ended it is not known: from then on each is performed by itself.
     """
 
     def __init__(
@@ -84,7 +87,11 @@ class Worker:
         self._process: _Process | None = None
         self._owner = os.getpid()
         self._forgotten: list[int] = []
+        self._dropped: list[int] = []
+        self._under_way: set[int] = set()
+        self._tickets = itertools.count(1)
         self._stage, self._begun = RUNNING, 0
+        self._may_begin, self._has_ended_at_several = True, False
         self.generation = 0
         """Number of processes that there were; what was defined in an earlier one is gone."""
 
@@ -108,12 +115,54 @@ class Worker:
             self.send(act, arrays, subject=subject)
             return self._received(subject, limits or Limits())
 
-    def send(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> None:
-        """Send a request without waiting for the answer. The process is started where there is none."""
+    def begin(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> Begun | None:
+        """Have an act performed beside others; None where each is to be performed by itself.
+
+        Raises what `ask` raises where there was no process and none can be started.
+        """
+        with self._lock:
+            self._running()
+            if not self._may_begin:
+                return None
+            begun = Begun(self, next(self._tickets), self.generation)
+            self.send(act, arrays, subject=subject, ticket=begun.ticket)
+            self._under_way.add(begun.ticket)
+            return begun
+
+    def collect(self, begun: Begun, *, subject: str, limits: Limits) -> list[Array] | None:
+        """Return the arrays of the answer to what was begun; None where that must be asked for once more, by itself.
+
+        So it is where the process has ended at several things. Raises as `ask` does.
+        """
+        with self._lock:
+            self._under_way.discard(begun.ticket)
+            if begun.generation != self.generation or self._process is None or not self._process.is_alive():
+                self._may_begin = False
+                return None
+            try:
+                return self.ask(Collect(begun.ticket), subject=subject, limits=limits)
+            except ENDED:
+                if self.has_ended_at_several():
+                    return None
+                raise
+
+    def has_ended_at_several(self) -> bool:
+        """Return True, once, where the process has ended while it was at several things."""
+        found, self._has_ended_at_several = self._has_ended_at_several, False
+        if found:
+            self._may_begin = False
+        return found
+
+    def send(self, act: Any, arrays: Sequence[Any] = (), *, subject: str, ticket: int = 0) -> None:
+        """Send a request without waiting for the answer. The process is started where there is none.
+
+        With a ticket it is performed beside others.
+        """
         process = self._running()
-        self._stage = RUNNING if isinstance(act, CallFunction) else LOADING
-        request = WorkRequest(act, subject, tuple(self._forgotten))
+        self._stage = RUNNING if isinstance(act, (CallFunction, Collect)) else LOADING
+        request = WorkRequest(act, subject, tuple(self._forgotten), tuple(self._dropped), ticket)
         self._forgotten.clear()
+        self._dropped.clear()
         try:
             messages.write(process.requests, request, arrays)
         except OSError:
@@ -155,6 +204,7 @@ class Worker:
                     raise _Ended(EndKind.MEMORY, 0)
         except _Ended as ended:
             kind_of_end, code = ended.args
+            self._has_ended_at_several = bool(self._under_way)
             if process.goes_on:
                 process.goes_on = False
                 self._forgotten.clear()
@@ -170,12 +220,19 @@ class Worker:
 
     def overdue(self, subject: str, seconds: float) -> StepperError:
         """End the process, which has not answered in time; return the exception that says so."""
+        self._has_ended_at_several = bool(self._under_way)
         self.close()
         return error_of(ProcessEnd(EndKind.TIME, self.program.name, self._stage, subject, limit=seconds))
 
     def forget(self, key: int) -> None:
         """Have it drop what was defined under this key, with the next request."""
         self._forgotten.append(key)
+
+    def drop(self, ticket: int, generation: int) -> None:
+        """Have it forget what was begun, with the next request."""
+        if generation == self.generation and ticket in self._under_way:
+            self._under_way.discard(ticket)
+            self._dropped.append(ticket)
 
     def locked(self) -> threading.RLock:
         """Return the lock under which several requests belong together."""
@@ -194,6 +251,8 @@ class Worker:
     def close(self) -> None:
         """End the process."""
         process, self._process = self._process, None
+        self._under_way.clear()
+        self._dropped.clear()
         if process is not None and self._owner == os.getpid():
             process.end()
 
@@ -293,6 +352,27 @@ def _listen(stream: IO[bytes], replies: queue.Queue[Any]) -> None:
                 return
 
 
+class Begun:
+    """An act that a worker performs beside others; it is dropped where nobody keeps this."""
+
+    def __init__(self, worker: Worker, ticket: int, generation: int) -> None:
+        self.ticket, self.generation = ticket, generation
+        weakref.finalize(self, worker.drop, ticket, generation)
+
+
+class BegunCall:
+    """A call of a function that a worker may have begun."""
+
+    def __init__(self, function: RemoteFunction, inputs: tuple[Any, ...], begun: Begun | None) -> None:
+        self._function, self._inputs, self._begun = function, inputs, begun
+
+    def __call__(self) -> tuple[Array, ...]:
+        """Return its outputs, when they are there; to be asked once. Raises as `Worker.ask` does."""
+        begun, self._begun = self._begun, None
+        found = None if begun is None else self._function.collected(begun, self._inputs)
+        return self._function(*self._inputs) if found is None else found
+
+
 class RemoteFunction:
     """Function from arrays to arrays that is defined in a worker.
 
@@ -319,23 +399,54 @@ class RemoteFunction:
         """Compute, and raise as `Worker.ask` does; the outputs stay there."""
         self._called(inputs, wanted=False)
 
+    def begin(self, *inputs: Any) -> BegunCall:
+        """Have it compute beside other calls that were begun, and beside what goes on here."""
+        begun = None
+        if self._earlier_end(inputs) is None:
+            # what goes wrong here does so again when the outputs are asked for
+            with contextlib.suppress(StepperError, KernelError, RuntimeError), self._worker.locked():
+                self._ensure_defined()
+                begun = self._worker.begin(CallFunction(self._key), inputs, subject=self.subject)
+        return BegunCall(self, inputs, begun)
+
+    def collected(self, begun: Begun, inputs: tuple[Any, ...]) -> tuple[Array, ...] | None:
+        """Return the outputs of a call that was begun on these inputs; None where it must be called once more."""
+        try:
+            found = self._worker.collect(begun, subject=self.subject, limits=self.limits)
+        except ENDED as error:
+            self._ended[_signature(inputs)] = error
+            raise
+        return None if found is None else tuple(found)
+
     def _called(self, inputs: tuple[Any, ...], *, wanted: bool) -> tuple[Array, ...]:
-        signature = tuple((array.dtype, array.shape) for array in inputs)
-        if len(self._ended) >= _MOST_CRASHES:
-            raise _again(next(reversed(self._ended.values())))
-        if (earlier := self._ended.get(signature)) is not None:
+        if (earlier := self._earlier_end(inputs)) is not None:
             raise _again(earlier)
         try:
             with self._worker.locked():
-                if self._generation != self._worker.ready():
-                    act, arrays = self._define(self._key)
-                    self._worker.ask(act, arrays, subject=self.subject, limits=self.limits)
-                    self._generation = self._worker.generation
+                self._ensure_defined()
                 call = CallFunction(self._key, wanted)
                 return tuple(self._worker.ask(call, inputs, subject=self.subject, limits=self.limits))
         except ENDED as error:
-            self._ended[signature] = error
+            if self._worker.has_ended_at_several():
+                return self._called(inputs, wanted=wanted)
+            self._ended[_signature(inputs)] = error
             raise
+
+    def _ensure_defined(self) -> None:
+        if self._generation != self._worker.ready():
+            act, arrays = self._define(self._key)
+            self._worker.ask(act, arrays, subject=self.subject, limits=self.limits)
+            self._generation = self._worker.generation
+
+    def _earlier_end(self, inputs: tuple[Any, ...]) -> StepperError | None:
+        """Return how the process ended at this before, if it did."""
+        if len(self._ended) >= _MOST_CRASHES:
+            return next(reversed(self._ended.values()))
+        return self._ended.get(_signature(inputs))
+
+
+def _signature(inputs: Sequence[Any]) -> Any:
+    return tuple((array.dtype, array.shape) for array in inputs)
 
 
 def _again(error: StepperError) -> StepperError:

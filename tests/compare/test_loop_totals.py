@@ -18,6 +18,7 @@ from stepper.engine.machine import Machine
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.model import Layer, LoopKey, Model
 from stepper.openvino.together import JointOperations
+from tests.compare.twins import Begun
 from tests.engine.nested_models import loops_in_branches
 
 
@@ -28,18 +29,20 @@ class Counting:
         self._outputs, self._iterations = outputs, iterations
 
     notes: Sequence[str] = ()
-    runs_apart = False
 
     def give_up(self) -> None:
         raise AssertionError("nothing of it goes on by itself")
 
-    def run(self, _inputs: Any, *, seconds: float | None = None) -> Any:
+    def begin(self, _inputs: Any, *, seconds: float | None = None) -> Any:
         assert seconds is None
-        return self._outputs
+        return lambda: self._outputs
 
-    def iterations(self, _inputs: Any, *, seconds: float | None = None) -> Any:
+    def run_anew(self, _inputs: Any, *, seconds: float | None = None) -> Any:
+        raise AssertionError("all outputs agree")
+
+    def begin_counting(self, _inputs: Any, *, seconds: float | None = None) -> Any:
         assert seconds is None
-        return self._iterations
+        return lambda: self._iterations
 
     def again(self, *_given: Any) -> Any:
         raise ExecutionError("it runs one way alone")
@@ -54,7 +57,7 @@ class Counting:
         return _refuse
 
     def iterated_body(self, _graph: Any, _stacked: Any) -> Any:
-        return _refuse
+        return Begun(_refuse)
 
 
 def _refuse(*_inputs: Any) -> Any:

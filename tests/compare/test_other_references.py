@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 
 import stepper
+from stepper.compare.references import together
 from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.openvino import OpenVINOReference, ended_after
 from stepper.compare.references.protocol import ReferenceRun
@@ -22,10 +22,11 @@ from stepper.element_types import Array
 from stepper.engine.run import Outputs
 from stepper.errors import ExecutionError, InputError, KernelError, SessionError
 from stepper.ir.model import Graph as IRGraph
-from stepper.ir.model import Layer, Model, Source
+from stepper.ir.model import Layer, LoopKey, Model, Source
 from stepper.openvino.together import JointOperations, OperationRefused
+from stepper.openvino.together import Outputs as Waiter
 from stepper.recording import RecordingOptions, record
-from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, X, nested, one_by_one, recurrence
+from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, Begun, X, nested, one_by_one, recurrence
 from tests.models import Graph as ModelGraph
 from tests.models import carried, last
 
@@ -220,13 +221,15 @@ class Peer:
         raise ExecutionError("it runs one way alone")
 
     notes: Sequence[str] = ()
-    runs_apart = True
 
     def give_up(self) -> None:
         raise AssertionError("it has ended when it is not needed any more")
 
-    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
+    def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Waiter:
         self.seconds = seconds
+        return lambda: self._run(inputs)
+
+    def _run(self, inputs: Sequence[Array]) -> Sequence[Array]:
         if self._refuses_all:
             raise ExecutionError("refused as a whole")
         return list(stepper.run(self._model, dict(enumerate(inputs))).values())
@@ -234,10 +237,12 @@ class Peer:
     def run_anew(self, *_given: Any, seconds: float | None = None) -> None:
         assert seconds == self.seconds, "and nothing is kept"
 
-    def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[tuple[int, ...], int]:
+    def begin_counting(
+        self, inputs: Sequence[Array], *, seconds: float | None = None
+    ) -> Callable[[], Mapping[LoopKey, int]]:
         assert seconds == self.seconds
-        (loop,) = (layer for layer in self._model.graph.layers if layer.is_loop)
-        return {(loop.id,): _runs_of(loop, stepper.run(self._model, dict(enumerate(inputs))))}
+        loops = [layer for layer in self._model.graph.layers if layer.is_loop]
+        return lambda: {(loop.id,): _runs_of(loop, stepper.run(self._model, dict(enumerate(inputs)))) for loop in loops}
 
     def together(
         self,
@@ -261,7 +266,7 @@ class Peer:
 
         many = None if stacked is None else [source in stacked for source in sources]
         outputs = tuple(Source(layer.id, output) for layer in layers for output in range(len(layer.outputs)))
-        return JointOperations(tuple(layers), tuple(sources), outputs, one_by_one(compute, many))
+        return JointOperations(tuple(layers), tuple(sources), outputs, Begun(one_by_one(compute, many)).begin)
 
     def operation(self, graph: IRGraph, layer: Layer) -> Callable[..., Sequence[Array]]:
         def compute(*inputs: Any) -> Sequence[Array]:
@@ -297,8 +302,8 @@ class Peer:
 
         return compute
 
-    def iterated_body(self, graph: IRGraph, stacked: Sequence[bool]) -> Callable[..., Sequence[Array]]:
-        return one_by_one(self.body(graph), stacked)
+    def iterated_body(self, graph: IRGraph, stacked: Sequence[bool]) -> Begun:
+        return Begun(one_by_one(self.body(graph), stacked))
 
 
 def with_peer(folder: Path, peers: list[Peer] | None = None, **options: Any) -> RunComparison:
@@ -319,58 +324,104 @@ def test_a_runtime_that_computes_the_same_is_no_difference(tmp_path: Path) -> No
 
 
 class Waiting(Peer):
-    """Ends its own run when it is told to, or given up."""
+    """Says when its own run is begun, waited for and given up; `wait` is called when it is waited for."""
 
-    def __init__(self, model: Model, **options: Any) -> None:
-        super().__init__(model, **options)
-        self.may_end, self.has_ended, self.is_given_up = threading.Event(), threading.Event(), False
+    def __init__(self, model: Model, wait: Callable[[], object] = lambda: None) -> None:
+        super().__init__(model)
+        self.is_begun = self.is_given_up = False
+        self._wait = wait
 
-    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
-        assert self.may_end.wait(30)
-        found = super().run(inputs, seconds=seconds)
-        self.has_ended.set()
-        return found
+    def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Waiter:
+        self.is_begun, outputs = True, super().begin(inputs, seconds=seconds)
+
+        def waited() -> Sequence[Array]:
+            self._wait()
+            return outputs()
+
+        return waited
 
     def give_up(self) -> None:
         self.is_given_up = True
-        self.may_end.set()
 
 
 def test_the_runtimes_own_run_goes_on_beside_ours(tmp_path: Path) -> None:
-    """It ends when ours has come to the loop: one that began only after the other would wait forever."""
+    """It is begun before ours, and waited for when a value of the runtime is needed, the loop's first iteration."""
     model = recurrence().read(tmp_path)
-    inputs = stepper.bind_inputs(model, {0: X})
-    compiled, peer = stepper.compile_model(model), Waiting(model)
-    machine = stepper.Machine(compiled, inputs)
+    inputs, compiled = stepper.bind_inputs(model, {0: X}), stepper.compile_model(model)
+    machine, waited_at = stepper.Machine(compiled, inputs), list[int]()
+    peer = Waiting(model, lambda: waited_at.append(machine.tick))
     reference = OpenVINOReference(peer, inputs, "the peer")
-    advance = machine.advance
-
-    def advanced(*arguments: Any, **options: Any) -> Any:
-        assert machine.tick > 0 or not peer.has_ended.is_set()
-        found = advance(*arguments, **options)
-        peer.may_end.set()
-        return found
-
-    machine.advance = advanced  # type: ignore[method-assign]
+    assert peer.is_begun and not waited_at
     assert not compare_with(machine, reference).differs
-    assert peer.has_ended.is_set() and not peer.is_given_up
+    assert len(waited_at) == 1 and waited_at[0] > 0
+    del reference
+    assert not peer.is_given_up
 
 
-def test_a_runtimes_run_that_nobody_waits_for_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = recurrence().read(tmp_path)
-    inputs = stepper.bind_inputs(model, {0: X})
-    dropped, interrupted = Waiting(model), Waiting(model)
-    OpenVINOReference(dropped, inputs, "the peer")
-    assert dropped.is_given_up
-    reference = OpenVINOReference(interrupted, inputs, "the peer")
-
-    def join(_thread: threading.Thread) -> None:
+def test_a_runtimes_run_that_nobody_waits_for_is_given_up(tmp_path: Path) -> None:
+    def interrupted() -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(threading.Thread, "join", join)
+    model = recurrence().read(tmp_path)
+    inputs, dropped, stopped = stepper.bind_inputs(model, {0: X}), Waiting(model), Waiting(model, interrupted)
+    OpenVINOReference(dropped, inputs, "the peer")
+    assert dropped.is_given_up
+    reference = OpenVINOReference(stopped, inputs, "the peer")
     with pytest.raises(KeyboardInterrupt):
         reference.outputs()
-    assert interrupted.is_given_up
+    assert not stopped.is_given_up
+    del reference
+    assert stopped.is_given_up
+
+
+class Telling(Peer):
+    """Notes in which order its groups of operations, and its own run, are begun and waited for."""
+
+    def __init__(self, model: Model, **options: Any) -> None:
+        self.told: list[str] = []
+        super().__init__(model, **options)
+
+    def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Waiter:
+        return self._telling("run", super().begin(inputs, seconds=seconds))
+
+    def together(self, graph: IRGraph, layers: Sequence[Layer], *given: Any) -> JointOperations:
+        joint, name = super().together(graph, layers, *given), layers[0].name
+        return joint._replace(begin=lambda *inputs: self._telling(name, joint.begin(*inputs)))
+
+    def _telling(self, name: str, outputs: Waiter) -> Waiter:
+        self.told.append(f"begin {name}")
+
+        def waited() -> Sequence[Array]:
+            self.told.append(f"wait for {name}")
+            return outputs()
+
+        return waited
+
+
+@pytest.mark.parametrize("refuses", ["", "o2"])
+def test_groups_of_operations_are_begun_ahead_but_not_many(
+    refuses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "_MOST_OPERATIONS", 2)
+    graph = ModelGraph()
+    value = graph.parameter("x", "f32", (1, 3))
+    for number in range(10):
+        value = graph.apply("Tanh" if number % 2 else "Sin", value, name=f"o{number}")
+    graph.result(value, "y")
+    peers: list[Telling] = []
+
+    def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
+        peers.append(Telling(compiled.model, refuses=refuses))
+        return OpenVINOReference(peers[0], inputs, "the peer")
+
+    found = against(tmp_path, reference, graph, np.ones((1, 3), np.float32))
+    assert not found.differs and found.observations.compared == (9 if refuses else 10)
+    if refuses:
+        return
+    assert peers[0].told == [
+        *("begin run", "begin o0", "begin o2", "begin o4", "wait for run", "wait for o0"),
+        *("begin o6", "wait for o2", "begin o8", "wait for o4", "wait for o6", "wait for o8"),
+    ]
 
 
 def test_the_operation_that_the_runtime_computes_otherwise_is_the_only_one_that_differs(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ Every function returns a graph that is built anew; the fault is its argument, an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,19 @@ def one_by_one(
         return [np.stack(values) for values in zip(*found, strict=True)]
 
     return compute
+
+
+class Begun:
+    """A function that computes what was begun when its outputs are asked for."""
+
+    def __init__(self, function: Callable[..., Sequence[Array]]) -> None:
+        self._function = function
+
+    def __call__(self, *inputs: Any) -> Sequence[Array]:
+        return self._function(*inputs)
+
+    def begin(self, *inputs: Any) -> Callable[[], Sequence[Array]]:
+        return partial(self._function, *inputs)
 
 
 def compared(folder: Path, ours: Graph, theirs: Graph, *inputs: Any, **options: Any) -> RunComparison:

@@ -20,7 +20,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import OpKind, Program
 from stepper.errors import KernelError, StepperError, UsageError
 from stepper.ir.model import Graph, Layer, Source
-from stepper.openvino.together import RANDOM, JointOperations, OperationRefused
+from stepper.openvino.together import RANDOM, BegunFunction, JointOperations, OperationRefused
 
 _MOST_TRIES: Final = 4
 """Compilations of a body's operations: for other shapes, or without those that were refused."""
@@ -41,7 +41,7 @@ class BlockPeer(JointPeer, Protocol):
     ) -> JointOperations:
         """Return operations as one function, of the stacked values of these sources."""
 
-    def iterated_body(self, graph: Graph, stacked: Sequence[bool]) -> Callable[..., Sequence[Array]]:
+    def iterated_body(self, graph: Graph, stacked: Sequence[bool]) -> BegunFunction:
         """Return a body as a function of its Parameters' values, those stacked that are said to be."""
 
 
@@ -54,7 +54,7 @@ class _Body:
         self.tries = 0
         self.signature: Any = None
         self.joint: JointOperations | None = None
-        self.whole: Callable[..., Sequence[Array]] | None = None
+        self.whole: BegunFunction | None = None
         self.has_whole = True
 
 
@@ -95,10 +95,15 @@ class BlockValues(Struct, frozen=True):
 
 
 class IteratedBodies:
-    """All bodies of a run as functions of blocks of their iterations."""
+    """All bodies of a run as functions of blocks of their iterations; `before` is waited for before any of them."""
 
-    def __init__(self, peer: BlockPeer, at_point: Callable[[SyncPoint, BlockValues], ReferenceFrame]) -> None:
-        self._peer, self._at_point = peer, at_point
+    def __init__(
+        self,
+        peer: BlockPeer,
+        at_point: Callable[[SyncPoint, BlockValues], ReferenceFrame],
+        before: Callable[[], object],
+    ) -> None:
+        self._peer, self._at_point, self._before = peer, at_point, before
         self._bodies: dict[int, _Body] = {}
 
     def has(self, program: Program) -> bool:
@@ -115,8 +120,11 @@ class IteratedBodies:
             body.signature, body.joint, body.whole = signature, None, None
         while body.joint is None or body.joint.layers:
             try:
-                outputs = self._outputs(body, frame, stacked)
-                results = self._results(body, frame, stacked)
+                operations = self._begin_operations(body, frame, stacked)
+                whole = self._begin_body(body, frame, stacked)
+                self._before()
+                outputs = operations()
+                results = whole()
             except OperationRefused as refused:
                 body.joint = None
                 if refused.layer is None or refused.layer.type in body.refused:
@@ -130,7 +138,9 @@ class IteratedBodies:
                 return None
         return None
 
-    def _outputs(self, body: _Body, frame: Frame, stacked: Stacked) -> dict[tuple[int, int], Array]:
+    def _begin_operations(
+        self, body: _Body, frame: Frame, stacked: Stacked
+    ) -> Callable[[], dict[tuple[int, int], Array]]:
         program = body.program
         if body.joint is None:
             if body.tries >= _MOST_TRIES:
@@ -147,26 +157,31 @@ class IteratedBodies:
             body.joint = self._peer.together(program.graph, layers, values, many)
         joint, slots = body.joint, program.slots
         if not joint.layers:
-            return {}
+            return dict
         given = [_value(frame, slots[source.layer, source.output], stacked) for source in joint.sources]
         if not any(slots[source.layer, source.output] in stacked for source in joint.sources):
             raise OperationRefused("nothing of it changes", None)
-        found = zip(joint.outputs, joint.compute(*given), strict=True)
-        return {(program.indices[layer], output): value for (layer, output), value in found}
+        begun = joint.begin(*given)
 
-    def _results(self, body: _Body, frame: Frame, stacked: Stacked) -> dict[int, Array]:
+        def outputs() -> dict[tuple[int, int], Array]:
+            found = zip(joint.outputs, begun(), strict=True)
+            return {(program.indices[layer], output): value for (layer, output), value in found}
+
+        return outputs
+
+    def _begin_body(self, body: _Body, frame: Frame, stacked: Stacked) -> Callable[[], dict[int, Array]]:
         program = body.program
         many = [slot in stacked for slot in program.parameters]
         if not body.has_whole or not any(many):
-            return {}
+            return dict
         if body.whole is None:
             try:
                 body.whole = self._peer.iterated_body(program.graph, many)
             except UsageError:  # the file has no such body
                 body.has_whole = False
-                return {}
-        found = body.whole(*[_value(frame, slot, stacked) for slot in program.parameters])
-        return {layer.id: value for layer, value in zip(program.graph.results, found, strict=False)}
+                return dict
+        begun = body.whole.begin(*[_value(frame, slot, stacked) for slot in program.parameters])
+        return lambda: {layer.id: value for layer, value in zip(program.graph.results, begun(), strict=False)}
 
 
 def _is_stackable(value: Any) -> bool:

@@ -7,7 +7,6 @@ and the model's outputs do not, `again` and `run_changed` narrow it down (explan
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -34,7 +33,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, OpKind
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey, Source
-from stepper.openvino.together import RANDOM
+from stepper.openvino.together import RANDOM, Outputs
 
 if TYPE_CHECKING:
     from stepper.openvino.texts.native_text import NativeText
@@ -52,21 +51,19 @@ class RuntimePeer(BlockPeer, Protocol):
     def notes(self) -> Sequence[str]:
         """Where it crashed, or met a limit of time or memory: a sentence each."""
 
-    @property
-    def runs_apart(self) -> bool:
-        """True if it computes in a process of its own, beside what goes on in this one."""
-
     def give_up(self) -> None:
         """End what it is computing, which nobody waits for any more."""
 
-    def run(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array]:
-        """Return the outputs of the whole model, in so many seconds at most."""
+    def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Outputs:
+        """Begin a run of the whole model, of so many seconds at most; return what waits for its outputs."""
 
     def run_anew(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array] | None:
-        """Return the same of the model as it is compiled now; None where that is what `run` does."""
+        """Return the outputs of the model as it is compiled now; None where those that were begun are these."""
 
-    def iterations(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Mapping[LoopKey, int]:
-        """Return how many iterations each loop ran in all; none where that cannot be counted."""
+    def begin_counting(
+        self, inputs: Sequence[Array], *, seconds: float | None = None
+    ) -> Callable[[], Mapping[LoopKey, int]]:
+        """Begin to count how many iterations each loop runs in all; return what waits for that."""
 
     def again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
@@ -84,6 +81,7 @@ class PeerFrame:
     """Values that the peer makes of what our frame holds.
 
     `joint` are those that it computes together, `block` those that it has computed with other iterations already.
+    `before` is called before it is asked for anything by itself.
     """
 
     def __init__(
@@ -93,8 +91,10 @@ class PeerFrame:
         outcome: LoopOutcome | None,
         joint: JointValues | None = None,
         block: BlockValues | None = None,
+        before: Callable[[], object] = lambda: None,
     ) -> None:
-        self._peer, self._frame, self._joint, self._block = peer, point.frame, joint, block
+        self._peer, self._frame, self._before = peer, point.frame, before
+        self._joint, self._block = joint, block
         self._is_iteration = point.kind is SyncKind.ITERATION
         self._results: Mapping[int, Array] | None = None
         self.outcome = outcome
@@ -123,6 +123,7 @@ class PeerFrame:
         if self._joint is not None and (value := self._joint.value(index, output)) is not None:
             return value
         inputs = [np.asarray(self._frame.values[slot]) for slot in found.inputs if slot >= 0]
+        self._before()
         try:
             return self._peer.operation(program.graph, layer)(*inputs)[output]
         except (StepperError, KernelError, IndexError):
@@ -149,6 +150,7 @@ class PeerFrame:
         parameters = [frame.values[slot] for slot in frame.program.parameters]
         if any(value is None for value in parameters):
             return {}
+        self._before()
         try:
             results = self._peer.body(frame.program.graph)(*map(np.asarray, parameters))
         except (StepperError, KernelError):
@@ -167,49 +169,38 @@ class StoppedRun(Struct, frozen=True):
 
 
 class _OwnRun:
-    """The peer's run of the whole model, which goes on beside ours where the peer is a process of its own.
+    """The peer's run of the whole model, with the count of its iterations; both go on beside ours.
 
-    Whoever needs the peer for something else waits for it first, so that the peer's notes have one order in all runs.
+    Whoever waits for something else of the peer waits for it first, so that the peer's notes have one order in all
+    runs.
     """
 
     def __init__(self, peer: RuntimePeer, inputs: Sequence[Array], seconds: float | None) -> None:
-        self._peer, self._inputs, self._seconds = peer, inputs, seconds
+        self._peer = peer
+        self._begun: Outputs | None = peer.begin(inputs, seconds=seconds)
+        self._counting = peer.begin_counting(inputs, seconds=seconds)
         self._outputs: Sequence[Array] | None = None
-        self._failure: Exception | None = None
-        self._thread: threading.Thread | None = None
-        if peer.runs_apart:
-            self._thread = threading.Thread(target=self._compute, daemon=True)
-            self._thread.start()
-        else:
-            self._compute()
-
-    def _compute(self) -> None:
-        try:
-            self._outputs = self._peer.run(self._inputs, seconds=self._seconds)
-        except Exception as error:
-            self._failure = error
+        self.refusal = ""
+        """Why there are no outputs; known when these were waited for."""
 
     def outputs(self) -> Sequence[Array] | None:
-        """Return the outputs, when they are there; None where `refusal` says why there are none."""
-        if self._thread is not None:
+        """Return the outputs, when they are there; None where it is refused."""
+        if self._begun is not None:
             try:
-                self._thread.join()
-            except BaseException:  # an interrupt
-                self.abandon()
-                raise
-            self._thread = None
-        if self._failure is not None and not isinstance(self._failure, (ExecutionError, LimitReached)):
-            raise self._failure
+                self._outputs = self._begun()
+            except (ExecutionError, LimitReached) as error:
+                self.refusal = str(error)
+            self._begun = None
         return self._outputs
 
-    @property
-    def refusal(self) -> str:
-        """Why there are no outputs."""
-        return "" if self.outputs() is not None else str(self._failure)
+    @cached_property
+    def iterations(self) -> Mapping[LoopKey, int]:
+        """How many iterations each loop ran in all; none where that is not known."""
+        return {} if self.outputs() is None else self._counting()
 
     def abandon(self) -> None:
         """End it where it still goes on."""
-        if self._thread is not None and self._thread.is_alive():
+        if self._begun is not None:
             self._peer.give_up()
 
 
@@ -233,30 +224,32 @@ class OpenVINOReference(ReferenceRun):
     ) -> None:
         self.title = title
         self._peer, self._inputs, self._stopped = peer, inputs, stopped
-        self._groups = JointGroups(peer)
-        self._bodies = IteratedBodies(peer, partial(_in_block, peer))  # no way back to this: it goes when it is dropped
         self._is_told = False
         if stopped is not None and seconds is None:
             seconds = max(_LEAST_SECONDS, _TIMES_OURS * stopped.seconds)
         self._seconds = seconds
-        self._own_run = _OwnRun(peer, inputs, seconds)
-        weakref.finalize(self, self._own_run.abandon)
+        self._own_run = own_run = _OwnRun(peer, inputs, seconds)
+        weakref.finalize(self, own_run.abandon)
+        self._groups = JointGroups(peer, own_run.outputs)
+        at_point = partial(_in_block, peer, own_run.outputs)  # no way back to this: it goes when it is dropped
+        self._bodies = IteratedBodies(peer, at_point, own_run.outputs)
 
     @property
     def notes(self) -> Sequence[str]:
         """Sentences on what the peer could not compute, each once; on its own run, that ours was stopped, too."""
+        self._own_run.outputs()
         ends, refusal = "" if self._stopped is None else f"; {self._stopped}", self._own_run.refusal
         notes = [note for note in self._peer.notes if note != refusal or not self._is_told]
         return [f"{note}{ends}" if note == refusal else note for note in notes]
 
     def at(self, point: SyncPoint) -> PeerFrame:
         """Return a frame whose values are computed when they are asked for."""
-        self._own_run.outputs()
-        return PeerFrame(self._peer, point, self._outcome(point), self._groups.of(point.frame))
+        return PeerFrame(
+            self._peer, point, self._outcome(point), self._groups.of(point.frame), before=self._own_run.outputs
+        )
 
     def block(self, frame: Frame, first: int, stacked: Mapping[int, Array]) -> ReferenceBlock | None:
         """Return what the runtime makes of a block of iterations."""
-        self._own_run.outputs()
         return self._bodies.computed(frame, first, stacked)
 
     def alone(self, frame: Frame, layer: Layer, output: int) -> Array | None:
@@ -268,14 +261,13 @@ class OpenVINOReference(ReferenceRun):
         if any(Source(layer.id, index) not in read for index in range(len(layer.outputs))):
             return None  # alone it would have to compute what the model has it leave out, with another kernel
         if self._bodies.has(frame.program):
-            return PeerFrame(self._peer, SyncPoint(SyncKind.ITERATION, (), frame), None).value(layer, output)
+            return self._by_itself(SyncPoint(SyncKind.ITERATION, (), frame), layer, output)
         if not self._groups.leave_alone(frame.program, frame.program.indices.get(layer.id, -1)):
             return None
-        return PeerFrame(self._peer, SyncPoint(SyncKind.ENTERED, (), frame), None).value(layer, output)
+        return self._by_itself(SyncPoint(SyncKind.ENTERED, (), frame), layer, output)
 
-    @cached_property
-    def _iterations(self) -> Mapping[LoopKey, int]:
-        return {} if self._own_run.outputs() is None else self._peer.iterations(self._inputs, seconds=self._seconds)
+    def _by_itself(self, point: SyncPoint, layer: Layer, output: int) -> Array | None:
+        return PeerFrame(self._peer, point, None, before=self._own_run.outputs).value(layer, output)
 
     def _outcome(self, point: SyncPoint) -> LoopOutcome | None:
         """Return the outcome of a loop that runs once at most: of one inside another only the sum is known."""
@@ -284,7 +276,7 @@ class OpenVINOReference(ReferenceRun):
         activation = point.frame.activation
         if activation is None or not isinstance(activation.plan, LoopPlan):
             return None
-        count = self._iterations.get(loop_key(point.path[:-1], point.path[-1].layer))
+        count = self._own_run.iterations.get(loop_key(point.path[:-1], point.path[-1].layer))
         if count is None:
             return None
         is_reached = count > 0 or len(point.path) == 1  # else the runtime may not have come by
@@ -292,7 +284,7 @@ class OpenVINOReference(ReferenceRun):
 
     def totals(self) -> Mapping[LoopKey, int]:
         """Return totals of nested loops: of a loop in a loop no single run is known, and one in an If need not run."""
-        return {key: n for key, n in self._iterations.items() if len(key) > 1}
+        return {key: n for key, n in self._own_run.iterations.items() if len(key) > 1}
 
     def outputs(self) -> Mapping[int, Any]:
         """Return the outputs of the runtime's own run."""
@@ -319,8 +311,8 @@ class OpenVINOReference(ReferenceRun):
         return self._peer.again(inputs, text)
 
 
-def _in_block(peer: RuntimePeer, point: SyncPoint, block: BlockValues) -> PeerFrame:
-    return PeerFrame(peer, point, None, block=block)
+def _in_block(peer: RuntimePeer, before: Callable[[], object], point: SyncPoint, block: BlockValues) -> PeerFrame:
+    return PeerFrame(peer, point, None, block=block, before=before)
 
 
 def ended_after(activation: Activation, count: int) -> str:

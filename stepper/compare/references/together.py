@@ -6,7 +6,7 @@ found by halving, and left to be computed one at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -16,11 +16,16 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import OpKind, Program
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Graph, Layer, Source
-from stepper.openvino.together import RANDOM, JointOperations, OperationRefused
+from stepper.openvino.together import RANDOM, JointOperations, OperationRefused, Outputs
 
 _MOST_BYTES: Final = 2**26
 """Of values that go to the runtime and come back at once."""
 
+_MOST_OPERATIONS: Final = 200
+"""Of a group: what is divided is compiled beside what is computed already."""
+
+_AHEAD: Final = 2
+"""Groups that are begun behind the one that is waited for."""
 
 _MOST_TIMES: Final = 3
 """Compilations of a group: of what begins empty and grows the first two are of no use."""
@@ -41,6 +46,8 @@ class _JointGroup:
 
     def __init__(self, indices: Sequence[int]) -> None:
         self.indices = list(indices)
+        self.following: _JointGroup | None = None
+        """The operations that come next, whose inputs are known when those of this one are."""
         self.joint: JointOperations | None = None
         self.without: list[int] = []
         self.compiled = 0
@@ -59,27 +66,39 @@ class JointValues:
 
     def __init__(self, groups: JointGroups, frame: Frame) -> None:
         self._groups, self._frame = groups, frame
-        self._computed: dict[int, Mapping[tuple[int, int], Array]] = {}
+        self._begun: dict[_JointGroup, Outputs | None] = {}
+        self._computed: dict[_JointGroup, Mapping[tuple[int, int], Array]] = {}
 
     def value(self, index: int, output: int) -> Array | None:
         """Return an output of the operation at an index; None for one that is to be computed by itself."""
         group = self._groups.group_of(self._frame, index)
         while group is not None:
-            if id(group) not in self._computed:
-                self._computed[id(group)] = self._groups.computed(group, self._frame)
-            found = self._computed[id(group)].get((index, output))
+            if group not in self._computed:
+                self._begin(group)
+                self._computed[group] = self._groups.outputs(group, self._frame, self._begun.pop(group))
+            found = self._computed[group].get((index, output))
             if found is not None:
                 return found
             again = self._groups.group_of(self._frame, index)
             group = again if again is not group else None
         return None
 
+    def _begin(self, group: _JointGroup) -> None:
+        """Begin a group, and some of those that follow."""
+        begun: _JointGroup | None = group
+        for _ in range(1 + _AHEAD):
+            if begun is None:
+                return
+            if begun not in self._begun and begun not in self._computed:
+                self._begun[begun] = self._groups.begin(begun, self._frame)
+            begun = begun.following
+
 
 class JointGroups:
-    """The groups of all programs of a run."""
+    """The groups of all programs of a run; `before` is waited for before anything of them is."""
 
-    def __init__(self, peer: JointPeer) -> None:
-        self._peer = peer
+    def __init__(self, peer: JointPeer, before: Callable[[], object]) -> None:
+        self._peer, self._before = peer, before
         self._groups: dict[int, dict[int, _JointGroup]] = {}
         self._sources: dict[int, Mapping[Source, int]] = {}
 
@@ -111,8 +130,8 @@ class JointGroups:
         del self._groups[id(program)][index]
         return True
 
-    def computed(self, group: _JointGroup, frame: Frame) -> Mapping[tuple[int, int], Array]:
-        """Return what a group's operations give, by index and output; none where it is refused, which divides it."""
+    def begin(self, group: _JointGroup, frame: Frame) -> Outputs | None:
+        """Begin to compute a group's operations; return what waits for that, None where there is nothing to compute."""
         program = frame.program
         values = _values(frame, group.indices)
         without = [index for index in group.indices if _is_empty(program, index, values)]
@@ -123,13 +142,23 @@ class JointGroups:
         joint = group.joint
         given = [values[source] for source in joint.sources]
         if not joint.layers or any(value is None or not value.size for value in given):
-            return {}
+            return None
         for source, value in zip(joint.sources, given, strict=True):
             group.note(source, value)
+        return joint.begin(*given)
+
+    def outputs(self, group: _JointGroup, frame: Frame, begun: Outputs | None) -> Mapping[tuple[int, int], Array]:
+        """Return what a group's operations give, by index and output; none where it is refused, which divides it."""
+        self._before()
+        program, joint = frame.program, group.joint
+        if begun is None or joint is None:
+            return {}
+        if frame.activation is None:  # the model's own graph runs once
+            group.joint = None
         try:
-            found = joint.compute(*given)
+            found = begun()
         except OperationRefused as error:
-            self._split(group, program, error.layer)
+            self._split(group, joint, program, error.layer)
             return {}
         except (StepperError, KernelError):  # it crashed, or met a limit
             self._put(program, group.indices, alone=True)
@@ -148,13 +177,12 @@ class JointGroups:
                 groups[index] = group
         return group
 
-    def _split(self, group: _JointGroup, program: Program, refused: Layer | None) -> None:
+    def _split(self, group: _JointGroup, joint: JointOperations, program: Program, refused: Layer | None) -> None:
         """Leave the operations of the type that the runtime refuses alone, and keep the others together.
 
         Where it does not say which one it refuses, halves are put in the place of the group.
         """
-        assert group.joint is not None, "it was refused"
-        joined = {layer.id for layer in group.joint.layers}
+        joined = {layer.id for layer in joint.layers}
         operations = program.operations
         indices = [index for index in group.indices if operations[index].layer.id in joined]
         self._put(program, group.indices, alone=True)
@@ -166,7 +194,7 @@ class JointGroups:
             self._put(program, indices[half:])
 
     def _divide(self, group: _JointGroup, frame: Frame) -> None:
-        """Put several groups in the place of one whose values are too large to go at once."""
+        """Put several groups in the place of one with many operations, or values too large to go at once."""
         group.is_divided = True
         size, part, parts = 0, [], []
         for index in group.indices:
@@ -174,11 +202,18 @@ class JointGroups:
             slots = {slot for slot in (*operation.inputs, *operation.outputs) if frame.program.template[slot] is None}
             size += sum(value.nbytes for slot in slots if (value := frame.values[slot]) is not None)
             part.append(index)
-            if size > _MOST_BYTES:
+            if size > _MOST_BYTES or len(part) >= _MOST_OPERATIONS:
                 parts.append(part)
                 size, part = 0, []
-        for indices in (*parts, part) if parts else ():
-            self._put(frame.program, indices).is_divided = True
+        before: _JointGroup | None = None
+        if part and parts:
+            parts.append(part)
+        for indices in parts:
+            found = self._put(frame.program, indices)
+            found.is_divided = True
+            if before is not None:
+                before.following = found
+            before = found
 
 
 def _stretches(program: Program) -> Iterator[list[int]]:
