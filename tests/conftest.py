@@ -13,6 +13,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from stepper.processes.cores import cores
+
 settings.register_profile(
     "same", derandomize=True, deadline=None, database=None, max_examples=100, suppress_health_check=list(HealthCheck)
 )
@@ -44,8 +46,7 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(optionalhook=True)  # where the plugin is not in use
 def pytest_xdist_auto_num_workers() -> int:
     """Every seventh moment of a test is spent waiting, for a pause or another program."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + (cores + 1) // 2
+    return cores() + (cores() + 1) // 2
 
 
 @pytest.fixture

@@ -262,22 +262,30 @@ class PreparedRequest:
 
     def infer(self, inputs: Sequence[Any]) -> tuple[Array, ...]:
         """Return the outputs. RuntimeError with OpenVINO's words."""
+        with self._lock:
+            return tuple([np.array(view) for view in self._computed(inputs)])
+
+    def views(self, inputs: Sequence[Any]) -> Sequence[Array]:
+        """Return the same, good until the next call, which the caller sees to. RuntimeError with OpenVINO's words."""
+        with self._lock:
+            return self._computed(inputs)
+
+    def _computed(self, inputs: Sequence[Any]) -> list[Array]:
         if self._skipped:
             inputs = [array for array, skipped in zip(inputs, self._skipped, strict=True) if not skipped]
         request = self._request
-        with self._lock:
-            if self._inputs is None:
-                self._kept = (self._kept[-1], feed(request, inputs))
-            else:
-                for view, array in zip(self._inputs, inputs, strict=True):
-                    view[...] = array
-            request.start_async()
-            request.wait()
-            return tuple([self._output(index, dtype) for index, dtype in enumerate(self._outputs)])
+        if self._inputs is None:
+            self._kept = (self._kept[-1], feed(request, inputs))
+        else:
+            for view, array in zip(self._inputs, inputs, strict=True):
+                view[...] = array
+        request.start_async()
+        request.wait()
+        return [self._output(index, dtype) for index, dtype in enumerate(self._outputs)]
 
     def _output(self, index: int, dtype: np.dtype[Any] | None) -> Array:
         tensor = self._request.get_output_tensor(index)
-        return to_array(tensor) if dtype is None or not tensor.size else np.array(tensor.data.view(dtype))
+        return to_array(tensor) if dtype is None or not tensor.size else tensor.data.view(dtype)
 
 
 def _wide_dtype(native: openvino.Type) -> np.dtype[Any] | None:

@@ -24,7 +24,7 @@ from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, LoopKey, Model, Source
-from stepper.openvino.functions.kinds import AS_IT_IS, FunctionKind
+from stepper.openvino.functions.kinds import AS_IT_IS, FunctionKind, Judgement
 from stepper.openvino.functions.making import function_of
 from stepper.openvino.layers import LayerInOpenVINO, remote_layer
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
@@ -34,6 +34,7 @@ from stepper.openvino.together import BegunFunction, JointOperations, OperationR
 from stepper.openvino.worker import DefineModel, shared_worker
 from stepper.processes.endings import ENDED, WorkerLimit
 from stepper.processes.worker import RemoteFunction
+from stepper.tensors.tolerances import Tolerance
 from stepper.wording import excerpt
 
 Function = Callable[..., Sequence[Array]]
@@ -68,6 +69,7 @@ class OpenVINOPeer:
         """
         ensure_installed("comparing with OpenVINO")
         self.model, self.runtime = model, runtime or Runtime()
+        self._whole_text = native_text.whole(model) if keeps else None  # OpenVINO may still be loading
         self.runtime.check()
         self.states, self._keeps = dict(states or {}), keeps
         self.notes: list[str] = []
@@ -91,7 +93,7 @@ class OpenVINOPeer:
     def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Outputs:
         """Begin such a run, and return what waits for its outputs."""
         if seconds not in self._whole:
-            text = native_text.whole(self.model)
+            text = self._whole_text or native_text.whole(self.model)
             self._whole = {seconds: self._whole_model(text, seconds, self._kept(text, self.runtime))}
         return self._whole[seconds].begin(*inputs)
 
@@ -201,19 +203,24 @@ class OpenVINOPeer:
         layers: Sequence[Layer],
         values: Mapping[Source, Any],
         stacked: Container[Source] | None = None,
+        judge: Mapping[Source, Tolerance] | None = None,
     ) -> JointOperations:
         """Return operations of a graph, each alone on its inputs, as one function; those that can be computed so.
 
         `values` are those of their inputs, by which types and shapes are chosen. `stacked`: the function takes these of
-        many iterations at once, stacked on a new first axis, and its outputs are stacked so. Waiting for them raises
-        OperationRefused where OpenVINO refuses one of them, and ends as others do; of that, nothing is noted.
+        many iterations at once, stacked on a new first axis, and its outputs are stacked so. `judge`: outputs are
+        compared with ours, within these tolerances. Waiting for them raises OperationRefused where OpenVINO refuses one
+        of them, and ends as others do; of that, nothing is noted.
         """
         text = SeparateText(self.model, graph, layers, values)
         title = f"{len(text.layers)} operations of the model {excerpt(self.model.path.name)}"
         many = () if stacked is None else tuple(source in stacked for source in text.sources)
         runtime = self.runtime.for_size(sum(value.nbytes for value in values.values() if value is not None))
+        runtime = runtime.beside_another()
         runtime = self._kept(text.native, runtime)
-        function = self._function(text.native, title, None, runtime, {}, FunctionKind(many))
+        judged, compared = _judgements(text, judge)
+        kind = FunctionKind(many, judged=judged, taken=len(text.sources))
+        function = self._function(text.native, title, None, runtime, {}, kind)
 
         @contextmanager
         def refused() -> Iterator[None]:
@@ -222,8 +229,20 @@ class OpenVINOPeer:
             except (RuntimeError, KernelError) as error:
                 raise OperationRefused(f"OpenVINO refuses {title}", text.named_in(str(error))) from None
 
-        function = _Told(function, refused)
-        return JointOperations(tuple(text.layers), tuple(text.sources), tuple(text.outputs), function.begin)
+        begin = _Told(function, refused).begin
+
+        def begin_judged(*arguments: Any) -> Callable[[], Sequence[Array | None]]:
+            begun = begin(*arguments)
+
+            def outputs() -> Sequence[Array | None]:
+                agrees, *others = begun()
+                given = iter(others)
+                return [None if is_fine else next(given) for is_fine in agrees]
+
+            return outputs
+
+        layers, sources, outputs = tuple(text.layers), tuple(text.sources), tuple(text.outputs)
+        return JointOperations(layers, sources, outputs, begin_judged if judged else begin, compared)
 
     def _kept(self, text: NativeText, runtime: Runtime) -> Runtime:
         """Return the runtime for a text: it keeps what takes long to compile and is not large."""
@@ -321,6 +340,18 @@ class _Told:
                 return begun()
 
         return outputs
+
+
+def _judgements(
+    text: SeparateText, judge: Mapping[Source, Tolerance] | None
+) -> tuple[tuple[Judgement, ...], tuple[Source, ...]]:
+    """Return how the outputs are judged, and which of them must be given for that beside the sources."""
+    if judge is None or any(output not in judge for output in text.outputs):
+        return (), ()
+    places = {source: place for place, source in enumerate(text.sources)}
+    compared = tuple(output for output in text.outputs if output not in places)
+    places.update((output, place) for place, output in enumerate(compared, len(places)))
+    return tuple(Judgement(places[output], judge[output]) for output in text.outputs), compared
 
 
 def _definition(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.openvino.program import is_installed
+from stepper.processes.cores import cores
 from stepper.processes.messages import COMPILING, READING, RUNNING
 from stepper.wording import excerpt
 
@@ -83,6 +84,16 @@ class Runtime:
         if size > _SMALL or self.device.upper() != "CPU":
             return self
         return Runtime(self.device, self.precision, self.extensions, {**_ONE_THREAD, **self.properties}, self.timeout)
+
+    def beside_another(self) -> Runtime:
+        """Return the same for models of which two are computed at a time: each with half of the cores.
+
+        With all of them threads that have nothing to do take the time of those of the other model.
+        """
+        if self.device.upper() != "CPU":
+            return self
+        threads = {**_ONE_THREAD, "INFERENCE_NUM_THREADS": str(max(1, cores() // 2))}
+        return Runtime(self.device, self.precision, self.extensions, {**threads, **self.properties}, self.timeout)
 
     def keeping(self) -> Runtime:
         """Return the same, but what it compiles is kept for later runs.

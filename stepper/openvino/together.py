@@ -50,12 +50,16 @@ class BegunFunction(Protocol):
 
 
 class JointOperations(NamedTuple):
-    """A function from the values of `sources` to `outputs`; what `begin` returns waits for them."""
+    """A function from the values of `sources` to `outputs`; what `begin` returns waits for them.
+
+    It takes our values of `compared`, too, outputs that are no source: None is given for what agrees with ours.
+    """
 
     layers: tuple[Layer, ...]
     sources: tuple[Source, ...]
     outputs: tuple[Source, ...]
-    begin: Callable[..., Outputs]
+    begin: Callable[..., Callable[[], Sequence[Array | None]]]
+    compared: tuple[Source, ...] = ()
 
 
 class OperationRefused(ExecutionError):

@@ -141,8 +141,6 @@ class _Server:
                 self._answer(OutOfMemory())
                 os._exit(0)
             request, arrays = found
-            for key in request.forget:
-                self._service.forget(key)
             for ticket in request.dropped:
                 self._begun.drop(ticket)
             if request.ticket:
@@ -153,6 +151,8 @@ class _Server:
                 self._subject = request.subject
                 self._answer(*self._performed(request, arrays))
                 self._folder = ""
+            for key in request.forget:  # behind the answer: to free a large model takes its time
+                self._service.forget(key)
 
     def _listen(self) -> None:
         while True:

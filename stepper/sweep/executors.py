@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from stepper.errors import ExecutionError, UsageError
+from stepper.processes.cores import cores
 from stepper.processes.endings import signal_name
 from stepper.sweep.limits import OVERDUE
 from stepper.sweep.worker import begin_process, ready
@@ -72,11 +73,6 @@ class ProcessLost(Exception):
     def __init__(self, text: str, *, is_overdue: bool = False) -> None:
         super().__init__(text)
         self.is_overdue = is_overdue
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalWorkers:

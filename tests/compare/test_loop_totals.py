@@ -47,7 +47,7 @@ class Counting:
     def again(self, *_given: Any) -> Any:
         raise ExecutionError("it runs one way alone")
 
-    def together(self, _graph: Any, _layers: Any, _values: Any, _stacked: Any = None) -> JointOperations:
+    def together(self, *_given: Any, **_options: Any) -> JointOperations:
         return JointOperations((), (), (), _refuse)
 
     def operation(self, _graph: Any, _layer: Any) -> Any:

@@ -26,6 +26,7 @@ from stepper.ir.model import Layer, LoopKey, Model, Source
 from stepper.openvino.together import JointOperations, OperationRefused
 from stepper.openvino.together import Outputs as Waiter
 from stepper.recording import RecordingOptions, record
+from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, Begun, X, nested, one_by_one, recurrence
 from tests.models import Graph as ModelGraph
 from tests.models import carried, last
@@ -250,6 +251,7 @@ class Peer:
         layers: Sequence[Layer],
         _values: Mapping[Source, Array],
         stacked: Container[Source] | None = None,
+        judge: Mapping[Source, Tolerance] | None = None,
     ) -> JointOperations:
         self.asked_together += 1
         sources = list(dict.fromkeys(source for layer in layers for source in graph.sources[layer.id] if source))
@@ -384,8 +386,8 @@ class Telling(Peer):
     def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Waiter:
         return self._telling("run", super().begin(inputs, seconds=seconds))
 
-    def together(self, graph: IRGraph, layers: Sequence[Layer], *given: Any) -> JointOperations:
-        joint, name = super().together(graph, layers, *given), layers[0].name
+    def together(self, graph: IRGraph, layers: Sequence[Layer], *given: Any, **options: Any) -> JointOperations:
+        joint, name = super().together(graph, layers, *given, **options), layers[0].name
         return joint._replace(begin=lambda *inputs: self._telling(name, joint.begin(*inputs)))
 
     def _telling(self, name: str, outputs: Waiter) -> Waiter:
@@ -403,6 +405,7 @@ def test_groups_of_operations_are_begun_ahead_but_not_many(
     refuses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(together, "_MOST_OPERATIONS", 2)
+    monkeypatch.setattr(together, "_AHEAD", 2)
     graph = ModelGraph()
     value = graph.parameter("x", "f32", (1, 3))
     for number in range(10):

@@ -20,6 +20,8 @@ from stepper.engine.machine import Machine
 from stepper.ir.model import Layer, Model, Source
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
+from stepper.processes.worker import Worker
+from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import UNITS, X, nested, recurrence
 from tests.models import Graph, Side, carried, invariant, joined, last, sliced
 
@@ -37,6 +39,9 @@ class Counted(Runtime):
         self.compiled = 0
 
     def for_size(self, _size: int) -> Counted:
+        return self
+
+    def beside_another(self) -> Counted:
         return self
 
     def request(self, model: Any) -> Any:
@@ -136,6 +141,48 @@ def test_outputs_that_nobody_reads_are_not_asked_for(tmp_path: Path, indices: bo
     assert np.array_equal(joint.begin(x)()[0], x.reshape(1, 2, 2, 2, 2, 2).max(axis=(3, 5)))
     found, _compiled = compared(model, {"x": x})
     assert not found.differs and found.observations.compared == (3 if indices else 1)
+
+
+class Remote(OpenVINOPeer):
+    """OpenVINO in its own process; notes the bytes that come from there."""
+
+    def __init__(self, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(model)
+        self.received = 0
+        ask = Worker.ask
+
+        def asked(worker: Worker, *given: Any, **options: Any) -> list[Any]:
+            found = ask(worker, *given, **options)
+            self.received += sum(array.nbytes for array in found)
+            return found
+
+        monkeypatch.setattr(Worker, "ask", asked)
+
+
+CURVES: Mapping[str, Callable[[Array], Array]] = {"Sin": np.sin, "Cos": np.cos, "Tanh": np.tanh}
+
+
+@pytest.mark.parametrize("wrong", [(), ("Cos",), ("Sin", "Tanh")])
+def test_only_what_differs_from_ours_comes_back(
+    wrong: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = Graph()
+    x = graph.parameter("x", "f32", X.shape)
+    for name in CURVES:
+        graph.result(graph.apply(name, x, name=name), f"of {name}")
+    model = graph.read(tmp_path)
+    layers = [layer for layer in model.graph.layers if layer.type in CURVES]
+    ours = {Source(layer.id, 0): CURVES[layer.type](X) + np.float32(layer.type in wrong) for layer in layers}
+    peer, judge = Remote(model, monkeypatch), dict.fromkeys(ours, Tolerance(1e-4, 1e-5))
+    joint = peer.together(model.graph, layers, {Source(model.graph.parameters[0].id, 0): X}, judge=judge)
+    assert set(joint.compared) == set(ours)
+    for layer, value in zip(layers, joint.begin(X, *[ours[output] for output in joint.compared])(), strict=True):
+        if layer.type in wrong:
+            assert value is not None
+            np.testing.assert_allclose(value, CURVES[layer.type](X), rtol=1e-5, atol=1e-6)
+        else:
+            assert value is None
+    assert peer.received == len(CURVES) + len(wrong) * X.nbytes, "a boolean each, and these"
 
 
 def test_a_growing_state_is_compiled_as_often_for_many_iterations_as_for_few() -> None:

@@ -21,6 +21,7 @@ from stepper.engine.program import OpKind, Program
 from stepper.errors import KernelError, StepperError, UsageError
 from stepper.ir.model import Graph, Layer, Source
 from stepper.openvino.together import RANDOM, BegunFunction, JointOperations, OperationRefused
+from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _MOST_TRIES: Final = 4
 """Compilations of a body's operations: for other shapes, or without those that were refused."""
@@ -38,6 +39,7 @@ class BlockPeer(JointPeer, Protocol):
         layers: Sequence[Layer],
         values: Mapping[Source, Any],
         stacked: Container[Source] | None = None,
+        judge: Mapping[Source, Tolerance] | None = None,
     ) -> JointOperations:
         """Return operations as one function, of the stacked values of these sources."""
 
@@ -104,6 +106,8 @@ class IteratedBodies:
         before: Callable[[], object],
     ) -> None:
         self._peer, self._at_point, self._before = peer, at_point, before
+        self.tolerances: Tolerances | None = None
+        """Within which ours may stand for a value."""
         self._bodies: dict[int, _Body] = {}
 
     def has(self, program: Program) -> bool:
@@ -154,20 +158,35 @@ class IteratedBodies:
                 and operation.layer.type not in body.refused
             ]
             values, many = _of_an_iteration(frame, layers, stacked)
-            body.joint = self._peer.together(program.graph, layers, values, many)
+            body.joint = self._peer.together(program.graph, layers, values, many, self._judge(program, layers, stacked))
         joint, slots = body.joint, program.slots
         if not joint.layers:
             return dict
+        ours = [slots[output.layer, output.output] for output in joint.outputs]
         given = [_value(frame, slots[source.layer, source.output], stacked) for source in joint.sources]
+        given += [stacked[slots[output.layer, output.output]] for output in joint.compared]
         if not any(slots[source.layer, source.output] in stacked for source in joint.sources):
             raise OperationRefused("nothing of it changes", None)
         begun = joint.begin(*given)
 
         def outputs() -> dict[tuple[int, int], Array]:
-            found = zip(joint.outputs, begun(), strict=True)
-            return {(program.indices[layer], output): value for (layer, output), value in found}
+            return {
+                (program.indices[output.layer], output.output): stacked[slot] if value is None else value
+                for output, slot, value in zip(joint.outputs, ours, begun(), strict=True)
+            }
 
         return outputs
+
+    def _judge(self, program: Program, layers: Sequence[Layer], stacked: Stacked) -> Mapping[Source, Tolerance] | None:
+        """Return the tolerances of outputs; None where the values themselves are wanted."""
+        if self.tolerances is None:
+            return None
+        found: dict[Source, Tolerance] = {}
+        for layer in layers:
+            for output in range(len(layer.outputs)):
+                if (value := stacked.get(program.slots.get((layer.id, output), -1))) is not None:
+                    found[Source(layer.id, output)] = self.tolerances.of(layer, value.dtype)
+        return found
 
     def _begin_body(self, body: _Body, frame: Frame, stacked: Stacked) -> Callable[[], dict[int, Array]]:
         program = body.program

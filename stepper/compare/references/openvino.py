@@ -37,6 +37,7 @@ from stepper.openvino.together import RANDOM, Outputs
 
 if TYPE_CHECKING:
     from stepper.openvino.texts.native_text import NativeText
+    from stepper.tensors.tolerances import Tolerances
 
 Function = Callable[..., Sequence[Array]]
 
@@ -241,6 +242,10 @@ class OpenVINOReference(ReferenceRun):
         ends, refusal = "" if self._stopped is None else f"; {self._stopped}", self._own_run.refusal
         notes = [note for note in self._peer.notes if note != refusal or not self._is_told]
         return [f"{note}{ends}" if note == refusal else note for note in notes]
+
+    def agree_within(self, tolerances: Tolerances) -> None:
+        """Have the runtime's process compare what it computes together."""
+        self._groups.tolerances = self._bodies.tolerances = tolerances
 
     def at(self, point: SyncPoint) -> PeerFrame:
         """Return a frame whose values are computed when they are asked for."""

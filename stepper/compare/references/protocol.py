@@ -21,6 +21,7 @@ from stepper.ir.model import Layer, LoopKey
 
 if TYPE_CHECKING:
     from stepper.openvino.texts.native_text import NativeText
+    from stepper.tensors.tolerances import Tolerances
 
 
 def loop_key(path: GraphPath, layer: Layer) -> LoopKey:
@@ -114,6 +115,10 @@ class ReferenceRun(ABC):
     def notes(self) -> Sequence[str]:
         """Sentences on what it could not compute, to be said beside any difference; known after FINISHED."""
         return ()
+
+    def agree_within(self, _tolerances: Tolerances) -> None:
+        """Take note that ours may stand for a value that agrees with it within these."""
+        return
 
     @abstractmethod
     def at(self, point: SyncPoint) -> ReferenceFrame | None:

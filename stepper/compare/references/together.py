@@ -16,7 +16,8 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import OpKind, Program
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Graph, Layer, Source
-from stepper.openvino.together import RANDOM, JointOperations, OperationRefused, Outputs
+from stepper.openvino.together import RANDOM, JointOperations, OperationRefused
+from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _MOST_BYTES: Final = 2**26
 """Of values that go to the runtime and come back at once."""
@@ -24,18 +25,31 @@ _MOST_BYTES: Final = 2**26
 _MOST_OPERATIONS: Final = 200
 """Of a group: what is divided is compiled beside what is computed already."""
 
-_AHEAD: Final = 2
+_AHEAD: Final = 3
 """Groups that are begun behind the one that is waited for."""
 
 _MOST_TIMES: Final = 3
 """Compilations of a group: of what begins empty and grows the first two are of no use."""
 
 
+_Outputs = Callable[[], Sequence[Array | None]]
+
+
 class JointPeer(Protocol):
     """A runtime that computes several operations with one call."""
 
-    def together(self, graph: Graph, layers: Sequence[Layer], values: Mapping[Source, Any]) -> JointOperations:
-        """Return operations of a graph as one function, each alone on its inputs; those that can be computed so."""
+    def together(
+        self,
+        graph: Graph,
+        layers: Sequence[Layer],
+        values: Mapping[Source, Any],
+        stacked: None = None,
+        judge: Mapping[Source, Tolerance] | None = None,
+    ) -> JointOperations:
+        """Return operations of a graph as one function, each alone on its inputs; those that can be computed so.
+
+        Outputs may be left out that agree with ours within the tolerances of `judge`.
+        """
 
 
 class _JointGroup:
@@ -66,7 +80,7 @@ class JointValues:
 
     def __init__(self, groups: JointGroups, frame: Frame) -> None:
         self._groups, self._frame = groups, frame
-        self._begun: dict[_JointGroup, Outputs | None] = {}
+        self._begun: dict[_JointGroup, _Outputs | None] = {}
         self._computed: dict[_JointGroup, Mapping[tuple[int, int], Array]] = {}
 
     def value(self, index: int, output: int) -> Array | None:
@@ -99,6 +113,8 @@ class JointGroups:
 
     def __init__(self, peer: JointPeer, before: Callable[[], object]) -> None:
         self._peer, self._before = peer, before
+        self.tolerances: Tolerances | None = None
+        """Within which ours may stand for a value."""
         self._groups: dict[int, dict[int, _JointGroup]] = {}
         self._sources: dict[int, Mapping[Source, int]] = {}
 
@@ -130,14 +146,14 @@ class JointGroups:
         del self._groups[id(program)][index]
         return True
 
-    def begin(self, group: _JointGroup, frame: Frame) -> Outputs | None:
+    def begin(self, group: _JointGroup, frame: Frame) -> _Outputs | None:
         """Begin to compute a group's operations; return what waits for that, None where there is nothing to compute."""
         program = frame.program
         values = _values(frame, group.indices)
         without = [index for index in group.indices if _is_empty(program, index, values)]
         if group.joint is None or (without != group.without and group.compiled < _MOST_TIMES):
             layers = [program.operations[index].layer for index in group.indices if index not in without]
-            group.joint = self._peer.together(program.graph, layers, values)
+            group.joint = self._peer.together(program.graph, layers, values, judge=self._judge(frame, layers))
             group.without, group.compiled = without, group.compiled + 1
         joint = group.joint
         given = [values[source] for source in joint.sources]
@@ -145,9 +161,20 @@ class JointGroups:
             return None
         for source, value in zip(joint.sources, given, strict=True):
             group.note(source, value)
-        return joint.begin(*given)
+        return joint.begin(*given, *[_value(frame, output) for output in joint.compared])
 
-    def outputs(self, group: _JointGroup, frame: Frame, begun: Outputs | None) -> Mapping[tuple[int, int], Array]:
+    def _judge(self, frame: Frame, layers: Sequence[Layer]) -> Mapping[Source, Tolerance] | None:
+        """Return the tolerances of outputs; None where the values themselves are wanted."""
+        if self.tolerances is None:
+            return None
+        found: dict[Source, Tolerance] = {}
+        for layer in layers:
+            for output in range(len(layer.outputs)):
+                if (value := _value(frame, Source(layer.id, output))) is not None:
+                    found[Source(layer.id, output)] = self.tolerances.of(layer, value.dtype)
+        return found
+
+    def outputs(self, group: _JointGroup, frame: Frame, begun: _Outputs | None) -> Mapping[tuple[int, int], Array]:
         """Return what a group's operations give, by index and output; none where it is refused, which divides it."""
         self._before()
         program, joint = frame.program, group.joint
@@ -164,7 +191,8 @@ class JointGroups:
             self._put(program, group.indices, alone=True)
             return {}
         return {
-            (program.indices[layer], output): value for (layer, output), value in zip(joint.outputs, found, strict=True)
+            (program.indices[output.layer], output.output): _value(frame, output) if value is None else value
+            for output, value in zip(joint.outputs, found, strict=True)
         }
 
     def _put(self, program: Program, indices: Sequence[int], *, alone: bool = False) -> _JointGroup:
@@ -232,15 +260,20 @@ def _sources_of(program: Program, index: int) -> list[Source]:
     return [source for source in program.graph.sources[program.operations[index].layer.id] if source is not None]
 
 
+def _value(frame: Frame, source: Source) -> Any:
+    """Return our value of an output; None where there is none."""
+    slot = frame.program.slots.get((source.layer, source.output))
+    value = None if slot is None else frame.values[slot]
+    return None if value is None else np.asarray(value)
+
+
 def _values(frame: Frame, indices: Sequence[int]) -> dict[Source, Any]:
     """Return our values of the inputs of operations."""
-    slots, values = frame.program.slots, frame.values
     found: dict[Source, Any] = {}
     for index in indices:
         for source in _sources_of(frame.program, index):
             if source not in found:
-                value = values[slots[source.layer, source.output]]
-                found[source] = None if value is None else np.asarray(value)
+                found[source] = _value(frame, source)
     return found
 
 

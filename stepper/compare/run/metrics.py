@@ -11,10 +11,10 @@ from msgspec import Struct
 from stepper.element_types import STRING_DTYPE, Array, is_floating, name_of
 from stepper.ops.operands import shape_text
 from stepper.plain_values import storable
+from stepper.tensors.closeness import agree_exactly
 from stepper.tensors.tolerances import Tolerance
 
 _LARGEST_RATIO: Final = 1e30
-_QUICK: Final = (np.dtype(np.float32), np.dtype(np.float64))
 _LARGEST_F32: Final = float(np.finfo(np.float32).max)
 
 
@@ -46,35 +46,6 @@ class Distance(Struct, frozen=True):
     def differs(self) -> bool:
         """True if the tolerance is left."""
         return bool(self.problem) or self.outside > 0
-
-
-def agree_exactly(ours: Any, theirs: Any) -> bool:
-    """True if nothing needs to be measured: the same array, or the same numbers without NaN."""
-    return ours is theirs or (
-        ours.shape == theirs.shape and ours.dtype == theirs.dtype and bool((ours == theirs).all())
-    )
-
-
-def rough_ratio(ours: Any, theirs: Any, tolerance: Tolerance) -> float | None:
-    """Return how often the tolerance is exceeded, quickly; None if only `measure` can tell (NaN, types, ulp)."""
-    if ours.dtype != theirs.dtype or ours.shape != theirs.shape or ours.dtype not in _QUICK or tolerance.ulp:
-        return None
-    with np.errstate(all="ignore"):
-        allowed = np.abs(theirs) * tolerance.relative + tolerance.absolute
-        ratio = float((np.abs(ours - theirs) / allowed).max()) if ours.size else 0.0
-    return ratio if math.isfinite(ratio) else None
-
-
-def agreeing(ours: Array, theirs: Array, tolerance: Tolerance) -> Array:
-    """Return for each part on the first axis if it is within the tolerance for certain, as `rough_ratio` finds it."""
-    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
-        return np.zeros(len(ours), np.bool_)
-    is_within = ours == theirs
-    if ours.dtype in _QUICK and not tolerance.ulp and not is_within.all():
-        with np.errstate(all="ignore"):
-            ratio = np.abs(ours - theirs) / (np.abs(theirs) * tolerance.relative + tolerance.absolute)
-        is_within |= ratio <= 1
-    return np.asarray(is_within.reshape(len(ours), -1).all(axis=1))
 
 
 def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = None) -> Distance | None:

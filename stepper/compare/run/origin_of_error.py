@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from stepper.compare.references.protocol import ReferenceFrame
-from stepper.compare.run.metrics import agree_exactly, measure
+from stepper.compare.run.metrics import measure
 from stepper.compare.run.observations import ErrorOrigin, ValueMismatch
 from stepper.compare.run.rounding import left_by, measure_output
 from stepper.engine.arithmetic import outside_int32
@@ -17,6 +17,7 @@ from stepper.engine.frames import Frame
 from stepper.engine.program import Operation, OpKind
 from stepper.ir.model import Graph, Layer, Source
 from stepper.ops.departures import Use, departures
+from stepper.tensors.closeness import agree_exactly
 from stepper.tensors.tolerances import Tolerances
 
 

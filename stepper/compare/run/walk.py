@@ -29,7 +29,7 @@ from stepper.compare.references.protocol import (
 from stepper.compare.report import patterns
 from stepper.compare.report.words import numbered
 from stepper.compare.run.blocks import BlockRun, IterationBlock, finite_iterations
-from stepper.compare.run.metrics import Distance, agree_exactly, agreeing, measure, rough_ratio
+from stepper.compare.run.metrics import Distance, measure
 from stepper.compare.run.nan_origins import NonFiniteOrigins
 from stepper.compare.run.observations import (
     BranchMismatch,
@@ -60,6 +60,7 @@ from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.engine.run import output_names
 from stepper.errors import InputError, SessionError, StepperError
 from stepper.ir.model import Layer, Source
+from stepper.tensors.closeness import agree_exactly, agreeing, rough_ratio
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _MOST_FINDINGS: Final = 400
@@ -74,6 +75,7 @@ class LockstepWalk:
 
     def __init__(self, machine: Machine, reference: ReferenceRun, tolerances: Tolerances) -> None:
         self.machine, self.reference, self.tolerances = machine, reference, tolerances
+        reference.agree_within(tolerances)
         self.observations = Observations()
         self._places: dict[int, list[tuple[int, list[Place]]]] = {}
         self._done: list[int] = [0]

@@ -8,7 +8,6 @@ again when the hunt goes on. Models depend on the seed and the profile alone.
 from __future__ import annotations
 
 import itertools
-import os
 import queue
 import shutil
 import tempfile
@@ -27,6 +26,7 @@ from stepper.diagnosis.hunt.seeds import MEMORY, SeedHunter, TriedSeed
 from stepper.diagnosis.reduce.case import case_targets, write_case
 from stepper.files.locks import lock
 from stepper.files.output import ProtectedFiles
+from stepper.processes.cores import cores
 
 _CASES: Final = "cases"
 _UNNAMED: Final = "unnamed"
@@ -89,7 +89,7 @@ def hunt(
     journal = Journal(folder, profile)
     try:
         with lock(journal.path, advice="let it end, or choose another folder"):
-            return _Hunt(journal, profile, progress).run(seed, count, seconds, workers or _cores())
+            return _Hunt(journal, profile, progress).run(seed, count, seconds, workers or cores())
     finally:
         journal.close()
 
@@ -126,11 +126,6 @@ def _counted(records: list[SeedRecord]) -> FaultCount:
 def _case(record: SeedRecord) -> str:
     """Return the folder of the case of a seed: a known fault has one, others have one for each seed."""
     return f"{_CASES}/{record.fault}" if record.is_known else f"{_UNNAMED}/seed{record.seed}"
-
-
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _smallest(records: Iterable[SeedRecord]) -> SeedRecord:

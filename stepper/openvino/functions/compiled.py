@@ -41,6 +41,14 @@ class CompiledText:
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
         """Return the outputs, in the order of the model's Results."""
+        return self._ready(inputs).infer(inputs)
+
+    def views(self, *inputs: Any) -> Sequence[Array]:
+        """Return the same, good until the next call."""
+        return self._ready(inputs).views(inputs)
+
+    def _ready(self, inputs: Sequence[Any]) -> PreparedRequest:
+        """Return a request for these inputs, with the variables that they begin with."""
         given = [(array.shape, array.dtype) for array in inputs]
         request = self._request
         if request is None or given != self._taken:
@@ -53,7 +61,7 @@ class CompiledText:
             self._taken = given
         if self._has_variables:
             self._set_variables(request)
-        return request.infer(inputs)
+        return request
 
     def going_on(self, calls: Iterable[Sequence[Any]]) -> Iterator[tuple[Array, ...]]:
         """Yield the outputs of calls, each of which begins with the variables as the one before has left them."""

@@ -34,6 +34,16 @@ class IteratedText:
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
         """Return the outputs of all sets, in the order of the model's Results."""
+        request, given = self._ready(inputs)
+        return request.infer(given)
+
+    def views(self, *inputs: Any) -> Sequence[Array]:
+        """Return the same, good until the next call."""
+        request, given = self._ready(inputs)
+        return request.views(given)
+
+    def _ready(self, inputs: Sequence[Any]) -> tuple[PreparedRequest, Sequence[Any]]:
+        """Return a request for sets of these types and shapes, and what it takes."""
         pairs = list(zip(inputs, self._stacked, strict=True))
         given = [(array.shape[1:] if is_stacked else array.shape, array.dtype) for array, is_stacked in pairs]
         if self._request is None or given != self._taken:
@@ -42,7 +52,7 @@ class IteratedText:
             fit(model, [shape for shape, _ in given])
             self._request, self._taken = PreparedRequest(self._runtime, _looped(model, self._stacked)), given
         count = next(array.shape[0] for array, is_stacked in pairs if is_stacked)
-        return self._request.infer([*inputs, np.array(count, np.int64)])
+        return self._request, [*inputs, np.array(count, np.int64)]
 
 
 def _looped(model: openvino.Model, stacked: Sequence[bool]) -> openvino.Model:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from stepper.element_types import Array
 from stepper.openvino.functions.compiled import CalledText, CompiledText
 from stepper.openvino.functions.iterated import IteratedText
+from stepper.openvino.functions.judged import JudgedText
 from stepper.openvino.functions.kinds import FunctionKind
 from stepper.openvino.runtime import Runtime
 from stepper.openvino.texts.native_text import NativeText
@@ -16,7 +17,9 @@ def function_of(
     kind: FunctionKind, runtime: Runtime, text: NativeText, states: Mapping[str, Array]
 ) -> Callable[..., tuple[Array, ...]]:
     """Return a function of this kind of a model's text."""
-    if kind.stacked:
-        return IteratedText(runtime, text, kind.stacked)
-    compiled = CompiledText(runtime, text, states)
-    return compiled if kind.calls is None else CalledText(compiled, kind.calls, kind.joined)
+    function = IteratedText(runtime, text, kind.stacked) if kind.stacked else CompiledText(runtime, text, states)
+    if kind.judged:
+        return JudgedText(function, kind.judged, kind.taken)
+    if kind.calls is not None and isinstance(function, CompiledText):
+        return CalledText(function, kind.calls, kind.joined)
+    return function
