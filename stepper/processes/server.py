@@ -134,6 +134,7 @@ class _Server:
     def run(self) -> NoReturn:
         """Read in another thread, so that the end of the other side is seen whatever this one is at."""
         threading.Thread(target=self._listen, daemon=True).start()
+        gc.freeze()  # what was loaded stays
         gc.enable()
         while True:
             found = self._waiting.get()

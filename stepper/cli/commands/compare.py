@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from stepper.collector import collector_off
 from stepper.errors import FINDING
 from stepper.openvino.program import OPENVINO, start_loading
 
@@ -15,10 +16,11 @@ def execute(options: argparse.Namespace) -> int:
     if options.reference == OPENVINO:
         start_loading()
     # Not before: OpenVINO loads while numpy does.
-    from stepper.cli.comparing import compared
-    from stepper.cli.printing import say
-    from stepper.cli.values import print_json
-    from stepper.compare.report import text as report
+    with collector_off():
+        from stepper.cli.comparing import compared
+        from stepper.cli.printing import say
+        from stepper.cli.values import print_json
+        from stepper.compare.report import text as report
 
     found = compared(options)
     _note_another_model(options)
