@@ -74,7 +74,7 @@ class OpenVINOPeer:
         self.states, self._keeps = dict(states or {}), keeps
         self.notes: list[str] = []
         self._whole: dict[float | None, BegunFunction] = {}
-        self._bodies: dict[int, Function] = {}
+        self._bodies: dict[int, BegunFunction] = {}
         self._operations: dict[tuple[int, int], Function] = {}
 
     def give_up(self) -> None:
@@ -172,7 +172,7 @@ class OpenVINOPeer:
             self._operations[key] = self._layer(layer, constants)
         return self._operations[key]
 
-    def body(self, graph: Graph) -> Function:
+    def body(self, graph: Graph) -> BegunFunction:
         """Return one of the model's bodies, as a function of its Parameters' values, in file order; gives its Results.
 
         UsageError for a body that the file does not have; the function raises ExecutionError where OpenVINO refuses.

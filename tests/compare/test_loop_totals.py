@@ -54,7 +54,7 @@ class Counting:
         return _refuse
 
     def body(self, _graph: Any) -> Any:
-        return _refuse
+        return Begun(_refuse)
 
     def iterated_body(self, _graph: Any, _stacked: Any) -> Any:
         return Begun(_refuse)

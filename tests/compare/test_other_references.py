@@ -28,6 +28,7 @@ from stepper.openvino.together import Outputs as Waiter
 from stepper.recording import RecordingOptions, record
 from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import OTHER_WEIGHTS, STEPS, UNITS, WEIGHTS, Begun, X, nested, one_by_one, recurrence
+from tests.engine.nested_models import alternating
 from tests.models import Graph as ModelGraph
 from tests.models import carried, last
 
@@ -286,7 +287,7 @@ class Peer:
         results = found if operation.several_outputs else (found,)
         return [np.asarray(value) + (0.5 if layer.name == self._wrong else 0) for value in results]
 
-    def body(self, graph: IRGraph) -> Callable[..., Sequence[Array]]:
+    def body(self, graph: IRGraph) -> Begun:
         program = self._programs[id(graph)]
 
         def compute(*parameters: Any) -> Sequence[Array]:
@@ -302,7 +303,7 @@ class Peer:
                 value + np.float32(0.5) if self._wrong_body and value.dtype == np.float32 else value for value in found
             ]
 
-        return compute
+        return Begun(compute)
 
     def iterated_body(self, graph: IRGraph, stacked: Sequence[bool]) -> Begun:
         return Begun(one_by_one(self.body(graph), stacked))
@@ -390,6 +391,10 @@ class Telling(Peer):
         joint, name = super().together(graph, layers, *given, **options), layers[0].name
         return joint._replace(begin=lambda *inputs: self._telling(name, joint.begin(*inputs)))
 
+    def body(self, graph: IRGraph) -> Begun:
+        function = super().body(graph)
+        return SimpleNamespace(begin=lambda *inputs: self._telling("the body", function.begin(*inputs)))  # type: ignore[return-value]
+
     def _telling(self, name: str, outputs: Waiter) -> Waiter:
         self.told.append(f"begin {name}")
 
@@ -425,6 +430,25 @@ def test_groups_of_operations_are_begun_ahead_but_not_many(
         *("begin run", "begin o0", "begin o2", "begin o4", "wait for run", "wait for o0"),
         *("begin o6", "wait for o2", "begin o8", "wait for o4", "wait for o6", "wait for o8"),
     ]
+
+
+@pytest.mark.parametrize("wrong", ["", "even", "half", "upwards"])
+def test_of_an_iteration_with_a_branch_all_is_begun_before_anything_is_waited_for(wrong: str, tmp_path: Path) -> None:
+    peers: list[Telling] = []
+
+    def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
+        peers.append(Telling(compiled.model, wrong=wrong))
+        return OpenVINOReference(peers[0], inputs, "the peer")
+
+    found = against(tmp_path, reference, alternating(), np.array(3))
+    told = peers[0].told
+    ends = [index for index, one in enumerate(told) if one == "wait for the body"]
+    assert len(ends) == 7, "3, 10, 5, 16, 8, 4, 2, 1"
+    for begin, end in zip([told.index("begin run") + 1, *(end + 1 for end in ends)], ends, strict=False):
+        kinds = [one.split()[0] for one in told[begin : end + 1] if one not in ("begin run", "wait for run")]
+        assert kinds == sorted(kinds) and kinds.count("begin") == kinds.count("wait") >= 3
+    wrong_layers = [record.layer.name for record in found.observations.records.values() if record.differing]
+    assert set(filter(None, wrong_layers)) == {wrong} - {""}
 
 
 def test_the_operation_that_the_runtime_computes_otherwise_is_the_only_one_that_differs(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ and the model's outputs do not, `again` and `run_changed` narrow it down (explan
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -33,7 +34,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import LoopPlan, OpKind
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey, Source
-from stepper.openvino.together import RANDOM, Outputs
+from stepper.openvino.together import RANDOM, BegunFunction, Outputs
 
 if TYPE_CHECKING:
     from stepper.openvino.texts.native_text import NativeText
@@ -74,7 +75,7 @@ class RuntimePeer(BlockPeer, Protocol):
     def operation(self, graph: Graph, layer: Layer) -> Function:
         """Return one operation, as a function of all its inputs."""
 
-    def body(self, graph: Graph) -> Function:
+    def body(self, graph: Graph) -> BegunFunction:
         """Return one body, as a function of its Parameters' values in file order; gives its Results."""
 
 
@@ -97,9 +98,19 @@ class PeerFrame:
         self._peer, self._frame, self._before = peer, point.frame, before
         self._joint, self._block = joint, block
         self._is_iteration = point.kind is SyncKind.ITERATION
+        self._begun_body: Outputs | None = None
         self._results: Mapping[int, Array] | None = None
         self.outcome = outcome
         self.branch: bool | None = None
+
+    def begin(self, end: int) -> None:
+        """Begin what is asked for next: operations before an index, and at the end of an iteration the body alone."""
+        if self._joint is not None:
+            self._joint.begin_before(end)
+        parameters = self._parameters()
+        if self._is_iteration and parameters is not None:
+            with contextlib.suppress(StepperError, KernelError):  # it is met again when the body is asked for
+                self._begun_body = self._peer.body(self._frame.program.graph).begin(*parameters)
 
     def value(self, layer: Layer, output: int) -> Array | None:
         """Return what the operation alone (a Result: the body alone) computes of our inputs; None where that is
@@ -138,7 +149,7 @@ class PeerFrame:
         if not self._is_iteration:
             return None
         if self._results is None:
-            self._results = self._of_body(self._frame)
+            self._results = self._of_body()
         found = self._results.get(layer.id)
         return None if found is None else self._like_ours(layer, found)
 
@@ -147,16 +158,20 @@ class PeerFrame:
         ours = self._frame.values[self._frame.program.slots[layer.id, 0]]
         return found.reshape(ours.shape) if ours is not None and found.size == ours.size == 1 else found
 
-    def _of_body(self, frame: Frame) -> Mapping[int, Array]:
-        parameters = [frame.values[slot] for slot in frame.program.parameters]
-        if any(value is None for value in parameters):
+    def _of_body(self) -> Mapping[int, Array]:
+        graph, parameters = self._frame.program.graph, self._parameters()
+        if parameters is None:
             return {}
         self._before()
         try:
-            results = self._peer.body(frame.program.graph)(*map(np.asarray, parameters))
+            results = self._begun_body() if self._begun_body is not None else self._peer.body(graph)(*parameters)
         except (StepperError, KernelError):
             return {}
-        return {layer.id: value for layer, value in zip(frame.program.graph.results, results, strict=False)}
+        return {layer.id: value for layer, value in zip(graph.results, results, strict=False)}
+
+    def _parameters(self) -> list[Array] | None:
+        values = [self._frame.values[slot] for slot in self._frame.program.parameters]
+        return None if any(value is None for value in values) else list(map(np.asarray, values))
 
 
 class StoppedRun(Struct, frozen=True):
@@ -249,9 +264,14 @@ class OpenVINOReference(ReferenceRun):
 
     def at(self, point: SyncPoint) -> PeerFrame:
         """Return a frame whose values are computed when they are asked for."""
-        return PeerFrame(
-            self._peer, point, self._outcome(point), self._groups.of(point.frame), before=self._own_run.outputs
-        )
+        outcome, joint = self._outcome(point), self._groups.of(point.frame)
+        found = PeerFrame(self._peer, point, outcome, joint, before=self._own_run.outputs)
+        activation = point.frame.activation
+        if point.kind is SyncKind.ENTERED:
+            found.begin(point.frame.pc)
+        elif point.kind is not SyncKind.LEFT or activation is None or not isinstance(activation.plan, LoopPlan):
+            found.begin(len(point.frame.program.operations))
+        return found
 
     def block(self, frame: Frame, first: int, stacked: Mapping[int, Array]) -> ReferenceBlock | None:
         """Return what the runtime makes of a block of iterations."""

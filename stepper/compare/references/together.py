@@ -97,6 +97,13 @@ class JointValues:
             group = again if again is not group else None
         return None
 
+    def begin_before(self, end: int) -> None:
+        """Begin the operations between the index `end` and the loop or If before it, which have run."""
+        for index in self._groups.stretch_before(self._frame.program, end):
+            if (group := self._groups.group_of(self._frame, index)) is not None:
+                self._begin(group)
+                return
+
     def _begin(self, group: _JointGroup) -> None:
         """Begin a group, and some of those that follow."""
         begun: _JointGroup | None = group
@@ -116,7 +123,7 @@ class JointGroups:
         self.tolerances: Tolerances | None = None
         """Within which ours may stand for a value."""
         self._groups: dict[int, dict[int, _JointGroup]] = {}
-        self._sources: dict[int, Mapping[Source, int]] = {}
+        self._stretches: dict[int, Mapping[int, Sequence[int]]] = {}
 
     def of(self, frame: Frame) -> JointValues:
         """Return the values that the runtime makes of a frame's."""
@@ -125,15 +132,25 @@ class JointGroups:
     def group_of(self, frame: Frame, index: int) -> _JointGroup | None:
         """Return the group of an operation; None where it is computed by itself."""
         program = frame.program
-        if id(program) not in self._groups:
-            self._groups[id(program)] = {}
-            for indices in _stretches(program):
-                self._put(program, indices)
+        self._look_at(program)
         found = self._groups[id(program)].get(index)
         if found is not None and not found.is_divided:
             self._divide(found, frame)
             found = self._groups[id(program)].get(index)
         return found
+
+    def stretch_before(self, program: Program, end: int) -> Sequence[int]:
+        """Return the indices of operations between an index and the loop or If before it."""
+        self._look_at(program)
+        return self._stretches[id(program)].get(end, ())
+
+    def _look_at(self, program: Program) -> None:
+        if id(program) in self._groups:
+            return
+        self._groups[id(program)] = {}
+        self._stretches[id(program)] = dict(_stretches(program))
+        for indices in self._stretches[id(program)].values():
+            self._put(program, indices)
 
     def leave_alone(self, program: Program, index: int) -> bool:
         """Have an operation computed by itself from now on; False where it is, or where that would tell less.
@@ -244,16 +261,19 @@ class JointGroups:
             before = found
 
 
-def _stretches(program: Program) -> Iterator[list[int]]:
-    """Yield the indices of operations between the loops and Ifs of a program: those that have run at the same point."""
+def _stretches(program: Program) -> Iterator[tuple[int, list[int]]]:
+    """Yield the indices of operations between the loops and Ifs of a program, which have run at the same point.
+
+    Before them goes the index of the loop or If that follows, or how many operations there are.
+    """
     found: list[int] = []
     for index, operation in enumerate(program.operations):
         if operation.plans:
-            yield found
+            yield index, found
             found = []
         elif operation.kind is OpKind.KERNEL and operation.layer.type not in RANDOM:
             found.append(index)
-    yield found
+    yield len(program.operations), found
 
 
 def _sources_of(program: Program, index: int) -> list[Source]:

@@ -65,6 +65,8 @@ from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _MOST_FINDINGS: Final = 400
 _MORE_ITERATIONS: Final = 1000
+_MOST_WAITING: Final = 8
+"""Points before loops and Ifs, and behind branches, at which what was computed is compared at the next point only."""
 
 Place = tuple[Layer, int, int]
 """A layer, the index of its output, and its slot."""
@@ -85,6 +87,7 @@ class LockstepWalk:
         self._rounded: Rounded = {}
         self._main: Frame = machine.stack[0]
         self._non_finite = NonFiniteOrigins(machine.compiled)
+        self._waiting: list[tuple[SyncPoint, ReferenceFrame, int, int]] = []
         self._blocks = BlockRun(machine)
         self._block: ReferenceBlock | None = None
 
@@ -213,6 +216,8 @@ class LockstepWalk:
         path = (*path_of(self.machine.stack), step_of(frame))
         point = SyncPoint(SyncKind.LEFT, path, frame, activation.operation)
         is_loop = isinstance(activation.plan, LoopPlan)
+        if is_loop:
+            self._compare_what_waits()
         # The values of a loop were compared after its last iteration; a branch has run just once.
         found = self.reference.at(point) if is_loop else self._compare(point, len(frame.program.operations))
         self._done.pop()
@@ -231,6 +236,7 @@ class LockstepWalk:
             self._add(LoopMismatch(path, layer, iteration, ours, theirs))
 
     def _fail(self, message: str, *, ours: bool) -> None:
+        self._compare_what_waits()
         stack = self.machine.stack
         frame = stack[-1] if stack else None
         operation = found = None
@@ -266,6 +272,7 @@ class LockstepWalk:
         path, ours = path_of(self.machine.stack), self._blocks.ahead()
         if ours is None:
             return False
+        self._compare_what_waits()
         theirs = self.reference.block(ours.frame, ours.first, ours.stacked)
         if theirs is None:
             self._blocks.leave_alone(ours.frame.program)
@@ -328,11 +335,20 @@ class LockstepWalk:
             )
         if found is None:
             return None
-        for index, places in self._places_of(frame):
-            if first <= index < end:
-                for place in places:
-                    self._compare_value(point.path, frame, found, place)
+        self._waiting.append((point, found, first, end))
+        may_wait = self.reference.shares_inputs and point.kind in (SyncKind.ENTERED, SyncKind.LEFT)
+        if not may_wait or len(self._waiting) > _MOST_WAITING:
+            self._compare_what_waits()
         return found
+
+    def _compare_what_waits(self) -> None:
+        """Compare what a reference, which is another process, may have begun to compute since; in order."""
+        while self._waiting:
+            point, found, first, end = self._waiting.pop(0)
+            for index, places in self._places_of(point.frame):
+                if first <= index < end:
+                    for place in places:
+                        self._compare_value(point.path, point.frame, found, place)
 
     def _places_of(self, frame: Frame) -> list[tuple[int, list[Place]]]:
         """Return the places by index: Parameters at -1, outputs of each operation, then maybe the Results."""
