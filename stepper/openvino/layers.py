@@ -23,7 +23,7 @@ from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.tensors import feed, to_array, to_tensor
 from stepper.openvino.worker import DefineLayer, layer_facts, shared_worker
 from stepper.processes.endings import WorkerEnded
-from stepper.processes.worker import RemoteFunction
+from stepper.processes.functions import RemoteFunction
 from stepper.wording import excerpt
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from stepper.openvino.texts.native_text import NativeText
 from stepper.openvino.together import BegunFunction, JointOperations, OperationRefused, Outputs, SeparateText
 from stepper.openvino.worker import DefineModel, shared_worker
 from stepper.processes.endings import ENDED, WorkerLimit
-from stepper.processes.worker import RemoteFunction
+from stepper.processes.functions import RemoteFunction
 from stepper.tensors.tolerances import Tolerance
 from stepper.wording import excerpt
 

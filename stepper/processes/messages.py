@@ -47,16 +47,10 @@ class CallFunction(Struct, frozen=True, tag=True):
     wanted: bool = True
 
 
-class Collect(Struct, frozen=True, tag=True):
-    """Wait for the act that was begun with this ticket, and answer as it would have been answered."""
-
-    ticket: int
-
-
 class WorkRequest(Struct, Generic[A], frozen=True):
     """An act, its subject in words, and the keys of definitions and tickets that are not needed any more.
 
-    One with a `ticket` is begun: it is performed beside others, and its answer kept until it is collected.
+    One with a `ticket` is begun: it is performed beside others, and all that is said of it has that ticket.
     """
 
     act: A
@@ -70,12 +64,14 @@ class StageBegan(Struct, frozen=True, tag=True):
     """Not an answer yet: a stage begins."""
 
     stage: str
+    ticket: int = 0
 
 
 class Completed(Struct, frozen=True, tag=True):
     """The act was performed; `facts` is what it gives beside arrays, in msgpack."""
 
     facts: bytes = _NOTHING
+    ticket: int = 0
 
 
 class Rejected(Struct, frozen=True, tag=True):
@@ -83,16 +79,20 @@ class Rejected(Struct, frozen=True, tag=True):
 
     error: str
     text: str
+    ticket: int = 0
 
 
 class OutOfMemory(Struct, frozen=True, tag=True):
     """Memory did not suffice; the process lives on."""
+
+    ticket: int = 0
 
 
 class Replaced(Struct, frozen=True, tag=True):
     """The process that was at it ended, by a signal (negative) or with an exit code; the next request has another."""
 
     code: int
+    ticket: int = 0
 
 
 Reply = StageBegan | Completed | Rejected | OutOfMemory | Replaced
@@ -131,7 +131,7 @@ def write(stream: IO[bytes], message: WorkRequest[Any] | Reply, arrays: Sequence
 
 def read_request(stream: IO[bytes], acts: Any) -> tuple[WorkRequest[Any], list[Array]] | None:
     """Read a request for one of the acts (a union of Structs) and its arrays; None at the end of the stream."""
-    return _read(stream, _Frame[WorkRequest[acts | Collect]])
+    return _read(stream, _Frame[WorkRequest[acts]])
 
 
 def read_reply(stream: IO[bytes]) -> tuple[Reply, list[Array]] | None:

@@ -23,13 +23,13 @@ from collections.abc import Callable, Sequence
 from typing import IO, Any, Final, NoReturn, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
 from stepper.processes import messages
 from stepper.processes.begun import BegunActs
 from stepper.processes.messages import (
-    Collect,
     Completed,
     OutOfMemory,
     Rejected,
@@ -128,7 +128,7 @@ class _Server:
         self._waiting: queue.SimpleQueue[tuple[WorkRequest[Any], list[Array]] | None] = queue.SimpleQueue()
         self._subject = self._folder = ""
         self._answering = threading.Lock()
-        self._begun = BegunActs(self._performed)
+        self._begun = BegunActs(self._perform)
         self._service = make(self._begin)
 
     def run(self) -> NoReturn:
@@ -146,11 +146,9 @@ class _Server:
                 self._begun.drop(ticket)
             if request.ticket:
                 self._begun.begin(request, arrays)
-            elif isinstance(request.act, Collect):
-                self._answer(*self._begun.collected(request.act.ticket, lambda stage: self._answer(StageBegan(stage))))
             else:
                 self._subject = request.subject
-                self._answer(*self._performed(request, arrays))
+                self._perform(request, arrays)
                 self._folder = ""
             for key in request.forget:  # behind the answer: to free a large model takes its time
                 self._service.forget(key)
@@ -183,16 +181,21 @@ class _Server:
             self._leave()
 
     def _begin(self, stage: str) -> None:
-        subject = self._subject
-        if (begun := self._begun.current) is None:
-            self._answer(StageBegan(stage))
-        else:
-            begun.announce(stage)
-            subject = begun.subject
+        begun = self._begun.current
+        subject = self._subject if begun is None else begun.subject
+        self._answer(StageBegan(stage, 0 if begun is None else begun.ticket))
         stage_wanted, _, rest = os.environ.get(FAULT, "").partition(":")
         fault, _, where = rest.partition(":")
         if stage_wanted == stage and where in subject:
             _fail(fault, self._answers)
+
+    def _perform(self, request: WorkRequest[Any], arrays: list[Array]) -> None:
+        try:
+            reply, outputs = self._performed(request, arrays)
+            self._answer(replace(reply, ticket=request.ticket) if request.ticket else reply, outputs)
+        except Exception:  # a thread of the pool would end alone, and its request never be answered
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
 
     def _performed(self, request: WorkRequest[Any], arrays: list[Array]) -> tuple[Reply, Sequence[Any]]:
         try:
@@ -219,4 +222,4 @@ def _fail(fault: str, answers: IO[bytes]) -> None:
     elif fault == "memory":
         raise MemoryError
     elif fault:
-        os.kill(os.getpid(), getattr(signal, fault))
+        signal.pthread_kill(threading.get_ident(), getattr(signal, fault))

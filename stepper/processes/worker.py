@@ -2,9 +2,8 @@
 
     worker = Worker(WorkerProgram("OpenVINO", "stepper.openvino.service"))   # it starts with the first request
     worker.ask(CheckDevice(facts), subject="the device CPU")
-    layer = RemoteFunction(worker, define, "MatMul 'proj' (layer 3)", limits)
-    layer(x)                                           # defined anew where the process had to be started again
-    outputs = layer.begin(x); ...; outputs()           # beside others, and beside what goes on here
+    begun = worker.begin(act, subject="the model m.xml")                     # beside others, and what goes on here
+    worker.collect(begun, subject="the model m.xml", limits=Limits())
 
 Whatever happens to the process becomes one of the exceptions of `endings`; the next request starts another.
 """
@@ -19,8 +18,9 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, Any, Final, TypeVar
 
 import msgspec
@@ -34,8 +34,8 @@ from stepper.processes.messages import (
     LOADING,
     RUNNING,
     CallFunction,
-    Collect,
     Completed,
+    OutOfMemory,
     Rejected,
     Replaced,
     Reply,
@@ -47,7 +47,6 @@ from stepper.processes.starting import WorkerProgram, memory_of_the_machine, sta
 LONGEST: Final = 600.0
 """Seconds that each of reading, converting, compiling and running may take, where nothing else is said."""
 
-_MOST_CRASHES: Final = 3
 _LONGEST_START: Final = 60.0
 _KNOWN: Final[Mapping[str, type[Exception]]] = {
     kind.__name__: kind for kind in (UsageError, ExecutionError, KernelError, ModelError, UnsupportedOperation)
@@ -70,6 +69,26 @@ class Limits(Struct, frozen=True):
         return self.running if self.running is not None and stage == RUNNING else self.seconds
 
 
+class Progress:
+    """How far an act has come: its stage, how many have begun, and the answer once it is there.
+
+    `ticket` is 0 for the one that is asked for; others are performed beside it.
+    """
+
+    def __init__(self, stage: str, ticket: int = 0) -> None:
+        self.stage, self.ticket = stage, ticket
+        self.stages = 0
+        self.answer: tuple[Reply, list[Array]] | None = None
+
+    def take(self, reply: Reply, arrays: list[Array]) -> None:
+        """Take note of what the process says of it."""
+        if isinstance(reply, StageBegan):
+            self.stage = reply.stage
+            self.stages += 1
+        else:
+            self.answer = reply, arrays
+
+
 class Worker:
     """A process in which a program runs. It is started by the first request, and again after it has ended.
 
@@ -88,9 +107,10 @@ class Worker:
         self._owner = os.getpid()
         self._forgotten: list[int] = []
         self._dropped: list[int] = []
-        self._under_way: set[int] = set()
+        self._under_way: dict[int, weakref.ref[Progress]] = {}
+        """What was begun and is not answered, by its ticket."""
         self._tickets = itertools.count(1)
-        self._stage, self._begun = RUNNING, 0
+        self._asked_for = Progress(RUNNING)
         self._may_begin, self._has_ended_at_several = True, False
         self.generation = 0
         """Number of processes that there were; what was defined in an earlier one is gone."""
@@ -113,34 +133,40 @@ class Worker:
     def _asked(self, act: Any, arrays: Sequence[Any], subject: str, limits: Limits | None) -> tuple[bytes, list[Array]]:
         with self._lock:
             self.send(act, arrays, subject=subject)
-            return self._received(subject, limits or Limits())
+            asked_for = self._asked_for
+            while asked_for.answer is None:
+                self._await(asked_for, subject, limits or Limits())
+            return self._given(asked_for, subject)
 
-    def begin(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> Begun | None:
+    def begin(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> Progress | None:
         """Have an act performed beside others; None where each is to be performed by itself.
 
-        Raises what `ask` raises where there was no process and none can be started.
+        It is given up where nobody keeps what is returned. Raises what `ask` raises where there was no process and none
+        can be started.
         """
         with self._lock:
             self._running()
             if not self._may_begin:
                 return None
-            begun = Begun(self, next(self._tickets), self.generation)
-            self.send(act, arrays, subject=subject, ticket=begun.ticket)
-            self._under_way.add(begun.ticket)
+            begun = Progress(RUNNING, next(self._tickets))
+            self._under_way[begun.ticket] = weakref.ref(begun)
+            weakref.finalize(begun, self._drop, begun.ticket, self.generation)
+            self._write(act, arrays, subject, begun.ticket)
             return begun
 
-    def collect(self, begun: Begun, *, subject: str, limits: Limits) -> list[Array] | None:
+    def collect(self, begun: Progress, *, subject: str, limits: Limits) -> list[Array] | None:
         """Return the arrays of the answer to what was begun; None where that must be asked for once more, by itself.
 
         So it is where the process has ended at several things. Raises as `ask` does.
         """
         with self._lock:
-            self._under_way.discard(begun.ticket)
-            if begun.generation != self.generation or self._process is None or not self._process.is_alive():
-                self._may_begin = False
-                return None
             try:
-                return self.ask(Collect(begun.ticket), subject=subject, limits=limits)
+                while begun.answer is None:
+                    if begun.ticket not in self._under_way:
+                        self._may_begin = False
+                        return None
+                    self._await(begun, subject, limits)
+                return self._given(begun, subject)[1]
             except ENDED:
                 if self.has_ended_at_several():
                     return None
@@ -153,13 +179,13 @@ class Worker:
             self._may_begin = False
         return found
 
-    def send(self, act: Any, arrays: Sequence[Any] = (), *, subject: str, ticket: int = 0) -> None:
-        """Send a request without waiting for the answer. The process is started where there is none.
+    def send(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> None:
+        """Send a request without waiting for the answer. The process is started where there is none."""
+        self._asked_for = Progress(RUNNING if isinstance(act, CallFunction) else LOADING)
+        self._write(act, arrays, subject)
 
-        With a ticket it is performed beside others.
-        """
+    def _write(self, act: Any, arrays: Sequence[Any], subject: str, ticket: int = 0) -> None:
         process = self._running()
-        self._stage = RUNNING if isinstance(act, (CallFunction, Collect)) else LOADING
         request = WorkRequest(act, subject, tuple(self._forgotten), tuple(self._dropped), ticket)
         self._forgotten.clear()
         self._dropped.clear()
@@ -171,67 +197,84 @@ class Worker:
             self.close()
             raise
 
-    def _received(self, subject: str, limits: Limits) -> tuple[bytes, list[Array]]:
-        while True:
-            begun, seconds = self._begun, limits.of(self._stage)
-            found = self._next_answer(subject, seconds)
-            if found is not None:
-                return found
-            if begun == self._begun:
-                raise self.overdue(subject, seconds)
+    def _await(self, wanted: Progress, subject: str, limits: Limits) -> None:
+        """Wait until the answer is there, or the next stage begins; end the process where that takes too long."""
+        stages, seconds = wanted.stages, limits.of(wanted.stage)
+        deadline = time.monotonic() + seconds
+        while wanted.answer is None and wanted.stages == stages:
+            if not self._hear(wanted, subject, max(0.0, deadline - time.monotonic())):
+                raise self._overdue(wanted, subject, seconds)
 
     def wait(self, subject: str, seconds: float) -> list[Array] | None:
         """Return the arrays of the answer to what was sent; None after these seconds, and where a stage begins."""
-        found = self._next_answer(subject, seconds)
-        return None if found is None else found[1]
+        self._hear(self._asked_for, subject, seconds)
+        return None if self._asked_for.answer is None else self._given(self._asked_for, subject)[1]
 
-    def _next_answer(self, subject: str, seconds: float) -> tuple[bytes, list[Array]] | None:
+    def _hear(self, wanted: Progress, subject: str, seconds: float) -> bool:
+        """Take one message of the process, whatever it is about; False where there is none in these seconds."""
         process = self._process
         assert process is not None, "something was sent"
         try:
-            match process.next_reply(seconds):
-                case None:
-                    return None
-                case StageBegan() as began, _:
-                    self._stage = began.stage
-                    self._begun += 1
-                    return None
-                case Completed() as completed, arrays:
-                    return completed.facts, arrays
-                case Rejected() as rejected, _:
-                    kind = _KNOWN.get(rejected.error, RuntimeError)
-                case _:
-                    raise _Ended(EndKind.MEMORY, 0)
+            reply = process.next_reply(seconds)
         except _Ended as ended:
-            kind_of_end, code = ended.args
-            self._has_ended_at_several = bool(self._under_way)
-            if process.goes_on:
-                process.goes_on = False
-                self._forgotten.clear()
-                self.generation += 1
-            else:
-                self.close()
-            limit = self._memory if kind_of_end is EndKind.MEMORY else 0
-            raise error_of(ProcessEnd(kind_of_end, self.program.name, self._stage, subject, code, limit)) from None
+            raise self._end_of(ended, wanted, subject) from None
         except BaseException:  # an interrupt: what is under way there is nobody's any more
             self.close()
             raise
-        raise kind(rejected.text)
+        if reply is None:
+            return False
+        ticket = reply[0].ticket
+        if wanted.ticket and not ticket and isinstance(reply[0], OutOfMemory):  # it could not even read a request
+            raise self._end_of(_Ended(EndKind.MEMORY, 0), wanted, subject)
+        found = self._under_way.get(ticket)
+        progress = self._asked_for if not ticket else None if found is None else found()
+        if progress is not None:  # else nobody waits for it
+            progress.take(*reply)
+            if progress.answer is not None:
+                self._under_way.pop(ticket, None)
+        return True
+
+    def _given(self, answered: Progress, subject: str) -> tuple[bytes, list[Array]]:
+        """Return the facts and arrays of an answer; raise what it is instead."""
+        match answered.answer:
+            case Completed() as completed, arrays:
+                return completed.facts, arrays
+            case Rejected() as rejected, _:
+                raise _KNOWN.get(rejected.error, RuntimeError)(rejected.text)
+        raise self._end_of(_Ended(EndKind.MEMORY, 0), answered, subject)
+
+    def _end_of(self, ended: _Ended, wanted: Progress, subject: str) -> StepperError:
+        """Take leave of the process; return the exception that says how it ended."""
+        kind, code = ended.args
+        process = self._process
+        self._under_way.pop(wanted.ticket, None)
+        self._has_ended_at_several = bool(self._under_way)
+        if process is not None and process.goes_on:
+            process.goes_on = False
+            self._forgotten.clear()
+            self.generation += 1
+        else:
+            self.close()
+        limit = self._memory if kind is EndKind.MEMORY else 0
+        return error_of(ProcessEnd(kind, self.program.name, wanted.stage, subject, code, limit))
 
     def overdue(self, subject: str, seconds: float) -> StepperError:
         """End the process, which has not answered in time; return the exception that says so."""
+        return self._overdue(self._asked_for, subject, seconds)
+
+    def _overdue(self, wanted: Progress, subject: str, seconds: float) -> StepperError:
+        self._under_way.pop(wanted.ticket, None)
         self._has_ended_at_several = bool(self._under_way)
         self.close()
-        return error_of(ProcessEnd(EndKind.TIME, self.program.name, self._stage, subject, limit=seconds))
+        return error_of(ProcessEnd(EndKind.TIME, self.program.name, wanted.stage, subject, limit=seconds))
 
     def forget(self, key: int) -> None:
         """Have it drop what was defined under this key, with the next request."""
         self._forgotten.append(key)
 
-    def drop(self, ticket: int, generation: int) -> None:
-        """Have it forget what was begun, with the next request."""
-        if generation == self.generation and ticket in self._under_way:
-            self._under_way.discard(ticket)
+    def _drop(self, ticket: int, generation: int) -> None:
+        """Have it forget what was begun and not answered, with the next request."""
+        if generation == self.generation and self._under_way.pop(ticket, None) is not None:
             self._dropped.append(ticket)
 
     def locked(self) -> threading.RLock:
@@ -241,7 +284,7 @@ class Worker:
     @property
     def stage(self) -> str:
         """The stage that began last."""
-        return self._stage
+        return self._asked_for.stage
 
     def ready(self) -> int:
         """Return the generation of the process; one is started where there is none."""
@@ -350,110 +393,6 @@ def _listen(stream: IO[bytes], replies: queue.Queue[Any]) -> None:
             replies.put(found)
             if found is None:
                 return
-
-
-class Begun:
-    """An act that a worker performs beside others; it is dropped where nobody keeps this."""
-
-    def __init__(self, worker: Worker, ticket: int, generation: int) -> None:
-        self.ticket, self.generation = ticket, generation
-        weakref.finalize(self, worker.drop, ticket, generation)
-
-
-class BegunCall:
-    """A call of a function that a worker may have begun."""
-
-    def __init__(self, function: RemoteFunction, inputs: tuple[Any, ...], begun: Begun | None) -> None:
-        self._function, self._inputs, self._begun = function, inputs, begun
-
-    def __call__(self) -> tuple[Array, ...]:
-        """Return its outputs, when they are there; to be asked once. Raises as `Worker.ask` does."""
-        begun, self._begun = self._begun, None
-        found = None if begun is None else self._function.collected(begun, self._inputs)
-        return self._function(*self._inputs) if found is None else found
-
-
-class RemoteFunction:
-    """Function from arrays to arrays that is defined in a worker.
-
-    `define` gives the act that defines it under a key, with its arrays. What ended the process once is not tried again
-    on inputs of the same types and shapes, and after a few times not at all: the same exception is raised.
-    """
-
-    _keys: Final = itertools.count(1)
-
-    def __init__(
-        self, worker: Worker, define: Callable[[int], tuple[Any, Sequence[Any]]], subject: str, limits: Limits
-    ) -> None:
-        self._worker, self._define, self.subject, self.limits = worker, define, subject, limits
-        self._key = next(self._keys)
-        self._generation = 0
-        self._ended: dict[Any, StepperError] = {}
-        weakref.finalize(self, worker.forget, self._key)
-
-    def __call__(self, *inputs: Any) -> tuple[Array, ...]:
-        """Return its outputs. Raises as `Worker.ask` does."""
-        return self._called(inputs, wanted=True)
-
-    def survives(self, *inputs: Any) -> None:
-        """Compute, and raise as `Worker.ask` does; the outputs stay there."""
-        self._called(inputs, wanted=False)
-
-    def begin(self, *inputs: Any) -> BegunCall:
-        """Have it compute beside other calls that were begun, and beside what goes on here."""
-        begun = None
-        if self._earlier_end(inputs) is None:
-            # what goes wrong here does so again when the outputs are asked for
-            with contextlib.suppress(StepperError, KernelError, RuntimeError), self._worker.locked():
-                self._ensure_defined()
-                begun = self._worker.begin(CallFunction(self._key), inputs, subject=self.subject)
-        return BegunCall(self, inputs, begun)
-
-    def collected(self, begun: Begun, inputs: tuple[Any, ...]) -> tuple[Array, ...] | None:
-        """Return the outputs of a call that was begun on these inputs; None where it must be called once more."""
-        try:
-            found = self._worker.collect(begun, subject=self.subject, limits=self.limits)
-        except ENDED as error:
-            self._ended[_signature(inputs)] = error
-            raise
-        return None if found is None else tuple(found)
-
-    def _called(self, inputs: tuple[Any, ...], *, wanted: bool) -> tuple[Array, ...]:
-        if (earlier := self._earlier_end(inputs)) is not None:
-            raise _again(earlier)
-        try:
-            with self._worker.locked():
-                self._ensure_defined()
-                call = CallFunction(self._key, wanted)
-                return tuple(self._worker.ask(call, inputs, subject=self.subject, limits=self.limits))
-        except ENDED as error:
-            if self._worker.has_ended_at_several():
-                return self._called(inputs, wanted=wanted)
-            self._ended[_signature(inputs)] = error
-            raise
-
-    def _ensure_defined(self) -> None:
-        if self._generation != self._worker.ready():
-            act, arrays = self._define(self._key)
-            self._worker.ask(act, arrays, subject=self.subject, limits=self.limits)
-            self._generation = self._worker.generation
-
-    def _earlier_end(self, inputs: tuple[Any, ...]) -> StepperError | None:
-        """Return how the process ended at this before, if it did."""
-        if len(self._ended) >= _MOST_CRASHES:
-            return next(reversed(self._ended.values()))
-        return self._ended.get(_signature(inputs))
-
-
-def _signature(inputs: Sequence[Any]) -> Any:
-    return tuple((array.dtype, array.shape) for array in inputs)
-
-
-def _again(error: StepperError) -> StepperError:
-    """Return the exception once more, without the trace of the first time."""
-    copy = type(error)(str(error))
-    copy.end = error.end  # type: ignore[attr-defined]  # each of ENDED has one
-    return copy
 
 
 _open: weakref.WeakSet[Worker] = weakref.WeakSet()

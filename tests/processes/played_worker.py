@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 
 from msgspec import Struct
@@ -47,7 +48,7 @@ def main() -> None:
 def end_as(way: str) -> None:
     """End this process by a signal or with an exit code, or hang; nothing for another way."""
     if way.startswith("SIG"):
-        os.kill(os.getpid(), getattr(signal, way))
+        signal.pthread_kill(threading.get_ident(), getattr(signal, way))  # at once, whatever other threads are at
     if way == "exit":
         os._exit(7)
     if way == "hang":

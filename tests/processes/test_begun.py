@@ -11,8 +11,9 @@ import pytest
 
 from stepper.element_types import Array
 from stepper.processes.endings import WorkerEnded, WorkerLimit
+from stepper.processes.functions import RemoteFunction
 from stepper.processes.starting import WorkerProgram
-from stepper.processes.worker import Limits, RemoteFunction, Worker
+from stepper.processes.worker import Limits, Worker
 from tests.processes.played_worker import Define
 from tests.processes.served_at_once import CRASH, ECHO, HANG, MEET, NO_MEMORY, REFUSE
 
@@ -120,7 +121,7 @@ def test_what_nobody_waits_for_is_dropped(worker: Worker) -> None:
     begun = function(worker).begin(numbers(ECHO))
     (ticket,) = worker._under_way
     del begun
-    assert (worker._under_way, worker._dropped) == (set(), [ticket])
+    assert (worker._under_way, worker._dropped) == ({}, [ticket])
     function(worker)(numbers(ECHO))
     assert worker._dropped == []
     collected = function(worker).begin(numbers(ECHO))

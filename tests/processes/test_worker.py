@@ -20,9 +20,10 @@ from stepper.errors import ExecutionError, LimitReached, StepperError, UsageErro
 from stepper.ir.packing import packed_size, unpack
 from stepper.processes import messages, starting
 from stepper.processes.endings import WorkerEnded, WorkerLimit
+from stepper.processes.functions import RemoteFunction
 from stepper.processes.messages import CallFunction, Completed
 from stepper.processes.starting import WorkerProgram
-from stepper.processes.worker import Limits, RemoteFunction, Worker
+from stepper.processes.worker import Limits, Worker
 from tests.processes.played_worker import Define, Fail
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
