@@ -185,16 +185,16 @@ class StoppedRun(Struct, frozen=True):
 
 
 class _OwnRun:
-    """The peer's run of the whole model, with the count of its iterations; both go on beside ours.
+    """The peer's run of the whole model, which goes on beside ours, and the count of its iterations.
 
     Whoever waits for something else of the peer waits for it first, so that the peer's notes have one order in all
-    runs.
+    runs. What is begun by then comes before the count, which is needed last.
     """
 
     def __init__(self, peer: RuntimePeer, inputs: Sequence[Array], seconds: float | None) -> None:
         self._peer = peer
         self._begun: Outputs | None = peer.begin(inputs, seconds=seconds)
-        self._counting = peer.begin_counting(inputs, seconds=seconds)
+        self._begin_counting = partial(peer.begin_counting, inputs, seconds=seconds)
         self._outputs: Sequence[Array] | None = None
         self.refusal = ""
         """Why there are no outputs; known when these were waited for."""
@@ -202,12 +202,17 @@ class _OwnRun:
     def outputs(self) -> Sequence[Array] | None:
         """Return the outputs, when they are there; None where it is refused."""
         if self._begun is not None:
+            self._counting  # noqa: B018  # it is begun
             try:
                 self._outputs = self._begun()
             except (ExecutionError, LimitReached) as error:
                 self.refusal = str(error)
             self._begun = None
         return self._outputs
+
+    @cached_property
+    def _counting(self) -> Callable[[], Mapping[LoopKey, int]]:
+        return self._begin_counting()
 
     @cached_property
     def iterations(self) -> Mapping[LoopKey, int]:
