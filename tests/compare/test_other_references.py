@@ -432,6 +432,31 @@ def test_groups_of_operations_are_begun_ahead_but_not_many(
     ]
 
 
+@pytest.mark.parametrize(("most", "ahead"), [(2**28, 3), (100, 2), (10, 1)])
+def test_of_large_values_fewer_groups_are_begun_ahead(
+    most: int, ahead: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each operation has two values of 12 bytes here, and each group two operations."""
+    monkeypatch.setattr(together, "_MOST_OPERATIONS", 2)
+    monkeypatch.setattr(together, "_MOST_BYTES_AHEAD", most)
+    monkeypatch.setattr(together, "_AHEAD", 2)
+    graph = ModelGraph()
+    value = graph.parameter("x", "f32", (1, 3))
+    for number in range(12):
+        value = graph.apply("Tanh" if number % 2 else "Sin", value, name=f"o{number}")
+    graph.result(value, "y")
+    peers: list[Telling] = []
+
+    def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
+        peers.append(Telling(compiled.model))
+        return OpenVINOReference(peers[0], inputs, "the peer")
+
+    assert not against(tmp_path, reference, graph, np.ones((1, 3), np.float32)).differs
+    told = [one.split()[0] for one in peers[0].told if "run" not in one]
+    counts = [sum(1 if one == "begin" else -1 for one in told[:end]) for end in range(len(told) + 1)]
+    assert max(counts) == ahead and counts[-1] == 0 and told.count("begin") == 6
+
+
 @pytest.mark.parametrize("wrong", ["", "even", "half", "upwards"])
 def test_of_an_iteration_with_a_branch_all_is_begun_before_anything_is_waited_for(wrong: str, tmp_path: Path) -> None:
     peers: list[Telling] = []

@@ -28,6 +28,9 @@ _MOST_OPERATIONS: Final = 200
 _AHEAD: Final = 3
 """Groups that are begun behind the one that is waited for."""
 
+_MOST_BYTES_AHEAD: Final = 2**28
+"""Of the values of all that are begun, beside those of the one that is waited for."""
+
 _MOST_TIMES: Final = 3
 """Compilations of a group: of what begins empty and grows the first two are of no use."""
 
@@ -62,6 +65,8 @@ class _JointGroup:
         self.indices = list(indices)
         self.following: _JointGroup | None = None
         """The operations that come next, whose inputs are known when those of this one are."""
+        self.size = 0
+        """Bytes of its values, where it is one of several."""
         self.joint: JointOperations | None = None
         self.without: list[int] = []
         self.compiled = 0
@@ -105,13 +110,15 @@ class JointValues:
                 return
 
     def _begin(self, group: _JointGroup) -> None:
-        """Begin a group, and some of those that follow."""
+        """Begin a group, and some of those that follow, as long as their values are not too large together."""
         begun: _JointGroup | None = group
+        room = _MOST_BYTES_AHEAD - sum(one.size for one in self._begun)
         for _ in range(1 + _AHEAD):
-            if begun is None:
+            if begun is None or (begun is not group and begun.size > room):
                 return
             if begun not in self._begun and begun not in self._computed:
                 self._begun[begun] = self._groups.begin(begun, self._frame)
+                room -= begun.size
             begun = begun.following
 
 
@@ -241,21 +248,22 @@ class JointGroups:
     def _divide(self, group: _JointGroup, frame: Frame) -> None:
         """Put several groups in the place of one with many operations, or values too large to go at once."""
         group.is_divided = True
-        size, part, parts = 0, [], []
+        size, part = 0, list[int]()
+        parts: list[tuple[list[int], int]] = []
         for index in group.indices:
             operation = frame.program.operations[index]
             slots = {slot for slot in (*operation.inputs, *operation.outputs) if frame.program.template[slot] is None}
             size += sum(value.nbytes for slot in slots if (value := frame.values[slot]) is not None)
             part.append(index)
             if size > _MOST_BYTES or len(part) >= _MOST_OPERATIONS:
-                parts.append(part)
+                parts.append((part, size))
                 size, part = 0, []
         before: _JointGroup | None = None
         if part and parts:
-            parts.append(part)
-        for indices in parts:
+            parts.append((part, size))
+        for indices, size_of_part in parts:
             found = self._put(frame.program, indices)
-            found.is_divided = True
+            found.is_divided, found.size = True, size_of_part
             if before is not None:
                 before.following = found
             before = found
