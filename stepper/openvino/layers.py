@@ -33,6 +33,9 @@ _MOST_SHAPES: Final = 4
 """Compilations with fixed shapes for one layer, before one with open shapes is tried."""
 
 _MOST_REQUESTS: Final = 64
+_LEAST_LENT: Final = 2**20
+"""Bytes of inputs that are worth not to be copied."""
+
 _MOST_NUMBERS: Final = 1024
 """Elements of an integer input that is made a Constant where OpenVINO demands one."""
 
@@ -241,6 +244,9 @@ class PreparedRequest:
         self._kept: tuple[list[openvino.Tensor], ...] = ([], [])  # of this call and the one before
         self._inputs = None if any(port.get_partial_shape().is_dynamic for port in model.inputs) else self._views()
         self._outputs = [_wide_dtype(port.get_element_type()) for port in self._request.model_outputs]
+        self._lent: list[openvino.Tensor] = []
+        """Tensors of the first call that are memory of its arguments: kept, for an output may share it."""
+        self._has_lent = False
 
     def _views(self) -> list[Array] | None:
         """Return the memory of the inputs as arrays; None where some of it is none that numpy knows."""
@@ -265,12 +271,39 @@ class PreparedRequest:
         with self._lock:
             return tuple([np.array(view) for view in self._computed(inputs)])
 
-    def views(self, inputs: Sequence[Any]) -> Sequence[Array]:
-        """Return the same, good until the next call, which the caller sees to. RuntimeError with OpenVINO's words."""
+    def views(self, inputs: Sequence[Any], *, lends: bool = False) -> Sequence[Array]:
+        """Return the same, good until the next call, which the caller sees to. RuntimeError with OpenVINO's words.
+
+        `lends`: nobody else has the inputs. Those of the first call are not copied then, for most requests have no
+        other, and to write into memory that is new takes longer than to compute.
+        """
         with self._lock:
+            if lends and not self._lent and not self._skipped and _can_be_lent(inputs):
+                self._lend(inputs)
+                return self._inferred()
             return self._computed(inputs)
 
+    def _lend(self, inputs: Sequence[Any]) -> None:
+        import openvino
+
+        self._lent = [openvino.Tensor(array, shared_memory=True) for array in inputs]
+        for index, tensor in enumerate(self._lent):
+            self._request.set_input_tensor(index, tensor)
+        self._has_lent = True
+
+    def _take_back(self) -> None:
+        """Give the request tensors of its own in the place of those that were lent."""
+        import openvino
+
+        for index, lent in enumerate(self._lent):
+            self._request.set_input_tensor(index, openvino.Tensor(lent.element_type, lent.shape))
+        if self._inputs is not None:
+            self._inputs = self._views()
+        self._has_lent = False
+
     def _computed(self, inputs: Sequence[Any]) -> list[Array]:
+        if self._has_lent:
+            self._take_back()
         if self._skipped:
             inputs = [array for array, skipped in zip(inputs, self._skipped, strict=True) if not skipped]
         request = self._request
@@ -279,13 +312,24 @@ class PreparedRequest:
         else:
             for view, array in zip(self._inputs, inputs, strict=True):
                 view[...] = array
-        request.start_async()
-        request.wait()
+        return self._inferred()
+
+    def _inferred(self) -> list[Array]:
+        self._request.start_async()
+        self._request.wait()
         return [self._output(index, dtype) for index, dtype in enumerate(self._outputs)]
 
     def _output(self, index: int, dtype: np.dtype[Any] | None) -> Array:
         tensor = self._request.get_output_tensor(index)
         return to_array(tensor) if dtype is None or not tensor.size else tensor.data.view(dtype)
+
+
+def _can_be_lent(inputs: Sequence[Any]) -> bool:
+    """Return True for large arrays whose memory OpenVINO can take as it lies there."""
+    return sum(array.nbytes for array in inputs) >= _LEAST_LENT and all(
+        array.dtype.kind in "biuf" and array.size > 0 and array.flags.c_contiguous and array.flags.aligned
+        for array in inputs
+    )
 
 
 def _wide_dtype(native: openvino.Type) -> np.dtype[Any] | None:

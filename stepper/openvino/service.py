@@ -83,7 +83,7 @@ class OpenVINOService:
             case DefineModel():
                 text = NativeText(act.text, mapped(act.weights) if act.weights else None)
                 loaded, states = self._loaded(act.runtime), dict(zip(act.states, arrays, strict=True))
-                self._functions[act.key] = _OneAtATime(function_of(act.kind, loaded, text, states))
+                self._functions[act.key] = _OneAtATime(function_of(act.kind, loaded, text, states, lends=True))
             case DefineLayer():
                 self._functions[act.key] = _OneAtATime(self._layer(act, arrays))
             case CallFunction():

@@ -23,7 +23,12 @@ from stepper.element_types import STRING, STRING_DTYPE, Array
 _HEAD: Final = struct.Struct("<4sIQ")
 _MAGIC: Final = b"stw2"
 _LARGEST: Final = 2**48
+_ALIGNED: Final = 64
+"""Bytes: each array begins at a multiple of so many, as runtimes like it."""
+
 _NOTHING: Final = msgspec.msgpack.encode(None)
+
+_PADDING: Final = memoryview(bytes(_ALIGNED))
 
 LOADING: Final = "being loaded for"
 READING: Final = "reading"
@@ -119,6 +124,8 @@ def write(stream: IO[bytes], message: WorkRequest[Any] | Reply, arrays: Sequence
             texts = [str(text) for text in array.reshape(-1).tolist()]
         elif array.size:
             parts.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            if rest := -array.nbytes % _ALIGNED:
+                parts.append(_PADDING[:rest])
         size = 0 if texts is not None else array.nbytes
         facts.append(_ArrayFacts(element_type.name, array.shape, size, texts))
     content = msgspec.msgpack.encode(_Frame(message, tuple(facts)))
@@ -168,7 +175,7 @@ def _arrays(facts: Sequence[_ArrayFacts], payload: bytearray) -> list[Array]:
             raise ValueError("an array is longer than the message")
         part = np.frombuffer(payload, np.uint8, fact.size, offset)
         found.append(part.view(dtype).reshape(fact.shape) if fact.size else np.empty(fact.shape, dtype))
-        offset += fact.size
+        offset += fact.size + -fact.size % _ALIGNED
     return found
 
 

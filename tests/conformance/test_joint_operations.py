@@ -20,7 +20,8 @@ from stepper.engine.machine import Machine
 from stepper.ir.model import Layer, Model, Source
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
-from stepper.processes.worker import Worker
+from stepper.processes.messages import Reply
+from stepper.processes.worker import Progress
 from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import UNITS, X, nested, recurrence
 from tests.models import Graph, Side, carried, invariant, joined, last, sliced
@@ -149,14 +150,13 @@ class Remote(OpenVINOPeer):
     def __init__(self, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(model)
         self.received = 0
-        ask = Worker.ask
+        take = Progress.take
 
-        def asked(worker: Worker, *given: Any, **options: Any) -> list[Any]:
-            found = ask(worker, *given, **options)
-            self.received += sum(array.nbytes for array in found)
-            return found
+        def taken(progress: Progress, reply: Reply, arrays: list[Array]) -> None:
+            self.received += sum(array.nbytes for array in arrays)
+            take(progress, reply, arrays)
 
-        monkeypatch.setattr(Worker, "ask", asked)
+        monkeypatch.setattr(Progress, "take", taken)
 
 
 CURVES: Mapping[str, Callable[[Array], Array]] = {"Sin": np.sin, "Cos": np.cos, "Tanh": np.tanh}

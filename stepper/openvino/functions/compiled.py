@@ -43,9 +43,9 @@ class CompiledText:
         """Return the outputs, in the order of the model's Results."""
         return self._ready(inputs).infer(inputs)
 
-    def views(self, *inputs: Any) -> Sequence[Array]:
-        """Return the same, good until the next call."""
-        return self._ready(inputs).views(inputs)
+    def views(self, *inputs: Any, lends: bool = False) -> Sequence[Array]:
+        """Return the same, good until the next call; `lends`: nobody else has the inputs."""
+        return self._ready(inputs).views(inputs, lends=lends)
 
     def _ready(self, inputs: Sequence[Any]) -> PreparedRequest:
         """Return a request for these inputs, with the variables that they begin with."""

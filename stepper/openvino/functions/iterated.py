@@ -37,7 +37,7 @@ class IteratedText:
         request, given = self._ready(inputs)
         return request.infer(given)
 
-    def views(self, *inputs: Any) -> Sequence[Array]:
+    def views(self, *inputs: Any, lends: bool = False) -> Sequence[Array]:  # blocks follow each other
         """Return the same, good until the next call."""
         request, given = self._ready(inputs)
         return request.views(given)

@@ -15,19 +15,22 @@ from stepper.tensors.closeness import is_within
 class Viewed(Protocol):
     """A function whose outputs may be looked at in the runtime's own memory."""
 
-    def views(self, *inputs: Any) -> Sequence[Array]:
-        """Return its outputs, good until the next call."""
+    def views(self, *inputs: Any, lends: bool = False) -> Sequence[Array]:
+        """Return its outputs, good until the next call; `lends`: nobody else has the inputs."""
 
 
 class JudgedText:
-    """A function that takes `taken` arguments, and more to compare with: which outputs agree, and then the others."""
+    """A function that takes `taken` arguments, and more to compare with: which outputs agree, and then the others.
 
-    def __init__(self, text: Viewed, judged: Sequence[Judgement], taken: int) -> None:
-        self._text, self._judged, self._taken = text, tuple(judged), taken
+    `lends`: its arguments are nobody else's.
+    """
+
+    def __init__(self, text: Viewed, judged: Sequence[Judgement], taken: int, *, lends: bool) -> None:
+        self._text, self._judged, self._taken, self._lends = text, tuple(judged), taken, lends
 
     def __call__(self, *arguments: Any) -> tuple[Array, ...]:
         """Return booleans, True for each output that is within its tolerance, and the outputs that are not."""
-        outputs = self._text.views(*arguments[: self._taken])
+        outputs = self._text.views(*arguments[: self._taken], lends=self._lends)
         agrees = [
             is_within(arguments[judged.place], output, judged.tolerance)
             for output, judged in zip(outputs, self._judged, strict=True)

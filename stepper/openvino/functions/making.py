@@ -14,12 +14,12 @@ from stepper.openvino.texts.native_text import NativeText
 
 
 def function_of(
-    kind: FunctionKind, runtime: Runtime, text: NativeText, states: Mapping[str, Array]
+    kind: FunctionKind, runtime: Runtime, text: NativeText, states: Mapping[str, Array], *, lends: bool = False
 ) -> Callable[..., tuple[Array, ...]]:
-    """Return a function of this kind of a model's text."""
+    """Return a function of this kind of a model's text; `lends`: arguments of its calls are nobody else's."""
     function = IteratedText(runtime, text, kind.stacked) if kind.stacked else CompiledText(runtime, text, states)
     if kind.judged:
-        return JudgedText(function, kind.judged, kind.taken)
+        return JudgedText(function, kind.judged, kind.taken, lends=lends)
     if kind.calls is not None and isinstance(function, CompiledText):
         return CalledText(function, kind.calls, kind.joined)
     return function
