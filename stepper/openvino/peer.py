@@ -295,7 +295,7 @@ class OpenVINOPeer:
     ) -> BegunFunction:
         """Return a text as a function, which raises what OpenVINO raises."""
         if not runtime.is_remote:
-            return _Here(function_of(kind, runtime, text, states))
+            return _InThisProcess(function_of(kind, runtime, text, states))
         limits = replace(runtime.limits, running=seconds)
         return RemoteFunction(shared_worker(), partial(_definition, runtime, text, states, kind), subject, limits)
 
@@ -309,7 +309,7 @@ class OpenVINOPeer:
             raise
 
 
-class _Here:
+class _InThisProcess:
     """A function of this process; what is begun is computed when its outputs are asked for."""
 
     def __init__(self, function: Function) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.openvino.program import is_installed
-from stepper.processes.cores import cores
 from stepper.processes.messages import COMPILING, READING, RUNNING
 from stepper.wording import excerpt
 
@@ -92,6 +91,8 @@ class Runtime:
         """
         if self.device.upper() != "CPU":
             return self
+        from stepper.processes.cores import cores  # most runs need no other process
+
         threads = {**_ONE_THREAD, "INFERENCE_NUM_THREADS": str(max(1, cores() // 2))}
         return Runtime(self.device, self.precision, self.extensions, {**threads, **self.properties}, self.timeout)
 

@@ -17,7 +17,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
 from stepper.processes.endings import ENDED
 from stepper.processes.messages import CallFunction
-from stepper.processes.worker import Limits, Progress, Worker
+from stepper.processes.worker import ActProgress, Limits, Worker
 
 _MOST_CRASHES: Final = 3
 
@@ -25,7 +25,7 @@ _MOST_CRASHES: Final = 3
 class BegunCall:
     """A call of a function that a worker may have begun."""
 
-    def __init__(self, function: RemoteFunction, inputs: tuple[Any, ...], begun: Progress | None) -> None:
+    def __init__(self, function: RemoteFunction, inputs: tuple[Any, ...], begun: ActProgress | None) -> None:
         self._function, self._inputs, self._begun = function, inputs, begun
 
     def __call__(self) -> tuple[Array, ...]:
@@ -71,7 +71,7 @@ class RemoteFunction:
                 begun = self._worker.begin(CallFunction(self._key), inputs, subject=self.subject)
         return BegunCall(self, inputs, begun)
 
-    def collected(self, begun: Progress, inputs: tuple[Any, ...]) -> tuple[Array, ...] | None:
+    def collected(self, begun: ActProgress, inputs: tuple[Any, ...]) -> tuple[Array, ...] | None:
         """Return the outputs of a call that was begun on these inputs; None where it must be called once more."""
         try:
             found = self._worker.collect(begun, subject=self.subject, limits=self.limits)

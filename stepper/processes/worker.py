@@ -69,7 +69,7 @@ class Limits(Struct, frozen=True):
         return self.running if self.running is not None and stage == RUNNING else self.seconds
 
 
-class Progress:
+class ActProgress:
     """How far an act has come: its stage, how many have begun, and the answer once it is there.
 
     `ticket` is 0 for the one that is asked for; others are performed beside it.
@@ -107,10 +107,10 @@ class Worker:
         self._owner = os.getpid()
         self._forgotten: list[int] = []
         self._dropped: list[int] = []
-        self._under_way: dict[int, weakref.ref[Progress]] = {}
+        self._under_way: dict[int, weakref.ref[ActProgress]] = {}
         """What was begun and is not answered, by its ticket."""
         self._tickets = itertools.count(1)
-        self._asked_for = Progress(RUNNING)
+        self._asked_for = ActProgress(RUNNING)
         self._may_begin, self._has_ended_at_several = True, False
         self.generation = 0
         """Number of processes that there were; what was defined in an earlier one is gone."""
@@ -138,7 +138,7 @@ class Worker:
                 self._await(asked_for, subject, limits or Limits())
             return self._given(asked_for, subject)
 
-    def begin(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> Progress | None:
+    def begin(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> ActProgress | None:
         """Have an act performed beside others; None where each is to be performed by itself.
 
         It is given up where nobody keeps what is returned. Raises what `ask` raises where there was no process and none
@@ -148,13 +148,13 @@ class Worker:
             self._running()
             if not self._may_begin:
                 return None
-            begun = Progress(RUNNING, next(self._tickets))
+            begun = ActProgress(RUNNING, next(self._tickets))
             self._under_way[begun.ticket] = weakref.ref(begun)
             weakref.finalize(begun, self._drop, begun.ticket, self.generation)
             self._write(act, arrays, subject, begun.ticket)
             return begun
 
-    def collect(self, begun: Progress, *, subject: str, limits: Limits) -> list[Array] | None:
+    def collect(self, begun: ActProgress, *, subject: str, limits: Limits) -> list[Array] | None:
         """Return the arrays of the answer to what was begun; None where that must be asked for once more, by itself.
 
         So it is where the process has ended at several things. Raises as `ask` does.
@@ -181,7 +181,7 @@ class Worker:
 
     def send(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> None:
         """Send a request without waiting for the answer. The process is started where there is none."""
-        self._asked_for = Progress(RUNNING if isinstance(act, CallFunction) else LOADING)
+        self._asked_for = ActProgress(RUNNING if isinstance(act, CallFunction) else LOADING)
         self._write(act, arrays, subject)
 
     def _write(self, act: Any, arrays: Sequence[Any], subject: str, ticket: int = 0) -> None:
@@ -197,7 +197,7 @@ class Worker:
             self.close()
             raise
 
-    def _await(self, wanted: Progress, subject: str, limits: Limits) -> None:
+    def _await(self, wanted: ActProgress, subject: str, limits: Limits) -> None:
         """Wait until the answer is there, or the next stage begins; end the process where that takes too long."""
         stages, seconds = wanted.stages, limits.of(wanted.stage)
         deadline = time.monotonic() + seconds
@@ -210,7 +210,7 @@ class Worker:
         self._hear(self._asked_for, subject, seconds)
         return None if self._asked_for.answer is None else self._given(self._asked_for, subject)[1]
 
-    def _hear(self, wanted: Progress, subject: str, seconds: float) -> bool:
+    def _hear(self, wanted: ActProgress, subject: str, seconds: float) -> bool:
         """Take one message of the process, whatever it is about; False where there is none in these seconds."""
         process = self._process
         assert process is not None, "something was sent"
@@ -234,7 +234,7 @@ class Worker:
                 self._under_way.pop(ticket, None)
         return True
 
-    def _given(self, answered: Progress, subject: str) -> tuple[bytes, list[Array]]:
+    def _given(self, answered: ActProgress, subject: str) -> tuple[bytes, list[Array]]:
         """Return the facts and arrays of an answer; raise what it is instead."""
         match answered.answer:
             case Completed() as completed, arrays:
@@ -243,7 +243,7 @@ class Worker:
                 raise _KNOWN.get(rejected.error, RuntimeError)(rejected.text)
         raise self._end_of(_Ended(EndKind.MEMORY, 0), answered, subject)
 
-    def _end_of(self, ended: _Ended, wanted: Progress, subject: str) -> StepperError:
+    def _end_of(self, ended: _Ended, wanted: ActProgress, subject: str) -> StepperError:
         """Take leave of the process; return the exception that says how it ended."""
         kind, code = ended.args
         process = self._process
@@ -262,7 +262,7 @@ class Worker:
         """End the process, which has not answered in time; return the exception that says so."""
         return self._overdue(self._asked_for, subject, seconds)
 
-    def _overdue(self, wanted: Progress, subject: str, seconds: float) -> StepperError:
+    def _overdue(self, wanted: ActProgress, subject: str, seconds: float) -> StepperError:
         self._under_way.pop(wanted.ticket, None)
         self._has_ended_at_several = bool(self._under_way)
         self.close()

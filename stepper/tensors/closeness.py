@@ -1,4 +1,4 @@
-"""Whether two values are within a tolerance, found quickly; how far they are apart is another matter."""
+"""Quick answers to whether two values are within a tolerance; how far they are apart is another matter."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from stepper.ir.model import Layer, Model, Source
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
 from stepper.processes.messages import Reply
-from stepper.processes.worker import Progress
+from stepper.processes.worker import ActProgress
 from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import UNITS, X, nested, recurrence
 from tests.models import Graph, Side, carried, invariant, joined, last, sliced
@@ -150,13 +150,13 @@ class Remote(OpenVINOPeer):
     def __init__(self, model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(model)
         self.received = 0
-        take = Progress.take
+        take = ActProgress.take
 
-        def taken(progress: Progress, reply: Reply, arrays: list[Array]) -> None:
+        def taken(progress: ActProgress, reply: Reply, arrays: list[Array]) -> None:
             self.received += sum(array.nbytes for array in arrays)
             take(progress, reply, arrays)
 
-        monkeypatch.setattr(Progress, "take", taken)
+        monkeypatch.setattr(ActProgress, "take", taken)
 
 
 CURVES: Mapping[str, Callable[[Array], Array]] = {"Sin": np.sin, "Cos": np.cos, "Tanh": np.tanh}
