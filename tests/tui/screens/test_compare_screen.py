@@ -90,6 +90,7 @@ def test_what_was_not_compared_in_time_is_compared_afterwards(twins: Debugger, m
 
 def test_each_difference_is_told_as_made_here_or_carried_in(twins: Debugger) -> None:
     async def script(driven: Driven) -> None:
+        await driven.filled()  # the first look may be one in part
         made = difference(driven, "xW")
         assert made.standing is Standing.HERE and made.measure is not None and made.measure.index == (0, 2)
         np.testing.assert_allclose(made.distance, apart(3)[2], rtol=1e-3)
@@ -130,6 +131,7 @@ def test_what_is_carried_parts_from_the_second_iteration_on(twins: Debugger) -> 
 def test_x_goes_from_one_to_the_next_and_the_mouse_selects(twins: Debugger) -> None:
     async def script(driven: Driven) -> None:
         await driven.type("select 0")
+        await driven.filled()
         above = comparison_of(driven).above
         await driven.press("x")
         assert driven.state.cursor == next(index for index in above if index > 0)
@@ -147,6 +149,7 @@ def test_x_goes_from_one_to_the_next_and_the_mouse_selects(twins: Debugger) -> N
 
 def test_a_wider_tolerance_lets_all_agree(twins: Debugger) -> None:
     async def script(driven: Driven) -> None:
+        await driven.filled()
         assert comparison_of(driven).above
         await driven.type("tolerance 0 0.1")
         await driven.filled()
