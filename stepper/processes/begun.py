@@ -21,12 +21,18 @@ class BegunActs:
         self._perform = perform
         self._pool: ThreadPoolExecutor | None = None
         self._acts: dict[int, Future[None]] = {}
+        self._lock = threading.Lock()
         self._of_thread = threading.local()
 
     @property
     def current(self) -> WorkRequest[Any] | None:
         """The one that this thread performs; None where it performs none."""
         return getattr(self._of_thread, "request", None)
+
+    @property
+    def is_idle(self) -> bool:
+        """True if nothing is performed or waits for that."""
+        return not self._acts
 
     def begin(self, request: WorkRequest[Any], arrays: list[Array]) -> None:
         """Have a request performed as soon as a thread is free."""
@@ -38,11 +44,15 @@ class BegunActs:
             try:
                 self._perform(request, arrays)
             finally:
-                self._acts.pop(request.ticket, None)
+                with self._lock:
+                    self._acts.pop(request.ticket, None)
 
-        self._acts[request.ticket] = self._pool.submit(performed)
+        with self._lock:
+            self._acts[request.ticket] = self._pool.submit(performed)
 
     def drop(self, ticket: int) -> None:
         """Forget one that nobody waits for any more: what has not begun yet never will."""
-        if (act := self._acts.pop(ticket, None)) is not None:
-            act.cancel()
+        with self._lock:
+            act = self._acts.get(ticket)
+            if act is not None and act.cancel():
+                del self._acts[ticket]

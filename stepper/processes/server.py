@@ -127,6 +127,7 @@ class _Server:
         self._requests, self._answers = requests, answers
         self._waiting: queue.SimpleQueue[tuple[WorkRequest[Any], list[Array]] | None] = queue.SimpleQueue()
         self._subject = self._folder = ""
+        self._forgotten: list[int] = []
         self._answering = threading.Lock()
         self._begun = BegunActs(self._perform)
         self._service = make(self._begin)
@@ -150,8 +151,11 @@ class _Server:
                 self._subject = request.subject
                 self._perform(request, arrays)
                 self._folder = ""
-            for key in request.forget:  # behind the answer: to free a large model takes its time
-                self._service.forget(key)
+            self._forgotten += request.forget
+            if self._begun.is_idle:  # runtimes have crashed that free one model while they run another
+                for key in self._forgotten:
+                    self._service.forget(key)
+                self._forgotten.clear()
 
     def _listen(self) -> None:
         while True:

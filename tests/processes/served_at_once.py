@@ -6,10 +6,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from stepper.element_types import Array
 from stepper.processes.messages import COMPILING, RUNNING, CallFunction
 from stepper.processes.server import Announce, serve
-from tests.processes.played_worker import Act, end_as
+from tests.processes.played_worker import Act, Fail, end_as
 
 ECHO: Final = 0
 MEET: Final = 1
@@ -28,12 +30,16 @@ class Played:
     def __init__(self, announce: Announce) -> None:
         self._announce = announce
         self._meeting = threading.Barrier(2)
+        self._forgotten: list[int] = []
 
-    def forget(self, _key: int) -> None:
-        """Nothing is defined."""
+    def forget(self, key: int) -> None:
+        """Take note of it."""
+        self._forgotten.append(key)
 
     def perform(self, act: Act, arrays: list[Array]) -> tuple[Any, Sequence[Any]]:
-        """Do what the first number of a call says."""
+        """Do what the first number of a call says; tell what was forgotten."""
+        if isinstance(act, Fail):
+            return None, [np.array(self._forgotten, np.int64)]
         if isinstance(act, CallFunction):
             self._announce(COMPILING)
             wanted = int(arrays[0][0])

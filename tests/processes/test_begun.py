@@ -14,7 +14,7 @@ from stepper.processes.endings import WorkerEnded, WorkerLimit
 from stepper.processes.functions import RemoteFunction
 from stepper.processes.starting import WorkerProgram
 from stepper.processes.worker import Limits, Worker
-from tests.processes.played_worker import Define
+from tests.processes.played_worker import Define, Fail
 from tests.processes.served_at_once import CRASH, ECHO, HANG, MEET, NO_MEMORY, REFUSE
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -134,3 +134,24 @@ def test_after_the_process_was_given_up_what_was_begun_is_computed_all_the_same(
     begun = function(worker).begin(numbers(ECHO))
     worker.close()
     held(begun, numbers(ECHO))
+
+
+def test_definitions_are_forgotten_when_nothing_is_at_work(worker: Worker) -> None:
+    """A runtime may crash that frees one thing while it computes another."""
+    waiting, forgotten = function(worker).begin(numbers(MEET)), function(worker)
+    forgotten(numbers(ECHO))
+    key = forgotten._key
+    del forgotten
+    function(worker)(numbers(ECHO))
+    assert key not in told(worker)
+    function(worker).begin(numbers(MEET))()
+    waiting()
+    for _ in range(100):
+        if key in told(worker):
+            return
+    raise AssertionError("it is never forgotten")
+
+
+def told(worker: Worker) -> list[int]:
+    (found,) = worker.ask(Fail("forgotten"), subject="the model")
+    return list(map(int, found))
