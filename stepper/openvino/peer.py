@@ -216,7 +216,8 @@ class OpenVINOPeer:
         title = f"{len(text.layers)} operations of the model {excerpt(self.model.path.name)}"
         many = () if stacked is None else tuple(source in stacked for source in text.sources)
         runtime = self.runtime.for_size(sum(value.nbytes for value in values.values() if value is not None))
-        runtime = runtime.beside_another()
+        if stacked is None:  # sets that are computed one after the other get one thread
+            runtime = runtime.beside_another()
         runtime = self._kept(text.native, runtime)
         judged, compared = _judgements(text, judge)
         kind = FunctionKind(many, judged=judged, taken=len(text.sources))

@@ -29,15 +29,7 @@ from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
 from stepper.processes import messages
 from stepper.processes.begun import BegunActs
-from stepper.processes.messages import (
-    Completed,
-    OutOfMemory,
-    Rejected,
-    Replaced,
-    Reply,
-    StageBegan,
-    WorkRequest,
-)
+from stepper.processes.messages import Completed, OutOfMemory, Rejected, Replaced, Reply, StageBegan, WorkRequest
 
 FAULT: Final = "STEPPER_FAULT"
 _OUT_OF_MEMORY: Final = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory", "Failed to allocate")

@@ -405,24 +405,29 @@ class Telling(Peer):
         return waited
 
 
+def chain(length: int) -> ModelGraph:
+    """Operations o0, o1 and so on, each of the one before."""
+    graph = ModelGraph()
+    value = graph.parameter("x", "f32", (1, 3))
+    for number in range(length):
+        value = graph.apply("Tanh" if number % 2 else "Sin", value, name=f"o{number}")
+    graph.result(value, "y")
+    return graph
+
+
 @pytest.mark.parametrize("refuses", ["", "o2"])
 def test_groups_of_operations_are_begun_ahead_but_not_many(
     refuses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(together, "_MOST_OPERATIONS", 2)
     monkeypatch.setattr(together, "_AHEAD", 2)
-    graph = ModelGraph()
-    value = graph.parameter("x", "f32", (1, 3))
-    for number in range(10):
-        value = graph.apply("Tanh" if number % 2 else "Sin", value, name=f"o{number}")
-    graph.result(value, "y")
     peers: list[Telling] = []
 
     def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
         peers.append(Telling(compiled.model, refuses=refuses))
         return OpenVINOReference(peers[0], inputs, "the peer")
 
-    found = against(tmp_path, reference, graph, np.ones((1, 3), np.float32))
+    found = against(tmp_path, reference, chain(10), np.ones((1, 3), np.float32))
     assert not found.differs and found.observations.compared == (9 if refuses else 10)
     if refuses:
         return
@@ -440,18 +445,13 @@ def test_of_large_values_fewer_groups_are_begun_ahead(
     monkeypatch.setattr(together, "_MOST_OPERATIONS", 2)
     monkeypatch.setattr(together, "_MOST_BYTES_AHEAD", most)
     monkeypatch.setattr(together, "_AHEAD", 2)
-    graph = ModelGraph()
-    value = graph.parameter("x", "f32", (1, 3))
-    for number in range(12):
-        value = graph.apply("Tanh" if number % 2 else "Sin", value, name=f"o{number}")
-    graph.result(value, "y")
     peers: list[Telling] = []
 
     def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
         peers.append(Telling(compiled.model))
         return OpenVINOReference(peers[0], inputs, "the peer")
 
-    assert not against(tmp_path, reference, graph, np.ones((1, 3), np.float32)).differs
+    assert not against(tmp_path, reference, chain(12), np.ones((1, 3), np.float32)).differs
     told = [one.split()[0] for one in peers[0].told if "run" not in one]
     counts = [sum(1 if one == "begin" else -1 for one in told[:end]) for end in range(len(told) + 1)]
     assert max(counts) == ahead and counts[-1] == 0 and told.count("begin") == 6

@@ -313,3 +313,28 @@ def test_an_operation_in_a_branch_is_computed_with_those_around_it(first: int | 
     assert found.differs is (first is not None)
     if found.verdict is not None:
         assert found.verdict.layer is not None and found.verdict.layer.name == "tanh"
+
+
+@pytest.mark.parametrize(("count", "threads"), [(1, "1"), (2, "1"), (16, "8")])
+def test_of_two_at_a_time_each_has_half_of_the_cores_but_small_ones_and_blocks_one_thread(
+    count: int, threads: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepper.processes.cores.cores", lambda: count)
+    x = np.zeros((600, 600), np.float32)
+    graph = Graph()
+    graph.result(graph.apply("Tanh", graph.parameter("x", "f32", x.shape), name="curve"), "y")
+    model, runtimes = graph.read(tmp_path), list[Runtime]()
+    function = OpenVINOPeer._function
+
+    def noted(peer: OpenVINOPeer, text: Any, subject: str, seconds: Any, runtime: Runtime, *more: Any) -> Any:
+        runtimes.append(runtime)
+        return function(peer, text, subject, seconds, runtime, *more)
+
+    monkeypatch.setattr(OpenVINOPeer, "_function", noted)
+    layer, source, peer = model.graph.layers[1], Source(model.graph.parameters[0].id, 0), OpenVINOPeer(model)
+    peer.together(model.graph, [layer], {source: x})
+    peer.together(model.graph, [layer], {source: x[:1]})
+    peer.together(model.graph, [layer], {source: x}, {source})
+    large, small, block = (runtime.properties.get("INFERENCE_NUM_THREADS") for runtime in runtimes)
+    assert (large, small, block) == (threads, "1", None), "a block chooses itself"
+    assert runtimes[2].for_size(0).properties["INFERENCE_NUM_THREADS"] == "1"

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.compare.references.protocol import ReferenceBlock, ReferenceFrame, SyncPoint
-from stepper.compare.references.together import JointPeer
+from stepper.compare.references.together import JointPeer, judge
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import OpKind, Program
@@ -158,7 +158,8 @@ class IteratedBodies:
                 and operation.layer.type not in body.refused
             ]
             values, many = _of_an_iteration(frame, layers, stacked)
-            body.joint = self._peer.together(program.graph, layers, values, many, self._judge(program, layers, stacked))
+            tolerances = judge(self.tolerances, layers, lambda one: stacked.get(program.slots.get(one, -1)))
+            body.joint = self._peer.together(program.graph, layers, values, many, tolerances)
         joint, slots = body.joint, program.slots
         if not joint.layers:
             return dict
@@ -176,17 +177,6 @@ class IteratedBodies:
             }
 
         return outputs
-
-    def _judge(self, program: Program, layers: Sequence[Layer], stacked: Stacked) -> Mapping[Source, Tolerance] | None:
-        """Return the tolerances of outputs; None where the values themselves are wanted."""
-        if self.tolerances is None:
-            return None
-        found: dict[Source, Tolerance] = {}
-        for layer in layers:
-            for output in range(len(layer.outputs)):
-                if (value := stacked.get(program.slots.get((layer.id, output), -1))) is not None:
-                    found[Source(layer.id, output)] = self.tolerances.of(layer, value.dtype)
-        return found
 
     def _begin_body(self, body: _Body, frame: Frame, stacked: Stacked) -> Callable[[], dict[int, Array]]:
         program = body.program

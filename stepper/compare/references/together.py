@@ -7,6 +7,7 @@ found by halving, and left to be computed one at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -177,7 +178,9 @@ class JointGroups:
         without = [index for index in group.indices if _is_empty(program, index, values)]
         if group.joint is None or (without != group.without and group.compiled < _MOST_TIMES):
             layers = [program.operations[index].layer for index in group.indices if index not in without]
-            group.joint = self._peer.together(program.graph, layers, values, judge=self._judge(frame, layers))
+            group.joint = self._peer.together(
+                program.graph, layers, values, judge=judge(self.tolerances, layers, partial(_value, frame))
+            )
             group.without, group.compiled = without, group.compiled + 1
         joint = group.joint
         given = [values[source] for source in joint.sources]
@@ -186,17 +189,6 @@ class JointGroups:
         for source, value in zip(joint.sources, given, strict=True):
             group.note(source, value)
         return joint.begin(*given, *[_value(frame, output) for output in joint.compared])
-
-    def _judge(self, frame: Frame, layers: Sequence[Layer]) -> Mapping[Source, Tolerance] | None:
-        """Return the tolerances of outputs; None where the values themselves are wanted."""
-        if self.tolerances is None:
-            return None
-        found: dict[Source, Tolerance] = {}
-        for layer in layers:
-            for output in range(len(layer.outputs)):
-                if (value := _value(frame, Source(layer.id, output))) is not None:
-                    found[Source(layer.id, output)] = self.tolerances.of(layer, value.dtype)
-        return found
 
     def outputs(self, group: _JointGroup, frame: Frame, begun: _Outputs | None) -> Mapping[tuple[int, int], Array]:
         """Return what a group's operations give, by index and output; none where it is refused, which divides it."""
@@ -267,6 +259,17 @@ class JointGroups:
             if before is not None:
                 before.following = found
             before = found
+
+
+def judge(
+    tolerances: Tolerances | None, layers: Sequence[Layer], ours: Callable[[Source], Any]
+) -> Mapping[Source, Tolerance] | None:
+    """Return the tolerance of each output of which we have a value; None where the runtime's own values are wanted."""
+    if tolerances is None:
+        return None
+    outputs = ((layer, Source(layer.id, output)) for layer in layers for output in range(len(layer.outputs)))
+    values = ((layer, source, ours(source)) for layer, source in outputs)
+    return {source: tolerances.of(layer, value.dtype) for layer, source, value in values if value is not None}
 
 
 def _stretches(program: Program) -> Iterator[tuple[int, list[int]]]:
