@@ -21,6 +21,7 @@ class BegunActs:
         self._perform = perform
         self._pool: ThreadPoolExecutor | None = None
         self._acts: dict[int, Future[None]] = {}
+        self._given_up: set[int] = set()
         self._lock = threading.Lock()
         self._of_thread = threading.local()
 
@@ -30,9 +31,9 @@ class BegunActs:
         return getattr(self._of_thread, "request", None)
 
     @property
-    def is_idle(self) -> bool:
-        """True if nothing is performed or waits for that."""
-        return not self._acts
+    def works_in_vain(self) -> bool:
+        """True while something is performed that nobody waits for any more."""
+        return bool(self._given_up)
 
     def begin(self, request: WorkRequest[Any], arrays: list[Array]) -> None:
         """Have a request performed as soon as a thread is free."""
@@ -46,6 +47,7 @@ class BegunActs:
             finally:
                 with self._lock:
                     self._acts.pop(request.ticket, None)
+                    self._given_up.discard(request.ticket)
 
         with self._lock:
             self._acts[request.ticket] = self._pool.submit(performed)
@@ -53,6 +55,9 @@ class BegunActs:
     def drop(self, ticket: int) -> None:
         """Forget one that nobody waits for any more: what has not begun yet never will."""
         with self._lock:
-            act = self._acts.get(ticket)
-            if act is not None and act.cancel():
+            if (act := self._acts.get(ticket)) is None:
+                return
+            if act.cancel():
                 del self._acts[ticket]
+            else:
+                self._given_up.add(ticket)

@@ -144,7 +144,7 @@ class _Server:
                 self._perform(request, arrays)
                 self._folder = ""
             self._forgotten += request.forget
-            if self._begun.is_idle:  # runtimes have crashed that free one model while they run another
+            if not self._begun.works_in_vain:  # which may be about to call what was defined for it
                 for key in self._forgotten:
                     self._service.forget(key)
                 self._forgotten.clear()

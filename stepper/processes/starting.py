@@ -109,10 +109,12 @@ def memory_of_the_machine() -> int:
 
 
 @atexit.register
-def _end_unused() -> None:
+def end_unused() -> None:
+    """End the processes that nobody has asked for."""
     if _owner != os.getpid():  # a child by fork has no part in them
         return
-    for process, messages in _early.values():
+    while _early:
+        process, messages = _early.popitem()[1]
         process.kill()
         process.wait()
         messages.close()

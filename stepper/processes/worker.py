@@ -399,6 +399,7 @@ _open: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
 @atexit.register
-def _close_all() -> None:
+def close_all() -> None:
+    """End the processes of all workers; the next request of each starts another."""
     for worker in list(_open):
         worker.close()

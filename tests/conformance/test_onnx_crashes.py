@@ -17,7 +17,8 @@ from onnx import TensorProto, helper, save
 
 import stepper
 from stepper.cli import main
-from stepper.compare.references.onnx_worker import OnnxPeer, worker_of
+from stepper.compare.references.onnx_worker import OnnxPeer
+from stepper.processes.worker import close_all
 from tests.conformance import onnx_files
 from tests.conformance.onnx_files import inputs_of
 
@@ -36,12 +37,9 @@ FAULTS = {
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left() -> Iterator[None]:
-    for name in EVALUATORS:
-        worker_of(name).close()
+def nothing_is_left(ended_workers: None) -> Iterator[None]:
     yield
-    for name in EVALUATORS:
-        worker_of(name).close()
+    close_all()
     command = ["ps", "-ww", "-o", "args=", "--ppid", str(os.getpid())]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "onnx_service" not in found.stdout
@@ -66,7 +64,7 @@ def test_each_end_of_an_evaluator_is_a_sentence_and_it_is_started_again(
     assert main(words) == code
     assert said.format(EVALUATORS[evaluator]) in " ".join(capsys.readouterr().err.split())
     monkeypatch.delenv("STEPPER_FAULT")
-    worker_of(evaluator).close()  # one that lives on would still have the variable
+    close_all()  # one that lives on would still have the variable
     assert main(["compare", *model, "--with", evaluator]) == 0
 
 

@@ -22,8 +22,7 @@ from stepper.cli import main
 from stepper.errors import LimitReached
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.program import PROGRAM
-from stepper.openvino.worker import shared_worker
-from stepper.processes.worker import Worker
+from stepper.processes.worker import Worker, close_all
 from tests.conformance.openvino_subjects import SAMPLES
 from tests.conformance.test_openvino_opening import frozen_graph
 from tests.models import Graph, carried, joined, last
@@ -44,14 +43,13 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended_workers: None) -> Iterator[None]:
     """No process and no file in the temporary folder is left."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setattr("tempfile.tempdir", None)
-    shared_worker().close()
     yield
-    shared_worker().close()
+    close_all()
     assert not list((tmp_path / "temporary").iterdir())
     assert not children(os.getpid())
 

@@ -136,16 +136,26 @@ def test_after_the_process_was_given_up_what_was_begun_is_computed_all_the_same(
     held(begun, numbers(ECHO))
 
 
-def test_definitions_are_forgotten_when_nothing_is_at_work(worker: Worker) -> None:
-    """A runtime may crash that frees one thing while it computes another."""
+def test_definitions_are_forgotten_while_others_are_at_work(worker: Worker) -> None:
+    """What was compiled for a part of a large network need not stay until all of it is compared."""
     waiting, forgotten = function(worker).begin(numbers(MEET)), function(worker)
     forgotten(numbers(ECHO))
     key = forgotten._key
     del forgotten
     function(worker)(numbers(ECHO))
-    assert key not in told(worker)
+    assert key in told(worker)
     function(worker).begin(numbers(MEET))()
     waiting()
+
+
+def test_what_was_given_up_at_work_keeps_its_definition_until_it_ends(worker: Worker) -> None:
+    given_up = function(worker)
+    key, begun = given_up._key, given_up.begin(numbers(MEET))
+    other, waiting = function(worker), function(worker).begin(numbers(ECHO))
+    waiting()
+    del begun, given_up
+    assert key not in (*told(worker), *told(worker))
+    other.begin(numbers(MEET))()
     for _ in range(100):
         if key in told(worker):
             return
