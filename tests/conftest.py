@@ -37,9 +37,13 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What all tests are stays: the collector searches what they make, a tenth less work in all."""
+    """What all tests are stays: the collector searches what they make, a tenth less work in all.
+
+    And another tenth less of it searches more rarely: an application is many objects that go together.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
     gc.enable()
 
 
@@ -51,8 +55,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture
 def nothing_frozen() -> Iterator[None]:
-    """As in a program of its own: the collector searches everything."""
+    """As in a program of its own: the collector searches everything, and as often."""
     gc.unfreeze()
+    rarely = gc.get_threshold()
+    gc.set_threshold(700)
     yield
-    gc.collect()
-    gc.freeze()
+    gc.set_threshold(*rarely)
+    gc.freeze()  # what is garbage stays, too: to search for it takes seconds

@@ -54,7 +54,7 @@ def stops(path: Path, first: Debugger, recorder: Recorder, wanted: list[BreakDes
 
 
 def breaks(subject: Case) -> Iterator[list[BreakDescription]]:
-    yield from (at_operations(subject, offset) for offset in range(4))
+    yield from (at_operations(subject, offset) for offset in range(3))
     yield about_values("cond", "end")
     yield about_values("stuck", "shape", "nan")
 

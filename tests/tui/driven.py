@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from textual import events, keys
+from textual.css.stylesheet import Stylesheet
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 
@@ -202,6 +203,32 @@ def key_event(key: str) -> events.Key:
 
 Script = Callable[[Driven], Awaitable[None]]
 
+_parsed: dict[Any, Any] = {}
+"""Rules of style sheets as Textual has parsed them, by their text and the colours of the theme."""
+
+
+class ParsedRules:
+    """What a style sheet keeps of what it has parsed, kept from one application to the next: an eighth of a start."""
+
+    def __init__(self, sheet: Stylesheet) -> None:
+        self._sheet = sheet
+        self._colours: frozenset[tuple[str, str]] | None = None
+
+    def _key(self, key: Any) -> Any:
+        if self._colours is None:
+            self._colours = frozenset(self._sheet._variables.items())
+        return self._colours, key
+
+    def __getitem__(self, key: Any) -> Any:
+        return _parsed[self._key(key)]
+
+    def __setitem__(self, key: Any, rules: Any) -> None:
+        _parsed[self._key(key)] = rules
+
+    def clear(self) -> None:
+        """Look for those of other colours."""
+        self._colours = None
+
 
 def debugger_of_sample(name: str, **options: Any) -> Debugger:
     """A debugger of a sample model on its inputs."""
@@ -227,6 +254,7 @@ def drive(
         debugger = debugger_of_sample(subject) if isinstance(subject, str) else None if opening else subject
         name = subject if isinstance(subject, str) else "subject"
         app = StepperApp(debugger, name, look, opening=opening, starts_up=starts_up, runs=runs, editors=editors)
+        app.stylesheet._parse_cache = ParsedRules(app.stylesheet)  # type: ignore[assignment]  # all that is asked of it
         async with app.run_test(size=size) as pilot:
             driven = Driven(app, pilot)
             try:

@@ -100,7 +100,7 @@ def test_tab_lists_names_with_shape_and_value_and_the_line_is_what_is_seen() -> 
     drive("date_normaliser", script, size=(120, 40), lines=(f"goto {DECODER}@3",))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)], ids=str)
+@pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=str)
 def test_no_line_of_the_list_is_just_below_another_one(size: tuple[int, int]) -> None:
     """Lists of each length, on the main screen and on that of a value."""
 

@@ -344,11 +344,7 @@ class DebugScreen(Guarded, Screen[None]):
         self.fit(*self.app.size)
 
     def _set_size_classes(self, *, update: bool = True) -> None:
-        before = self.classes
-        for name, holds in self.size_classes(*self.app.size).items():
-            self.set_class(holds, name, update=False)
-        if update and self.classes != before:
-            self.update_node_styles()
+        self.update_classes(self.size_classes(*self.app.size), update=update)
 
     def size_classes(self, width: int, height: int) -> dict[str, bool]:
         """Return the classes by which the arrangement of the parts depends on the size."""

@@ -43,8 +43,7 @@ class PickList(ListPane["Completion"]):
         self._picks, self.title, self.cursor, self.top = picks, title, 0, 0
         self._word = min(max((cell_len(one.word) for one in picks), default=0) + 2, _MOST_WORD)
         self.note = f"{len(picks)} " if picks else ""
-        self.set_class(bool(picks), "open")
-        self.set_class(bool(picks) and self._lies_below_a_rule(), "below-a-rule")
+        self.update_classes({"open": bool(picks), "below-a-rule": bool(picks) and self._lies_below_a_rule()})
         self.changed()
 
     def _lies_below_a_rule(self) -> bool:

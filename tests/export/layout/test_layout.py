@@ -163,7 +163,7 @@ def test_the_cost_grows_with_the_graph_and_not_with_its_square() -> None:
 @pytest.mark.parametrize("gap", [1, 2])
 def test_a_drawing_in_little_room_is_flawless_and_stays_in_it(room: int, gap: int) -> None:
     narrower = 0
-    for seed in range(30):
+    for seed in range(20):
         sizes, edges = random_body(seed, 40) if seed % 2 else random_dag(seed, 40)
         layout = lay_out(sizes, edges, room=room, gap=gap)
         assert faults(layout, edges, sizes) == [], f"seed {seed}"

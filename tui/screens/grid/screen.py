@@ -91,8 +91,7 @@ class GridScreen(DebugScreen):
         self._picture.styles.height = lines + 1
         self._picture.display = lines > 0
         self._more.styles.height = room - lines - 1 if below else "1fr"
-        self.set_class(beside, "-beside")
-        self.set_class(below, "-below")
+        self.update_classes({"-beside": beside, "-below": below})
 
     def close_card(self) -> bool:
         """Close an answer, or let go of a selected cell."""

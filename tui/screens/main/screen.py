@@ -167,7 +167,6 @@ class MainScreen(DebugScreen):
         """A stop takes the place of the value."""
         super().show(state)
         if self.is_ready:
-            self.set_class(state.is_loopless, "-loopless")
             if self.tab not in self._tab_names:  # as it was kept of another form of the model
                 self.show_tab(self.tab)
             self._choose_strip()
@@ -187,9 +186,13 @@ class MainScreen(DebugScreen):
         self.query_one(EndCard).set_class(not has_end, "hidden")
         is_covered = has_card or has_stop or has_end
         centre = self._centre()
-        self.set_class(state.beside is not None, "-beside-a")
-        self.set_class(centre == "spread", "-beside-run")
-        self.set_class(has_ended(state), "-ended")
+        of_state = {
+            "-loopless": state.is_loopless,
+            "-beside-a": state.beside is not None,
+            "-beside-run": centre == "spread",
+            "-ended": has_ended(state),
+        }
+        self.update_classes(of_state)
         self.query_one("#graph").set_class(centre != "graph", "hidden")
         self.query_one("#moments").set_class(centre != "moments", "hidden")
         self.query_one("#spread").set_class(centre != "spread", "hidden")

@@ -88,10 +88,8 @@ class TableScreen(DebugScreen):
         free = 0 if view is None or not view.complete else height - around - view.total
         is_under = width >= LEAST_WIDE and free >= LEAST_UNDER and not self.topic.is_none
         is_beside = not is_under and (width >= _BESIDE or is_small)
-        self.set_class(is_beside, "-beside")
-        self.set_class(is_under, "-under")
         self._column.styles.height = min(free, _MOST_UNDER) if is_under else "1fr"
-        self.set_class(height >= _TALL, "-tall")
+        self.update_classes({"-beside": is_beside, "-under": is_under, "-tall": height >= _TALL})
 
     def repaint(self) -> None:
         """Something is known, or chosen."""

@@ -101,8 +101,11 @@ class ValueScreen(DebugScreen):
 
     def fit(self, width: int, height: int) -> None:
         """Without the companion where it has no room."""
-        self.set_class(width < 150 or height < 44, "-medium")
         self._arrange()
+
+    def size_classes(self, width: int, height: int) -> dict[str, bool]:
+        """Return whether all parts have room, too."""
+        return {**super().size_classes(width, height), "-medium": width < 150 or height < 44}
 
     def show(self, state: State) -> None:
         """Another moment; the value stays the same one, and is what the other keys act on."""
@@ -122,19 +125,22 @@ class ValueScreen(DebugScreen):
         """Give the iterations the room, where a value is so small that its numbers are seen anyway."""
         seen = self.inspected
         is_few = seen.is_few and seen.is_numeric() and seen.shown.iteration is not None
-        self.set_class(is_few, "-few")
-        self.set_class(seen.shown.array is None, "-nothing")
         room = self.query_one("#content").size.height
         is_tall = room >= _TALL and not self.has_class("-medium")
-        self.set_class(is_tall and seen.array is not None and seen.array.size > 1, "-tall")
         is_short = self.has_class("-short") or self.has_class("-tiny")
         most = room - _BELOW if is_short else room // 2
         wanted = self.query_one("#tensor", TensorPane).wanted(most)
         is_roomy = wanted is not None and wanted <= most
         is_content = is_few and not seen.is_beside_a and is_roomy
         self.query_one("#tensor").styles.height = wanted if is_content else None
-        self.set_class(is_content, "-content")
-        self.set_class(is_content and wanted is not None and room - wanted >= _COLUMN, "-column")
+        arrangement = {
+            "-few": is_few,
+            "-nothing": seen.shown.array is None,
+            "-tall": is_tall and seen.array is not None and seen.array.size > 1,
+            "-content": is_content,
+            "-column": is_content and wanted is not None and room - wanted >= _COLUMN,
+        }
+        self.update_classes(arrangement)
         self.query_one(SummaryLines).set_class(not is_content, "with-series")
         self.query_one(ElementCard).set_class(self.has_class("-medium") and not is_few, "with-series")
 
