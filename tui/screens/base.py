@@ -114,6 +114,7 @@ class DebugScreen(Guarded, Screen[None]):
         self._batched = BatchedPaint()
         self._following = ""
         self._answer_card: AnswerCard | None = None
+        self._shown_new: State | None = None
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -322,15 +323,19 @@ class DebugScreen(Guarded, Screen[None]):
         self.put_answer(*self.host.answered)
         self._fit()
         self.show(self.host.state)
+        self._shown_new = self.host.state
         first = self.first_pane()
         if first is not None:
             self.set_focus(first)  # at once: a key that was typed ahead may give it to the prompt
         self.host.release_keys()
 
-    def on_screen_resume(self) -> None:
-        """Time may have gone on while another screen was in front."""
-        self.put_answer(*self.host.answered)
-        self.show(self.host.state)
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Time may have gone on while another screen was in front. One that is new has its styles, and shows it all."""
+        is_as_mounted, self._shown_new = self._shown_new is self.host.state, None
+        event.refresh_styles = not is_as_mounted
+        if not is_as_mounted:
+            self.put_answer(*self.host.answered)
+            self.show(self.host.state)
         self.show_keys()
 
     def on_resize(self, _event: events.Resize) -> None:

@@ -162,9 +162,16 @@ def test_where_there_are_tabs_the_end_stands_below_the_ways_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "iteration"), [("nested_loop", 2), ("while_loop", 110), ("date_normaliser", 10), ("reverse", 7)]
+    ("name", "iteration", "view"),
+    [
+        ("nested_loop", 2, "main"),
+        ("while_loop", 110, "main"),
+        ("date_normaliser", 10, "main"),
+        ("reverse", 7, "main"),
+        ("nested_loop", 2, "grid"),
+        ("while_loop", 110, "timeline"),
+    ],
 )
-@pytest.mark.parametrize("view", ["main", "grid", "timeline"])
 def test_enter_at_the_end_goes_to_the_last_iteration_of_the_last_loop(name: str, iteration: int, view: str) -> None:
     async def script(driven: Driven) -> None:
         await driven.type(f"view {view}")

@@ -28,9 +28,10 @@ def never(dims: tuple[int, ...], kind: str) -> Debugger:
         return Debugger(net.read(Path(folder)), {0: np.ones(dims, number)})
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 @pytest.mark.parametrize("kind", ["f32", "i64"])
-@pytest.mark.parametrize("dims", [(), (1,), (1, 4), (1, 100)])
+@pytest.mark.parametrize(
+    ("dims", "size"), [((), (200, 60)), ((1,), (80, 24)), ((1, 4), (200, 60)), ((1, 100), (80, 24))]
+)
 def test_no_pane_fails_and_nothing_is_drawn(dims: tuple[int, ...], kind: str, size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()

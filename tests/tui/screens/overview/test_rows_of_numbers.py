@@ -218,8 +218,17 @@ def test_two_moments_of_a_boolean_are_true_or_false_without_a_difference_in_numb
     drive(written(rows), script, size=(120, 40), lines=("goto kept@2",))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int64])
-@pytest.mark.parametrize("view", ["main", "grid", "timeline", "overview", "watches"])
+@pytest.mark.parametrize(
+    ("view", "dtype"),
+    [
+        ("main", np.float32),
+        ("grid", np.int64),
+        ("timeline", np.float32),
+        ("overview", np.float32),
+        ("overview", np.int64),
+        ("watches", np.int64),
+    ],
+)
 def test_a_value_without_elements_is_said_to_have_none(dtype: type, view: str) -> None:
     async def script(driven: Driven) -> None:
         await driven.ran()
