@@ -332,8 +332,9 @@ class DebugScreen(Guarded, Screen[None]):
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Time may have gone on while another screen was in front. One that is new has its styles, and shows it all."""
         is_as_mounted, self._shown_new = self._shown_new is self.host.state, None
-        event.refresh_styles = not is_as_mounted
-        if not is_as_mounted:
+        if is_as_mounted:
+            event.refresh_styles = False
+        else:
             self.put_answer(*self.host.answered)
             self.show(self.host.state)
         self.show_keys()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.screen import Screen
 from textual.strip import Strip
 
 from tests.tui.driven import DECODER, Driven, check_golden, drive, key_event
@@ -82,6 +83,32 @@ def test_the_first_and_the_last_line_of_every_screen() -> None:
         drive("date_normaliser", script, size=(width, 40), lines=(f"run-to {DECODER}@0", "iter 7", "break nan"))
     for pane, known in lines.items():
         check_golden(pane, "\n".join([*known, ""]))
+
+
+def test_a_screen_is_styled_as_a_whole_once_more_at_most_while_it_opens_and_never_when_one_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each time costs as much as all that is painted."""
+    styled: list[str] = []
+    style = Screen.update_node_styles
+
+    def noted(screen: Screen[object], animate: bool = True) -> None:
+        styled.append(type(screen).__name__)
+        style(screen, animate)
+
+    monkeypatch.setattr(Screen, "update_node_styles", noted)
+
+    async def script(driven: Driven) -> None:
+        await driven.filled()
+        for view in VIEWS:
+            styled.clear()
+            await driven.type(f"view {view}")
+            assert len(styled) <= (2 if view == "value" else 1), (view, styled)
+            styled.clear()
+            await driven.type("view main")
+            assert not styled, view
+
+    drive("while_loop", script, lines=("goto 5",))
 
 
 @SIZES
