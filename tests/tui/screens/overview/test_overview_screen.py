@@ -55,7 +55,7 @@ def cells(driven: Driven, name: str) -> str:
 
 
 @SIZES
-@pytest.mark.parametrize("sample", ["date_normaliser", "rwkv_overflow", "nested_loop", "reverse"])
+@pytest.mark.parametrize("sample", ["date_normaliser", "rwkv_overflow", "nested_loop"])
 def test_nothing_overflows_and_every_card_is_in_sight(sample: str, size: tuple[int, int]) -> None:
     async def script(driven: Driven) -> None:
         pane = await opened(driven)
