@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +28,7 @@ for _name in ("CI", "FORCE_COLOR", "FORCE_COLOUR", "CLICOLOR_FORCE", "PY_COLORS"
 os.environ.pop("PYTHONUNBUFFERED", None)  # with it nobody would see that a program keeps what is read from a pipe
 
 
+_USUAL_THRESHOLDS: Final = gc.get_threshold()
 gc.disable()  # until all tests are found: nothing of them is garbage
 
 
@@ -39,7 +41,7 @@ def pytest_configure() -> None:
 def pytest_collection_finish() -> None:
     """What all tests are stays: the collector searches what they make, a tenth less work in all.
 
-    And another tenth less of it searches more rarely: an application is many objects that go together.
+    Another tenth less it is because it searches more rarely: an application is many objects that go together.
     """
     gc.collect()
     gc.freeze()
@@ -58,7 +60,7 @@ def nothing_frozen() -> Iterator[None]:
     """As in a program of its own: the collector searches everything, and as often."""
     gc.unfreeze()
     rarely = gc.get_threshold()
-    gc.set_threshold(700)
+    gc.set_threshold(*_USUAL_THRESHOLDS)
     yield
     gc.set_threshold(*rarely)
     gc.freeze()  # what is garbage stays, too: to search for it takes seconds

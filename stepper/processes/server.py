@@ -144,7 +144,7 @@ class _Server:
                 self._perform(request, arrays)
                 self._folder = ""
             self._forgotten += request.forget
-            if not self._begun.works_in_vain:  # which may be about to call what was defined for it
+            if not self._begun.works_in_vain:  # a call that was given up may not have looked up its function yet
                 for key in self._forgotten:
                     self._service.forget(key)
                 self._forgotten.clear()

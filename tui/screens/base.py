@@ -114,7 +114,8 @@ class DebugScreen(Guarded, Screen[None]):
         self._batched = BatchedPaint()
         self._following = ""
         self._answer_card: AnswerCard | None = None
-        self._shown_new: State | None = None
+        self._mounted_with: State | None = None
+        """What it showed when it was mounted, until it is in front."""
 
     # --- parts ---------------------------------------------------------------------------------------------------
 
@@ -323,15 +324,15 @@ class DebugScreen(Guarded, Screen[None]):
         self.put_answer(*self.host.answered)
         self._fit()
         self.show(self.host.state)
-        self._shown_new = self.host.state
+        self._mounted_with = self.host.state
         first = self.first_pane()
         if first is not None:
             self.set_focus(first)  # at once: a key that was typed ahead may give it to the prompt
         self.host.release_keys()
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Time may have gone on while another screen was in front. One that is new has its styles, and shows it all."""
-        is_as_mounted, self._shown_new = self._shown_new is self.host.state, None
+        """Time may have gone on while another screen was in front; a new one has just been styled and shown."""
+        is_as_mounted, self._mounted_with = self._mounted_with is self.host.state, None
         if is_as_mounted:
             event.refresh_styles = False
         else:

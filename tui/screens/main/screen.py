@@ -186,13 +186,14 @@ class MainScreen(DebugScreen):
         self.query_one(EndCard).set_class(not has_end, "hidden")
         is_covered = has_card or has_stop or has_end
         centre = self._centre()
-        of_state = {
-            "-loopless": state.is_loopless,
-            "-beside-a": state.beside is not None,
-            "-beside-run": centre == "spread",
-            "-ended": has_ended(state),
-        }
-        self.update_classes(of_state)
+        self.update_classes(
+            {
+                "-loopless": state.is_loopless,
+                "-beside-a": state.beside is not None,
+                "-beside-run": centre == "spread",
+                "-ended": has_ended(state),
+            }
+        )
         self.query_one("#graph").set_class(centre != "graph", "hidden")
         self.query_one("#moments").set_class(centre != "moments", "hidden")
         self.query_one("#spread").set_class(centre != "spread", "hidden")

@@ -104,7 +104,7 @@ class ValueScreen(DebugScreen):
         self._arrange()
 
     def size_classes(self, width: int, height: int) -> dict[str, bool]:
-        """Return whether all parts have room, too."""
+        """Return those of every screen, and whether all parts have room."""
         return {**super().size_classes(width, height), "-medium": width < 150 or height < 44}
 
     def show(self, state: State) -> None:
