@@ -32,6 +32,11 @@ def collector_off() -> Iterator[None]:
             gc.enable()
 
 
+def leave_to_the_end() -> None:
+    """Have the interpreter not search at its end what a program holds then: all of it goes with the process."""
+    gc.freeze()
+
+
 def _spare(objects: int) -> None:
     """Move `objects` new ones, if they are many, to the oldest generation, or the next allocation searches them all.
 

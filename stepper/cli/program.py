@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from stepper.cli.parser import parsed
-from stepper.collector import collector_off
+from stepper.collector import collector_off, leave_to_the_end
 from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError
 
 _HEAR_OF_SIGNALS: Final = ("tui", "dap")
@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.flush()
         except OSError:  # the terminal is gone, and Python would end with a code of its own
             _abandon(sys.stderr)
-        return code
+    if arguments is None:
+        leave_to_the_end()
+    return code
 
 
 def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack) -> int:

@@ -164,7 +164,7 @@ def _read(stream: IO[bytes], kind: Any) -> tuple[Any, list[Array]] | None:
         raise Garbled(str(error)) from None
 
 
-def _arrays(facts: Sequence[_ArrayFacts], payload: bytearray) -> list[Array]:
+def _arrays(facts: Sequence[_ArrayFacts], payload: memoryview) -> list[Array]:
     found, offset = [], 0
     for fact in facts:
         dtype = element_types.ELEMENT_TYPES[fact.element_type].dtype
@@ -179,12 +179,11 @@ def _arrays(facts: Sequence[_ArrayFacts], payload: bytearray) -> list[Array]:
     return found
 
 
-def _exactly(stream: IO[bytes], count: int) -> bytearray | None:
+def _exactly(stream: IO[bytes], count: int) -> memoryview | None:
     """Return so many bytes; None where the stream ends before."""
-    buffer = bytearray(count)
-    view, done = memoryview(buffer), 0
+    buffer, done = np.empty(count, np.uint8).data, 0  # a bytearray would be written once before, with zeros
     while done < count:
-        got = stream.readinto(view[done:])  # type: ignore[attr-defined]  # streams of bytes have it
+        got = stream.readinto(buffer[done:])  # type: ignore[attr-defined]  # streams of bytes have it
         if not got:
             return None
         done += got
