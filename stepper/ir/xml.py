@@ -63,10 +63,10 @@ _NO_MODELS: Final = {
 """How files begin that are easily taken for a model, and what they are."""
 
 
-def parse(path: Path, plain: PlainLists | None = None) -> Element:
-    """Return the root element of the file; the plain lists in it are given to `plain`, and marks stand for them.
+def content_of(path: Path) -> bytes:
+    """Return what the file holds.
 
-    Raises ModelError for a file that cannot be read, is not XML, or holds a document type (the door to entities).
+    Raises ModelError for a file that cannot be read, or holds a document type (the door to entities).
     """
     try:
         ensure_no_pipe(path)
@@ -82,6 +82,15 @@ def parse(path: Path, plain: PlainLists | None = None) -> Element:
         if content.startswith(beginning):
             raise ModelError(f"{path}:1: is not a model, it is {what}")
     _refuse_document_type(FilePlace(path, 1), content)
+    return content
+
+
+def parse(path: Path, plain: PlainLists | None = None) -> Element:
+    """Return the root element of the file; the plain lists in it are given to `plain`, and marks stand for them.
+
+    Raises ModelError as `content_of` does, and for a file that is not XML.
+    """
+    content = content_of(path)
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,

@@ -134,6 +134,11 @@ class Runtime:
         return all(isinstance(extension, (str, Path)) for extension in self.extensions)
 
     @property
+    def _is_everywhere(self) -> bool:
+        """True for what every OpenVINO computes with."""
+        return self.device.upper() == "CPU" and self.precision == PRECISIONS[0] and not self.extensions
+
+    @property
     def facts(self) -> RuntimeFacts:
         """The settings with which another process computes as this one does."""
         from stepper.openvino.worker import RuntimeFacts
@@ -143,12 +148,12 @@ class Runtime:
     def check(self) -> None:
         """Raise UsageError where OpenVINO is not installed, has no such device, or the device no such precision."""
         ensure_installed(f"computing with {self}")
-        if self.is_remote:
+        if not self.is_remote:
+            self.check_here()
+        elif not self._is_everywhere:  # to ask is to wait until OpenVINO is loaded
             from stepper.openvino.worker import CheckDevice, shared_worker
 
             shared_worker().ask(CheckDevice(self.facts), subject=f"the device {self.device}", limits=self.limits)
-        else:
-            self.check_here()
 
     def check_here(self) -> None:
         """The same, in this process."""

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,14 +34,19 @@ from stepper.processes.messages import CallFunction
 from stepper.processes.server import Announce, serve
 
 
-class _OneAtATime:
-    """A function that several threads may call."""
+class _Defined:
+    """A function that is made when it is first called, and that several threads may call."""
 
-    def __init__(self, function: Callable[..., Sequence[Any]]) -> None:
-        self._function, self._lock = function, threading.Lock()
+    def __init__(self, make: Callable[[], Callable[..., Sequence[Any]]]) -> None:
+        self._lock = threading.Lock()
+        self._make: Callable[[], Callable[..., Sequence[Any]]] | None = make
+        self._function: Callable[..., Sequence[Any]] = tuple
 
     def __call__(self, *inputs: Array) -> Sequence[Any]:
         with self._lock:
+            if self._make is not None:
+                self._function = self._make()
+                self._make = None
             return self._function(*inputs)
 
 
@@ -53,12 +59,21 @@ class OpenVINOService:
         runtime.announce = announce
         with contextlib.suppress(Exception):  # what is wrong is said by the first act, which meets it again
             runtime.load()
-        self._functions: dict[int, _OneAtATime] = {}
+        self._functions: dict[int, _Defined] = {}
         self._runtimes: dict[bytes, Runtime] = {}
 
     def forget(self, key: int) -> None:
         """Drop what was defined under a key."""
         self._functions.pop(key, None)
+
+    def define(self, definition: DefineModel | DefineLayer, arrays: list[Array]) -> None:
+        """Take note of what a function is."""
+        match definition:
+            case DefineModel():
+                make = partial(self._model, definition, arrays)
+            case DefineLayer():
+                make = partial(self._layer, definition, arrays)
+        self._functions[definition.key] = _Defined(make)
 
     def perform(self, act: OpenVINOAct, arrays: list[Array]) -> tuple[Any, Sequence[Any]]:
         """Return what an act finds out, and the outputs of a call."""
@@ -80,16 +95,16 @@ class OpenVINOService:
             case CompileFile():
                 os.chdir(act.folder)
                 self._runtime(act.runtime).compile_file(act.path)
-            case DefineModel():
-                text = NativeText(act.text, mapped(act.weights) if act.weights else None)
-                loaded, states = self._loaded(act.runtime), dict(zip(act.states, arrays, strict=True))
-                self._functions[act.key] = _OneAtATime(function_of(act.kind, loaded, text, states, lends=True))
-            case DefineLayer():
-                self._functions[act.key] = _OneAtATime(self._layer(act, arrays))
             case CallFunction():
                 found = self._functions[act.key](*arrays)
                 return None, found if act.wanted else ()
         return None, ()
+
+    def _model(self, act: DefineModel, arrays: Sequence[Array]) -> Callable[..., Sequence[Any]]:
+        """Return a model as a function."""
+        text = NativeText(act.text, mapped(act.weights) if act.weights else None)
+        loaded, states = self._loaded(act.runtime), dict(zip(act.states, arrays, strict=True))
+        return function_of(act.kind, loaded, text, states, lends=True)
 
     def _layer(self, act: DefineLayer, arrays: Sequence[Array]) -> Callable[..., Sequence[Any]]:
         """Return a layer as a function of those of its inputs that are not constants."""

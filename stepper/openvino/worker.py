@@ -17,7 +17,7 @@ from stepper import element_types
 from stepper.ir.model import Layer, Port
 from stepper.openvino.functions.kinds import AS_IT_IS, FunctionKind
 from stepper.openvino.program import PROGRAM
-from stepper.processes.messages import CallFunction
+from stepper.processes.messages import CallFunction, Definition
 from stepper.processes.worker import Worker
 
 
@@ -90,13 +90,12 @@ class CompileFile(Struct, frozen=True, tag=True):
     folder: str
 
 
-class DefineModel(Struct, frozen=True, tag=True):
+class DefineModel(Definition, frozen=True, tag=True):
     """A model by the text of its IR and the path of its .bin (empty: it has none).
 
     The arrays of the message are what these variables begin with.
     """
 
-    key: int
     runtime: RuntimeFacts
     text: str
     weights: str
@@ -104,10 +103,9 @@ class DefineModel(Struct, frozen=True, tag=True):
     kind: FunctionKind = AS_IT_IS
 
 
-class DefineLayer(Struct, frozen=True, tag=True):
+class DefineLayer(Definition, frozen=True, tag=True):
     """A layer; the arrays of the message are its constant inputs, at these places."""
 
-    key: int
     runtime: RuntimeFacts
     layer: LayerFacts
     constants: tuple[int, ...]

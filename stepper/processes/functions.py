@@ -16,7 +16,7 @@ from typing import Any, Final
 from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
 from stepper.processes.endings import ENDED
-from stepper.processes.messages import CallFunction
+from stepper.processes.messages import CallFunction, Definition
 from stepper.processes.worker import ActProgress, Limits, Worker
 
 _MOST_CRASHES: Final = 3
@@ -38,14 +38,14 @@ class BegunCall:
 class RemoteFunction:
     """Function from arrays to arrays that is defined in a worker.
 
-    `define` gives the act that defines it under a key, with its arrays. What ended the process once is not tried again
+    `define` gives its definition under a key, with its arrays. What ended the process once is not tried again
     on inputs of the same types and shapes, and after a few times not at all: the same exception is raised.
     """
 
     _keys: Final = itertools.count(1)
 
     def __init__(
-        self, worker: Worker, define: Callable[[int], tuple[Any, Sequence[Any]]], subject: str, limits: Limits
+        self, worker: Worker, define: Callable[[int], tuple[Definition, Sequence[Any]]], subject: str, limits: Limits
     ) -> None:
         self._worker, self._define, self.subject, self.limits = worker, define, subject, limits
         self._key = next(self._keys)
@@ -96,8 +96,8 @@ class RemoteFunction:
 
     def _ensure_defined(self) -> None:
         if self._generation != self._worker.ready():
-            act, arrays = self._define(self._key)
-            self._worker.ask(act, arrays, subject=self.subject, limits=self.limits)
+            definition, arrays = self._define(self._key)
+            self._worker.define(definition, arrays, subject=self.subject)
             self._generation = self._worker.generation
 
     def _earlier_end(self, inputs: tuple[Any, ...]) -> StepperError | None:

@@ -45,6 +45,12 @@ class Garbled(Exception):
     """Bytes that are not a message."""
 
 
+class Definition(Struct, frozen=True):
+    """What a function is that will be called by its key, with the arrays of the message. There is no answer."""
+
+    key: int
+
+
 class CallFunction(Struct, frozen=True, tag=True):
     """Call the function that was defined under a key on the arrays of the message; its outputs are sent if `wanted`."""
 

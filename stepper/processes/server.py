@@ -29,16 +29,35 @@ from stepper.element_types import Array
 from stepper.errors import KernelError, StepperError
 from stepper.processes import messages
 from stepper.processes.begun import BegunActs
-from stepper.processes.messages import Completed, OutOfMemory, Rejected, Replaced, Reply, StageBegan, WorkRequest
+from stepper.processes.messages import (
+    Completed,
+    Definition,
+    OutOfMemory,
+    Rejected,
+    Replaced,
+    Reply,
+    StageBegan,
+    WorkRequest,
+)
 
 FAULT: Final = "STEPPER_FAULT"
 _OUT_OF_MEMORY: Final = ("bad_alloc", "bad allocation", "out of memory", "Cannot allocate memory", "Failed to allocate")
 
 
+Announce = Callable[[str], None]
+"""Says that a stage begins."""
+
+
 class Service(Protocol):
-    """Performs acts with a runtime. `acts` is the union of their types."""
+    """Performs acts with a runtime. `acts` is the union of their types, with those of definitions."""
 
     acts: Any
+
+    def __init__(self, announce: Announce) -> None:
+        """Load the runtime."""
+
+    def define(self, definition: Any, arrays: list[Array]) -> None:
+        """Take note of what a function is; it is made when it is first called, so that a call says what is wrong."""
 
     def perform(self, act: Any, arrays: list[Array]) -> tuple[Any, Sequence[Any]]:
         """Return facts, which msgpack can hold, and arrays. Acts that are begun come from several threads.
@@ -50,11 +69,7 @@ class Service(Protocol):
         """Drop what was defined under a key."""
 
 
-Announce = Callable[[str], None]
-"""Says that a stage begins."""
-
-
-def serve(make: Callable[[Announce], Service], *, in_children: bool = False) -> NoReturn:
+def serve(make: type[Service], *, in_children: bool = False) -> NoReturn:
     """Answer requests with a service until the other side is gone; the memory limit is the program's argument.
 
     `in_children`: a child answers, and where it ends another one, so that what this process has loaded is not loaded
@@ -115,18 +130,20 @@ def _limit_memory(size: int) -> None:
 
 
 class _Server:
-    def __init__(self, requests: IO[bytes], answers: IO[bytes], make: Callable[[Announce], Service]) -> None:
-        self._requests, self._answers = requests, answers
+    def __init__(self, requests: IO[bytes], answers: IO[bytes], make: type[Service]) -> None:
+        self._requests, self._answers, self._acts = requests, answers, make.acts
         self._waiting: queue.SimpleQueue[tuple[WorkRequest[Any], list[Array]] | None] = queue.SimpleQueue()
         self._subject = self._folder = ""
         self._forgotten: list[int] = []
         self._answering = threading.Lock()
         self._begun = BegunActs(self._perform)
+        # In another thread, so that the end of the other side is seen whatever this one is at, and large requests are
+        # there when all is loaded.
+        threading.Thread(target=self._listen, daemon=True).start()
         self._service = make(self._begin)
 
     def run(self) -> NoReturn:
-        """Read in another thread, so that the end of the other side is seen whatever this one is at."""
-        threading.Thread(target=self._listen, daemon=True).start()
+        """Perform what is asked for, in the order in which it comes, and have what is begun performed beside it."""
         gc.freeze()  # what was loaded stays
         gc.enable()
         while True:
@@ -137,7 +154,9 @@ class _Server:
             request, arrays = found
             for ticket in request.dropped:
                 self._begun.drop(ticket)
-            if request.ticket:
+            if isinstance(request.act, Definition):
+                self._service.define(request.act, arrays)
+            elif request.ticket:
                 self._begun.begin(request, arrays)
             else:
                 self._subject = request.subject
@@ -152,7 +171,7 @@ class _Server:
     def _listen(self) -> None:
         while True:
             try:
-                found = messages.read_request(self._requests, self._service.acts)
+                found = messages.read_request(self._requests, self._acts)
             except MemoryError:
                 self._waiting.put(None)
                 return

@@ -35,6 +35,7 @@ from stepper.processes.messages import (
     RUNNING,
     CallFunction,
     Completed,
+    Definition,
     OutOfMemory,
     Rejected,
     Replaced,
@@ -148,7 +149,7 @@ class Worker:
             self._running()
             if not self._may_begin:
                 return None
-            begun = ActProgress(RUNNING, next(self._tickets))
+            begun = ActProgress(self._first_stage(act), next(self._tickets))
             self._under_way[begun.ticket] = weakref.ref(begun)
             weakref.finalize(begun, self._drop, begun.ticket, self.generation)
             self._write(act, arrays, subject, begun.ticket)
@@ -181,11 +182,22 @@ class Worker:
 
     def send(self, act: Any, arrays: Sequence[Any] = (), *, subject: str) -> None:
         """Send a request without waiting for the answer. The process is started where there is none."""
-        self._asked_for = ActProgress(RUNNING if isinstance(act, CallFunction) else LOADING)
+        self._asked_for = ActProgress(self._first_stage(act))
         self._write(act, arrays, subject)
 
+    def define(self, definition: Definition, arrays: Sequence[Any] = (), *, subject: str) -> None:
+        """Say what a function is, in the process that is `ready`; what is wrong with it is said by the first call."""
+        self._write(definition, arrays, subject)
+
+    def _first_stage(self, act: Any) -> str:
+        """Return the stage that an act begins with: a call may be what a process is started for."""
+        has_loaded = self._process is not None and self._process.has_answered
+        return RUNNING if isinstance(act, CallFunction) and has_loaded else LOADING
+
     def _write(self, act: Any, arrays: Sequence[Any], subject: str, ticket: int = 0) -> None:
-        process = self._running()
+        process = self._process
+        if process is None or not isinstance(act, CallFunction):  # a function is defined in that process alone
+            process = self._running()
         request = WorkRequest(act, subject, tuple(self._forgotten), tuple(self._dropped), ticket)
         self._forgotten.clear()
         self._dropped.clear()
@@ -331,6 +343,7 @@ class _Process:
         self._heard = 0
         self.goes_on = False
         """True where only a child of it has ended."""
+        self.has_answered = False
         threading.Thread(target=_listen, args=(self._process.stdout, self._replies), daemon=True).start()
 
     @property
@@ -356,6 +369,7 @@ class _Process:
                     self._process.wait(10)
                 code = self._process.returncode or 0
             case _:
+                self.has_answered = True
                 return found
         if code < 0 and b"bad_alloc" in self._said():
             raise _Ended(EndKind.MEMORY, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,8 @@ from stepper.engine import Every, Machine, compile_model
 from stepper.errors import KernelError, UsageError
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import Runtime
+from stepper.openvino.texts import native_text
+from stepper.processes.worker import Worker
 from tests.conformance.agreement import assert_agrees
 from tests.conformance.openvino_subjects import LONG_AGO, NAMES, sample, some_values, sum_along_an_axis_that_is_a_list
 from tests.engine.nested_models import alternating, loop_in_branch, loops_in_branches, multiplication_table
@@ -116,3 +118,42 @@ def test_the_properties_of_a_runtime_are_those_a_model_is_compiled_with() -> Non
     models = [one.request(openvino.Model([op.relu(x)], [x])).get_compiled_model() for one in (usual, other)]
     sizes = [model.get_property(name) for model in models]
     assert sizes[0] != sizes[1] == 16 and usual.properties == {}
+
+
+def test_nothing_is_waited_for_before_a_model_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenVINO may still be loading: our own run goes on meanwhile."""
+
+    class Waited(Exception):
+        pass
+
+    def waits(*_given: object, **_more: object) -> object:
+        raise Waited
+
+    model, inputs, _wanted = sample("for_loop")
+    with monkeypatch.context() as patched:
+        patched.setattr(Worker, "_await", waits)
+        begun = OpenVINOPeer(model).begin(stepper.bind_inputs(model, inputs))
+        with pytest.raises(Waited):
+            OpenVINOPeer(model, Runtime("GPU.7"))
+    ours = stepper.run(model, inputs, rules="openvino")
+    for actual, (where, value) in zip(begun(), ours.items(), strict=True):
+        assert_agrees(actual, value, where)
+
+
+@pytest.mark.parametrize("changed", [
+    lambda text: text,
+    lambda text: text.replace('version="11">', 'version="10">', 1),
+    lambda text: text.replace('<net name="for_loop"', "<!-- of hand --><net\n name='for &amp; loop'", 1),
+])  # fmt: skip
+def test_a_file_goes_over_as_it_is_or_says_the_same(tmp_path: Path, changed: Callable[[str], str]) -> None:
+    model, inputs, _wanted = sample("for_loop")
+    text = changed(model.path.read_text())
+    (tmp_path / "model.xml").write_text(text)
+    (tmp_path / "model.bin").write_bytes(model.path.with_suffix(".bin").read_bytes())
+    copy = stepper.read_model(tmp_path / "model.xml")
+    native = native_text.whole(copy)
+    assert (native.text == text) == (text == model.path.read_text())
+    assert 'version="11"' in native.text[:200]
+    bound = stepper.bind_inputs(copy, inputs)
+    for actual, wanted in zip(OpenVINOPeer(copy).run(bound), OpenVINOPeer(model).run(bound), strict=True):
+        np.testing.assert_array_equal(actual, wanted)

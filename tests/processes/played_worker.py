@@ -15,6 +15,7 @@ from stepper.processes.messages import (
     COMPILING,
     CallFunction,
     Completed,
+    Definition,
     OutOfMemory,
     Rejected,
     StageBegan,
@@ -28,10 +29,8 @@ class Fail(Struct, frozen=True, tag=True):
     way: str
 
 
-class Define(Struct, frozen=True, tag=True):
+class Define(Definition, frozen=True, tag=True):
     """A function that gives its inputs back, where none of them is negative."""
-
-    key: int
 
 
 Act = Fail | Define | CallFunction
@@ -41,6 +40,8 @@ def main() -> None:
     """Answer requests until there are no more."""
     while (found := messages.read_request(sys.stdin.buffer, Act)) is not None:
         request, arrays = found
+        if isinstance(request.act, Definition):
+            continue
         messages.write(sys.stdout.buffer, StageBegan(COMPILING))
         messages.write(sys.stdout.buffer, *answer(request, arrays))
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.processes.messages import COMPILING, RUNNING, CallFunction
+from stepper.processes.messages import COMPILING, RUNNING, CallFunction, Definition
 from stepper.processes.server import Announce, serve
 from tests.processes.played_worker import Act, Fail, end_as
 
@@ -31,6 +31,9 @@ class Played:
         self._announce = announce
         self._meeting = threading.Barrier(2)
         self._forgotten: list[int] = []
+
+    def define(self, _definition: Definition, _arrays: list[Array]) -> None:
+        """All functions are the same."""
 
     def forget(self, key: int) -> None:
         """Take note of it."""

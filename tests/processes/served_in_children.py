@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stepper.element_types import Array
-from stepper.processes.messages import COMPILING
+from stepper.processes.messages import COMPILING, Definition
 from stepper.processes.server import Announce, serve
 from tests.processes.played_worker import Act, Fail, end_as
 
@@ -24,6 +24,9 @@ class Played:
 
     def __init__(self, announce: Announce) -> None:
         self._announce = announce
+
+    def define(self, _definition: Definition, _arrays: list[Array]) -> None:
+        """Nothing is defined."""
 
     def forget(self, _key: int) -> None:
         """Nothing is defined."""

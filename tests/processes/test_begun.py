@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ import pytest
 from stepper.element_types import Array
 from stepper.processes.endings import WorkerEnded, WorkerLimit
 from stepper.processes.functions import RemoteFunction
+from stepper.processes.messages import Reply
 from stepper.processes.starting import WorkerProgram
-from stepper.processes.worker import Limits, Worker
+from stepper.processes.worker import ActProgress, Limits, Worker
 from tests.processes.played_worker import Define, Fail
 from tests.processes.served_at_once import CRASH, ECHO, HANG, MEET, NO_MEMORY, REFUSE
+from tests.processes.served_when_told import TOLD
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
@@ -165,3 +168,44 @@ def test_what_was_given_up_at_work_keeps_its_definition_until_it_ends(worker: Wo
 def told(worker: Worker) -> list[int]:
     (found,) = worker.ask(Fail("forgotten"), subject="the model")
     return list(map(int, found))
+
+
+def test_a_large_request_does_not_wait_until_the_program_has_loaded(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    worker = Worker(WorkerProgram("SlowRT", "tests.processes.served_when_told", ((TOLD, str(told)),)))
+    large = numbers(ECHO, 2**21)
+    try:
+        begun = function(worker).begin(large)  # eight times what a pipe holds
+        assert not told.exists()
+        told.touch()
+        held(begun, large)
+    finally:
+        worker.close()
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_a_program_that_ends_while_it_loads_is_told_as_that(begins: bool) -> None:
+    worker = Worker(WorkerProgram("SlowRT", "tests.processes.served_when_told", ((TOLD, ""),)))
+    try:
+        with pytest.raises(WorkerEnded, match=r"ended with exit code 7 while being loaded for the model"):
+            function(worker).begin(numbers(ECHO))() if begins else function(worker)(numbers(ECHO))
+    finally:
+        worker.close()
+
+
+def test_a_definition_is_said_once_and_waits_for_no_answer(worker: Worker) -> None:
+    echo = function(worker)
+    heard: list[ActProgress] = []
+    take = ActProgress.take
+
+    def taken(self: ActProgress, reply: Reply, arrays: list[Array]) -> None:
+        heard.append(self)
+        take(self, reply, arrays)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ActProgress, "take", taken)
+        begun = echo.begin(numbers(ECHO))
+        assert not heard
+        held(begun, numbers(ECHO))
+        held(echo.begin(numbers(ECHO, 4)), numbers(ECHO, 4))
+    assert len(set(heard)) == 2, "it hears of the two calls alone"

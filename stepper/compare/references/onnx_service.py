@@ -19,7 +19,7 @@ from stepper import element_types
 from stepper.compare.references.onnx_worker import REFERENCE, Evaluate, Evaluated, OpenedLoop
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.errors import ExecutionError, ModelError
-from stepper.processes.messages import COMPILING, READING, RUNNING
+from stepper.processes.messages import COMPILING, READING, RUNNING, Definition
 from stepper.processes.server import Announce, is_out_of_memory, serve
 from stepper.wording import excerpt
 
@@ -37,6 +37,9 @@ class OnnxService:
 
     def __init__(self, announce: Announce) -> None:
         self._announce = announce
+
+    def define(self, _definition: Definition, _arrays: list[Array]) -> None:
+        """Nothing is defined here."""
 
     def forget(self, key: int) -> None:
         """Nothing is defined."""

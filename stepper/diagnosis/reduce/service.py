@@ -63,6 +63,7 @@ from stepper.openvino.program import is_installed
 from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.texts import native_text
 from stepper.ops.operands import LARGEST_TENSOR
+from stepper.processes.messages import Definition
 from stepper.processes.server import Announce, is_out_of_memory, serve
 from stepper.tensors.tolerances import Tolerances
 
@@ -86,6 +87,9 @@ class TrialService:
     def __init__(self, announce: Announce) -> None:
         self._announce, self._moves, self._skips = announce, 0, False
         runtime.announce = announce
+
+    def define(self, _definition: Definition, _arrays: list[Array]) -> None:
+        """Nothing is defined here."""
 
     def forget(self, _key: int) -> None:
         """Nothing is defined here."""

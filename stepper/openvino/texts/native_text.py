@@ -6,9 +6,11 @@ element types of inputs and outputs as they are declared), with the same .bin.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from lxml import etree
@@ -46,8 +48,16 @@ class NativeText(NamedTuple):
         return "" if self.weights is None else str(self.weights.filename)
 
 
+_AS_WRITTEN: Final = re.compile(rb'(<\?xml version="1\.0"\?>\s*)?<net name="[^"<]*" version="11">')
+"""How a file begins that may go over as it is: in UTF-8, as OpenVINO writes it."""
+
+
 def whole(model: Model) -> NativeText:
     """Return the model as its file has it."""
+    content = xml.content_of(model.path)
+    if _AS_WRITTEN.match(content):
+        with suppress(UnicodeDecodeError):
+            return NativeText(content.decode(), weights_of(model))
     return changed(model, xml.parse(model.path))
 
 
