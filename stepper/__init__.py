@@ -60,10 +60,10 @@ if _TYPE_CHECKING:
     from stepper.compare.stops.comparer import StopComparer as StopComparer
     from stepper.debug.debugger import Debugger as Debugger
     from stepper.debug.debugger import open_debugger as open_debugger
-    from stepper.engine.calls import over_calls as over_calls
-    from stepper.engine.compiler import compile_model as compile_model
+    from stepper.engine.compilation.compiler import compile_model as compile_model
     from stepper.engine.events import Every as Every
-    from stepper.engine.inputs import bind_inputs as bind_inputs
+    from stepper.engine.inputs.binding import bind_inputs as bind_inputs
+    from stepper.engine.inputs.calls import over_calls as over_calls
     from stepper.engine.machine import Machine as Machine
     from stepper.engine.run import Outputs as Outputs
     from stepper.engine.run import run as run
@@ -90,10 +90,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "read_model": ("stepper.ir", "read"),
     "run": ("stepper.engine.run", "run"),
-    "compile_model": ("stepper.engine.compiler", "compile_model"),
+    "compile_model": ("stepper.engine.compilation.compiler", "compile_model"),
     "open_sequences": ("stepper.ir.opening", "open_sequences"),
-    "over_calls": ("stepper.engine.calls", "over_calls"),
-    "bind_inputs": ("stepper.engine.inputs", "bind_inputs"),
+    "over_calls": ("stepper.engine.inputs.calls", "over_calls"),
+    "bind_inputs": ("stepper.engine.inputs.binding", "bind_inputs"),
     "Machine": ("stepper.engine.machine", "Machine"),
     "Every": ("stepper.engine.events", "Every"),
     "Outputs": ("stepper.engine.run", "Outputs"),

@@ -174,8 +174,8 @@ def test_docstrings_begin_as_those_of_python_do() -> None:
     assert found == []
 
 
-CATALOGUES = {"stepper/ops", "stepper/engine", "stepper/cli/commands"}
-"""A file for each family of operations, for each part of the semantics, and for each command."""
+CATALOGUES = {"stepper/ops", "stepper/cli/commands"}
+"""A file for each family of operations, and for each command."""
 
 
 def test_a_folder_is_a_table_of_contents() -> None:

@@ -17,10 +17,10 @@ from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.opening import model_title, open_reference
 from stepper.compare.run.comparison import RunComparison, compare_models, compare_with
 from stepper.element_types import ELEMENT_TYPES, Array
-from stepper.engine.compiler import compile_model
+from stepper.engine.compilation.compiler import compile_model
+from stepper.engine.inputs.variables import bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
-from stepper.engine.variables import bind_states
 from stepper.errors import UsageError
 from stepper.files.kinds import is_model_path
 from stepper.ir.model import Model

@@ -21,9 +21,9 @@ from stepper.compare.references.onnx_worker import EVALUATORS, OnnxPeer
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import Debugger
 from stepper.element_types import F32
-from stepper.engine.compiler import compile_model
+from stepper.engine.compilation.compiler import compile_model
+from stepper.engine.inputs.variables import bind_states
 from stepper.engine.machine import Machine
-from stepper.engine.variables import bind_states
 from stepper.errors import UsageError
 from stepper.files.kinds import ARRAYS, is_model_path
 from stepper.files.output import OutputFile, ProtectedFiles

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 if _TYPE_CHECKING:
     from typing import Any as _Any
 
-    from stepper.engine.compiler import compile_model as compile_model
+    from stepper.engine.compilation.compiler import compile_model as compile_model
     from stepper.engine.events import Event as Event
     from stepper.engine.events import EventKind as EventKind
     from stepper.engine.events import Every as Every
@@ -16,7 +16,7 @@ if _TYPE_CHECKING:
     from stepper.engine.rules import Rules as Rules
 
 _HOMES = {
-    "compile_model": "compiler",
+    "compile_model": "compilation.compiler",
     "Event": "events",
     "EventKind": "events",
     "Every": "events",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from stepper.engine.straight import NUMPY_FALSE
+from stepper.engine.straight.function import NUMPY_FALSE
 
 if TYPE_CHECKING:
     from stepper.engine.frames import Activation, Frame

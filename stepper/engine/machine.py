@@ -25,10 +25,10 @@ import numpy as np
 from stepper import element_types
 from stepper.arguments import instance, whole_number
 from stepper.element_types import Array
-from stepper.engine import arithmetic, interventions, iterations, outcomes, transitions
+from stepper.engine import arithmetic, interventions, outcomes, transitions
 from stepper.engine.events import Event, EventKind, Every, RunObserver, Watcher
 from stepper.engine.frames import Activation, Constants, Frame, Phase, Snapshot, error_place, place
-from stepper.engine.inputs import owned
+from stepper.engine.inputs.binding import owned
 from stepper.engine.program import (
     CompiledModel,
     LoopPlan,
@@ -40,7 +40,8 @@ from stepper.engine.program import (
     execute_freeing,
 )
 from stepper.engine.rules import Notes, Rules
-from stepper.engine.straight import ensure_enough
+from stepper.engine.straight import iterations
+from stepper.engine.straight.function import ensure_enough
 from stepper.errors import ExecutionError, LimitReached, StepperError, TensorTooLarge, UsageError
 from stepper.ir.model import Layer
 from stepper.ops.operands import form_text

@@ -11,10 +11,10 @@ from typing import Literal
 from msgspec import Struct
 
 from stepper.element_types import ElementType
-from stepper.engine.compiler import unsupported_layers
+from stepper.engine.compilation.compiler import unsupported_layers
+from stepper.engine.inputs.variables import variables_of
 from stepper.engine.roles import Control, RoleError, control, output_role, roles_of
 from stepper.engine.run import output_names
-from stepper.engine.variables import variables_of
 from stepper.ir.lowering import sequences_of
 from stepper.ir.model import (
     Body,

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stepper.element_types import F32
-from stepper.engine.straight import Forms, ensure_enough
+from stepper.engine.straight.function import Forms, ensure_enough
 from stepper.ir.growth import Growth, growth_of
 from stepper.ir.model import Graph, Layer, Model, Source, path_text
 from stepper.records import Immutable
@@ -446,7 +446,7 @@ _NOTHING: Final[Step] = (lambda: (), ((), ()), None, None)
 
 
 def _spares(convert: Operation, table: Value, reader: Operation) -> bool:
-    from stepper.engine.blocks import ProductByBlocks  # the first picture multiplies nothing
+    from stepper.engine.compilation.blocks import ProductByBlocks  # the first picture multiplies nothing
 
     (slot,) = convert.outputs
     if reader.computed_by:
@@ -464,7 +464,7 @@ def _keeps_zero(convert: Operation, dtype: np.dtype[Any]) -> bool:
 
 def _spared(convert: Operation, reader: Operation) -> Step:
     """Return the step that does both; fails as the two do one behind the other."""
-    from stepper.engine.blocks import ProductByBlocks  # the first picture multiplies nothing
+    from stepper.engine.compilation.blocks import ProductByBlocks  # the first picture multiplies nothing
 
     to_type, function = convert.function, reader.function
     assert to_type is not None and function is not None

@@ -10,16 +10,16 @@ import numpy as np
 from msgspec import Struct, field
 
 from stepper.element_types import Array
-from stepper.engine.compiler import compile_model
+from stepper.engine.compilation.compiler import compile_model
 from stepper.engine.events import Every, RunObserver
 from stepper.engine.frames import Activation, Frame, place
-from stepper.engine.inputs import bind_inputs
+from stepper.engine.inputs.binding import bind_inputs
+from stepper.engine.inputs.variables import bind_states, states_of
 from stepper.engine.loops import EndReason
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner, computed_elsewhere, operations_elsewhere
 from stepper.engine.program import CompiledModel, Operation
 from stepper.engine.rules import Note, Rules
-from stepper.engine.variables import bind_states, states_of
 from stepper.ir.model import LayerSite, Model, layer_site
 from stepper.ir.opening import ModelSource
 from stepper.ops.operands import form_text

@@ -16,7 +16,7 @@ from stepper.engine.loops import EndReason
 from stepper.engine.program import BranchPlan, LoopPlan, Operation, Value
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan
-from stepper.engine.straight import MANY_ELEMENTS, refuse_giant
+from stepper.engine.straight.function import MANY_ELEMENTS, refuse_giant
 from stepper.errors import KernelError
 from stepper.ir.model import parameter_shape, parameter_type
 from stepper.ops.operands import ensure_allocatable, shape_text

@@ -320,7 +320,7 @@ def _condition_limits(model: Model) -> Mapping[tuple[int, int], ConditionLimit]:
     if not any(layer.type == "Loop" for _, graph in model.graphs() for layer in graph.layers):
         return {}
     from stepper.debug.inspection.condition_limits import condition_limits_of
-    from stepper.engine.compiler import compile_model
+    from stepper.engine.compilation.compiler import compile_model
 
     try:
         return condition_limits_of(compile_model(model))
@@ -459,8 +459,8 @@ def draw(
     claims. `written("svg")` and the other formats give the content of a file.
     Raise the errors of stepper.errors.
     """
-    from stepper.engine.compiler import compile_model, given_away
-    from stepper.engine.inputs import bind_inputs
+    from stepper.engine.compilation.compiler import compile_model, given_away
+    from stepper.engine.inputs.binding import bind_inputs
 
     if pace is not None and not 0 < pace < float("inf"):
         raise UsageError(f"pace is seconds above 0, not {pace:g}")

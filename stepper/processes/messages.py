@@ -46,7 +46,7 @@ class Garbled(Exception):
 
 
 class Definition(Struct, frozen=True):
-    """What a function is that will be called by its key, with the arrays of the message. There is no answer."""
+    """A function that will be called by its key, with the arrays of the message. There is no answer."""
 
     key: int
 

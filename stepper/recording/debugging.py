@@ -18,7 +18,7 @@ from stepper.debug.debugger import DEFAULT_MEMORY, Debugger
 from stepper.debug.stop import Stop
 from stepper.engine.events import Event
 from stepper.engine.frames import Frame
-from stepper.engine.inputs import bind_inputs
+from stepper.engine.inputs.binding import bind_inputs
 from stepper.engine.machine import Machine
 from stepper.engine.partners import Partner
 from stepper.engine.run import LoopLog

@@ -1,6 +1,7 @@
 """Choices for the inputs of a model before it runs: where the value comes from, and whether it fits.
 
-Nothing is invented: an input without a choice is not ready. The words are those of the command line (engine.specs).
+Nothing is invented: an input without a choice is not ready. The words are those of the command line
+(engine.inputs.specs).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from msgspec import Struct, field
 from stepper import element_types
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.engine.specs import file_of
+from stepper.engine.inputs.specs import file_of
 from stepper.errors import UsageError
 from stepper.files.output import ProtectedFile, ProtectedFiles
 from stepper.ir.model import Layer, Model, parameter_shape, parameter_type

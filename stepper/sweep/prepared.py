@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepper.element_types import Array
-from stepper.engine.compiler import compile_model
+from stepper.engine.compilation.compiler import compile_model
 from stepper.engine.events import Every
 from stepper.engine.machine import Machine
 from stepper.ir import read

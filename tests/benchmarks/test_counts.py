@@ -50,7 +50,7 @@ _LATER: Final = (
     "stepper.debug.overview.runs",
     "stepper.debug.stop",
     "stepper.debug.story.facts",
-    "stepper.engine.compiler",
+    "stepper.engine.compilation.compiler",
     "stepper.engine.machine",
     "stepper.export",
     "stepper.html_tables",
@@ -68,7 +68,8 @@ _LATER: Final = (
     "tui.worker.snapshot",
 )
 """Modules that are loaded while the first picture is there already."""
-_MOST: Final = 165
+_MOST: Final = 167
+"""With the packages themselves."""
 
 
 def test_the_first_picture_needs_no_debugger_no_kernels_and_no_other_screen(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from stepper.engine import Event, Every, Machine, compile_model
 from stepper.engine.frames import Frame, place
-from stepper.engine.inputs import bind_inputs
+from stepper.engine.inputs.binding import bind_inputs
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
 from stepper.engine.scans import Scan

@@ -12,7 +12,7 @@ import pytest
 
 import stepper
 from stepper.element_types import ELEMENT_TYPES
-from stepper.engine import blocks
+from stepper.engine.compilation import blocks
 from stepper.engine.events import EventKind
 from stepper.ir.model import Model
 from tests.models import Graph

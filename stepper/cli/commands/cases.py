@@ -10,7 +10,7 @@ from stepper.cases.case import Case, cases_in
 from stepper.cases.texts import trigger_text
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
-from stepper.engine.array_files import archive_shapes
+from stepper.engine.inputs.array_files import archive_shapes
 from stepper.errors import FINDING, InputError, UsageError
 from stepper.records import as_data
 from stepper.wording import counted, excerpt

@@ -16,11 +16,11 @@ from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
 from stepper.cli.printing import say
 from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
-from stepper.engine.compiler import compile_model, given_away
+from stepper.engine.compilation.compiler import compile_model, given_away
+from stepper.engine.inputs.variables import bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.engine.rules import Rules
-from stepper.engine.variables import bind_states
 from stepper.errors import FINDING, UsageError
 from stepper.export.exporter import default_depth, default_view, export, picture, save, with_defaults
 from stepper.export.figures.content import FigureContent, Highlight, patterns

@@ -14,9 +14,9 @@ from stepper.compare.references.openvino import OpenVINOReference, StoppedRun
 from stepper.compare.references.protocol import ReferenceRun
 from stepper.element_types import Array
 from stepper.engine.events import Every
+from stepper.engine.inputs.variables import variables_alone
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
-from stepper.engine.variables import variables_alone
 from stepper.errors import LimitReached, StepperError, UsageError
 from stepper.files.kinds import ensure_no_pipe
 from stepper.openvino.partner import OPENVINO

@@ -21,7 +21,7 @@ from stepper.debug.inspection.views import ConditionLimit, SliceView
 from stepper.debug.overview.facts import ActivationFacts, BranchFacts, Ending, LoopFacts, Row, RowKind, StateRecurrence
 from stepper.debug.overview.rows import loop_rows
 from stepper.element_types import Array
-from stepper.engine.changing import ancestors
+from stepper.engine.compilation.changing import ancestors
 from stepper.engine.events import RunObserver, Taps
 from stepper.engine.frames import Activation, Frame, Phase, Slices
 from stepper.engine.loops import EndReason, MergedInput

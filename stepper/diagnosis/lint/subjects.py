@@ -14,7 +14,7 @@ import numpy as np
 
 from stepper.diagnosis.lint.trials import LayerOutcome, outcome
 from stepper.element_types import Array, ElementType
-from stepper.engine.changing import SHAPING, ancestors, can_change, shaped_from
+from stepper.engine.compilation.changing import SHAPING, ancestors, can_change, shaped_from
 from stepper.engine.loops import slice_walk
 from stepper.engine.roles import Control, RoleError, Roles, control, control_inputs, roles_of
 from stepper.engine.rules import Rules

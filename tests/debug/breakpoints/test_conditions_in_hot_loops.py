@@ -8,8 +8,8 @@ import pytest
 
 from stepper.debug.breakpoints import watcher
 from stepper.debug.debugger import Debugger
-from stepper.engine import iterations, straight
 from stepper.engine.events import ValueWatch
+from stepper.engine.straight import function, iterations
 from tests.models import Graph, carried, joined, last
 
 CONDITIONS = [
@@ -67,6 +67,6 @@ def test_a_condition_stops_a_function_where_it_stops_a_walk(
     expected = stops(counting(tmp_path), condition)
     monkeypatch.setattr(watcher, "ValueWatch", ValueWatch)
     assert stops(counting(tmp_path), condition) == expected
-    monkeypatch.setattr(straight, "WORTH_IT", 0)
+    monkeypatch.setattr(function, "WORTH_IT", 0)
     monkeypatch.setattr(iterations, "LEAST_CALLED", 0)
     assert stops(counting(tmp_path), condition) == expected

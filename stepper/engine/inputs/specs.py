@@ -13,8 +13,8 @@ import numpy as np
 from stepper import element_types
 from stepper.arguments import LARGEST_SEED
 from stepper.element_types import F32, STRING_DTYPE, Array, ElementType
-from stepper.engine.array_files import ReadProgress, read_array, read_member
-from stepper.engine.inputs import input_names
+from stepper.engine.inputs.array_files import ReadProgress, read_array, read_member
+from stepper.engine.inputs.binding import input_names
 from stepper.errors import TensorTooLarge, UsageError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.ops.operands import ensure_allocatable

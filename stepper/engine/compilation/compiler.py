@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from stepper import ops
 from stepper.element_types import Array
-from stepper.engine import arithmetic, plans
-from stepper.engine.blocks import by_blocks
+from stepper.engine import arithmetic
+from stepper.engine.compilation import plans
+from stepper.engine.compilation.blocks import by_blocks
 from stepper.engine.partners import Partner, computed_elsewhere, default_partner, no_kernel
 from stepper.engine.program import (
     BranchPlan,

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from stepper.engine.events import ValueWatch
 from stepper.engine.frames import Activation, Frame, Phase
-from stepper.engine.pieces import Collected, collected_of, hand_over, pieces_of
 from stepper.engine.program import execute, execute_any
 from stepper.engine.rules import Rules
-from stepper.engine.straight import Moves, Stage
+from stepper.engine.straight.function import Moves, Stage
+from stepper.engine.straight.pieces import Collected, collected_of, hand_over, pieces_of
 from stepper.engine.transitions import begin_iteration, close_iteration, only_carries
 
 # See transitions.py.

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.arguments import mapping, whole_number
-from stepper.engine import arithmetic, inputs
+from stepper.engine import arithmetic
+from stepper.engine.inputs import binding
 from stepper.engine.rules import Rules
 from stepper.errors import InputError, TensorFacts, UsageError
 from stepper.ir.model import Layer, Model, Port
@@ -127,8 +128,8 @@ def _value_of(variable: Variable, value: Any, rules: Rules) -> Any:
             f"variable '{variable.name}' is given the shape {shape_text(array.shape)}, expected {expected}"
         )
     if variable.element_type is not None:
-        array = inputs.cast(variable.name, array, variable.element_type, "variable")
-    return inputs.owned(array if rules is Rules.SPEC else arithmetic.narrowed(array))
+        array = binding.cast(variable.name, array, variable.element_type, "variable")
+    return binding.owned(array if rules is Rules.SPEC else arithmetic.narrowed(array))
 
 
 def listed(variables: Mapping[str, Variable]) -> str:
@@ -155,4 +156,4 @@ def _left(value: Any, element_type: ElementType | None, rules: Rules) -> Any:
     if isinstance(value, int):
         return value
     array: Array = np.asarray(value)
-    return inputs.owned(array if element_type is None else arithmetic.restored(array, element_type.dtype, rules))
+    return binding.owned(array if element_type is None else arithmetic.restored(array, element_type.dtype, rules))

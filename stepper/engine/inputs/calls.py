@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from stepper.arguments import mapping
 from stepper.element_types import Array, have_same_bits
-from stepper.engine import inputs
+from stepper.engine.inputs import binding
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
 from stepper.ir.calls.plan import CallParts, Calls, CarriedOutput
@@ -59,7 +59,7 @@ def over_calls(
     model = opened(model)
     parameters = model.graph.parameters
     carried = tuple(
-        CarriedOutput(output_position(model, result), inputs.position_of(parameters, key))
+        CarriedOutput(output_position(model, result), binding.position_of(parameters, key))
         for result, key in (carry.items() if isinstance(carry, Mapping) else carry or ())
     )
     begins = {one.input for one in carried}
@@ -67,7 +67,7 @@ def over_calls(
     counts: dict[int, int] = {}
     parts: list[CallParts] = []
     for key, value in mapping("calls", calls).items():
-        position = inputs.position_of(parameters, key)
+        position = binding.position_of(parameters, key)
         if position in counts:
             raise UsageError(f"calls give input '{key}' twice, by two of its names")
         given = value if isinstance(value, PartsOfCalls) else PartsOfCalls(value)
@@ -214,7 +214,7 @@ def _joined(parameter: Layer, position: int, arrays: Sequence[Array]) -> tuple[C
     each = []
     for number, array in enumerate(arrays):
         try:
-            each.append(inputs.converted(parameter, array))
+            each.append(binding.converted(parameter, array))
         except InputError as error:
             raise InputError(f"call {number}: {error}") from None
     if not each:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from stepper import element_types
-from stepper.engine.changing import can_change, decided_by
+from stepper.engine.compilation.changing import can_change, decided_by
 from stepper.engine.loops import (
     ConcatenatedOutput,
     InvariantInput,
