@@ -131,7 +131,7 @@ def test_nothing_is_waited_for_before_a_model_is_asked_for(monkeypatch: pytest.M
 
     model, inputs, _wanted = sample("for_loop")
     with monkeypatch.context() as patched:
-        patched.setattr(Worker, "_await", waits)
+        patched.setattr(Worker, "ask", waits)
         begun = OpenVINOPeer(model).begin(stepper.bind_inputs(model, inputs))
         with pytest.raises(Waited):
             OpenVINOPeer(model, Runtime("GPU.7"))
