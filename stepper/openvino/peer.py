@@ -207,7 +207,8 @@ class OpenVINOPeer:
     ) -> JointOperations:
         """Return operations of a graph, each alone on its inputs, as one function; those that can be computed so.
 
-        `values` are those of their inputs, by which types and shapes are chosen. `stacked`: the function takes these of
+        `values` are those of their inputs, and of shapes whose rank these follow from, by which types and shapes are
+        chosen. `stacked`: the function takes these of
         many iterations at once, stacked on a new first axis, and its outputs are stacked so. `judge`: outputs are
         compared with ours, within these tolerances. Waiting for them raises OperationRefused where OpenVINO refuses one
         of them, and ends as others do; of that, nothing is noted.

@@ -7,7 +7,7 @@ after one compilation, not after hundreds; nothing can be fused, and no error is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from stepper import element_types
@@ -73,8 +73,9 @@ class OperationRefused(ExecutionError):
 class SeparateText:
     """The text of operations of a graph as one model.
 
-    Types are those of `values`, which are those of the operations' inputs; shapes too, but for dimensions that the file
-    leaves open. What is computed from Constants alone is so there, too. Operations that cannot join are left out, and
+    Types are those of `values`, which has our value of each source; shapes too, but for dimensions that the file leaves
+    open. What is computed from Constants and ranks alone is so there, too: of a reduction over all axes, say, OpenVINO
+    must know how many there are. Operations that cannot join are left out, and
     outputs that nobody reads: with the indices of a MaxPool, say, OpenVINO takes a kernel that is a hundred times as
     slow, and not the one that it takes in the model.
     """
@@ -114,17 +115,35 @@ class SeparateText:
         return bool(inputs) and not layer.bodies and not fatal(layer, inputs)
 
     def _is_constant(self, identity: int, depth: int = 0) -> bool:
-        """Return True if a layer gives what follows from Constants of the file, and nothing else."""
+        """Return True if a layer gives what follows from Constants of the file and from ranks, and nothing else."""
         if identity not in self._constant:
             layer, sources = self._graph.by_id[identity], self._graph.sources[identity]
             if layer.type == "Constant":
                 found = "offset" in layer.attributes and self._model.weights is not None
+            elif self._is_rank(layer):
+                found = True
             elif depth == _DEEPEST or not sources or layer.bodies or layer.type in RANDOM:
                 found = False
             else:
                 found = all(one is not None and self._is_constant(one.layer, depth + 1) for one in sources)
             self._constant[identity] = found
         return self._constant[identity]
+
+    def _is_rank(self, layer: Layer) -> bool:
+        """Return True for the shape of a shape that we have."""
+        source = self._graph.sources[layer.id][0] if layer.type == "ShapeOf" else None
+        is_of_shape = source is not None and self._graph.by_id[source.layer].type == "ShapeOf"
+        return source is not None and is_of_shape and (value := self._values[source]) is not None and value.size > 0
+
+    def _ranked(self, identity: int) -> Iterator[Source]:
+        """Yield the shapes on whose extents a constant layer rests."""
+        layer, sources = self._graph.by_id[identity], self._graph.sources[identity]
+        for source in sources:
+            assert source is not None, "_is_constant has seen to it"
+            if self._is_rank(layer):
+                yield source
+            else:
+                yield from self._ranked(source.layer)
 
     def _text(self) -> str:
         for source, dims in self._parameters().items():
@@ -149,6 +168,8 @@ class SeparateText:
             for source, port in zip(self._graph.sources[layer.id], layer.inputs, strict=True):
                 assert source is not None, "_can_join has seen to it"
                 if self._is_constant(source.layer):
+                    for shape in self._ranked(source.layer):
+                        found.setdefault(shape, [str(dim) for dim in self._values[shape].shape])
                     continue
                 dims = found.get(source) or [str(dim) for dim in self._values[source].shape]
                 if len(port.dims) == len(dims):

@@ -24,7 +24,7 @@ from stepper.processes.messages import Reply
 from stepper.processes.worker import ActProgress
 from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import UNITS, X, nested, recurrence
-from tests.models import Graph, Side, carried, invariant, joined, last, sliced
+from tests.models import Graph, Side, Value, carried, invariant, joined, last, sliced
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
 TABLE = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 1.0, 2.5, 0.1]], np.float32)
@@ -142,6 +142,32 @@ def test_outputs_that_nobody_reads_are_not_asked_for(tmp_path: Path, indices: bo
     assert np.array_equal(joint.begin(x)()[0], x.reshape(1, 2, 2, 2, 2, 2).max(axis=(3, 5)))
     found, _compiled = compared(model, {"x": x})
     assert not found.differs and found.observations.compared == (3 if indices else 1)
+
+
+def over_all_axes(x: Value, graph: Graph) -> Value:
+    """Reduce as a converter writes it where no axes are given: over as many as the input has."""
+    shape = graph.apply("ShapeOf", x, dims=(2,), type="i64", version="opset3", output_type="i64")
+    rank = graph.apply("ShapeOf", shape, dims=(1,), type="i64", version="opset3", output_type="i64")
+    count = graph.apply("Squeeze", rank, dims=(), type="i64", name="rank")
+    numbers = [graph.constant(np.array(number, np.int64)) for number in (0, 1)]
+    axes = graph.apply("Range", numbers[0], count, numbers[1], dims=(-1,), type="i64", version="opset4",
+                       name="axes", output_type="i64")  # fmt: skip
+    return graph.apply("ReduceMax", x, axes, dims=(), name="largest", keep_dims="false")
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_a_reduction_over_all_axes_joins_the_others(tmp_path: Path, in_a_loop: bool) -> None:
+    """The axes follow from the rank alone, without which OpenVINO refuses the operation, and all that came with it."""
+    graph, dims = Graph(), (-1, 3)
+    x = graph.parameter("x", "f32", dims)
+    inner = graph.body() if in_a_loop else graph
+    row = inner.parameter("row", "f32", dims) if in_a_loop else x
+    lowered = inner.result(inner.apply("Subtract", row, over_all_axes(row, inner), dims=dims, name="lowered"), "low")
+    if in_a_loop:
+        graph.result(graph.loop("each", inner, len(X), True, [sliced(x, row)], [joined(lowered)])[0])
+    found, compiled = compared(graph.read(tmp_path), {"x": X})
+    assert not found.differs and found.observations.compared == (8 * len(X) if in_a_loop else 6)
+    assert compiled == (4 if in_a_loop else 2), "the model, its operations, and the body as a whole and counted"
 
 
 class Remote(OpenVINOPeer):

@@ -157,7 +157,7 @@ class IteratedBodies:
                 and operation.layer.type not in RANDOM
                 and operation.layer.type not in body.refused
             ]
-            values, many = _of_an_iteration(frame, layers, stacked)
+            values, many = _FirstValues(frame, stacked), _StackedSources(program, stacked)
             tolerances = judge(self.tolerances, layers, lambda one: stacked.get(program.slots.get(one, -1)))
             body.joint = self._peer.together(program.graph, layers, values, many, tolerances)
         joint, slots = body.joint, program.slots
@@ -197,25 +197,28 @@ def _is_stackable(value: Any) -> bool:
     return value.size > 0 and value.dtype != STRING_DTYPE and element_types.of(value).bits >= 8
 
 
-def _of_an_iteration(
-    frame: Frame, layers: Sequence[Layer], stacked: Stacked
-) -> tuple[dict[Source, Any], frozenset[Source]]:
-    """Return the inputs of operations in the first iteration, and which of them are stacked."""
-    program = frame.program
-    values: dict[Source, Any] = {}
-    many = set()
-    for layer in layers:
-        for source in program.graph.sources[layer.id]:
-            if source is None:
-                continue
-            slot = program.slots[source.layer, source.output]
-            if slot in stacked:
-                many.add(source)
-                values[source] = np.asarray(stacked[slot][0])
-            else:
-                value = frame.values[slot]
-                values[source] = None if value is None else np.asarray(value)
-    return values, frozenset(many)
+class _FirstValues(dict[Source, Any]):
+    """Our values in the first iteration of a block, each from when it is first asked for."""
+
+    def __init__(self, frame: Frame, stacked: Stacked) -> None:
+        super().__init__()
+        self._frame, self._stacked = frame, stacked
+
+    def __missing__(self, source: Source) -> Any:
+        slot = self._frame.program.slots[source.layer, source.output]
+        value = self._stacked[slot][0] if slot in self._stacked else self._frame.values[slot]
+        found = self[source] = None if value is None else np.asarray(value)
+        return found
+
+
+class _StackedSources(Container[Source]):
+    """The sources whose values change within a block."""
+
+    def __init__(self, program: Program, stacked: Stacked) -> None:
+        self._program, self._stacked = program, stacked
+
+    def __contains__(self, source: Any) -> bool:
+        return self._program.slots[source.layer, source.output] in self._stacked
 
 
 def _value(frame: Frame, slot: int, stacked: Stacked) -> Any:

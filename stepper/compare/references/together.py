@@ -174,7 +174,7 @@ class JointGroups:
     def begin(self, group: _JointGroup, frame: Frame) -> _Outputs | None:
         """Begin to compute a group's operations; return what waits for that, None where there is nothing to compute."""
         program = frame.program
-        values = _values(frame, group.indices)
+        values = _FrameValues(frame)
         without = [index for index in group.indices if _is_empty(program, index, values)]
         if group.joint is None or (without != group.without and group.compiled < _MOST_TIMES):
             layers = [program.operations[index].layer for index in group.indices if index not in without]
@@ -298,14 +298,16 @@ def _value(frame: Frame, source: Source) -> Any:
     return None if value is None else np.asarray(value)
 
 
-def _values(frame: Frame, indices: Sequence[int]) -> dict[Source, Any]:
-    """Return our values of the inputs of operations."""
-    found: dict[Source, Any] = {}
-    for index in indices:
-        for source in _sources_of(frame.program, index):
-            if source not in found:
-                found[source] = _value(frame, source)
-    return found
+class _FrameValues(dict[Source, Any]):
+    """Our values in a frame, each from when it is first asked for."""
+
+    def __init__(self, frame: Frame) -> None:
+        super().__init__()
+        self._frame = frame
+
+    def __missing__(self, source: Source) -> Any:
+        found = self[source] = _value(self._frame, source)
+        return found
 
 
 def _is_empty(program: Program, index: int, values: Mapping[Source, Any]) -> bool:
