@@ -45,6 +45,9 @@ _LEAST_KEPT: Final = 2**14
 _MOST_KEPT: Final = 2**26
 """Bytes of weights, which are kept with it."""
 
+_MOST_AT_ONCE: Final = 2**28
+"""Bytes of weights of a model that is in memory several times, compiled in several ways."""
+
 
 class OpenVINOPeer:
     """A model in OpenVINO. Compilations are kept: of the model, of each body, of each operation and signature.
@@ -142,11 +145,12 @@ class OpenVINOPeer:
 
         return counted
 
-    def again(
+    def begin_again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
-    ) -> Sequence[Array]:
-        """Return the outputs of the whole model compiled otherwise: from another text, or with further properties.
+    ) -> Outputs:
+        """Begin a run of the whole model compiled otherwise: from another text, or with further properties.
 
+        Return what waits for its outputs. A large one begins only then, for each is a model of its own in memory.
         ExecutionError where OpenVINO refuses or fails.
         """
         settings = "".join(f", compiled with {name}={value}" for name, value in (properties or {}).items())
@@ -155,7 +159,8 @@ class OpenVINOPeer:
         if text is not None and self.model.calls is not None:
             raise ExecutionError(f"{subject}: a changed model is not called many times")
         whole = text or native_text.whole(self.model)
-        return self._text(whole, subject, "the model", None, runtime, kind=_as_called(self.model))(*inputs)
+        function = self._text(whole, subject, "the model", None, runtime, kind=_as_called(self.model))
+        return function.begin(*inputs) if _size_of(whole) <= _MOST_AT_ONCE else partial(function, *inputs)
 
     def operation(self, graph: Graph, layer: Layer) -> Function:
         """Return one operation of a graph, as a function of all its inputs; Constants settled by the model.

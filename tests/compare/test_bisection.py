@@ -46,7 +46,7 @@ class Faulty:
     def __init__(self, folder: Path, error: Any) -> None:
         self.folder, self.error, self.runs = folder, error, 0
 
-    def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
+    def begin_again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Any:
         raise NotImplementedError
 
     def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:

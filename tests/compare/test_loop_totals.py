@@ -44,7 +44,7 @@ class Counting:
         assert seconds is None
         return lambda: self._iterations
 
-    def again(self, *_given: Any) -> Any:
+    def begin_again(self, *_given: Any) -> Any:
         raise ExecutionError("it runs one way alone")
 
     def together(self, *_given: Any, **_options: Any) -> JointOperations:

@@ -219,7 +219,7 @@ class Peer:
         self._model, self._wrong, self._wrong_body, self._refuses = model, wrong, wrong_body, refuses
         self._refuses_all = refuses_all
 
-    def again(self, *_given: Any) -> Sequence[Array]:
+    def begin_again(self, *_given: Any) -> Waiter:
         raise ExecutionError("it runs one way alone")
 
     notes: Sequence[str] = ()

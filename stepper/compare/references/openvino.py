@@ -2,7 +2,7 @@
 
 What an operation makes of *our* inputs is an error made here or none; nothing is carried in. Where every operation
 agrees and the body as a whole does not, the runtime's fusions inside of the body are at fault; where these agree too
-and the model's outputs do not, `again` and `run_changed` narrow it down (explanations.py, bisection.py).
+and the model's outputs do not, `begin_again` and `run_changed` narrow it down (explanations.py, bisection.py).
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class RuntimePeer(BlockPeer, Protocol):
     ) -> Callable[[], Mapping[LoopKey, int]]:
         """Begin to count how many iterations each loop runs in all; return what waits for that."""
 
-    def again(
+    def begin_again(
         self, inputs: Sequence[Array], text: NativeText | None = None, properties: Mapping[str, str] | None = None
-    ) -> Sequence[Array]:
-        """Return the outputs of the whole model compiled otherwise."""
+    ) -> Outputs:
+        """Begin a run of the whole model compiled otherwise; return what waits for its outputs."""
 
     def operation(self, graph: Graph, layer: Layer) -> Function:
         """Return one operation, as a function of all its inputs."""
@@ -332,13 +332,13 @@ class OpenVINOReference(ReferenceRun):
             raise ReferenceFailed(str(error)) from None
         return None if outputs is None else dict(enumerate(outputs))
 
-    def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
-        """Return the outputs of the model on the same inputs, compiled otherwise. ExecutionError if that fails."""
-        return self._peer.again(self._inputs, text, properties)
+    def begin_again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Outputs:
+        """Begin a run of the model on the same inputs, compiled otherwise. ExecutionError if that fails."""
+        return self._peer.begin_again(self._inputs, text, properties)
 
     def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:
         """Return the outputs of another model. ExecutionError where that fails."""
-        return self._peer.again(inputs, text)
+        return self._peer.begin_again(inputs, text)()
 
 
 def _in_block(peer: RuntimePeer, before: Callable[[], object], point: SyncPoint, block: BlockValues) -> PeerFrame:

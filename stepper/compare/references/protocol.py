@@ -7,7 +7,7 @@ reference answers with a `ReferenceFrame`, from which single values are taken; w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -189,9 +189,11 @@ class PlacedFrame(Struct, frozen=True):
 class RepeatableRun(Protocol):
     """A reference whose own run can be made once more, otherwise, so that what makes it differ is found."""
 
-    def again(self, text: NativeText | None = None, properties: Mapping[str, str] | None = None) -> Sequence[Array]:
-        """Return the model's outputs from a changed text, or compiled with further properties. ExecutionError where
-        that fails."""
+    def begin_again(
+        self, text: NativeText | None = None, properties: Mapping[str, str] | None = None
+    ) -> Callable[[], Sequence[Array]]:
+        """Begin a run from a changed text, or compiled with further properties; return what waits for the model's
+        outputs. ExecutionError, from either, where that fails."""
 
     def run_changed(self, text: NativeText, inputs: Sequence[Array]) -> Sequence[Array]:
         """Return the outputs of another model on other inputs. ExecutionError where that fails."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +22,8 @@ from stepper.ir.model import Graph, Layer, Model, Source
 
 if TYPE_CHECKING:
     from stepper.openvino.texts.native_text import NativeText
+
+T = TypeVar("T")
 
 OPENVINO_VERSION: Final = "2026.4.1"
 """The release with which each fault was seen."""
@@ -85,9 +88,9 @@ def explain(
     `before` is how far they are, `compared` measures those of a trial.
     """
     closest: RuntimeExplanation | None = None
-    for reason, path, layers, text, properties in _trials(model):
+    for (reason, path, layers, _text, properties), outputs in _one_ahead(_begun(model, reference)):
         try:
-            found = tuple(compared(dict(enumerate(reference.again(text, properties)))))
+            found = tuple(compared(dict(enumerate(outputs()))))
         except (StepperError, KernelError):
             continue
         agrees = not any(one.measure is not None and one.measure.differs for one in found)
@@ -108,6 +111,24 @@ def _is_closer(outputs: Sequence[OutputComparison], before: Sequence[OutputCompa
 
 
 _Trial = tuple[ExplanationKind, tuple[Layer, ...], tuple[Layer, ...], "NativeText | None", Mapping[str, str]]
+
+
+def _begun(model: Model, reference: RepeatableRun) -> Iterator[tuple[_Trial, Callable[[], Sequence[Array]]]]:
+    """Yield the trials, each when it has begun."""
+    for trial in _trials(model):
+        _reason, _path, _layers, text, properties = trial
+        try:
+            outputs = reference.begin_again(text, properties)
+        except (StepperError, KernelError):
+            continue
+        yield trial, outputs
+
+
+def _one_ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield each when the next one is known."""
+    for item, _next in pairwise(chain(items, (None,))):
+        assert item is not None
+        yield item
 
 
 def _trials(model: Model) -> Iterator[_Trial]:
