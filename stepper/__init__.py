@@ -80,15 +80,15 @@ if _TYPE_CHECKING:
     from stepper.errors import UnsupportedOperation as UnsupportedOperation
     from stepper.errors import UsageError as UsageError
     from stepper.export.exporter import draw as draw
-    from stepper.ir import read as read_model
     from stepper.ir.opening import open_sequences as open_sequences
+    from stepper.ir.reader import read as read_model
     from stepper.openvino.opening import open_model as open_model
     from stepper.openvino.partner import OpenVINOPartner as OpenVINOPartner
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "read_model": ("stepper.ir", "read"),
+    "read_model": ("stepper.ir.reader", "read"),
     "run": ("stepper.engine.run", "run"),
     "compile_model": ("stepper.engine.compilation.compiler", "compile_model"),
     "open_sequences": ("stepper.ir.opening", "open_sequences"),

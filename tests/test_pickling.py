@@ -18,8 +18,8 @@ import pytest
 import stepper
 from stepper import errors
 from stepper.engine.program import CompiledModel
-from stepper.ir import read
 from stepper.ir.model import Model
+from stepper.ir.reader import read
 from tests.debug.debugged import SAMPLES, SMALL_SAMPLES, sample
 from tests.models import Graph, carried, last
 

@@ -19,8 +19,8 @@ from stepper.cli.parser import add_application, command_line
 from stepper.cli.usage import Parser
 from stepper.errors import StepperError
 from stepper.files.kinds import CASE_MODEL, CONVERTED, IR_SUFFIX, is_case, is_model_path
-from stepper.ir import read
 from stepper.ir.model import Model
+from stepper.ir.reader import read
 
 _LARGEST: Final = 2**22
 """Bytes of a model that is read for the names in it: no Tab waits longer than a moment."""

@@ -29,7 +29,7 @@ from stepper.openvino.functions.making import function_of
 from stepper.openvino.layers import LayerInOpenVINO, remote_layer
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 from stepper.openvino.texts import native_text
-from stepper.openvino.texts.native_text import NativeText
+from stepper.openvino.texts.model_text import NativeText
 from stepper.openvino.together import BegunFunction, JointOperations, OperationRefused, Outputs, SeparateText
 from stepper.openvino.worker import DefineModel, shared_worker
 from stepper.processes.endings import ENDED, WorkerLimit

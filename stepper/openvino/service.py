@@ -17,7 +17,7 @@ from stepper.openvino import runtime
 from stepper.openvino.functions.making import function_of
 from stepper.openvino.layers import LayerInOpenVINO
 from stepper.openvino.runtime import Runtime
-from stepper.openvino.texts.native_text import NativeText, mapped
+from stepper.openvino.texts.model_text import NativeText, mapped
 from stepper.openvino.worker import (
     CheckDevice,
     CompileFile,

@@ -25,7 +25,7 @@ from stepper.openvino.layers import (
     operation_text,
     result_text,
 )
-from stepper.openvino.texts.native_text import NativeText, weights_of
+from stepper.openvino.texts.model_text import NativeText, weights_of
 
 RANDOM: Final = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign"})
 """Types whose outputs do not follow from their inputs."""

@@ -9,9 +9,9 @@ from stepper.element_types import Array
 from stepper.engine.compilation.compiler import compile_model
 from stepper.engine.events import Every
 from stepper.engine.machine import Machine
-from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.ir.opening import open_sequences
+from stepper.ir.reader import read
 from stepper.sweep.job import SweepJob
 from stepper.sweep.limits import limited, overdue
 

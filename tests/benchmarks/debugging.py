@@ -16,7 +16,7 @@ import numpy as np
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.ir import Model
+from stepper.ir.model import Model
 from tests.benchmarks import models, timing
 
 PLAIN = "stepper.run"

@@ -14,7 +14,7 @@ import numpy as np
 
 import stepper
 from stepper.element_types import Array
-from stepper.ir import Model
+from stepper.ir.model import Model
 from tests.benchmarks import models, timing
 
 INPUTS = {"number": np.array([2], np.float32), "guess": np.array([1], np.float32)}

@@ -15,7 +15,7 @@ import numpy as np
 
 import stepper
 from stepper.element_types import Array
-from stepper.ir import Model
+from stepper.ir.model import Model
 from stepper.openvino.conversion import converted
 from tests.benchmarks import models, others, timing
 from tests.benchmarks.others import Run

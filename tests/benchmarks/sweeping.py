@@ -18,7 +18,7 @@ import numpy as np
 
 import stepper
 from stepper.files.output import ProtectedFiles
-from stepper.ir import read
+from stepper.ir.reader import read
 from stepper.sweep.executors import LocalWorkers
 from stepper.sweep.inputs import InputReader, SweepInput, files_inputs, stamp
 from stepper.sweep.job import SweepJob, identity, keyed

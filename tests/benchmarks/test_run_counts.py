@@ -17,7 +17,7 @@ import pytest
 import stepper
 from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
-from stepper.ir import Model
+from stepper.ir.model import Model
 from stepper.recording import Pace, RecordingOptions, record
 from tests.benchmarks import models, reading
 

@@ -12,7 +12,7 @@ from stepper.cases.texts import trigger_text
 from stepper.cli import main
 from stepper.errors import InputError, ModelError, UsageError
 from stepper.files.kinds import is_case
-from stepper.ir import read
+from stepper.ir.reader import read
 
 
 def folder_with(folder: Path, **files: str) -> Path:

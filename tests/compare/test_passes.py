@@ -15,8 +15,8 @@ import stepper
 from stepper.compare.passes.passes import PassRun, differences
 from stepper.compare.passes.plugin_operations import PluginOperations, make_readable
 from stepper.errors import ExecutionError, LimitReached
-from stepper.ir import read
 from stepper.ir.model import Layer, Port
+from stepper.ir.reader import read
 from stepper.openvino import pass_trace
 from stepper.openvino.pass_trace import traced_passes
 from stepper.openvino.texts import native_text

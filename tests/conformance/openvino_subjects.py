@@ -10,6 +10,8 @@ import openvino as ov
 
 import stepper
 from stepper.element_types import F32
+from stepper.ir.model import Graph as ModelGraph
+from stepper.ir.model import Model
 from tests.models import Graph
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -45,13 +47,13 @@ class Triple(ov.Op):
         return True
 
 
-def sample(name: str) -> tuple[stepper.ir.Model, dict[str | int, Any], dict[str, Any]]:
+def sample(name: str) -> tuple[Model, dict[str | int, Any], dict[str, Any]]:
     folder = SAMPLES / name
     with np.load(folder / "inputs.npz") as inputs, np.load(folder / "expected.npz") as outputs:
         return stepper.read_model(folder / "model.xml"), dict(inputs), dict(outputs)
 
 
-def some_values(graph: stepper.ir.Graph) -> list[np.ndarray]:
+def some_values(graph: ModelGraph) -> list[np.ndarray]:
     """An array of twos for each Parameter."""
     ports = [parameter.outputs[0] for parameter in graph.parameters]
     return [np.full([abs(dim) for dim in port.dims], 2, (port.element_type or F32).dtype) for port in ports]

@@ -60,7 +60,7 @@ def test_constants_are_boxes_or_hidden_where_asked(tmp_path: Path) -> None:
 def test_without_weights_constants_are_forms(tmp_path: Path) -> None:
     built = model(tmp_path)
     built.path.with_suffix(".bin").unlink()
-    from stepper.ir import read
+    from stepper.ir.reader import read
 
     found = texts(draw(read(built.path), view="model").figure)
     assert found["half"] == ("Divide(·, f32[])", "half")

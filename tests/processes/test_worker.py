@@ -51,6 +51,14 @@ def test_to_start_openvino_early_nothing_large_is_imported() -> None:
     assert not {"numpy", "msgspec", "lxml"} & set(done.stdout.split())
 
 
+def test_the_process_of_openvino_loads_no_parser() -> None:
+    """What it is to compute is handed over as text; who waits for it waits for its imports."""
+    code = "import sys, stepper.openvino.service; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "numpy" in loaded and not {"lxml", "stepper.ir.reader", "stepper.ops", "openvino"} & loaded
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much its pipes hold")
 def test_pipes_hold_as_much_as_the_system_gives() -> None:
     """With 64 KiB both processes change 16 times as often over what is compared of a large network."""

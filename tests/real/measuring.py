@@ -23,7 +23,7 @@ from stepper.debug.debugger import Debugger
 from stepper.element_types import Array
 from stepper.engine.machine import Machine
 from stepper.errors import StepperError
-from stepper.ir import Model
+from stepper.ir.model import Model
 from stepper.openvino.conversion import converted
 from stepper.openvino.partner import OPENVINO
 from tests.benchmarks import others, timing

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from stepper.files.output import ProtectedFiles
-from stepper.ir import read
+from stepper.ir.reader import read
 from stepper.sweep.executors import ProcessLost
 from stepper.sweep.inputs import InputReader, SweepInput, stamp
 from stepper.sweep.job import SweepJob, identity

@@ -49,9 +49,9 @@ from stepper.files.kinds import (
     is_model_path,
 )
 from stepper.files.output import OutputFile
-from stepper.ir import read
 from stepper.ir.model import Model
 from stepper.ir.opening import open_sequences
+from stepper.ir.reader import read
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.plain_values import write_arrays
 from stepper.query.address_resolution import resolve

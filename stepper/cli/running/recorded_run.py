@@ -19,7 +19,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.run import LoopLog
 from stepper.errors import OutputError, UsageError
 from stepper.files.output import ProtectedFiles
-from stepper.ir import read
+from stepper.ir.reader import read
 
 if TYPE_CHECKING:
     from stepper.recording import Recorder

@@ -19,7 +19,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason
 from stepper.engine.frames import place
 from stepper.engine.run import LoopLog, Outputs, collect
-from stepper.ir import read
+from stepper.ir.reader import read
 
 if TYPE_CHECKING:
     from stepper.recording import Recorder

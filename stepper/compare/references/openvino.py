@@ -37,7 +37,7 @@ from stepper.ir.model import Graph, Layer, LoopKey, Source
 from stepper.openvino.together import RANDOM, BegunFunction, Outputs
 
 if TYPE_CHECKING:
-    from stepper.openvino.texts.native_text import NativeText
+    from stepper.openvino.texts.model_text import NativeText
     from stepper.tensors.tolerances import Tolerances
 
 Function = Callable[..., Sequence[Array]]

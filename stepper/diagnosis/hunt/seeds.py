@@ -27,7 +27,7 @@ from stepper.diagnosis.reduce.trying import ended_fault
 from stepper.diagnosis.reduce.writing import ir_files
 from stepper.element_types import Array
 from stepper.errors import StepperError
-from stepper.ir import read
+from stepper.ir.reader import read
 from stepper.processes.endings import ENDED
 from stepper.processes.messages import LOADING
 from stepper.processes.worker import Limits, Worker

@@ -38,7 +38,7 @@ from stepper.engine.inputs.binding import bind_inputs
 from stepper.errors import StepperError
 from stepper.files.kinds import ARRAYS, IR, IR_WEIGHTS, FileKind
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
-from stepper.ir import read
+from stepper.ir.reader import read
 from stepper.openvino.partner import NUMPY
 from stepper.openvino.program import is_installed
 from stepper.wording import counted

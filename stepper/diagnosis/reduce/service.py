@@ -54,8 +54,8 @@ from stepper.engine.program import CompiledModel, Program
 from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog
 from stepper.errors import KernelError, LimitReached, StepperError
-from stepper.ir import read
 from stepper.ir.model import Model
+from stepper.ir.reader import read
 from stepper.openvino import runtime
 from stepper.openvino.functions.compiled import CompiledText
 from stepper.openvino.partner import NUMPY, OpenVINOPartner

@@ -14,7 +14,7 @@ from stepper.ir.calls.plan import Calls
 from stepper.openvino.layers import PreparedRequest
 from stepper.openvino.runtime import Runtime
 from stepper.openvino.tensors import to_array, to_tensor
-from stepper.openvino.texts.native_text import NativeText
+from stepper.openvino.texts.model_text import NativeText
 
 if TYPE_CHECKING:
     import openvino

@@ -14,7 +14,7 @@ from stepper.element_types import Array
 from stepper.openvino.functions.compiled import fit
 from stepper.openvino.layers import PreparedRequest
 from stepper.openvino.runtime import Runtime
-from stepper.openvino.texts.native_text import NativeText
+from stepper.openvino.texts.model_text import NativeText
 
 if TYPE_CHECKING:
     import openvino

@@ -10,7 +10,7 @@ from stepper.openvino.functions.iterated import IteratedText
 from stepper.openvino.functions.judged import JudgedText
 from stepper.openvino.functions.kinds import FunctionKind
 from stepper.openvino.runtime import Runtime
-from stepper.openvino.texts.native_text import NativeText
+from stepper.openvino.texts.model_text import NativeText
 
 
 def function_of(

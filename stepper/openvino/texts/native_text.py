@@ -9,10 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-import numpy as np
 from lxml import etree
 
 from stepper.errors import UsageError
@@ -34,19 +32,7 @@ from stepper.openvino.texts.edits import (
     part,
     port_map,
 )
-
-
-class NativeText(NamedTuple):
-    """The text of an IR, and the bytes of its .bin."""
-
-    text: str
-    weights: np.memmap[Any, Any] | None
-
-    @property
-    def weights_path(self) -> str:
-        """The path of the .bin; empty without one."""
-        return "" if self.weights is None else str(self.weights.filename)
-
+from stepper.openvino.texts.model_text import NativeText, weights_of
 
 _AS_WRITTEN: Final = re.compile(rb'(<\?xml version="1\.0"\?>\s*)?<net name="[^"<]*" version="11">')
 """How a file begins that may go over as it is: in UTF-8, as OpenVINO writes it."""
@@ -105,18 +91,6 @@ def changed(model: Model, net: Element) -> NativeText:
 def _text(net: Element) -> str:
     net.set("version", "11")
     return etree.tostring(net, encoding="unicode")
-
-
-def weights_of(model: Model) -> np.memmap[Any, Any] | None:
-    """Return the bytes of a model's .bin; None where it has none."""
-    if model.weights is None or model.weights.size == 0:
-        return None
-    return mapped(model.weights.path)
-
-
-def mapped(path: str | Path) -> np.memmap[Any, Any]:
-    """Return the bytes of a .bin; copied on write, for OpenVINO wants memory that could be written."""
-    return np.memmap(path, np.uint8, "c")
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------

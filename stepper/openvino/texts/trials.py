@@ -14,8 +14,9 @@ from pathlib import Path
 from lxml import etree
 
 from stepper.errors import ModelError
-from stepper.ir import read, xml
+from stepper.ir import xml
 from stepper.ir.model import Layer, Model
+from stepper.ir.reader import read
 from stepper.ir.xml import Element
 from stepper.openvino.texts.edits import (
     Step,
@@ -27,7 +28,8 @@ from stepper.openvino.texts.edits import (
     new_result,
     part,
 )
-from stepper.openvino.texts.native_text import NativeText, changed
+from stepper.openvino.texts.model_text import NativeText
+from stepper.openvino.texts.native_text import changed
 
 TRIPS = "stepper_trips"
 """The Parameter of a shortened Loop whose size is the trip count; its values are not read."""

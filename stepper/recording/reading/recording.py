@@ -26,8 +26,8 @@ from stepper.engine.rules import Rules
 from stepper.engine.run import LoopLog, LoopSummary
 from stepper.errors import SessionError
 from stepper.html_tables import html_table
-from stepper.ir import read
 from stepper.ir.model import Model
+from stepper.ir.reader import read
 from stepper.ops.operands import form_text
 from stepper.recording import files
 from stepper.recording.blobs import RECORDED, BlobReader

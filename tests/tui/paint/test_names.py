@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import stepper
-from stepper.ir import read
+from stepper.ir.reader import read
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import debugger_of_sample
