@@ -73,7 +73,7 @@ class OpenVINOPeer:
         ensure_installed("comparing with OpenVINO")
         self.model, self.runtime = model, runtime or Runtime()
         self._whole_text = native_text.whole(model) if keeps else None  # OpenVINO may still be loading
-        self.runtime.check()
+        self.runtime.check(waits=False)
         self.states, self._keeps = dict(states or {}), keeps
         self.notes: list[str] = []
         self._whole: dict[float | None, BegunFunction] = {}

@@ -145,12 +145,15 @@ class Runtime:
 
         return RuntimeFacts(self.device, self.precision, tuple(map(str, self.extensions)), self.properties)
 
-    def check(self) -> None:
-        """Raise UsageError where OpenVINO is not installed, has no such device, or the device no such precision."""
+    def check(self, *, waits: bool = True) -> None:
+        """Raise UsageError where OpenVINO is not installed, has no such device, or the device no such precision.
+
+        It `waits` until OpenVINO is loaded, or does so only where it could be that: every OpenVINO has f32 on the CPU.
+        """
         ensure_installed(f"computing with {self}")
         if not self.is_remote:
             self.check_here()
-        elif not self._is_everywhere:  # to ask is to wait until OpenVINO is loaded
+        elif waits or not self._is_everywhere:
             from stepper.openvino.worker import CheckDevice, shared_worker
 
             shared_worker().ask(CheckDevice(self.facts), subject=f"the device {self.device}", limits=self.limits)

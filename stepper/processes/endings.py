@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from stepper.errors import ExecutionError, LimitReached, ModelError, StepperError
-from stepper.processes.messages import CONVERTING
+from stepper.processes.messages import CONVERTING, LOADING
 
 
 class EndKind(StrEnum):
@@ -92,6 +92,12 @@ def error_of(end: ProcessEnd) -> WorkerEnded | WorkerLimit | ConversionEnded:
     error = kind(str(end))
     error.end = end
     return error
+
+
+def ended_at_its_start(error: StepperError) -> bool:
+    """Return True where a program has ended before it could be asked anything, so that nothing of it is to be had."""
+    end = getattr(error, "end", None)
+    return isinstance(end, ProcessEnd) and end.stage == LOADING
 
 
 ENDED: Final[tuple[type[StepperError], ...]] = (WorkerEnded, WorkerLimit, ConversionEnded)

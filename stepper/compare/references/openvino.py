@@ -35,6 +35,7 @@ from stepper.engine.program import LoopPlan, OpKind
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey, Source
 from stepper.openvino.together import RANDOM, BegunFunction, Outputs
+from stepper.processes.endings import ended_at_its_start
 
 if TYPE_CHECKING:
     from stepper.openvino.texts.model_text import NativeText
@@ -200,12 +201,14 @@ class _OwnRun:
         """Why there are no outputs; known when these were waited for."""
 
     def outputs(self) -> Sequence[Array] | None:
-        """Return the outputs, when they are there; None where it is refused."""
+        """Return the outputs, when they are there; None where it is refused. Raise what says that there is no peer."""
         if self._begun is not None:
             self._counting  # noqa: B018  # it is begun
             try:
                 self._outputs = self._begun()
             except (ExecutionError, LimitReached) as error:
+                if ended_at_its_start(error):
+                    raise
                 self.refusal = str(error)
             self._begun = None
         return self._outputs

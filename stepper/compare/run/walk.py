@@ -60,6 +60,7 @@ from stepper.engine.program import LoopPlan, Operation, Program
 from stepper.engine.run import output_names
 from stepper.errors import InputError, SessionError, StepperError
 from stepper.ir.model import Layer, Source
+from stepper.processes.endings import ended_at_its_start
 from stepper.tensors.closeness import agree_exactly, agreeing, rough_ratio
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
@@ -129,6 +130,8 @@ class LockstepWalk:
         except (InputError, SessionError):  # the reference's file is damaged
             raise
         except StepperError as error:
+            if ended_at_its_start(error):  # there is nothing to compare with
+                raise
             self._fail(str(error), ours=True)
         else:
             self._finish()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +14,8 @@ import pytest
 from stepper.cli import main
 from tests.compare.twins import X, recurrence
 from tests.models import Graph
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -142,3 +147,18 @@ def test_what_agrees_is_counted_in_the_singular_and_without_a_loop_in_no_iterati
     model = str(net.write(tmp_path))
     assert main(["compare", model, "--with", model, "--input", "x=ones"]) == 0
     assert capsys.readouterr().out.endswith(": 1 value and 1 output agree\n")
+
+
+@pytest.mark.parametrize("sample", ["for_loop", "nested_loop"])
+def test_a_runtime_that_does_not_load_is_an_error_and_no_difference(tmp_path: Path, sample: str) -> None:
+    """It is found out only when our run has gone on for a while."""
+    package = tmp_path / "openvino"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('libtbb.so.12: cannot open shared object file')")
+    model = ROOT / "sample_models" / sample / "model.xml"
+    command = [sys.executable, "-m", "stepper", "compare", model, "--inputs", model.with_name("inputs.npz"),
+               "--with", "openvino", "--quiet"]  # fmt: skip
+    paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run(command, env=os.environ | paths, capture_output=True, text=True, timeout=120)
+    said = "stepper: OpenVINO ended with exit code 1 while being loaded for the model model.xml\n"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", said)
