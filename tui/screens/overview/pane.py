@@ -190,7 +190,9 @@ class OverviewPane(Pane):
         if now is not None:
             is_same = now.card == self._at.card
             self._at = bounded(self._cards, now._replace(line=self._at.line) if is_same else now)
-            self._is_placed, self._is_at_failure, self._follows = True, False, False
+            # While the run goes on, what a row shows may still become a picture: it is placed anew when more is known.
+            is_known = self.overview is not None and self.overview.state is not RunState.RUNNING
+            self._is_placed, self._is_at_failure, self._follows = self._is_placed or is_known, False, False
         is_young = self.state.iteration is not None and not self.is_at_end
         if now is not None or not is_young:
             self._tick = self._tick_now

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 import stepper
 from stepper.debug.debugger import Debugger
+from stepper.debug.overview import runs
 from stepper.debug.overview.facts import RunState
 from stepper.session.input_choices import Opening
 from stepper.tensors.histories import ValueHistory
@@ -24,6 +25,7 @@ from tests.debug.debugged import opened as debugger_of
 from tests.debug.loops_to_break import clock, recurrence
 from tests.models import Graph, Side, carried, last
 from tests.tui.driven import DECODER, Driven, debugger_of_sample, drive, key_event
+from tui.app import StepperApp
 from tui.messages import OverviewGrew
 from tui.paint.rows import width_of
 from tui.pictures.drawing import row_scale
@@ -810,3 +812,19 @@ def test_tab_is_offered_where_it_leads_to_another_card() -> None:
 
     drive("rwkv_overflow", one, size=(120, 40))
     drive("nested_loop", two, size=(120, 40))
+
+
+@pytest.mark.parametrize("interval", [0.0, 60.0])
+def test_the_cursor_stands_at_the_moment_however_often_the_run_behind_tells_of_itself(
+    monkeypatch: pytest.MonkeyPatch, interval: float
+) -> None:
+    """A slow run tells of itself before it has come to the iteration at which the debugger stands."""
+    monkeypatch.setattr(runs, "_INTERVAL", interval)
+    monkeypatch.setattr(StepperApp, "_wait_with_progress", lambda *_given: None)
+
+    async def script(driven: Driven) -> None:
+        await driven.type("view overview")
+        await driven.ran()
+        assert pane_of(driven)._at.iteration == 7 and "v mean, max, rms" in driven.text("keys")
+
+    drive("date_normaliser", script, size=(160, 40), lines=(f"run-to {DECODER}@0", "iter 7"))
