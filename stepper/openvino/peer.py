@@ -46,7 +46,7 @@ _MOST_KEPT: Final = 2**26
 """Bytes of weights, which are kept with it."""
 
 _MOST_AT_ONCE: Final = 2**28
-"""Bytes of weights of a model that is in memory several times, compiled in several ways."""
+"""Bytes of weights of a model of which a second compilation may be in memory beside the first."""
 
 
 class OpenVINOPeer:
@@ -213,10 +213,9 @@ class OpenVINOPeer:
         """Return operations of a graph, each alone on its inputs, as one function; those that can be computed so.
 
         `values` are those of their inputs, and of shapes whose rank these follow from, by which types and shapes are
-        chosen. `stacked`: the function takes these of
-        many iterations at once, stacked on a new first axis, and its outputs are stacked so. `judge`: outputs are
-        compared with ours, within these tolerances. Waiting for them raises OperationRefused where OpenVINO refuses one
-        of them, and ends as others do; of that, nothing is noted.
+        chosen. `stacked`: the function takes these of many iterations at once, stacked on a new first axis, and its
+        outputs are stacked so. `judge`: outputs are compared with ours, within these tolerances. Waiting for them
+        raises OperationRefused where OpenVINO refuses one of them, and ends as others do; of that, nothing is noted.
         """
         text = SeparateText(self.model, graph, layers, values)
         title = f"{len(text.layers)} operations of the model {excerpt(self.model.path.name)}"

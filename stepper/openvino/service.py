@@ -39,15 +39,15 @@ class _Defined:
 
     def __init__(self, make: Callable[[], Callable[..., Sequence[Any]]]) -> None:
         self._lock = threading.Lock()
-        self._make: Callable[[], Callable[..., Sequence[Any]]] | None = make
-        self._function: Callable[..., Sequence[Any]] = tuple
+        self._function: Callable[..., Any] = make
+        self._is_made = False
 
     def __call__(self, *inputs: Array) -> Sequence[Any]:
         with self._lock:
-            if self._make is not None:
-                self._function = self._make()
-                self._make = None
-            return self._function(*inputs)
+            if not self._is_made:
+                self._function, self._is_made = self._function(), True
+            outputs: Sequence[Any] = self._function(*inputs)
+            return outputs
 
 
 class OpenVINOService:

@@ -75,9 +75,9 @@ class SeparateText:
 
     Types are those of `values`, which has our value of each source; shapes too, but for dimensions that the file leaves
     open. What is computed from Constants and ranks alone is so there, too: of a reduction over all axes, say, OpenVINO
-    must know how many there are. Operations that cannot join are left out, and
-    outputs that nobody reads: with the indices of a MaxPool, say, OpenVINO takes a kernel that is a hundred times as
-    slow, and not the one that it takes in the model.
+    must know how many there are. Operations that cannot join are left out, and outputs that nobody reads: with the
+    indices of a MaxPool, say, OpenVINO takes a kernel that is a hundred times as slow, and not the one that it takes in
+    the model.
     """
 
     def __init__(self, model: Model, graph: Graph, layers: Sequence[Layer], values: Mapping[Source, Any]) -> None:

@@ -7,6 +7,7 @@ iteration by iteration.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.compare.references.protocol import ReferenceBlock, ReferenceFrame, SyncPoint
-from stepper.compare.references.together import JointPeer, judge
+from stepper.compare.references.together import JointPeer, ValuesBySource, judge
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import OpKind, Program
@@ -157,7 +158,7 @@ class IteratedBodies:
                 and operation.layer.type not in RANDOM
                 and operation.layer.type not in body.refused
             ]
-            values, many = _FirstValues(frame, stacked), _StackedSources(program, stacked)
+            values, many = ValuesBySource(partial(_first_value, frame, stacked)), _StackedSources(program, stacked)
             tolerances = judge(self.tolerances, layers, lambda one: stacked.get(program.slots.get(one, -1)))
             body.joint = self._peer.together(program.graph, layers, values, many, tolerances)
         joint, slots = body.joint, program.slots
@@ -197,20 +198,6 @@ def _is_stackable(value: Any) -> bool:
     return value.size > 0 and value.dtype != STRING_DTYPE and element_types.of(value).bits >= 8
 
 
-class _FirstValues(dict[Source, Any]):
-    """Our values in the first iteration of a block, each from when it is first asked for."""
-
-    def __init__(self, frame: Frame, stacked: Stacked) -> None:
-        super().__init__()
-        self._frame, self._stacked = frame, stacked
-
-    def __missing__(self, source: Source) -> Any:
-        slot = self._frame.program.slots[source.layer, source.output]
-        value = self._stacked[slot][0] if slot in self._stacked else self._frame.values[slot]
-        found = self[source] = None if value is None else np.asarray(value)
-        return found
-
-
 class _StackedSources(Container[Source]):
     """The sources whose values change within a block."""
 
@@ -219,6 +206,13 @@ class _StackedSources(Container[Source]):
 
     def __contains__(self, source: Any) -> bool:
         return self._program.slots[source.layer, source.output] in self._stacked
+
+
+def _first_value(frame: Frame, stacked: Stacked, source: Source) -> Any:
+    """Return our value of an output in the first iteration of a block; None where there is none."""
+    slot = frame.program.slots[source.layer, source.output]
+    value = stacked[slot][0] if slot in stacked else frame.values[slot]
+    return None if value is None else np.asarray(value)
 
 
 def _value(frame: Frame, slot: int, stacked: Stacked) -> Any:

@@ -174,7 +174,7 @@ class JointGroups:
     def begin(self, group: _JointGroup, frame: Frame) -> _Outputs | None:
         """Begin to compute a group's operations; return what waits for that, None where there is nothing to compute."""
         program = frame.program
-        values = _FrameValues(frame)
+        values = ValuesBySource(partial(_value, frame))
         without = [index for index in group.indices if _is_empty(program, index, values)]
         if group.joint is None or (without != group.without and group.compiled < _MOST_TIMES):
             layers = [program.operations[index].layer for index in group.indices if index not in without]
@@ -298,15 +298,15 @@ def _value(frame: Frame, source: Source) -> Any:
     return None if value is None else np.asarray(value)
 
 
-class _FrameValues(dict[Source, Any]):
-    """Our values in a frame, each from when it is first asked for."""
+class ValuesBySource(dict[Source, Any]):
+    """Our values, each from when it is first asked for; `value_of` finds one."""
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, value_of: Callable[[Source], Any]) -> None:
         super().__init__()
-        self._frame = frame
+        self._value_of = value_of
 
     def __missing__(self, source: Source) -> Any:
-        found = self[source] = _value(self._frame, source)
+        found = self[source] = self._value_of(source)
         return found
 
 
