@@ -11,7 +11,8 @@ import stepper
 from stepper.compare.run.blocks import BlockRun, finite_iterations
 from stepper.engine.events import EventKind, Every
 from stepper.engine.machine import Machine
-from tests.models import Graph, carried, joined, last
+from tests.engine.nested_models import alternating, loops_in_branches
+from tests.models import Graph, Side, carried, invariant, joined, last
 
 
 def at_its_loop(graph: Graph, folder: Path, *values: object, limit: int | None = None) -> Machine:
@@ -51,8 +52,8 @@ def test_a_block_has_the_values_of_its_iterations(tmp_path: Path) -> None:
     assert block is not None and (block.first, block.count) == (0, 10)
     expected = np.arange(10, dtype=np.float32)[:, None] + np.float32([0, 5])
     program = block.frame.program
-    np.testing.assert_array_equal(block.stacked[program.parameters[0]], expected)
-    np.testing.assert_array_equal(block.stacked[program.operations[0].outputs[0]], expected + 1)
+    np.testing.assert_array_equal(block.bodies[0].stacked[program.parameters[0]], expected)
+    np.testing.assert_array_equal(block.bodies[0].stacked[program.operations[0].outputs[0]], expected + 1)
     assert finite_iterations(block).all()
 
 
@@ -62,7 +63,7 @@ def test_the_run_goes_back_to_the_same_frames(tmp_path: Path) -> None:
     assert blocks.ahead() is not None and machine.tick > tick
     blocks.back()
     assert machine.tick == tick and all(one is other for one, other in zip(machine.stack, frames, strict=True))
-    assert blocks.one().kind is EventKind.ITERATION
+    assert [event.kind for event in blocks.one(machine.stack[-1])] == [EventKind.ITERATION]
     machine.advance(Every.END)
     assert machine.outputs is not None
     np.testing.assert_array_equal(machine.outputs[0], [100, 105])
@@ -88,7 +89,8 @@ def test_a_run_that_a_limit_ends_stands_before_the_block(limit: int, tmp_path: P
     tick, blocks = machine.tick, BlockRun(machine)
     assert blocks.ahead() is None and machine.tick == tick
     for _ in range(limit):
-        assert blocks.ahead() is None and blocks.one().kind is EventKind.ITERATION
+        assert blocks.ahead() is None
+        assert [event.kind for event in blocks.one(machine.stack[-1])] == [EventKind.ITERATION]
     with pytest.raises(stepper.StepperError, match="iterations"):
         machine.advance(Every.ITERATION)
 
@@ -105,3 +107,117 @@ def test_iterations_with_nan_are_told_apart(tmp_path: Path) -> None:
     block = BlockRun(at_its_loop(graph, tmp_path, np.float32([3]))).ahead()
     assert block is not None
     np.testing.assert_array_equal(finite_iterations(block), [True, True, True, False])
+
+
+def collatz(number: int) -> list[int]:
+    """The numbers of the sequence that begins with this one, without its end, which is 1."""
+    found = []
+    while number != 1:
+        found.append(number)
+        number = 3 * number + 1 if number % 2 else number // 2
+    return found
+
+
+def test_a_block_has_the_values_of_branches_in_the_iterations_that_took_them(tmp_path: Path) -> None:
+    machine = at_its_loop(alternating(), tmp_path, np.array(27))
+    frame, blocks = machine.stack[-1], BlockRun(machine)
+    block = blocks.ahead()
+    numbers = np.array(collatz(27))
+    assert block is not None and block.count == len(numbers) == 111 and block.last.kind is EventKind.LEFT
+    own, *branches = block.bodies
+    np.testing.assert_array_equal(own.rows, np.arange(111))
+    np.testing.assert_array_equal(own.stacked[frame.program.parameters[0]], numbers)
+    assert [branch.steps[0].role for branch in branches] == ["else_body", "then_body"], "as they were taken first"
+    for branch, is_even, following in zip(branches, (False, True), (3 * numbers + 1, numbers // 2), strict=True):
+        np.testing.assert_array_equal(branch.rows, np.flatnonzero(numbers % 2 == (not is_even)))
+        program = branch.frame.program
+        np.testing.assert_array_equal(branch.stacked[program.parameters[0]], numbers[branch.rows])
+        np.testing.assert_array_equal(branch.stacked[program.results[0]], following[branch.rows])
+    assert finite_iterations(block).all()
+
+
+def test_the_run_goes_back_behind_branches_and_through_them_again(tmp_path: Path) -> None:
+    machine = at_its_loop(alternating(), tmp_path, np.array(6))
+    frame, tick, blocks = machine.stack[-1], machine.tick, BlockRun(machine)
+    assert blocks.ahead() is not None
+    blocks.back()
+    assert machine.tick == tick and machine.stack[-1] is frame
+    blocks.skip(frame, 3)
+    assert frame.activation is not None and frame.activation.iteration == 2
+    kinds = [event.kind for event in blocks.one(frame)]
+    assert kinds == [EventKind.ENTERED, EventKind.LEFT, EventKind.ITERATION]
+    machine.advance(Every.END)
+    assert machine.outputs is not None
+    np.testing.assert_array_equal(machine.outputs[0], [*collatz(6)[1:], 1])
+
+
+@pytest.mark.parametrize("limit", [3, 30])
+def test_a_run_with_branches_that_a_limit_ends_stands_before_the_block(limit: int, tmp_path: Path) -> None:
+    machine = at_its_loop(alternating(), tmp_path, np.array(27), limit=limit)
+    tick, blocks = machine.tick, BlockRun(machine)
+    assert blocks.ahead() is None and machine.tick == tick
+    for _ in range(limit):
+        assert blocks.ahead() is None and list(blocks.one(machine.stack[-1]))[-1].kind is EventKind.ITERATION
+    with pytest.raises(stepper.StepperError, match="iterations"):
+        machine.advance(Every.ITERATION)
+
+
+def growing_in_branches(size: int, *, grows: bool) -> Graph:
+    """A state to which a table is added in each iteration in a branch, the same in both; it may be made longer."""
+    graph = Graph()
+    start, table = graph.parameter("start", "f32", (-1,)), graph.parameter("table", "f32", (size,))
+    body = graph.body()
+    state, given = body.parameter("state", "f32", (-1,)), body.parameter("given", "f32", (size,))
+    number = body.parameter("number", "i64", ())
+    even = body.apply("FloorMod", number, body.constant(2, np.int64), name="odd")
+    chosen = body.apply("Equal", even, body.constant(0, np.int64), type="boolean", name="is_even")
+    sides = []
+    for name in ("then", "else"):
+        side = body.body()
+        inner, rows = side.parameter("inner", "f32", (-1,)), side.parameter("rows", "f32", (size,))
+        added = side.apply("Concat" if grows else "Add", inner, rows, name=name, **({"axis": 0} if grows else {}))
+        sides.append(Side(side, [(state, inner), (given, rows)], [side.result(added, "out")]))
+    result = body.result(body.branch("choice", chosen, *sides)[0], "kept")
+    entries = [carried(start, state, result), invariant(table, given)]
+    graph.result(graph.loop("adding", body, 1000, True, entries, [last(result)], iteration=number)[0], "end")
+    return graph
+
+
+def test_what_no_iteration_changes_is_not_kept_for_each(tmp_path: Path) -> None:
+    size = 2**18
+    graph = growing_in_branches(size, grows=False)
+    machine = at_its_loop(graph, tmp_path, np.zeros(size, np.float32), np.ones(size, np.float32))
+    block = BlockRun(machine).ahead()
+    assert block is not None and block.count == 7, "of 32 MB: what comes in and goes out, of the body and of a branch"
+    for branch in block.bodies[1:]:
+        inner, rows = branch.frame.program.parameters
+        assert inner in branch.stacked and rows not in branch.stacked
+        table = branch.of(rows)
+        assert (
+            table is not None
+            and table.shape == (len(branch.rows), size)
+            and table.base is not None
+            and (table == 1).all()
+        )
+
+
+def test_what_grows_in_a_branch_is_not_run_ahead(tmp_path: Path) -> None:
+    machine = at_its_loop(growing_in_branches(3, grows=True), tmp_path, np.float32([1]), np.float32([1, 2, 3]))
+    tick, blocks = machine.tick, BlockRun(machine)
+    assert blocks.ahead() is None and machine.tick == tick
+    machine.advance(Every.ITERATION)
+    assert blocks.ahead() is None, "it is not tried again"
+
+
+def test_a_loop_in_a_branch_is_not_run_ahead_with_the_loop_around_it(tmp_path: Path) -> None:
+    net = loops_in_branches().read(tmp_path)
+    machine = Machine(stepper.compile_model(net), stepper.bind_inputs(net, {0: True, 1: 4, 2: 1.0}))
+    counts = []
+    blocks = BlockRun(machine)
+    while not machine.finished:
+        block = blocks.ahead()
+        if block is None:
+            machine.advance(Every.ITERATION)
+            continue
+        counts.append(block.count)
+    assert counts == [3, 2, 3, 2], "of the innermost loops alone"

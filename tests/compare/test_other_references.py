@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from stepper.compare.references.recording import RecordingReference
 from stepper.compare.report.text import text_lines
 from stepper.compare.run.comparison import RunComparison, compare_with
 from stepper.element_types import Array
+from stepper.engine.program import BranchPlan, Program
 from stepper.engine.run import Outputs
 from stepper.errors import ExecutionError, InputError, KernelError, SessionError
 from stepper.ir.model import Graph as IRGraph
@@ -291,14 +293,7 @@ class Peer:
         program = self._programs[id(graph)]
 
         def compute(*parameters: Any) -> Sequence[Array]:
-            values = list(program.template)
-            for slot, value in zip(program.parameters, parameters, strict=True):
-                values[slot] = value
-            for operation in program.operations:
-                if operation.function is None:
-                    raise KernelError("not a body in a body")
-                values[operation.outputs[0]] = operation.function(*[values[slot] for slot in operation.inputs])
-            found = [np.asarray(values[slot]) for slot in program.results]
+            found = [np.asarray(value) for value in _results_of(program, parameters)]
             return [
                 value + np.float32(0.5) if self._wrong_body and value.dtype == np.float32 else value for value in found
             ]
@@ -307,6 +302,29 @@ class Peer:
 
     def iterated_body(self, graph: IRGraph, stacked: Sequence[bool]) -> Begun:
         return Begun(one_by_one(self.body(graph), stacked))
+
+
+def _results_of(program: Program, parameters: Sequence[Any]) -> list[Any]:
+    """The Results of a body without loops."""
+    values = list(program.template)
+    for slot, value in zip(program.parameters, parameters, strict=True):
+        values[slot] = value
+    for operation in program.operations:
+        inputs = [values[slot] for slot in operation.inputs]
+        if not operation.plans:
+            assert operation.function is not None
+            values[operation.outputs[0]] = operation.function(*inputs)
+            continue
+        if operation.layer.is_loop:
+            raise KernelError("not a body in a body")
+        plan = operation.plans[0 if inputs[0] else 1]
+        assert isinstance(plan, BranchPlan)
+        given = {slot: inputs[index] for index, slot in plan.inputs}
+        results = _results_of(plan.program, [given[slot] for slot in plan.program.parameters])
+        found = dict(zip(plan.program.results, results, strict=True))
+        for output, slot in plan.outputs:
+            values[operation.outputs[output]] = found[slot]
+    return [values[slot] for slot in program.results]
 
 
 def with_peer(folder: Path, peers: list[Peer] | None = None, **options: Any) -> RunComparison:
@@ -387,8 +405,12 @@ class Telling(Peer):
     def begin(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Waiter:
         return self._telling("run", super().begin(inputs, seconds=seconds))
 
-    def together(self, graph: IRGraph, layers: Sequence[Layer], *given: Any, **options: Any) -> JointOperations:
-        joint, name = super().together(graph, layers, *given, **options), layers[0].name
+    def together(
+        self, graph: IRGraph, layers: Sequence[Layer], values: Any, stacked: Any = None, judge: Any = None
+    ) -> JointOperations:
+        if stacked is not None:
+            raise ExecutionError("one iteration at a time")
+        joint, name = super().together(graph, layers, values, None, judge), layers[0].name
         return joint._replace(begin=lambda *inputs: self._telling(name, joint.begin(*inputs)))
 
     def body(self, graph: IRGraph) -> Begun:
@@ -474,6 +496,48 @@ def test_of_an_iteration_with_a_branch_all_is_begun_before_anything_is_waited_fo
         assert kinds == sorted(kinds) and kinds.count("begin") == kinds.count("wait") >= 3
     wrong_layers = [record.layer.name for record in found.observations.records.values() if record.differing]
     assert set(filter(None, wrong_layers)) == {wrong} - {""}
+
+
+@pytest.mark.parametrize("wrong", ["", "even", "half", "upwards", "not_one"])
+@pytest.mark.parametrize("start", [3, 27])
+def test_blocks_of_iterations_with_branches_say_what_single_ones_say(start: int, wrong: str, tmp_path: Path) -> None:
+    said = []
+    for kind in (Peer, Telling):
+        peer = partial(kind, wrong=wrong)
+        found = against(tmp_path, _beside(peer), alternating(), np.array(start))
+        observed = found.observations
+        records = [(one.layer.name, one.compared, one.differing) for one in observed.records.values()]
+        findings = [(one.layer and one.layer.name, [step.iteration for step in one.path]) for one in observed.findings]
+        said.append((records, findings, observed.compared, list(text_lines(found))))
+    assert said[0] == said[1]
+
+
+def _beside(make: Callable[[Model], Peer]) -> Callable[[Any, Sequence[Array]], ReferenceRun]:
+    return lambda compiled, inputs: OpenVINOReference(make(compiled.model), inputs, "the peer")
+
+
+@pytest.mark.parametrize("wrong", ["", "even", "half", "upwards", "not_one"])
+def test_iterations_with_branches_are_computed_together(wrong: str, tmp_path: Path) -> None:
+    peers: list[Peer] = []
+
+    def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
+        peers.append(Peer(compiled.model, wrong=wrong))
+        return OpenVINOReference(peers[0], inputs, "the peer")
+
+    found = against(tmp_path, reference, alternating(), np.array(27))
+    assert peers[0].asked_together == 3, "the body and its two branches"
+    assert peers[0].asked_alone == {wrong} - {""}, "what differs is made sure"
+    times = {"even": 111, "half": 70, "upwards": 41, "not_one": 111}
+    records = {record.layer.name: record for record in found.observations.records.values()}
+    assert {name: records[name].compared for name in times} == times
+    assert {record.layer.name: record.differing for record in records.values() if record.differing} == (
+        {wrong: times[wrong]} if wrong else {}
+    )
+    if wrong:
+        first = found.observations.findings[0]
+        assert first.layer is not None and first.layer.name == wrong
+        expected = {"half": [1, None], "upwards": [0, None]}.get(wrong, [0])
+        assert [step.iteration for step in first.path] == expected
 
 
 def test_the_operation_that_the_runtime_computes_otherwise_is_the_only_one_that_differs(tmp_path: Path) -> None:

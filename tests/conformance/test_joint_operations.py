@@ -24,6 +24,7 @@ from stepper.processes.messages import Reply
 from stepper.processes.worker import ActProgress
 from stepper.tensors.tolerances import Tolerance
 from tests.compare.twins import UNITS, X, nested, recurrence
+from tests.engine.nested_models import alternating
 from tests.models import Graph, Side, Value, carried, invariant, joined, last, sliced
 
 SAMPLES = Path(__file__).parents[2] / "sample_models"
@@ -289,6 +290,64 @@ def test_a_fault_in_a_block_is_named_at_its_iteration(iterations: int, first: in
     assert found.verdict.iteration == first
     wrong = {record.layer.name: record.differing for record in found.observations.records.values() if record.differing}
     assert wrong["following"] == iterations - first, "each was compared, and those before agree"
+
+
+@pytest.mark.parametrize("start", [6, 27, 871])
+def test_iterations_with_branches_are_compiled_as_often_for_many_as_for_few(start: int, tmp_path: Path) -> None:
+    found, compiled = compared(alternating().read(tmp_path), {0: np.array(start)})
+    assert not found.differs and compiled == 6, "as for a loop without branches, and each branch"
+    (loop,) = found.observations.loops.values()
+    ((ours, theirs, _runs),) = loop.runs
+    count = {6: 8, 27: 111, 871: 178}[start]
+    assert theirs is not None and ours.iterations == theirs.iterations == count
+    records = {record.layer.name: record.compared for record in found.observations.records.values()}
+    assert records["even"] == records["not_one"] == records["half"] + records["upwards"] == count
+    assert records["triple"] == records["upwards"]
+
+
+def wandering() -> Graph:
+    """The Collatz sequence after `start`; three floats get smaller where a number is even, and are bent where not."""
+    graph, row = Graph(), (1, 3)
+    start, floats = graph.parameter("start", "i64", ()), graph.parameter("floats", "f32", row)
+    body = graph.body()
+    number, state = body.parameter("number", "i64", ()), body.parameter("state", "f32", row)
+    one, two = body.constant(1, np.int64), body.constant(2, np.int64)
+    even = body.apply(
+        "Equal", body.apply("FloorMod", number, two), body.constant(0, np.int64), type="boolean", name="even"
+    )
+    sides = []
+    for is_even in (True, False):
+        side = body.body()
+        n, inner = side.parameter("n", "i64", ()), side.parameter("inner", "f32", row)
+        if is_even:
+            following = side.apply("Divide", n, side.constant(2, np.int64), name="half")
+            value = side.apply("Multiply", inner, side.constant(np.float32([[0.9]])), name="smaller")
+        else:
+            triple = side.apply("Multiply", n, side.constant(3, np.int64), name="triple")
+            following = side.apply("Add", triple, side.constant(1, np.int64), name="upwards")
+            value = side.apply("Tanh", inner, name="bent")
+        pairs = [(number, n), (state, inner)]
+        sides.append(Side(side, pairs, [side.result(following, "n_out"), side.result(value, "v_out")]))
+    chosen = body.branch("next", even, *sides)
+    results = [body.result(value, f"out_{index}") for index, value in enumerate(chosen)]
+    going = body.result(body.apply("NotEqual", chosen[0], one, type="boolean", name="not_one"), "going")
+    entries = [carried(start, number, results[0]), carried(floats, state, results[1])]
+    graph.result(graph.loop("until_one", body, -1, True, entries, [last(results[1])], going)[0])
+    return graph
+
+
+@pytest.mark.parametrize("first", [0, 7, 40])
+def test_a_fault_in_a_branch_of_a_block_is_named_at_its_iteration(first: int, tmp_path: Path) -> None:
+    numbers = [27]
+    while numbers[-1] != 1:
+        numbers.append(3 * numbers[-1] + 1 if numbers[-1] % 2 else numbers[-1] // 2)
+    odd = [iteration for iteration, number in enumerate(numbers[:-1]) if number % 2]
+    found, _compiled = compared(wandering().read(tmp_path), {0: np.array(27), 1: X[:1]}, partner=Faulty("bent", first))
+    assert found.verdict is not None and found.verdict.layer is not None and found.verdict.layer.name == "bent"
+    assert [(step.role, step.iteration) for step in found.verdict.path] == [("body", odd[first]), ("else_body", None)]
+    records = {record.layer.name: record for record in found.observations.records.values()}
+    assert (records["bent"].compared, records["bent"].differing) == (len(odd), len(odd) - first)
+    assert records["smaller"].compared == len(numbers) - 1 - len(odd) and not records["smaller"].differing
 
 
 def test_a_loop_that_never_begins_is_compared_too(tmp_path: Path) -> None:

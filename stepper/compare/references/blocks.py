@@ -1,12 +1,15 @@
-"""Many iterations of a body in another runtime with one call: each operation alone, and the body as a whole.
+"""Many iterations of a loop in another runtime at once: each operation alone, and the body as a whole.
 
-All is computed from our values of those iterations, each by itself. What cannot be computed so is left to be computed
+Operations of the body are one call for all iterations, those of a branch of an If one for the iterations that took it.
+
+All is computed from our values, each iteration by itself. What cannot be computed so is left to be computed
 iteration by iteration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -14,8 +17,9 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.compare.references.protocol import ReferenceBlock, ReferenceFrame, SyncPoint
+from stepper.compare.references.protocol import BodyIterations, ReferenceBlock, ReferenceFrame, SyncPoint
 from stepper.compare.references.together import JointPeer, ValuesBySource, judge
+from stepper.debug.reference_values import loop_steps
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.frames import Frame
 from stepper.engine.program import OpKind, Program
@@ -29,6 +33,8 @@ _MOST_TRIES: Final = 4
 
 Stacked = Mapping[int, Array]
 """Values of a body by slot, those of many iterations on a new first axis."""
+
+_Outputs = Callable[[], dict[tuple[int, int], Array]]
 
 
 class BlockPeer(JointPeer, Protocol):
@@ -61,18 +67,17 @@ class _Body:
         self.has_whole = True
 
 
-class BlockValues(Struct, frozen=True):
-    """The runtime's values of a block of iterations, by index of the operation and output; and the body's Results.
+class IteratedValues(Struct, frozen=True):
+    """The runtime's values of a body in the iterations `rows`, by index of the operation and output; and its Results.
 
-    `at_point` gives the frame of a point, with which its values of the block go along.
+    `has_results` is False where these are not known: of a branch.
     """
 
     program: Program
+    rows: Array
     outputs: Mapping[tuple[int, int], Array]
     results: Mapping[int, Array]
     has_results: bool
-    at_point: Callable[[SyncPoint, BlockValues], ReferenceFrame]
-    first: int
 
     def stacked(self, layer: Layer, output: int) -> Array | None:
         """Return its values of all iterations; None where they are not known together."""
@@ -87,13 +92,28 @@ class BlockValues(Struct, frozen=True):
         index = self.program.indices.get(layer.id)
         return index is not None and self.program.operations[index].kind is OpKind.KERNEL and layer.type not in RANDOM
 
-    def one(self, layer: Layer, output: int, iteration: int) -> Array | None:
+    def one(self, layer: Layer, output: int, row: int) -> Array | None:
         """Return its value of one iteration."""
         found = self.stacked(layer, output)
-        return None if found is None else np.asarray(found[iteration - self.first])
+        return None if found is None else np.asarray(found[np.searchsorted(self.rows, row)])
+
+
+class BlockValues(Struct, frozen=True):
+    """The runtime's values of a block, by body. `at_point` gives the frame of a point, with which they go along."""
+
+    bodies: Sequence[IteratedValues]
+    at_point: Callable[[SyncPoint, BlockValues], ReferenceFrame]
+    first: int
+
+    def one(self, point: SyncPoint, layer: Layer, output: int) -> Array | None:
+        """Return the value of an output in the graph and the iteration of a point."""
+        iteration = loop_steps(point.path)[-1].iteration
+        assert iteration is not None, "it is a loop's"
+        body = next((one for one in self.bodies if one.program is point.frame.program), None)
+        return None if body is None else body.one(layer, output, iteration - self.first)
 
     def at(self, point: SyncPoint) -> ReferenceFrame:
-        """Return its side of an iteration of the block."""
+        """Return its side of a point in the block."""
         return self.at_point(point, self)
 
 
@@ -115,38 +135,52 @@ class IteratedBodies:
         """Return True if iterations of the program have been computed in blocks."""
         return id(program) in self._bodies
 
-    def computed(self, frame: Frame, first: int, stacked: Stacked) -> ReferenceBlock | None:
-        """Return what the runtime makes of our values of a block; None where nothing can be computed together."""
-        if not all(map(_is_stackable, stacked.values())):
-            return None
-        body = self._bodies.setdefault(id(frame.program), _Body(frame.program))
-        signature = [(slot, value.dtype, value.shape[1:]) for slot, value in stacked.items()]
+    def computed(self, first: int, bodies: Sequence[BodyIterations]) -> ReferenceBlock | None:
+        """Return what the runtime makes of our values of a block; None where something cannot be computed together.
+
+        These iterations, and those that follow, are then to be computed one by one.
+        """
+        is_stackable = all(_is_stackable(value) for ours in bodies for value in ours.stacked.values())
+        with suppress(StepperError, KernelError, RuntimeError):  # refused for good, or it crashed, or met a limit
+            if is_stackable:
+                begun = [self._begin(ours) for ours in bodies]
+                self._before()
+                return BlockValues([values() for values in begun], self._at_point, first)
+        for ours in bodies:
+            self._bodies.pop(id(ours.frame.program), None)
+        return None
+
+    def _begin(self, ours: BodyIterations) -> Callable[[], IteratedValues]:
+        """Begin to compute a body, and return what waits for its values. OperationRefused where it can do nothing."""
+        program = ours.frame.program
+        body = self._bodies.setdefault(id(program), _Body(program))
+        signature = [(slot, value.dtype, value.shape[1:]) for slot, value in ours.stacked.items()]
         if signature != body.signature:
             body.signature, body.joint, body.whole = signature, None, None
-        while body.joint is None or body.joint.layers:
+        operations = self._begin_operations(body, ours)
+        is_branch = bool(ours.steps)
+        whole: Callable[[], dict[int, Array]] = dict if is_branch else self._begin_body(body, ours)
+
+        def values() -> IteratedValues:
+            outputs = self._without_refused(body, ours, operations)
+            return IteratedValues(program, ours.rows, outputs, whole(), body.has_whole and not is_branch)
+
+        return values
+
+    def _without_refused(self, body: _Body, ours: BodyIterations, begun: _Outputs) -> dict[tuple[int, int], Array]:
+        """Return what was begun; where an operation is refused, that of the others."""
+        while True:
             try:
-                operations = self._begin_operations(body, frame, stacked)
-                whole = self._begin_body(body, frame, stacked)
-                self._before()
-                outputs = operations()
-                results = whole()
+                return begun()
             except OperationRefused as refused:
                 body.joint = None
                 if refused.layer is None or refused.layer.type in body.refused:
-                    return None
+                    raise
                 body.refused.add(refused.layer.type)
-            except (StepperError, KernelError, RuntimeError):  # it crashed, or met a limit
-                return None
-            else:
-                return BlockValues(frame.program, outputs, results, body.has_whole, self._at_point, first)
-            if body.tries >= _MOST_TRIES:
-                return None
-        return None
+                begun = self._begin_operations(body, ours)
 
-    def _begin_operations(
-        self, body: _Body, frame: Frame, stacked: Stacked
-    ) -> Callable[[], dict[tuple[int, int], Array]]:
-        program = body.program
+    def _begin_operations(self, body: _Body, ours: BodyIterations) -> _Outputs:
+        program, frame, stacked = body.program, ours.frame, ours.stacked
         if body.joint is None:
             if body.tries >= _MOST_TRIES:
                 raise OperationRefused("it was tried often enough", None)
@@ -164,7 +198,7 @@ class IteratedBodies:
         joint, slots = body.joint, program.slots
         if not joint.layers:
             return dict
-        ours = [slots[output.layer, output.output] for output in joint.outputs]
+        taken = [slots[output.layer, output.output] for output in joint.outputs]
         given = [_value(frame, slots[source.layer, source.output], stacked) for source in joint.sources]
         given += [stacked[slots[output.layer, output.output]] for output in joint.compared]
         if not any(slots[source.layer, source.output] in stacked for source in joint.sources):
@@ -174,13 +208,13 @@ class IteratedBodies:
         def outputs() -> dict[tuple[int, int], Array]:
             return {
                 (program.indices[output.layer], output.output): stacked[slot] if value is None else value
-                for output, slot, value in zip(joint.outputs, ours, begun(), strict=True)
+                for output, slot, value in zip(joint.outputs, taken, begun(), strict=True)
             }
 
         return outputs
 
-    def _begin_body(self, body: _Body, frame: Frame, stacked: Stacked) -> Callable[[], dict[int, Array]]:
-        program = body.program
+    def _begin_body(self, body: _Body, ours: BodyIterations) -> Callable[[], dict[int, Array]]:
+        program, frame, stacked = body.program, ours.frame, ours.stacked
         many = [slot in stacked for slot in program.parameters]
         if not body.has_whole or not any(many):
             return dict

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from stepper.compare.references.blocks import BlockPeer, BlockValues, IteratedBodies
 from stepper.compare.references.protocol import (
+    BodyIterations,
     LoopOutcome,
     ReferenceBlock,
     ReferenceFailed,
@@ -96,7 +97,7 @@ class PeerFrame:
         block: BlockValues | None = None,
         before: Callable[[], object] = lambda: None,
     ) -> None:
-        self._peer, self._frame, self._before = peer, point.frame, before
+        self._peer, self._point, self._frame, self._before = peer, point, point.frame, before
         self._joint, self._block = joint, block
         self._is_iteration = point.kind is SyncKind.ITERATION
         self._begun_body: Outputs | None = None
@@ -119,9 +120,8 @@ class PeerFrame:
 
         Parameters are shared, and what holds a body is looked at inside.
         """
-        activation = self._frame.activation
-        if self._block is not None and activation is not None:
-            known = self._block.one(layer, output, activation.iteration)
+        if self._block is not None:
+            known = self._block.one(self._point, layer, output)
             if known is not None:
                 return self._like_ours(layer, known) if layer.type == "Result" else known
         if layer.type == "Result":
@@ -281,9 +281,9 @@ class OpenVINOReference(ReferenceRun):
             found.begin(len(point.frame.program.operations))
         return found
 
-    def block(self, frame: Frame, first: int, stacked: Mapping[int, Array]) -> ReferenceBlock | None:
+    def block(self, first: int, bodies: Sequence[BodyIterations]) -> ReferenceBlock | None:
         """Return what the runtime makes of a block of iterations."""
-        return self._bodies.computed(frame, first, stacked)
+        return self._bodies.computed(first, bodies)
 
     def alone(self, frame: Frame, layer: Layer, output: int) -> Array | None:
         """Return what an operation gives that is compiled for itself, from now on; None where it was.

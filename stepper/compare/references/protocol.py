@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import numpy as np
 from msgspec import Struct
 
 from stepper.debug.reference_values import GraphPath
@@ -87,8 +88,31 @@ class ReferenceFrame(Protocol):
         """Of ENTERED: the condition of the If; None for a loop, or where it is not known."""
 
 
-class ReferenceBlock(Protocol):
-    """The reference's values of several iterations in a row, each computed from our values of its inputs."""
+class BodyIterations(Struct, frozen=True):
+    """Our values of a body in a block of iterations of a loop: of the loop's own, or of a branch of an If in that.
+
+    `steps` lead from the loop's body to this one, whose frame is `frame`. Sorted by `order`, with its index behind it,
+    operations of all bodies are in the order in which they run. `rows` are the iterations in which the body ran,
+    counted from the first of the block. `stacked` are the values that change from one to another, by slot, on a new
+    first axis; all others are the frame's.
+    """
+
+    frame: Frame
+    steps: GraphPath
+    order: tuple[int, ...]
+    rows: Array
+    stacked: Mapping[int, Array]
+
+    def of(self, slot: int) -> Array | None:
+        """Return the values of a slot on a new first axis; None where it has none."""
+        if slot in self.stacked:
+            return self.stacked[slot]
+        value = self.frame.values[slot]
+        return None if value is None else np.broadcast_to(np.asarray(value), (len(self.rows), *value.shape))
+
+
+class ReferenceBody(Protocol):
+    """The reference's values of a body in a block of iterations, each computed from our values of its inputs."""
 
     def knows(self, layer: Layer) -> bool:
         """Return False for a layer of which it has no value in any iteration."""
@@ -96,8 +120,16 @@ class ReferenceBlock(Protocol):
     def stacked(self, layer: Layer, output: int) -> Array | None:
         """Return its values of all iterations on a new first axis; None where they are to be asked for one by one."""
 
+
+class ReferenceBlock(Protocol):
+    """The reference's values of several iterations in a row."""
+
+    @property
+    def bodies(self) -> Sequence[ReferenceBody]:
+        """Those of each body, in the order of ours."""
+
     def at(self, point: SyncPoint) -> ReferenceFrame:
-        """Return its side of one of the iterations."""
+        """Return its side of a point in one of the iterations."""
 
 
 class ReferenceRun(ABC):
@@ -134,10 +166,10 @@ class ReferenceRun(ABC):
         """
         return None
 
-    def block(self, _frame: Frame, _first: int, _stacked: Mapping[int, Array]) -> ReferenceBlock | None:
-        """Return its values of a block of iterations of a body, from the iteration `first` on; None where it cannot.
+    def block(self, _first: int, _bodies: Sequence[BodyIterations]) -> ReferenceBlock | None:
+        """Return its values of a block of iterations of a loop, from the iteration `first` on; None where it cannot.
 
-        `stacked` are our values by slot, those of all iterations on a new first axis; others are the frame's.
+        `bodies` are ours: those of the loop's own body, and then of the branches of Ifs that were taken in it.
         """
         return None
 

@@ -1,4 +1,4 @@
-"""Our run ahead of a comparison: a block of iterations of a straight body, with all of their values.
+"""Our run ahead of a comparison: a block of iterations of a loop without loops in it, with all of their values.
 
 A reference that computes each iteration from our values may so compute many with one call. What agrees is then known
 of all at once; where anything does not, the run is put back, and those iterations are compared one by one.
@@ -7,18 +7,20 @@ of all at once; where anything does not, the run is put back, and those iteratio
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 
+from stepper.compare.references.protocol import BodyIterations
+from stepper.debug.reference_values import GraphPath, step_of
 from stepper.element_types import Array
 from stepper.engine.events import Event, EventKind, Every, RunObserver, Taps
-from stepper.engine.frames import Frame, Phase, Snapshot
+from stepper.engine.frames import Activation, Frame, Phase, Snapshot
 from stepper.engine.machine import Machine
-from stepper.engine.program import LoopPlan, Program
+from stepper.engine.program import LoopPlan, OpKind, Program
 from stepper.errors import KernelError, StepperError
 
 _MOST_BYTES: Final = 2**25
@@ -32,22 +34,15 @@ _OF_AN_ARRAY: Final = 128
 class IterationBlock(Struct, frozen=True):
     """Iterations of our run that were made: from `first` on, `count` of them.
 
-    `stacked` are the values that change from iteration to iteration, by slot, on a new first axis. `last` is the event
-    with which the machine stands behind them.
+    `bodies` are the values of the loop's own body, and of the branches of Ifs that were taken. `last` is the event with
+    which the machine stands behind them.
     """
 
     frame: Frame
     first: int
     count: int
-    stacked: Mapping[int, Array]
+    bodies: Sequence[BodyIterations]
     last: Event
-
-    def of(self, slot: int) -> Array | None:
-        """Return the values of a slot on a new first axis; None where it has none."""
-        if slot in self.stacked:
-            return self.stacked[slot]
-        value = self.frame.values[slot]
-        return None if value is None else np.broadcast_to(np.asarray(value), (self.count, *value.shape))
 
 
 class BlockRun:
@@ -55,7 +50,8 @@ class BlockRun:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._without: set[int] = set()
+        self._runs: dict[int, bool] = {}
+        """By program of a loop's body: whether its iterations are run in blocks."""
         self._alone_until = 0
         self._start: tuple[Snapshot, list[Frame]] | None = None
 
@@ -66,7 +62,6 @@ class BlockRun:
         most = self._most(frame)
         if most < 1:
             return None
-        begin = machine.tick
         self._start = machine.snapshot(), list(machine.stack)
         collector = _Collector(frame)
         with _observed(machine, collector):
@@ -74,17 +69,17 @@ class BlockRun:
                 last = self._advance(frame, 1)
                 room = _MOST_BYTES // max(1, collector.bytes)
                 more = min(room, _MOST_ITERATIONS, most) - 1
-                if last.kind is EventKind.REACHED and more > 0:
-                    last = self._advance(frame, more)
+                if last.kind is not EventKind.LEFT and more > 0:
+                    last = self._advance(frame, more, collector)
             except StepperError:
                 last = None
         block = None if last is None else collector.block(last)
         if block is None:
-            self.back()
             if last is None and not collector.has_changed:
-                self._alone_until = begin + (collector.count + 1) * _cost(frame)
+                self._alone_until = machine.tick + 1
             else:
                 self.leave_alone(frame.program)
+            self.back()
         return block
 
     def back(self) -> None:
@@ -101,69 +96,140 @@ class BlockRun:
         """Run iterations again, of which nothing is to be seen."""
         self._advance(frame, count)
 
-    def one(self) -> Event:
-        """Run one iteration; the event of its end."""
-        while (event := self._machine.advance(Every.ITERATION)).kind is EventKind.PAUSED:
-            pass
-        return event
+    def one(self, frame: Frame) -> Iterator[Event]:
+        """Run one iteration; yield its events up to that of its end."""
+        for event in self._events():
+            yield event
+            if event.kind is EventKind.ITERATION and event.frame is frame:
+                return
 
     def leave_alone(self, program: Program) -> None:
         """Have iterations of a body looked at one by one from now on."""
-        self._without.add(id(program))
+        self._runs[id(program)] = False
 
-    def _advance(self, frame: Frame, count: int) -> Event:
-        until = self._machine.tick + count * _cost(frame)
-        while (event := self._machine.advance(Every.LOOP, until=until)).kind is EventKind.PAUSED:
-            pass
-        return event
+    def _advance(self, frame: Frame, count: int, collector: _Collector | None = None) -> Event:
+        """Run so many iterations, or as many as there are, or until what is collected cannot be a block."""
+        if frame.program.straight:
+            until = self._machine.tick + count * (len(frame.program.code) + 2)
+            while (event := self._machine.advance(Every.LOOP, until=until)).kind is EventKind.PAUSED:
+                pass
+            return event
+        for event in self._events():
+            if event.frame is frame:
+                count -= event.kind is EventKind.ITERATION
+                if event.kind is EventKind.LEFT or not count or (collector is not None and collector.has_changed):
+                    return event
+        raise AssertionError("a run goes on until its loop is left")
+
+    def _events(self) -> Iterator[Event]:
+        """Yield the events from now on, as they are made."""
+        while True:
+            event = self._machine.advance(Every.ITERATION)
+            if event.kind is not EventKind.PAUSED:
+                yield event
 
     def _most(self, frame: Frame) -> int:
         """Return how many iterations may be run, as far as their number is known; 0 for none."""
         activation, program = frame.activation, frame.program
         if activation is None or not isinstance(activation.plan, LoopPlan) or frame.phase is not Phase.BETWEEN:
             return 0
-        if not program.straight or id(program) in self._without or self._machine.tick < self._alone_until:
+        if self._machine.tick < self._alone_until or not self._runs.setdefault(id(program), _has_no_loops(program)):
             return 0
         ends = [activation.slice_count if activation.limit is None else min(activation.limit, activation.slice_count)]
         return min(*ends, sys.maxsize) - activation.iteration - 1
 
 
+class _CollectedValues:
+    """The values of a body's iterations, as they are collected."""
+
+    def __init__(self, frame: Frame, steps: GraphPath, order: tuple[int, ...], parameters: Sequence[int]) -> None:
+        """`parameters` are those that change."""
+        slots = [*parameters, *(slot for operation in frame.program.operations for slot in operation.outputs)]
+        self.frame, self.steps, self.order = frame, steps, order
+        self.rows: list[int] = []
+        self.values: dict[int, list[Any]] = {slot: [] for slot in slots}
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the values of an iteration, by the first one."""
+        return sum(values[0].nbytes + _OF_AN_ARRAY for values in self.values.values() if values)
+
+    def take(self, frame: Frame, row: int) -> bool:
+        """Take the values of an iteration; False where one has another shape than before."""
+        self.frame = frame
+        self.rows.append(row)
+        is_same = True
+        for slot, values in self.values.items():
+            value = frame.values[slot]
+            values.append(value)
+            is_same = is_same and values[0] is not None and value is not None and value.shape == values[0].shape
+        return is_same
+
+    def iterations(self, rows: Array) -> BodyIterations | None:
+        """Return them; None where values have changed their types or shapes."""
+        stacked = {}
+        for slot, values in self.values.items():
+            found = _stacked(values)
+            if found is None:
+                return None
+            stacked[slot] = found
+        return BodyIterations(self.frame, self.steps, self.order, rows, stacked)
+
+
 class _Collector(RunObserver):
-    """Takes the values of a frame's iterations."""
+    """Takes the values of a frame's iterations, and of the branches of Ifs in them."""
 
     def __init__(self, frame: Frame) -> None:
         plan: Any = frame.activation.plan if frame.activation is not None else None
         unchanging = {entry.parameter for entry in plan.invariant}.union(plan.unfed)
-        program = frame.program
-        slots = [slot for slot in program.parameters if slot not in unchanging]
-        slots += [slot for operation in program.operations for slot in operation.outputs]
+        changing = [slot for slot in frame.program.parameters if slot not in unchanging]
+        self._own = _CollectedValues(frame, (), (), changing)
         self._frame, self._may_grow = frame, plan.may_grow
-        self._values: dict[int, list[Any]] = {slot: [] for slot in slots}
+        self._branches: dict[int, _CollectedValues] = {}
+        self._open: list[Frame] = []
         self.has_changed = False
         self._first = frame.activation.iteration + 1 if frame.activation is not None else 0
 
     @property
     def count(self) -> int:
         """The iterations of which all values were taken."""
-        return min(map(len, self._values.values()), default=0)
+        return min(map(len, self._own.values.values()), default=0)
 
     @property
     def bytes(self) -> int:
         """The bytes of the values of an iteration, by the first one."""
-        return sum(values[0].nbytes + _OF_AN_ARRAY for values in self._values.values() if values)
+        return self._own.bytes + sum(branch.bytes for branch in self._branches.values())
 
     def iteration_closed(self, frame: Frame) -> None:
         """Take the values of an iteration."""
-        if frame is self._frame:
-            for slot, values in self._values.items():
-                values.append(frame.values[slot])
+        if frame is self._frame and not self._own.take(frame, self.count):
+            self.has_changed = True
+
+    def entered(self, stack: Sequence[Frame]) -> None:
+        """Note which values of a branch are of its iteration alone."""
+        outer, frame = stack[-2:]
+        around = self._branches[id(outer.program)] if self._open else self._own
+        self._open.append(frame)
+        if id(frame.program) not in self._branches:
+            plan: Any = frame.activation.plan if frame.activation is not None else None
+            inputs = frame.activation.operation.inputs if frame.activation is not None else ()
+            changing = [slot for index, slot in plan.inputs if inputs[index] in around.values]
+            order = (*around.order, outer.pc, len(self._branches))
+            steps = tuple(map(step_of, self._open))
+            self._branches[id(frame.program)] = _CollectedValues(frame, steps, order, changing)
+
+    def branch_left(self, _stack: Sequence[Frame], _activation: Activation) -> None:
+        """Take the values of a branch."""
+        frame = self._open.pop()
+        if not self._branches[id(frame.program)].take(frame, self.count):
+            self.has_changed = True
 
     def taps(self, frame: Frame) -> Taps | None:
         """Return how the values of the next ones are taken."""
         if frame is not self._frame:
             return None
         taken = self._bounded if self._may_grow else lambda values: values.append
-        return Taps([(taken(values), slot) for slot, values in self._values.items()], sys.maxsize, lambda: None)
+        return Taps([(taken(values), slot) for slot, values in self._own.values.items()], sys.maxsize, lambda: None)
 
     def _bounded(self, values: list[Any]) -> Callable[[Any], None]:
         """Return how values are taken that must not grow: as many as there are of them would not fit into memory."""
@@ -179,15 +245,14 @@ class _Collector(RunObserver):
 
     def block(self, last: Event) -> IterationBlock | None:
         """Return the iterations; None where values have changed their types or shapes, or there are none."""
-        stacked = {}
-        for slot, values in self._values.items():
-            found = _stacked(values)
-            if found is None:
-                return None
-            stacked[slot] = found
-        if not stacked:
+        count = self.count
+        own = self._own.iterations(np.arange(count))
+        if own is None or not own.stacked:
             return None
-        return IterationBlock(self._frame, self._first, self.count, stacked, last)
+        branches = [one for one in self._branches.values() if one.values]
+        found = [own, *(one.iterations(np.array(one.rows)) for one in branches)]
+        bodies = [body for body in found if body is not None]
+        return IterationBlock(self._frame, self._first, count, bodies, last) if len(bodies) == len(found) else None
 
 
 def _stacked(values: Sequence[Any]) -> Array | None:
@@ -202,9 +267,13 @@ def _stacked(values: Sequence[Any]) -> Array | None:
     return np.array(values, dtype)
 
 
-def _cost(frame: Frame) -> int:
-    """Return the ticks of an iteration."""
-    return len(frame.program.code) + 2
+def _has_no_loops(program: Program) -> bool:
+    """Return True for a body whose operations, and those of the branches of its Ifs, are functions of their inputs."""
+    return program.straight or all(
+        operation.kind is OpKind.KERNEL
+        or (operation.kind is OpKind.BRANCH and all(_has_no_loops(plan.program) for plan in operation.plans))
+        for operation in program.operations
+    )
 
 
 @contextmanager
@@ -220,7 +289,8 @@ def _observed(machine: Machine, observer: RunObserver) -> Iterator[None]:
 def finite_iterations(block: IterationBlock) -> Array:
     """Return for each iteration if all of its floating values are finite."""
     found = np.ones(block.count, np.bool_)
-    for value in block.stacked.values():
-        if value.dtype.kind not in "iub":
-            found &= np.isfinite(value).reshape(block.count, -1).all(axis=1)
+    for body in block.bodies:
+        for value in body.stacked.values():
+            if value.dtype.kind not in "iub":
+                found[body.rows] &= np.isfinite(value).reshape(len(body.rows), -1).all(axis=1)
     return found

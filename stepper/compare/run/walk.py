@@ -10,6 +10,7 @@ import itertools
 import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -17,8 +18,10 @@ from msgspec.structs import replace
 
 from stepper.compare.files.causes import graph_paths
 from stepper.compare.references.protocol import (
+    BodyIterations,
     LoopOutcome,
     ReferenceBlock,
+    ReferenceBody,
     ReferenceFailed,
     ReferenceFrame,
     ReferenceRun,
@@ -268,7 +271,7 @@ class LockstepWalk:
     # --- blocks of iterations ------------------------------------------------------------------------------------
 
     def _compare_block(self) -> bool:
-        """Compare iterations of a straight body together; False where that is not to be, and nothing was run."""
+        """Compare iterations of a loop together; False where that is not to be, and nothing was run."""
         waits = self.machine.stack[-1]
         if any(frame is waits for frame, _difference, _record in self._ahead):
             return False
@@ -276,52 +279,64 @@ class LockstepWalk:
         if ours is None:
             return False
         self._compare_what_waits()
-        theirs = self.reference.block(ours.frame, ours.first, ours.stacked)
+        theirs = self.reference.block(ours.first, ours.bodies)
         if theirs is None:
             self._blocks.leave_alone(ours.frame.program)
             self._blocks.back()
             return False
         agree = self._agreeing(ours, theirs)
         if agree.all():
-            self._count(path, ours, theirs, ours.count)
+            self._count(path, ours, theirs, range(ours.count))
             if ours.last.kind is EventKind.LEFT:
                 self._left(ours.last.frame)
             return True
         self._blocks.back()
         self._block = theirs
-        for is_clear, many in itertools.groupby(agree):
-            count = len(list(many))
+        for is_clear, rows in itertools.groupby(range(ours.count), agree.__getitem__):
+            many = list(rows)
             if is_clear:
-                self._blocks.skip(ours.frame, count)
-                self._count(path, ours, theirs, count)
+                self._blocks.skip(ours.frame, len(many))
+                self._count(path, ours, theirs, range(many[0], many[-1] + 1))
                 continue
-            for _ in range(count):
-                self._follow(self._blocks.one())
+            for _ in many:
+                for event in self._blocks.one(ours.frame):
+                    self._follow(event)
         self._block = None
         return True
 
     def _agreeing(self, ours: IterationBlock, theirs: ReferenceBlock) -> Any:
         """Return for each iteration of a block if there is nothing to be said of it."""
         found = np.ones(ours.count, np.bool_) if self._non_finite.is_complete else finite_iterations(ours)
-        for layer, output, slot in self._places_in(ours, theirs):
-            values, other = ours.of(slot), theirs.stacked(layer, output)
-            if values is None:
-                continue
-            if other is None:
-                return np.zeros(ours.count, np.bool_)
-            if layer.type == "Result" and other.size == values.size == ours.count:
-                other = other.reshape(values.shape)
-            found &= agreeing(values, other, self.tolerances.of(layer, other.dtype))
+        for our_body, their_body in zip(ours.bodies, theirs.bodies, strict=True):
+            rows = our_body.rows
+            for _index, (layer, output, slot) in self._places_in(our_body, their_body):
+                values, other = our_body.of(slot), their_body.stacked(layer, output)
+                if values is None:
+                    continue
+                if other is None:
+                    found[rows] = False
+                    break
+                if layer.type == "Result" and other.size == values.size == len(rows):
+                    other = other.reshape(values.shape)
+                found[rows] &= agreeing(values, other, self.tolerances.of(layer, other.dtype))
         return found
 
-    def _places_in(self, ours: IterationBlock, theirs: ReferenceBlock) -> Iterator[Place]:
+    def _places_in(self, ours: BodyIterations, theirs: ReferenceBody) -> Iterator[tuple[int, Place]]:
+        """Yield the places of a body of which the reference has values, each with the index of its operation."""
         for index, places in self._places_of(ours.frame):
-            yield from (place for place in places if index >= 0 and theirs.knows(place[0]))
+            yield from ((index, place) for place in places if index >= 0 and theirs.knows(place[0]))
 
-    def _count(self, path: GraphPath, ours: IterationBlock, theirs: ReferenceBlock, count: int) -> None:
-        """Count iterations in which all agrees."""
-        for place in self._places_in(ours, theirs):
-            self._record(ours.frame.program, path, place).compared += count
+    def _count(self, path: GraphPath, ours: IterationBlock, theirs: ReferenceBlock, rows: range) -> None:
+        """Count iterations in which all agrees: places in the order in which they first ran."""
+        counted: list[tuple[tuple[int, ...], BodyIterations, Place, int]] = []
+        for our_body, their_body in zip(ours.bodies, theirs.bodies, strict=True):
+            first, end = np.searchsorted(our_body.rows, (rows.start, rows.stop))
+            if first < end:
+                for index, place in self._places_in(our_body, their_body):
+                    order = (int(our_body.rows[first]), *our_body.order, index)
+                    counted.append((order, our_body, place, int(end - first)))
+        for _order, body, place, count in sorted(counted, key=itemgetter(0)):
+            self._record(body.frame.program, (*path, *body.steps), place).compared += count
             self.observations.compared += count
 
     # --- values --------------------------------------------------------------------------------------------------
