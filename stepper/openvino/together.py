@@ -107,7 +107,7 @@ class SeparateText:
         inputs: list[Any] = []
         for index, source in enumerate(self._graph.sources[layer.id]):
             value = None if source is None else self._values[source]
-            if source is None or value is None or not value.size or value.dtype == STRING_DTYPE:
+            if source is None or value is None or value.dtype == STRING_DTYPE:
                 return False
             if must_be_constant(layer, index) and not self._is_constant(source.layer):
                 return False
@@ -162,7 +162,10 @@ class SeparateText:
         return net_text(self._texts, self._edges)
 
     def _parameters(self) -> dict[Source, list[str]]:
-        """Return the dimensions of each input that is not constant, open where an operation has them so."""
+        """Return the dimensions of each input that is not constant, open where an operation has them so.
+
+        Those without extent are, too: what begins empty grows, and some kernels divide by an extent that they know.
+        """
         found: dict[Source, list[str]] = {}
         for layer in self.layers:
             for source, port in zip(self._graph.sources[layer.id], layer.inputs, strict=True):
@@ -171,7 +174,7 @@ class SeparateText:
                     for shape in self._ranked(source.layer):
                         found.setdefault(shape, [str(dim) for dim in self._values[shape].shape])
                     continue
-                dims = found.get(source) or [str(dim) for dim in self._values[source].shape]
+                dims = found.get(source) or [str(dim) if dim else _OPEN for dim in self._values[source].shape]
                 if len(port.dims) == len(dims):
                     dims = [_OPEN if size == -1 else dim for size, dim in zip(port.dims, dims, strict=True)]
                 found[source] = dims

@@ -233,6 +233,38 @@ def test_a_size_that_changes_is_open_from_the_second_one_on(tmp_path: Path) -> N
     assert runtime.compiled == 2
 
 
+def from_nothing(declared: int) -> Graph:
+    """Rows that are collected, of which there is none at first; and in each iteration what is made of them."""
+    graph, row = Graph(), (1, 2)
+    start, new = graph.parameter("start", "f32", (declared, 2)), graph.parameter("new", "f32", row)
+    body = graph.body()
+    rows, one = body.parameter("rows", "f32", (declared, 2)), body.parameter("one", "f32", row)
+    axis = body.constant([0], np.int64, "axis")
+    total = body.apply("ReduceSum", rows, axis, keep_dims="true", dims=row, name="total")
+    largest = body.apply("ReduceMax", rows, axis, keep_dims="true", dims=row, name="largest")
+    bent = body.apply("Tanh", rows, dims=(-1, 2), name="bent")
+    product = body.apply("MatMul", bent, rows, transpose_a="true", dims=(2, 2), name="product")
+    following = body.apply("Add", body.apply("MatMul", one, product, name="mixed"), total, dims=row, name="following")
+    kept = body.result(body.apply("Concat", rows, following, name="longer", axis=0, dims=(-1, 2)), "kept")
+    others = [body.result(value, f"out_{index}") for index, value in enumerate((largest, product))]
+    outputs = [last(kept), *(last(other) for other in others)]
+    for value in graph.loop("collect", body, 6, True, [carried(start, rows, kept), invariant(new, one)], outputs):
+        graph.result(value)
+    return graph
+
+
+@pytest.mark.parametrize("declared", [-1, 0])
+def test_what_begins_empty_is_computed_with_the_others_from_the_first_iteration_on(
+    declared: int, tmp_path: Path
+) -> None:
+    model = from_nothing(declared).read(tmp_path)
+    found, compiled = compared(model, {0: np.empty((0, 2), np.float32), 1: np.float32([[0.5, -0.25]])})
+    assert not found.differs and compiled <= (4 if declared < 0 else 6)
+    records = {record.layer.name: record.compared for record in found.observations.records.values()}
+    names = ("total", "largest", "bent", "product", "mixed", "following", "longer")
+    assert [records[name] for name in names] == [6] * len(names)
+
+
 @pytest.mark.parametrize(
     ("graph", "value", "layer", "first", "iterations"),
     [

@@ -32,9 +32,6 @@ _AHEAD: Final = 3
 _MOST_BYTES_AHEAD: Final = 2**28
 """Of the values of all that are begun, beside those of the one that is waited for."""
 
-_MOST_TIMES: Final = 3
-"""Compilations of a group: of what begins empty and grows the first two are of no use."""
-
 
 _Outputs = Callable[[], Sequence[Array | None]]
 
@@ -57,10 +54,7 @@ class JointPeer(Protocol):
 
 
 class _JointGroup:
-    """Operations of a program that are computed with one call, by their indices.
-
-    `without` are those that had no elements to compute from when it was compiled, `compiled` is how often it was.
-    """
+    """Operations of a program that are computed with one call, by their indices."""
 
     def __init__(self, indices: Sequence[int]) -> None:
         self.indices = list(indices)
@@ -69,8 +63,6 @@ class _JointGroup:
         self.size = 0
         """Bytes of its values, where it is one of several."""
         self.joint: JointOperations | None = None
-        self.without: list[int] = []
-        self.compiled = 0
         self.is_divided = False
         self.shapes: dict[Source, tuple[int, ...]] = {}
         self.changing: set[Source] = set()
@@ -175,16 +167,14 @@ class JointGroups:
         """Begin to compute a group's operations; return what waits for that, None where there is nothing to compute."""
         program = frame.program
         values = ValuesBySource(partial(_value, frame))
-        without = [index for index in group.indices if _is_empty(program, index, values)]
-        if group.joint is None or (without != group.without and group.compiled < _MOST_TIMES):
-            layers = [program.operations[index].layer for index in group.indices if index not in without]
+        if group.joint is None:
+            layers = [program.operations[index].layer for index in group.indices]
             group.joint = self._peer.together(
                 program.graph, layers, values, judge=judge(self.tolerances, layers, partial(_value, frame))
             )
-            group.without, group.compiled = without, group.compiled + 1
         joint = group.joint
         given = [values[source] for source in joint.sources]
-        if not joint.layers or any(value is None or not value.size for value in given):
+        if not joint.layers or any(value is None for value in given):
             return None
         for source, value in zip(joint.sources, given, strict=True):
             group.note(source, value)
@@ -308,8 +298,3 @@ class ValuesBySource(dict[Source, Any]):
     def __missing__(self, source: Source) -> Any:
         found = self[source] = self._value_of(source)
         return found
-
-
-def _is_empty(program: Program, index: int, values: Mapping[Source, Any]) -> bool:
-    """Return True if an operation has an input without elements."""
-    return any((value := values[source]) is not None and not value.size for source in _sources_of(program, index))
