@@ -10,6 +10,10 @@ from msgspec import Struct
 
 from stepper.errors import ExecutionError, LimitReached, ModelError, StepperError
 from stepper.processes.messages import CONVERTING, LOADING
+from stepper.wording import excerpt
+
+_LONGEST: Final = 300
+"""Characters of what a process has printed."""
 
 
 class EndKind(StrEnum):
@@ -26,6 +30,7 @@ class ProcessEnd(Struct, frozen=True):
     """End of the process of a program (`OpenVINO`), at a stage of working on a subject (`the model m.xml`).
 
     `code` is the number of the signal or the exit code, `limit` the seconds or the bytes of a limit that was reached.
+    `printed` is what the process said of its end, in one line; empty where it said nothing.
     """
 
     kind: EndKind
@@ -34,6 +39,7 @@ class ProcessEnd(Struct, frozen=True):
     subject: str
     code: int = 0
     limit: float = 0.0
+    printed: str = ""
 
     @property
     def is_limit(self) -> bool:
@@ -42,6 +48,7 @@ class ProcessEnd(Struct, frozen=True):
 
     def __str__(self) -> str:
         doing = f"{self.stage} {self.subject}"
+        printed = f" (it printed: {self.printed})" if self.printed else ""
         match self.kind:
             case EndKind.TIME:
                 return f"{self.program} did not finish within {self.limit:.3g} s while {doing}"
@@ -51,8 +58,24 @@ class ProcessEnd(Struct, frozen=True):
             case EndKind.GARBLED:
                 return f"{self.program} sent an unreadable answer while {doing}"
             case EndKind.EXIT:
-                return f"{self.program} ended with exit code {self.code} while {doing}"
-        return f"{self.program} crashed ({signal_name(self.code)}) while {doing}"
+                return f"{self.program} ended with exit code {self.code} while {doing}{printed}"
+        return f"{self.program} crashed ({signal_name(self.code)}) while {doing}{printed}"
+
+
+_WHAT: Final = "what():"
+"""Before the words of an exception that nobody has caught, where a program in C++ aborts."""
+
+
+def printed_of_end(kind: EndKind, printed: str) -> str:
+    """Return what a process has said of its end, of all that it printed: a crash says nothing, but for an exception.
+
+    One that exits says why in its last line, as Python does.
+    """
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    if kind is EndKind.SIGNAL:
+        lines = [line.removeprefix(_WHAT).strip() for line in lines if line.startswith(_WHAT)]
+    is_said = kind in (EndKind.SIGNAL, EndKind.EXIT) and lines
+    return excerpt(lines[-1], _LONGEST) if is_said else ""
 
 
 _KILLED: Final = "SIGKILL, which the system sends where memory runs out"

@@ -29,7 +29,7 @@ from msgspec import Struct
 from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError, ModelError, StepperError, UnsupportedOperation, UsageError
 from stepper.processes import messages
-from stepper.processes.endings import ENDED, EndKind, ProcessEnd, error_of
+from stepper.processes.endings import ENDED, EndKind, ProcessEnd, error_of, printed_of_end
 from stepper.processes.messages import (
     LOADING,
     RUNNING,
@@ -237,7 +237,7 @@ class Worker:
             return False
         ticket = reply[0].ticket
         if wanted.ticket and not ticket and isinstance(reply[0], OutOfMemory):  # it could not even read a request
-            raise self._end_of(_Ended(EndKind.MEMORY, 0), wanted, subject)
+            raise self._end_of(_Ended(EndKind.MEMORY), wanted, subject)
         found = self._under_way.get(ticket)
         progress = self._asked_for if not ticket else None if found is None else found()
         if progress is not None:  # else nobody waits for it
@@ -253,11 +253,10 @@ class Worker:
                 return completed.facts, arrays
             case Rejected() as rejected, _:
                 raise _KNOWN.get(rejected.error, RuntimeError)(rejected.text)
-        raise self._end_of(_Ended(EndKind.MEMORY, 0), answered, subject)
+        raise self._end_of(_Ended(EndKind.MEMORY), answered, subject)
 
     def _end_of(self, ended: _Ended, wanted: ActProgress, subject: str) -> StepperError:
         """Take leave of the process; return the exception that says how it ended."""
-        kind, code = ended.args
         process = self._process
         self._under_way.pop(wanted.ticket, None)
         self._has_ended_at_several = bool(self._under_way)
@@ -267,8 +266,9 @@ class Worker:
             self.generation += 1
         else:
             self.close()
-        limit = self._memory if kind is EndKind.MEMORY else 0
-        return error_of(ProcessEnd(kind, self.program.name, wanted.stage, subject, code, limit))
+        limit = self._memory if ended.kind is EndKind.MEMORY else 0
+        name, stage = self.program.name, wanted.stage
+        return error_of(ProcessEnd(ended.kind, name, stage, subject, ended.code, limit, ended.printed))
 
     def overdue(self, subject: str, seconds: float) -> StepperError:
         """End the process, which has not answered in time; return the exception that says so."""
@@ -329,7 +329,11 @@ class Worker:
 
 
 class _Ended(Exception):
-    """End of the process: its kind, and the number of a signal or an exit code."""
+    """End of the process: its kind, the number of a signal or an exit code, and what it said of that."""
+
+    def __init__(self, kind: EndKind, code: int = 0, printed: str = "") -> None:
+        super().__init__(kind, code, printed)
+        self.kind, self.code, self.printed = kind, code, printed
 
 
 class _Process:
@@ -363,7 +367,7 @@ class _Process:
             case Replaced() as replaced, _:
                 self.goes_on, code = True, replaced.code
             case EndKind():
-                raise _Ended(found, 0)
+                raise _Ended(found)
             case None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self._process.wait(10)
@@ -371,17 +375,18 @@ class _Process:
             case _:
                 self.has_answered = True
                 return found
-        if code < 0 and b"bad_alloc" in self._said():
-            raise _Ended(EndKind.MEMORY, 0)
-        raise _Ended(EndKind.SIGNAL if code < 0 else EndKind.EXIT, abs(code))
+        printed, kind = self._printed(), EndKind.SIGNAL if code < 0 else EndKind.EXIT
+        if code < 0 and "bad_alloc" in printed:
+            raise _Ended(EndKind.MEMORY)
+        raise _Ended(kind, abs(code), printed_of_end(kind, printed))
 
-    def _said(self) -> bytes:
+    def _printed(self) -> str:
         """Return the end of what it has printed since the last time."""
         self._messages.seek(0, os.SEEK_END)
         self._messages.seek(max(self._heard, self._messages.tell() - 4000))
         said = self._messages.read()
         self._heard = self._messages.tell()
-        return said
+        return said.decode(errors="replace")
 
     def end(self) -> None:
         """Kill it, with its children, and wait until it is gone."""

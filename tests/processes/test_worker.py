@@ -108,6 +108,28 @@ def test_each_end_is_an_exception_of_ours_and_the_next_request_is_answered(
     assert asked(worker, "") == []
 
 
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("print SIGABRT", "SlowRT crashed (SIGABRT) while compiling the model m.xml (it printed: no such kernel)"),
+        (
+            "print exit",
+            "SlowRT ended with exit code 7 while compiling the model m.xml (it printed: and then  [31mthis)",
+        ),
+        ("exit", "SlowRT ended with exit code 7 while compiling the model m.xml"),
+    ],
+)
+def test_an_end_has_the_words_with_which_the_process_ended(worker: Worker, way: str, said: str) -> None:
+    """Words of one before are of no end that comes later, and no terminal obeys them."""
+    for _ in range(2):
+        with pytest.raises(WorkerEnded) as raised:
+            asked(worker, way)
+        assert str(raised.value) == said
+    with pytest.raises(WorkerEnded) as crashed:
+        asked(worker, "SIGSEGV")
+    assert crashed.value.end is not None and crashed.value.end.printed == ""
+
+
 def test_what_the_runtime_complains_of_is_its_own_words(worker: Worker) -> None:
     with pytest.raises(RuntimeError, match=r"It is too large\."):
         asked(worker, "complain")
