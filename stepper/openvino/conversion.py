@@ -24,9 +24,10 @@ from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE, ensure_no_pipe
 from stepper.files.user_cache import user_cache
 from stepper.openvino import runtime
+from stepper.openvino.acts import Convert, FindNode, OpenVINOAct, Rewrite
 from stepper.openvino.onnx_files import NodeFacts, Replacements
 from stepper.openvino.runtime import Runtime, ensure_installed
-from stepper.openvino.worker import Convert, FindNode, OpenVINOAct, Rewrite, shared_worker
+from stepper.openvino.worker import shared_worker
 from stepper.processes.endings import ConversionEnded
 from stepper.processes.messages import CONVERTING
 from stepper.wording import excerpt, reason_of

@@ -21,10 +21,7 @@ from stepper.ir import packing
 from stepper.ir.model import Layer
 from stepper.openvino.runtime import Runtime, complaint
 from stepper.openvino.tensors import feed, to_array, to_tensor
-from stepper.openvino.worker import DefineLayer, layer_facts, shared_worker
 from stepper.processes.endings import WorkerEnded
-from stepper.processes.functions import RemoteFunction
-from stepper.wording import excerpt
 
 if TYPE_CHECKING:
     import openvino
@@ -206,20 +203,6 @@ class LayerInOpenVINO:
         if index not in self._tensors:
             self._tensors[index] = to_tensor(value)
         return self._tensors[index]
-
-
-def remote_layer(
-    runtime: Runtime, layer: Layer, constants: Sequence[Array | None], *, is_last_resort: bool
-) -> RemoteFunction:
-    """Return the same layer in another process: a function from those of its inputs that are not constants."""
-    places = tuple(index for index, constant in enumerate(constants) if constant is not None)
-
-    def define(key: int) -> tuple[DefineLayer, list[Any]]:
-        definition = DefineLayer(key, runtime.facts, layer_facts(layer), places, is_last_resort)
-        return definition, [constants[place] for place in places]
-
-    subject = f"{layer.type} '{excerpt(layer.name)}' (layer {layer.id}, line {layer.line})"
-    return RemoteFunction(shared_worker(), define, subject, runtime.limits)
 
 
 class LayerInput(NamedTuple):

@@ -108,7 +108,8 @@ class OpenVINOPartner:
             return _emulated(layer, kernel, narrow), emulation(narrow)
         if not is_installed():
             return _missing(layer), ""
-        from stepper.openvino.layers import LayerInOpenVINO, remote_layer  # most runs need no such thing
+        from stepper.openvino.functions.remote import remote_layer
+        from stepper.openvino.layers import LayerInOpenVINO  # most runs need no such thing
 
         is_last = kernel is None
         trial = None

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from stepper.errors import ExecutionError, StepperError
+from stepper.openvino.acts import CompileFile, RuntimeFacts
 from stepper.openvino.program import PROGRAM
 from stepper.openvino.runtime import complaint
-from stepper.openvino.worker import CompileFile, RuntimeFacts
 from stepper.processes.endings import ENDED
 from stepper.processes.worker import LONGEST, Limits, Worker
 from stepper.wording import excerpt

@@ -24,14 +24,16 @@ from stepper.element_types import Array
 from stepper.errors import ExecutionError, KernelError
 from stepper.ir.constants import constant_value
 from stepper.ir.model import Graph, Layer, LoopKey, Model, Source
+from stepper.openvino.acts import DefineModel
 from stepper.openvino.functions.kinds import AS_IT_IS, FunctionKind, Judgement
 from stepper.openvino.functions.making import function_of
-from stepper.openvino.layers import LayerInOpenVINO, remote_layer
+from stepper.openvino.functions.remote import remote_layer
+from stepper.openvino.layers import LayerInOpenVINO
 from stepper.openvino.runtime import Runtime, complaint, ensure_installed
 from stepper.openvino.texts import native_text
 from stepper.openvino.texts.model_text import NativeText
 from stepper.openvino.together import BegunFunction, JointOperations, OperationRefused, Outputs, SeparateText
-from stepper.openvino.worker import DefineModel, shared_worker
+from stepper.openvino.worker import shared_worker
 from stepper.processes.endings import ENDED, WorkerLimit
 from stepper.processes.functions import RemoteFunction
 from stepper.tensors.tolerances import Tolerance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Final
 
-from stepper.processes.starting import WorkerProgram, start_early
+from stepper.processes.programs import WorkerProgram
 
 OPENVINO: Final = "openvino"
 """Its name where a user chooses an engine or a reference."""
@@ -21,5 +21,7 @@ def is_installed() -> bool:
 
 def start_loading() -> None:
     """Let OpenVINO load in its process from now on, where it is installed."""
+    from stepper.processes.starting import start_early  # OpenVINO's process starts no other
+
     if is_installed():
         start_early(PROGRAM)

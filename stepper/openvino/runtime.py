@@ -23,7 +23,7 @@ from stepper.wording import excerpt
 if TYPE_CHECKING:
     import openvino
 
-    from stepper.openvino.worker import RuntimeFacts
+    from stepper.openvino.acts import RuntimeFacts
     from stepper.processes.worker import Limits
 
 INSTALL: Final = "pip install 'stepper[openvino]'"
@@ -141,7 +141,7 @@ class Runtime:
     @property
     def facts(self) -> RuntimeFacts:
         """The settings with which another process computes as this one does."""
-        from stepper.openvino.worker import RuntimeFacts
+        from stepper.openvino.acts import RuntimeFacts
 
         return RuntimeFacts(self.device, self.precision, tuple(map(str, self.extensions)), self.properties)
 
@@ -154,7 +154,8 @@ class Runtime:
         if not self.is_remote:
             self.check_here()
         elif waits or not self._is_everywhere:
-            from stepper.openvino.worker import CheckDevice, shared_worker
+            from stepper.openvino.acts import CheckDevice
+            from stepper.openvino.worker import shared_worker
 
             shared_worker().ask(CheckDevice(self.facts), subject=f"the device {self.device}", limits=self.limits)
 

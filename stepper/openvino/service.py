@@ -14,11 +14,7 @@ import msgspec
 
 from stepper.element_types import Array
 from stepper.openvino import runtime
-from stepper.openvino.functions.making import function_of
-from stepper.openvino.layers import LayerInOpenVINO
-from stepper.openvino.runtime import Runtime
-from stepper.openvino.texts.model_text import NativeText, mapped
-from stepper.openvino.worker import (
+from stepper.openvino.acts import (
     CheckDevice,
     CompileFile,
     Convert,
@@ -30,6 +26,10 @@ from stepper.openvino.worker import (
     RuntimeFacts,
     layer_of,
 )
+from stepper.openvino.functions.making import function_of
+from stepper.openvino.layers import LayerInOpenVINO
+from stepper.openvino.runtime import Runtime
+from stepper.openvino.texts.model_text import NativeText, mapped
 from stepper.processes.messages import CallFunction
 from stepper.processes.server import Announce, serve
 

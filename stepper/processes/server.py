@@ -14,7 +14,6 @@ import gc
 import os
 import queue
 import select
-import shutil
 import signal
 import sys
 import threading
@@ -185,6 +184,8 @@ class _Server:
     def _leave(self) -> NoReturn:
         """End, since the other side is gone, and leave nothing of what was being written for it."""
         if self._folder:
+            import shutil  # most write nothing
+
             shutil.rmtree(self._folder, ignore_errors=True)
         os._exit(0)
 

@@ -16,21 +16,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
+from stepper.processes.programs import WorkerProgram
+
 _START: Final = (
     "import gc, sys, json; gc.disable(); sys.path[:] = json.loads(sys.argv.pop(1)); from {module} import main; main()"
 )
 """The collector is off until it serves: of what is imported nothing is garbage, and looking takes its time."""
-
-
-class WorkerProgram(NamedTuple):
-    """A program that runs in worker processes: its name in messages, and the module whose `main()` serves.
-
-    `environment` are variables with which it always runs.
-    """
-
-    name: str
-    module: str
-    environment: tuple[tuple[str, str], ...] = ()
 
 
 class StartedProcess(NamedTuple):

@@ -20,7 +20,7 @@ from stepper.ir.reader import read
 from stepper.openvino import pass_trace
 from stepper.openvino.pass_trace import traced_passes
 from stepper.openvino.texts import native_text
-from stepper.processes.starting import WorkerProgram
+from stepper.processes.programs import WorkerProgram
 from stepper.tensors.tolerances import OTHER_KERNELS
 from tests.engine.nested_models import alternating, multiplication_table
 from tests.engine.subjects import growing, sums

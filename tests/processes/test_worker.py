@@ -22,7 +22,7 @@ from stepper.processes import messages, starting
 from stepper.processes.endings import WorkerEnded, WorkerLimit
 from stepper.processes.functions import RemoteFunction
 from stepper.processes.messages import CallFunction, Completed
-from stepper.processes.starting import WorkerProgram
+from stepper.processes.programs import WorkerProgram
 from stepper.processes.worker import Limits, Worker
 from tests.processes.played_worker import Define, Fail
 
@@ -46,17 +46,18 @@ def test_a_process_that_was_started_early_is_the_one_that_is_asked(worker: Worke
 
 
 def test_to_start_openvino_early_nothing_large_is_imported() -> None:
-    code = "import sys, stepper.openvino.program; print(*sys.modules)"
+    code = "import sys, stepper.openvino.program, stepper.processes.starting; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "msgspec", "lxml"} & set(done.stdout.split())
 
 
-def test_the_process_of_openvino_loads_no_parser() -> None:
+def test_the_process_of_openvino_loads_no_parser_and_nothing_that_starts_processes() -> None:
     """What it is to compute is handed over as text; who waits for it waits for its imports."""
     code = "import sys, stepper.openvino.service; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "numpy" in loaded and not {"lxml", "stepper.ir.reader", "stepper.ops", "openvino"} & loaded
+    assert not {"stepper.processes.worker", "stepper.processes.starting", "subprocess", "tempfile", "shutil"} & loaded
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much its pipes hold")
