@@ -277,7 +277,8 @@ class Worker:
 
     def _overdue(self, wanted: ActProgress, subject: str, seconds: float) -> StepperError:
         self._under_way.pop(wanted.ticket, None)
-        self._has_ended_at_several = bool(self._under_way)
+        # One of which no stage was heard may have waited for the others; one that has begun took too long itself.
+        self._has_ended_at_several = bool(self._under_way) and not wanted.stages
         self.close()
         return error_of(ProcessEnd(EndKind.TIME, self.program.name, wanted.stage, subject, limit=seconds))
 

@@ -12,7 +12,7 @@ from stepper.compare.run.blocks import BlockRun, finite_iterations
 from stepper.engine.events import EventKind, Every
 from stepper.engine.machine import Machine
 from tests.engine.nested_models import alternating, loops_in_branches
-from tests.models import Graph, Side, carried, invariant, joined, last
+from tests.models import Graph, Side, Value, carried, invariant, joined, last
 
 
 def at_its_loop(graph: Graph, folder: Path, *values: object, limit: int | None = None) -> Machine:
@@ -84,15 +84,59 @@ def test_what_grows_is_not_run_ahead(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [3, 30])
-def test_a_run_that_a_limit_ends_stands_before_the_block(limit: int, tmp_path: Path) -> None:
-    machine = at_its_loop(adding(100, 2), tmp_path, np.float32([0, 5]), limit=limit)
-    tick, blocks = machine.tick, BlockRun(machine)
-    assert blocks.ahead() is None and machine.tick == tick
-    for _ in range(limit):
-        assert blocks.ahead() is None
-        assert [event.kind for event in blocks.one(machine.stack[-1])] == [EventKind.ITERATION]
+@pytest.mark.parametrize("branches", [False, True])
+def test_a_block_goes_up_to_the_limit_of_iterations(limit: int, branches: bool, tmp_path: Path) -> None:
+    graph, start = (alternating(), np.array(27)) if branches else (adding(100, 2), np.float32([0, 5]))
+    machine = at_its_loop(graph, tmp_path, start, limit=limit)
+    blocks = BlockRun(machine)
+    block = blocks.ahead()
+    assert block is not None and block.count == limit and blocks.ahead() is None
     with pytest.raises(stepper.StepperError, match="iterations"):
         machine.advance(Every.ITERATION)
+
+
+def divided(*, in_a_branch: bool) -> Graph:
+    """15 numbers in 3 rows, up to iteration 3; then in as many rows as the iteration has for its number."""
+    graph, size = Graph(), (15,)
+    start, body = graph.parameter("start", "f32", size), graph.body()
+    state, number = body.parameter("state", "f32", size), body.parameter("number", "i64", ())
+    count = body.apply("Maximum", number, body.constant(3, np.int64), name="count")
+
+    def summed(within: Graph, value: Value, rows: Value) -> Value:
+        first = within.apply("Unsqueeze", rows, within.constant([0], np.int64), dims=(1,), name="first")
+        pattern = within.apply("Concat", first, within.constant([-1], np.int64), axis=0, dims=(2,), name="pattern")
+        table = within.apply("Reshape", value, pattern, special_zero="false", dims=(-1, -1), name="table")
+        axes = within.constant([0, 1], np.int64)
+        return within.apply("ReduceSum", table, axes, keep_dims="false", dims=(), name="total")
+
+    if in_a_branch:
+        sides = []
+        for _ in range(2):
+            side = body.body()
+            inner, rows = side.parameter("inner", "f32", size), side.parameter("rows", "i64", ())
+            sides.append(Side(side, [(state, inner), (count, rows)], [side.result(summed(side, inner, rows), "out")]))
+        yes = body.apply("Greater", number, body.constant(-1, np.int64), type="boolean", name="yes")
+        (total,) = body.branch("choice", yes, *sides)
+    else:
+        total = summed(body, state, count)
+    kept = body.result(body.apply("Add", state, total, dims=size, name="next"), "kept")
+    outputs = graph.loop("dividing", body, 9, True, [carried(start, state, kept)], [last(kept)], iteration=number)
+    graph.result(outputs[0], "end")
+    return graph
+
+
+@pytest.mark.parametrize("in_a_branch", [False, True])
+def test_a_run_that_an_error_ends_stands_before_the_block(in_a_branch: bool, tmp_path: Path) -> None:
+    """15 numbers make no 4 rows."""
+    machine = at_its_loop(divided(in_a_branch=in_a_branch), tmp_path, np.ones(15, np.float32))
+    tick, blocks = machine.tick, BlockRun(machine)
+    assert blocks.ahead() is None and machine.tick == tick
+    for _ in range(4):
+        assert blocks.ahead() is None
+        assert list(blocks.one(machine.stack[-1]))[-1].kind is EventKind.ITERATION
+    assert blocks.ahead() is None
+    with pytest.raises(stepper.StepperError, match="Reshape"):
+        machine.advance(Every.END)
 
 
 def test_iterations_with_nan_are_told_apart(tmp_path: Path) -> None:
@@ -149,17 +193,6 @@ def test_the_run_goes_back_behind_branches_and_through_them_again(tmp_path: Path
     machine.advance(Every.END)
     assert machine.outputs is not None
     np.testing.assert_array_equal(machine.outputs[0], [*collatz(6)[1:], 1])
-
-
-@pytest.mark.parametrize("limit", [3, 30])
-def test_a_run_with_branches_that_a_limit_ends_stands_before_the_block(limit: int, tmp_path: Path) -> None:
-    machine = at_its_loop(alternating(), tmp_path, np.array(27), limit=limit)
-    tick, blocks = machine.tick, BlockRun(machine)
-    assert blocks.ahead() is None and machine.tick == tick
-    for _ in range(limit):
-        assert blocks.ahead() is None and list(blocks.one(machine.stack[-1]))[-1].kind is EventKind.ITERATION
-    with pytest.raises(stepper.StepperError, match="iterations"):
-        machine.advance(Every.ITERATION)
 
 
 def growing_in_branches(size: int, *, grows: bool) -> Graph:

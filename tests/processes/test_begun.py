@@ -109,6 +109,24 @@ def test_what_hangs_beside_others_is_told_as_what_it_is(worker: Worker) -> None:
         held(one, numbers(ECHO, size))
 
 
+def test_what_takes_too_long_is_not_waited_for_twice(worker: Worker) -> None:
+    beside = function(worker).begin(numbers(HANG))
+    with pytest.raises(WorkerLimit, match="the slow one"):
+        function(worker, "the slow one", 0.5).begin(numbers(HANG))()
+    held(function(worker).begin(numbers(ECHO)), numbers(ECHO))
+    assert worker.generation == 2, "alone it would have taken as long, and ended another process"
+    del beside
+
+
+def test_what_waits_behind_others_that_hang_is_tried_by_itself(worker: Worker) -> None:
+    held(function(worker).begin(numbers(ECHO)), numbers(ECHO))
+    slow = [function(worker, "the slow one", 0.5).begin(numbers(HANG)) for _ in range(2)]
+    held(function(worker, "the one behind", 0.5).begin(numbers(ECHO)), numbers(ECHO))
+    for one in slow:
+        with pytest.raises(WorkerLimit, match="the slow one"):
+            one()
+
+
 @pytest.mark.parametrize("beside", [False, True])
 def test_refusals_and_ends_of_memory_are_those_of_the_call(worker: Worker, beside: bool) -> None:
     other = function(worker).begin(numbers(ECHO)) if beside else None

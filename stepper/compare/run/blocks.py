@@ -135,8 +135,8 @@ class BlockRun:
             return 0
         if self._machine.tick < self._alone_until or not self._runs.setdefault(id(program), _has_no_loops(program)):
             return 0
-        ends = [activation.slice_count if activation.limit is None else min(activation.limit, activation.slice_count)]
-        return min(*ends, sys.maxsize) - activation.iteration - 1
+        ends = (activation.slice_count, activation.limit, self._machine.max_iterations)
+        return min(end for end in ends if end is not None) - activation.iteration - 1
 
 
 class _CollectedValues:
