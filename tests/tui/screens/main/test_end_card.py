@@ -172,9 +172,16 @@ def test_where_there_are_tabs_the_end_stands_below_the_ways_back() -> None:
         ("while_loop", 110, "timeline"),
     ],
 )
-def test_enter_at_the_end_goes_to_the_last_iteration_of_the_last_loop(name: str, iteration: int, view: str) -> None:
+@pytest.mark.parametrize("waits", [False, True])
+def test_enter_at_the_end_goes_to_the_last_iteration_of_the_last_loop(
+    name: str, iteration: int, view: str, waits: bool
+) -> None:
+    """Whether or not the values of all iterations are there already."""
+
     async def script(driven: Driven) -> None:
         await driven.type(f"view {view}")
+        for _ in range(3 * waits):
+            await driven.filled()
         await driven.press("enter")
         stop = driven.state.stop
         assert stop is not None and (stop.iteration, stop.closed) == (iteration, True)
