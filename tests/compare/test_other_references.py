@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -327,16 +326,26 @@ def _results_of(program: Program, parameters: Sequence[Any]) -> list[Any]:
     return [values[slot] for slot in program.results]
 
 
+P = TypeVar("P", bound=Peer)
+
+
 def with_peer(folder: Path, peers: list[Peer] | None = None, **options: Any) -> RunComparison:
     """The comparison; `peers` gets the peer."""
+    found, peer = beside(Peer, folder, recurrence(), X, **options)
+    if peers is not None:
+        peers.append(peer)
+    return found
+
+
+def beside(kind: type[P], folder: Path, graph: Any, value: Any, **options: Any) -> tuple[RunComparison, P]:
+    """The comparison of a graph with a peer of some kind, and that peer."""
+    peers: list[P] = []
 
     def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
-        peer = Peer(compiled.model, **options)
-        if peers is not None:
-            peers.append(peer)
-        return OpenVINOReference(peer, inputs, "the peer")
+        peers.append(kind(compiled.model, **options))
+        return OpenVINOReference(peers[0], inputs, "the peer")
 
-    return against(folder, reference, recurrence(), X)
+    return against(folder, reference, graph, value), peers[0]
 
 
 def test_a_runtime_that_computes_the_same_is_no_difference(tmp_path: Path) -> None:
@@ -443,17 +452,11 @@ def test_groups_of_operations_are_begun_ahead_but_not_many(
 ) -> None:
     monkeypatch.setattr(together, "_MOST_OPERATIONS", 2)
     monkeypatch.setattr(together, "_AHEAD", 2)
-    peers: list[Telling] = []
-
-    def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
-        peers.append(Telling(compiled.model, refuses=refuses))
-        return OpenVINOReference(peers[0], inputs, "the peer")
-
-    found = against(tmp_path, reference, chain(10), np.ones((1, 3), np.float32))
+    found, peer = beside(Telling, tmp_path, chain(10), np.ones((1, 3), np.float32), refuses=refuses)
     assert not found.differs and found.observations.compared == (9 if refuses else 10)
     if refuses:
         return
-    assert peers[0].told == [
+    assert peer.told == [
         *("begin run", "begin o0", "begin o2", "begin o4", "wait for run", "wait for o0"),
         *("begin o6", "wait for o2", "begin o8", "wait for o4", "wait for o6", "wait for o8"),
     ]
@@ -467,28 +470,17 @@ def test_of_large_values_fewer_groups_are_begun_ahead(
     monkeypatch.setattr(together, "_MOST_OPERATIONS", 2)
     monkeypatch.setattr(together, "_MOST_BYTES_AHEAD", most)
     monkeypatch.setattr(together, "_AHEAD", 2)
-    peers: list[Telling] = []
-
-    def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
-        peers.append(Telling(compiled.model))
-        return OpenVINOReference(peers[0], inputs, "the peer")
-
-    assert not against(tmp_path, reference, chain(12), np.ones((1, 3), np.float32)).differs
-    told = [one.split()[0] for one in peers[0].told if "run" not in one]
+    found, peer = beside(Telling, tmp_path, chain(12), np.ones((1, 3), np.float32))
+    assert not found.differs
+    told = [one.split()[0] for one in peer.told if "run" not in one]
     counts = [sum(1 if one == "begin" else -1 for one in told[:end]) for end in range(len(told) + 1)]
     assert max(counts) == ahead and counts[-1] == 0 and told.count("begin") == 6
 
 
 @pytest.mark.parametrize("wrong", ["", "even", "half", "upwards"])
 def test_of_an_iteration_with_a_branch_all_is_begun_before_anything_is_waited_for(wrong: str, tmp_path: Path) -> None:
-    peers: list[Telling] = []
-
-    def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
-        peers.append(Telling(compiled.model, wrong=wrong))
-        return OpenVINOReference(peers[0], inputs, "the peer")
-
-    found = against(tmp_path, reference, alternating(), np.array(3))
-    told = peers[0].told
+    found, peer = beside(Telling, tmp_path, alternating(), np.array(3), wrong=wrong)
+    told = peer.told
     ends = [index for index, one in enumerate(told) if one == "wait for the body"]
     assert len(ends) == 7, "3, 10, 5, 16, 8, 4, 2, 1"
     for begin, end in zip([told.index("begin run") + 1, *(end + 1 for end in ends)], ends, strict=False):
@@ -503,8 +495,7 @@ def test_of_an_iteration_with_a_branch_all_is_begun_before_anything_is_waited_fo
 def test_blocks_of_iterations_with_branches_say_what_single_ones_say(start: int, wrong: str, tmp_path: Path) -> None:
     said = []
     for kind in (Peer, Telling):
-        peer = partial(kind, wrong=wrong)
-        found = against(tmp_path, _beside(peer), alternating(), np.array(start))
+        found, _peer = beside(kind, tmp_path, alternating(), np.array(start), wrong=wrong)
         observed = found.observations
         records = [(one.layer.name, one.compared, one.differing) for one in observed.records.values()]
         findings = [(one.layer and one.layer.name, [step.iteration for step in one.path]) for one in observed.findings]
@@ -512,21 +503,11 @@ def test_blocks_of_iterations_with_branches_say_what_single_ones_say(start: int,
     assert said[0] == said[1]
 
 
-def _beside(make: Callable[[Model], Peer]) -> Callable[[Any, Sequence[Array]], ReferenceRun]:
-    return lambda compiled, inputs: OpenVINOReference(make(compiled.model), inputs, "the peer")
-
-
 @pytest.mark.parametrize("wrong", ["", "even", "half", "upwards", "not_one"])
 def test_iterations_with_branches_are_computed_together(wrong: str, tmp_path: Path) -> None:
-    peers: list[Peer] = []
-
-    def reference(compiled: Any, inputs: Sequence[Array]) -> ReferenceRun:
-        peers.append(Peer(compiled.model, wrong=wrong))
-        return OpenVINOReference(peers[0], inputs, "the peer")
-
-    found = against(tmp_path, reference, alternating(), np.array(27))
-    assert peers[0].asked_together == 3, "the body and its two branches"
-    assert peers[0].asked_alone == {wrong} - {""}, "what differs is made sure"
+    found, peer = beside(Peer, tmp_path, alternating(), np.array(27), wrong=wrong)
+    assert peer.asked_together == 3, "the body and its two branches"
+    assert peer.asked_alone == {wrong} - {""}, "what differs is made sure"
     times = {"even": 111, "half": 70, "upwards": 41, "not_one": 111}
     records = {record.layer.name: record for record in found.observations.records.values()}
     assert {name: records[name].compared for name in times} == times

@@ -257,7 +257,14 @@ def _cell(app: Application, text: str) -> None:
 @action("go-to-cell", help="go to the operation and iteration selected in the grid; open the value of the moment")
 def _go_to_cell(app: Application, _text: str) -> None:
     focused = app.focused_pane
-    app.perform((focused.go_line() if focused is not None and isinstance(focused, HasCells) else "") or "open")
+    line = focused.go_line() if focused is not None and isinstance(focused, HasCells) else ""
+    app.perform(line or _line_to_last_iteration(app) or "open")
+
+
+def _line_to_last_iteration(app: Application) -> str:
+    """Return the line that goes to the last iteration of the last loop, at the end of the run; else empty."""
+    ending = app.state.ending
+    return "" if ending is None or ending.last is None else f"goto tick {ending.last.tick}"
 
 
 @action("fold", help="fold or unfold what is selected")
@@ -276,11 +283,11 @@ def _open(app: Application, text: str) -> None:
     if text:
         app.open_value(subject_of(app, text))
         return
-    frame, cursor, ending = app.state.frame, app.state.cursor, app.state.ending
+    frame, cursor = app.state.frame, app.state.cursor
     if app.chosen_address:
         app.perform(f"open {app.chosen_address}")
-    elif ending is not None and ending.last is not None:
-        app.perform(f"goto tick {ending.last.tick}")
+    elif line := _line_to_last_iteration(app):
+        app.perform(line)
     elif frame is None or cursor is None:
         return
     elif frame.running == cursor and frame.depth < len(app.state.frames) - 1:

@@ -18,14 +18,14 @@ from msgspec import Struct
 
 from stepper import element_types
 from stepper.compare.references.protocol import BodyIterations, ReferenceBlock, ReferenceFrame, SyncPoint
-from stepper.compare.references.together import JointPeer, ValuesBySource, judge
+from stepper.compare.references.together import JointPeer, ValuesBySource, is_pure, judge
 from stepper.debug.reference_values import loop_steps
 from stepper.element_types import STRING_DTYPE, Array
 from stepper.engine.frames import Frame
-from stepper.engine.program import Operation, OpKind, Program
+from stepper.engine.program import Program
 from stepper.errors import KernelError, StepperError, UsageError
 from stepper.ir.model import Graph, Layer, Source
-from stepper.openvino.together import RANDOM, BegunFunction, JointOperations, OperationRefused
+from stepper.openvino.together import BegunFunction, JointOperations, OperationRefused
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
 _MOST_TRIES: Final = 4
@@ -90,7 +90,7 @@ class IteratedValues(Struct, frozen=True):
         if layer.type == "Result":
             return self.has_results
         index = self.program.indices.get(layer.id)
-        return index is not None and _knowable(self.program.operations[index]) is not None
+        return index is not None and is_pure(self.program.operations[index])
 
     def one(self, layer: Layer, output: int, row: int) -> Array | None:
         """Return its value of one iteration."""
@@ -185,14 +185,13 @@ class IteratedBodies:
             if body.tries >= _MOST_TRIES:
                 raise OperationRefused("it was tried often enough", None)
             body.tries += 1
-            layers = [layer for layer in map(_knowable, program.operations) if layer is not None]
-            layers = [layer for layer in layers if layer.type not in body.refused]
+            layers = [one.layer for one in program.operations if is_pure(one) and one.layer.type not in body.refused]
             values, many = ValuesBySource(partial(_first_value, frame, stacked)), _StackedSources(program, stacked)
             tolerances = judge(self.tolerances, layers, lambda one: stacked.get(program.slots.get(one, -1)))
             body.joint = self._peer.together(program.graph, layers, values, many, tolerances)
         joint, slots = body.joint, program.slots
         if not joint.layers:
-            if any(map(_knowable, program.operations)):
+            if any(map(is_pure, program.operations)):
                 raise OperationRefused("each is to be computed by itself", None)
             return dict
         taken = [slots[output.layer, output.output] for output in joint.outputs]
@@ -223,12 +222,6 @@ class IteratedBodies:
                 return dict
         begun = body.whole.begin(*[_value(frame, slot, stacked) for slot in program.parameters])
         return lambda: {layer.id: value for layer, value in zip(program.graph.results, begun(), strict=False)}
-
-
-def _knowable(operation: Operation) -> Layer | None:
-    """Return the layer of an operation whose outputs follow from its inputs; None of another."""
-    layer = operation.layer
-    return layer if operation.kind is OpKind.KERNEL and layer.type not in RANDOM else None
 
 
 def _is_stackable(value: Any) -> bool:

@@ -27,15 +27,15 @@ from stepper.compare.references.protocol import (
     SyncPoint,
     loop_key,
 )
-from stepper.compare.references.together import JointGroups, JointValues
+from stepper.compare.references.together import JointGroups, JointValues, is_pure
 from stepper.debug.reference_values import loop_steps
 from stepper.element_types import Array
 from stepper.engine.frames import Activation, Frame
 from stepper.engine.loops import EndReason
-from stepper.engine.program import LoopPlan, OpKind
+from stepper.engine.program import LoopPlan
 from stepper.errors import ExecutionError, KernelError, LimitReached, StepperError
 from stepper.ir.model import Graph, Layer, LoopKey, Source
-from stepper.openvino.together import RANDOM, BegunFunction, Outputs
+from stepper.openvino.together import BegunFunction, Outputs
 from stepper.processes.endings import ended_at_its_start
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class PeerFrame:
         if index is None:
             return None
         found = program.operations[index]
-        if found.kind is not OpKind.KERNEL or layer.type in RANDOM:
+        if not is_pure(found):
             return None
         if self._joint is not None and (value := self._joint.value(index, output)) is not None:
             return value

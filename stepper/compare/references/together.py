@@ -14,7 +14,7 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.engine.frames import Frame
-from stepper.engine.program import OpKind, Program
+from stepper.engine.program import Operation, OpKind, Program
 from stepper.errors import KernelError, StepperError
 from stepper.ir.model import Graph, Layer, Source
 from stepper.openvino.together import RANDOM, JointOperations, OperationRefused
@@ -262,6 +262,11 @@ def judge(
     return {source: tolerances.of(layer, value.dtype) for layer, source, value in values if value is not None}
 
 
+def is_pure(operation: Operation) -> bool:
+    """Return True if the outputs of an operation follow from its inputs, so that a runtime may compute it by itself."""
+    return operation.kind is OpKind.KERNEL and operation.layer.type not in RANDOM
+
+
 def _stretches(program: Program) -> Iterator[tuple[int, list[int]]]:
     """Yield the indices of operations between the loops and Ifs of a program, which have run at the same point.
 
@@ -272,7 +277,7 @@ def _stretches(program: Program) -> Iterator[tuple[int, list[int]]]:
         if operation.plans:
             yield index, found
             found = []
-        elif operation.kind is OpKind.KERNEL and operation.layer.type not in RANDOM:
+        elif is_pure(operation):
             found.append(index)
     yield len(program.operations), found
 

@@ -50,7 +50,7 @@ class BlockRun:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._runs: dict[int, bool] = {}
+        self._in_blocks: dict[int, bool] = {}
         """By program of a loop's body: whether its iterations are run in blocks."""
         self._alone_until = 0
         self._start: tuple[Snapshot, list[Frame]] | None = None
@@ -105,7 +105,7 @@ class BlockRun:
 
     def leave_alone(self, program: Program) -> None:
         """Have iterations of a body looked at one by one from now on."""
-        self._runs[id(program)] = False
+        self._in_blocks[id(program)] = False
 
     def _advance(self, frame: Frame, count: int, collector: _Collector | None = None) -> Event:
         """Run so many iterations, or as many as there are, or until what is collected cannot be a block."""
@@ -133,7 +133,9 @@ class BlockRun:
         activation, program = frame.activation, frame.program
         if activation is None or not isinstance(activation.plan, LoopPlan) or frame.phase is not Phase.BETWEEN:
             return 0
-        if self._machine.tick < self._alone_until or not self._runs.setdefault(id(program), _has_no_loops(program)):
+        if self._machine.tick < self._alone_until or not self._in_blocks.setdefault(
+            id(program), _has_no_loops(program)
+        ):
             return 0
         ends = (activation.slice_count, activation.limit, self._machine.max_iterations)
         return min(end for end in ends if end is not None) - activation.iteration - 1
@@ -143,7 +145,7 @@ class _CollectedValues:
     """The values of a body's iterations, as they are collected."""
 
     def __init__(self, frame: Frame, steps: GraphPath, order: tuple[int, ...], parameters: Sequence[int]) -> None:
-        """`parameters` are those that change."""
+        """`parameters` are those that change, `rows` the iterations of a branch; those of a loop's own body are all."""
         slots = [*parameters, *(slot for operation in frame.program.operations for slot in operation.outputs)]
         self.frame, self.steps, self.order = frame, steps, order
         self.rows: list[int] = []
@@ -158,12 +160,9 @@ class _CollectedValues:
         """Take the values of an iteration; False where one has another shape than before."""
         self.frame = frame
         self.rows.append(row)
-        is_same = True
         for slot, values in self.values.items():
-            value = frame.values[slot]
-            values.append(value)
-            is_same = is_same and values[0] is not None and value is not None and value.shape == values[0].shape
-        return is_same
+            values.append(frame.values[slot])
+        return all(values[-1].shape == values[0].shape for values in self.values.values())
 
     def iterations(self, rows: Array) -> BodyIterations | None:
         """Return them; None where values have changed their types or shapes."""
@@ -211,9 +210,9 @@ class _Collector(RunObserver):
         around = self._branches[id(outer.program)] if self._open else self._own
         self._open.append(frame)
         if id(frame.program) not in self._branches:
-            plan: Any = frame.activation.plan if frame.activation is not None else None
-            inputs = frame.activation.operation.inputs if frame.activation is not None else ()
-            changing = [slot for index, slot in plan.inputs if inputs[index] in around.values]
+            activation: Any = frame.activation
+            inputs = activation.operation.inputs
+            changing = [slot for index, slot in activation.plan.inputs if inputs[index] in around.values]
             order = (*around.order, outer.pc, len(self._branches))
             steps = tuple(map(step_of, self._open))
             self._branches[id(frame.program)] = _CollectedValues(frame, steps, order, changing)

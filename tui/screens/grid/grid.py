@@ -516,12 +516,10 @@ class Grid(Pane):
         return had
 
     def go_line(self) -> str:
-        """Return the line that goes to the selected cell, or at the end to the last iteration; empty for the moment."""
-        ending = self.state.ending
-        if self.picked is None and ending is not None:
-            return "" if ending.last is None else f"goto tick {ending.last.tick}"
+        """Return the line that goes to the selected cell; empty where that is the moment."""
         if self.state.is_far:
-            return "" if self.cell is None else self._line_to(self.cell)
+            is_end = self.picked is None and self.state.ending is not None  # Enter leads to the last iteration
+            return "" if self.cell is None or is_end else self._line_to(self.cell)
         return "" if self.picked is None or self.picked == self.moment else self._line_to(self.picked)
 
     @property
