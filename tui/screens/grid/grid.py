@@ -517,8 +517,10 @@ class Grid(Pane):
 
     def go_line(self) -> str:
         """Return the line that goes to the selected cell; empty where that is the moment."""
+        far = self.state.far
         if self.state.is_far:
-            is_end = self.picked is None and self.state.ending is not None  # Enter leads to the last iteration
+            is_chosen = self.picked is not None or (far is not None and far.is_chosen)
+            is_end = self.state.ending is not None and not is_chosen  # Enter leads to the last iteration
             return "" if self.cell is None or is_end else self._line_to(self.cell)
         return "" if self.picked is None or self.picked == self.moment else self._line_to(self.picked)
 

@@ -190,6 +190,22 @@ def test_enter_at_the_end_goes_to_the_last_iteration_of_the_last_loop(
     drive(name, script, lines=("continue",))
 
 
+def test_enter_at_the_end_goes_to_the_run_of_an_inner_loop_that_was_chosen() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type("view grid")
+        await driven.filled()
+        await driven.press("up", "up")
+        await driven.type("loop-run in")
+        for _ in range(3):
+            await driven.filled()
+        assert "values_next@1" in driven.text("detail") and "Enter goes there" in driven.text("detail")
+        await driven.press("enter")
+        stop = driven.state.stop
+        assert stop is not None and "Loop 'pairs_of_neighbours' #1, after ScatterUpdate 'values_next'" in str(stop)
+
+    drive("nested_loop", script, lines=("continue",))
+
+
 @pytest.mark.parametrize(("view", "pane"), [("grid", "grid"), ("timeline", "chart")])
 def test_what_shows_iterations_shows_the_whole_run_at_the_end(view: str, pane: str) -> None:
     async def script(driven: Driven) -> None:
