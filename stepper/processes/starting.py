@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -16,11 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
+from stepper.processes.children import python_command
 from stepper.processes.programs import WorkerProgram
 
-_START: Final = (
-    "import gc, sys, json; gc.disable(); sys.path[:] = json.loads(sys.argv.pop(1)); from {module} import main; main()"
-)
+_START: Final = "import gc; gc.disable(); from {module} import main; main()"
 """The collector is off until it serves: of what is imported nothing is garbage, and looking takes its time."""
 
 
@@ -59,9 +57,8 @@ def started(program: WorkerProgram, environment: Mapping[str, str], memory: int)
 def _begun(program: WorkerProgram, environment: Mapping[str, str], memory: int) -> StartedProcess:
     _started.add(program)
     messages = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the process is
-    command = [sys.executable, "-c", _START.format(module=program.module), json.dumps(sys.path), str(memory)]
     process = subprocess.Popen(
-        command,
+        python_command(_START.format(module=program.module), str(memory)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=messages,

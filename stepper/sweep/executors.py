@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from stepper.errors import ExecutionError, UsageError
+from stepper.processes.children import environment_with
 from stepper.processes.cores import cores
 from stepper.processes.endings import signal_name
 from stepper.sweep.limits import OVERDUE
@@ -82,11 +83,11 @@ class LocalWorkers:
         self.count = jobs
         self.executor: Executor
         self._others = set(multiprocessing.active_children())
-        self._before: dict[str, str | None] = {}
+        self._environment = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        self._before = {name: os.environ.get(name) for name in _THREADS}
-        os.environ.update(dict.fromkeys(_THREADS, "1"))  # processes begin as they are needed, and take these over
+        # Processes begin as they are needed.
+        self._environment.enter_context(environment_with(dict.fromkeys(_THREADS, "1")))
         self.executor = _pool(self.count)
         return self
 
@@ -96,11 +97,7 @@ class LocalWorkers:
         if error is not None:
             self._kill()
         self.executor.shutdown(wait=True, cancel_futures=True)
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        self._environment.close()
 
     def _kill(self) -> None:
         for process in set(multiprocessing.active_children()) - self._others:

@@ -12,6 +12,8 @@ import re
 import sys
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,17 +66,34 @@ def _returned_within(seconds: float, text: str, number: int) -> Any:
 def _function(text: str) -> Any:
     check_function(text)
     module, _, name = text.partition(":")
-    folder = str(Path.cwd())
-    if folder not in sys.path:  # as `python -m` has it
-        sys.path.insert(0, folder)
     try:
         with contextlib.redirect_stdout(sys.stderr):
+            _import_from_here(module.partition(".")[0])
             found = getattr(importlib.import_module(module), name, None)
     except (Exception, SystemExit) as error:  # whatever the user's module does
         raise UsageError(f"--generate {text}: {module} cannot be imported: {_reason(error)}") from None
     if not callable(found):
         raise UsageError(f"--generate {text}: {module} has no function '{name}'")
     return found
+
+
+def _import_from_here(package: str) -> None:
+    """Import the module or package that the user named from the working folder, if it lies there.
+
+    The folder becomes the last of the module path: its other files hide no module of Python or of a package.
+    """
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.append(folder)
+    spec = PathFinder.find_spec(package, [folder])
+    if spec is None or spec.loader is None or package in sys.modules:
+        return
+    sys.modules[package] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(sys.modules[package])
+    except BaseException:
+        del sys.modules[package]
+        raise
 
 
 def load_function(text: str) -> None:

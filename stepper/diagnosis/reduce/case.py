@@ -15,7 +15,6 @@ import importlib.metadata
 import io
 import platform
 import subprocess
-import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,6 +40,7 @@ from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.ir.reader import read
 from stepper.openvino.partner import NUMPY
 from stepper.openvino.program import is_installed
+from stepper.processes.children import script_command
 from stepper.wording import counted
 
 _SCRIPT: Final = FileKind("a script", (".py",))
@@ -118,7 +118,7 @@ def write_case(
 def shows(script: Path) -> bool:
     """Return True if a script shows the fault here, as its exit code says."""
     try:
-        ended = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=_SCRIPT_SECONDS, check=False)
+        ended = subprocess.run(script_command(script), capture_output=True, timeout=_SCRIPT_SECONDS, check=False)
     except (OSError, subprocess.SubprocessError):
         return False
     return ended.returncode == 1 and b"Traceback" not in ended.stderr

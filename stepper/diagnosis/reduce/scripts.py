@@ -145,7 +145,7 @@ HERE = Path(__file__).parent
 words = ["run", HERE / "model.xml", "--inputs", HERE / "inputs.npz", "--rules", $rules, "--break", $spec]
 words += ["--engine", $engine]
 print("expected: the run comes to its end; given:", flush=True)
-sys.exit(subprocess.run([sys.executable, "-m", "stepper", *words]).returncode)
+sys.exit(subprocess.run([sys.executable, "-P", "-m", "stepper", *words]).returncode)
 """
 )
 
@@ -169,7 +169,7 @@ from pathlib import Path
 
 def test_the_reduced_model() -> None:
     script = Path(__file__).parent / "reproduce.py"
-    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    run = subprocess.run([sys.executable, "-P", str(script)], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stdout + run.stderr
 '''
 

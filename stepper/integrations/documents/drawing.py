@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import stepper
 from stepper.errors import StepperError
+from stepper.processes.children import python_command
 
 _SECONDS: Final = 300.0
 """How long the drawing of a figure may take."""
 _LONGEST: Final = 4000
 """Letters of a message."""
-_PROGRAM: Final = (
-    "import sys; path = sys.argv.pop(1); path in sys.path or sys.path.append(path); "
-    "from stepper.cli import main; sys.exit(main())"
-)
+_PROGRAM: Final = "from stepper.cli import main; sys.exit(main())"
 
 
 class FigureFailed(StepperError):
@@ -29,12 +25,8 @@ class FigureFailed(StepperError):
 
 
 def draw(words: Sequence[str], folder: Path, target: Path, seconds: float = _SECONDS) -> None:
-    """Carry out `stepper export WORDS -o TARGET` in a folder. Raise FigureFailed.
-
-    Modules in that folder are none of the program's.
-    """
-    place = str(Path(stepper.__file__).parents[1])
-    command = [sys.executable, "-P", "-c", _PROGRAM, place, "export", *words, "-o", str(target)]
+    """Carry out `stepper export WORDS -o TARGET` in a folder. Raise FigureFailed."""
+    command = python_command(_PROGRAM, "export", *words, "-o", str(target), folder=folder)
     group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
     with tempfile.TemporaryFile() as messages:
