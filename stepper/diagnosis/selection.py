@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
 from stepper.diagnosis.registry import rules
 from stepper.diagnosis.rule import Rule
 from stepper.errors import UsageError
+from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.files.toml import read_toml
 from stepper.wording import near_names, near_sentence
-
-_KEYS: Final = ("select", "ignore")
 
 
 class Selection(Struct, frozen=True):
@@ -66,7 +65,7 @@ def _table(file: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
         found = found.get(key) if isinstance(found, dict) else None
     if found is None:
         return None
-    if not isinstance(found, dict) or (unknown := [key for key in found if key not in _KEYS]):
+    if not isinstance(found, dict) or (unknown := [key for key in found if key not in ALLOWED[SettingsFile.LINT]]):
         what = f"has no setting '{unknown[0]}'" if isinstance(found, dict) else "is no table"
         raise UsageError(f"{file}: [{'.'.join(keys)}] {what}; it may have select and ignore")
     return found

@@ -15,11 +15,12 @@ from msgspec import Struct
 
 from stepper.cli.commands.export import check_file
 from stepper.cli.commands.export import execute as export
-from stepper.cli.options.figure_words import NOT_LISTED, words_of
+from stepper.cli.options.figure_words import words_of
 from stepper.cli.parser import parsed
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.errors import FINDING, StepperError, UsageError
+from stepper.files.allowed import SettingsFile
 from stepper.files.kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.files.toml import read_toml
@@ -145,7 +146,7 @@ def _figure(entry: Mapping[str, Any], where: str, folder: Path) -> ListedFigure:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UsageError(f"{where}: needs a name of letters, digits, blanks and _ . / -")
     where = f"{where}, '{name}'"
-    if not isinstance(model, str) or not model:
+    if not isinstance(model, str) or not model or model.startswith("-"):
         raise UsageError(f'{where}: needs a model, such as model = "model.xml"')
     frames = entry.get("frames")
     files = _files(name, file, frames, where)
@@ -155,7 +156,7 @@ def _figure(entry: Mapping[str, Any], where: str, folder: Path) -> ListedFigure:
     words = [model, "--quiet"]
     for key, value in entry.items():
         if key not in _OWN:
-            words += words_of(key, value, where, _OWN, NOT_LISTED)
+            words += words_of(key, value, where, _OWN, SettingsFile.FIGURES)
     try:
         parsed(["export", *words, *(["-o", files[0]] if frames is None else [])])
     except UsageError as error:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from stepper.cli.options.protected import OPTIONS_WITH_A_PATH
 from stepper.cli.parser import command_parsers
 from stepper.errors import UsageError
+from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.wording import none_of
-
-NOT_LISTED: Final = ("check", "output", "help")
-"""Options of export that a listed figure cannot have: where it goes is settled, and --check is for all."""
 
 
 def export_options() -> Mapping[str, argparse.Action]:
@@ -26,14 +23,15 @@ def names_a_path(action: argparse.Action) -> bool:
     return action.dest in OPTIONS_WITH_A_PATH
 
 
-def words_of(key: str, value: object, where: str, own: Sequence[str], denied: Sequence[str]) -> Iterator[str]:
-    """Yield the words of one option, `key` being its long name without dashes, and `own` other keys that there are.
+def words_of(key: str, value: object, where: str, own: Sequence[str], source: SettingsFile) -> Iterator[str]:
+    """Yield the words of one option that a file sets: `key` is its long name, and `own` are further keys of the file.
 
-    Raise UsageError, beginning with `where`, for an unknown key and for a value of a wrong kind.
+    Raise UsageError, beginning with `where`, for an option that the file may not set and for a value of a wrong kind.
     """
     options = export_options()
-    if key not in options or key in denied:
-        raise UsageError(f"{where}: {none_of(key, [*own, *(name for name in options if name not in denied)])}")
+    if key not in ALLOWED[source]:
+        why = f"--{key} is for the command line, a file cannot set it" if key in options else ""
+        raise UsageError(f"{where}: {why or none_of(key, [*own, *ALLOWED[source]])}")
     if isinstance(value, bool):
         if options[key].nargs != 0:
             raise UsageError(f"{where}: {key} takes a value, not true or false")

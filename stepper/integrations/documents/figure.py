@@ -17,17 +17,16 @@ from msgspec.structs import replace
 
 from stepper import __version__
 from stepper.cli.arguments import page_width
-from stepper.cli.options.figure_words import NOT_LISTED, export_options, names_a_path, words_of
+from stepper.cli.options.figure_words import export_options, names_a_path, words_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.parser import parsed
 from stepper.errors import StepperError, UsageError
+from stepper.files.allowed import ALLOWED, SettingsFile
 from stepper.integrations.documents.cache import FigureCache
 from stepper.integrations.documents.drawing import draw
 
 OWN: Final = ("alt", "caption")
 """What a page says of a figure that is no option of export."""
-_DENIED: Final = (*NOT_LISTED, "as", "frames", "embed", "quiet")
-"""Options of export that a figure of a page cannot have: what is drawn follows from the document."""
 _PRINTED: Final = "160mm"
 """Width that a page of LaTeX has room for."""
 _YES: Final = ("", "true", "yes", "on")
@@ -35,7 +34,7 @@ _YES: Final = ("", "true", "yes", "on")
 
 def keys() -> tuple[str, ...]:
     """Return all that a page can say of a figure beside the model."""
-    return (*OWN, *(name for name in export_options() if name not in _DENIED and name not in OWN))
+    return tuple(dict.fromkeys((*OWN, *ALLOWED[SettingsFile.PAGE])))
 
 
 class DocumentKind(StrEnum):
@@ -129,7 +128,7 @@ def _words(key: str, text: str, folder: Path, root: Path) -> Iterator[str]:
         raise UsageError(f"options: {key} needs a value")
     elif action is not None and names_a_path(action):
         value = _path(text, folder, root)
-    yield from words_of(key, value, "options", OWN, _DENIED)
+    yield from words_of(key, value, "options", OWN, SettingsFile.PAGE)
 
 
 def _path(text: str, folder: Path, root: Path) -> str:

@@ -108,7 +108,7 @@ def test_a_check_names_what_is_out_of_date_and_where_it_differs_first(
         ('"out/body.svg"', '"../body.svg"', "'../body.svg' is outside of the folder of the file"),
         ('page = "all.md"', 'page = "/tmp/all.md"', "the page '/tmp/all.md' is outside of the folder"),
         ("[defaults]", "[default]", "near is defaults"),
-        ('title = "Ports"', 'check = "x.svg"', "'check' is none of"),
+        ('title = "Ports"', 'check = "x.svg"', "--check is for the command line, a file cannot set it"),
         ('title = "Ports"', "carried = 3", "carried = 3 is not a value"),
         ('title = "Ports"', "title = true", "title takes a value"),
         ("[[figure]]", "[figure", "is not valid TOML"),
