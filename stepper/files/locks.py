@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import errno
 import os
+import stat
 import sys
 import threading
 import time
@@ -45,6 +46,10 @@ _LONGEST_COMMAND: Final = 200
 _LARGEST_FILE: Final = 4096
 _LONGEST_NAME: Final = 60
 _BETWEEN_LOOKS: Final = 0.05
+_CAREFUL: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Not through a link, not for child processes, and without waiting for the other end of a pipe."""
+_BEGINNING: Final = b'{"pid": '
+"""How the content of each lock begins."""
 
 
 class Holder(Struct, frozen=True):
@@ -159,15 +164,20 @@ def _taken(path: Path, key: Path) -> _Held | _Busy | str:
         return _note(path)
     while True:
         try:
-            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+            handle = os.open(place, os.O_RDWR | os.O_CREAT | _CAREFUL, 0o666)
         except OSError as error:
-            raise OutputError(f"{path}: cannot be locked: {place}: {error.strerror}") from None
+            reason = "it is a link; delete it" if place.is_symlink() else error.strerror
+            raise OutputError(f"{path}: cannot be locked: {place}: {reason}") from None
         try:
             _flock(handle)
             if _is_still_there(place, handle):
+                _check_ours(path, place, handle)
                 with contextlib.suppress(OSError):  # a full disk: the holder stays unknown
                     _describe(handle)
                 return _Held(place, handle)
+        except OutputError:
+            os.close(handle)
+            raise
         except BlockingIOError:
             found = _read(handle)
             os.close(handle)
@@ -205,6 +215,17 @@ def _is_still_there(place: Path, handle: int) -> bool:
         return os.path.samestat(os.fstat(handle), place.stat())
     except OSError:
         return False
+
+
+def _check_ours(path: Path, place: Path, handle: int) -> None:
+    """Raise OutputError for a file that no lock has written: it would be written over, and deleted at the end."""
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or status.st_size > _LARGEST_FILE:
+        is_ours = False
+    else:
+        is_ours = os.pread(handle, len(_BEGINNING), 0) in (b"", _BEGINNING)
+    if not is_ours:
+        raise OutputError(f"{path}: cannot be locked: {place} is not a lock of stepper; move it away")
 
 
 def _describe(handle: int) -> None:

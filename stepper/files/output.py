@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Final
 
@@ -21,11 +21,15 @@ from msgspec import Struct
 
 from stepper.errors import OutputError
 from stepper.files.kinds import OWNERS, RECORDING, SESSION, WEIGHTS_SUFFIX, FileKind
-from stepper.files.locks import try_lock
+from stepper.files.locks import lock, try_lock
 
 _SQLITE: Final = b"SQLite format 3\0"
 _LONGEST_PREFIX: Final = 40
 _UNFINISHED: Final = ".part"
+_ASIDE: Final = ".old"
+_OLD_S: Final = 3600.0
+_LONGEST_COMMIT: Final = 30.0
+"""Seconds for another process to put its files in their places."""
 
 
 SESSION_FILE: Final = "the session"
@@ -127,7 +131,7 @@ class OutputFile(Struct, frozen=True):
         if path.exists():
             if not path.is_file():
                 return
-            if not os.access(path, os.W_OK):
+            if not os.access(path, os.W_OK) and path.exists():  # another process may have moved it away
                 raise PermissionError(13, "it may not be written (Permission denied)")
             if self.kind not in (RECORDING, SESSION):
                 self._check_content(path)
@@ -137,7 +141,7 @@ class OutputFile(Struct, frozen=True):
             raise PermissionError(13, f"nothing may be written into the folder '{path.parent}' (Permission denied)")
 
     def _check_content(self, path: Path) -> None:
-        with contextlib.suppress(PermissionError), path.open("rb") as file:
+        with contextlib.suppress(PermissionError, FileNotFoundError), path.open("rb") as file:
             if file.read(len(_SQLITE)) == _SQLITE:
                 raise OutputError(f"{self}: that is a recording, a session or another database; choose another file")
 
@@ -167,72 +171,124 @@ def writing_all(targets: Iterable[OutputFile]) -> Iterator[tuple[IO[bytes], ...]
         for part in parts:
             with _errors(part.path):
                 part.complete()
+        _commit(parts)
+
+
+def _commit(parts: Sequence[_Part]) -> None:
+    """Put all in their places. A fault puts back what was there.
+
+    Of several files the first one comes last: where the process is killed in between, it is missing, and files of two
+    runs never look like one set. What was there is then kept under a hidden name.
+    """
+    if len(parts) == 1:
+        parts[0].commit()
+        return
+    with lock(parts[0].path, wait=_LONGEST_COMMIT), contextlib.ExitStack() as undoing:
         for part in parts:
-            with _errors(part.path):
-                part.commit()
+            undoing.callback(part.put_back)
+            part.set_aside()
+        for part in reversed(parts):
+            part.commit()
+        undoing.pop_all()
+        for part in parts:
+            part.drop_aside()
 
 
 class _Part:
-    """File that will be a target."""
+    """File that will be a target. `temporary` is its place until then, None for a device."""
 
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
+    def __init__(self, path: Path, file: IO[bytes], temporary: Path | None) -> None:
         self.path, self.file = path, file
-        self._special = _is_special(path)
+        self._target, self._temporary = Path(os.path.realpath(path)), temporary
+        self._aside: Path | None = None
+        self._is_new = False
 
     def complete(self) -> None:
-        """All is written: have it on the disk."""
+        """All is written: have it on the disk, with the rights of the file that is there."""
         self.file.flush()
-        if not self._special:
+        if self._temporary is not None:
             os.fsync(self.file.fileno())
+            mode = stat.S_IMODE(self._target.stat().st_mode) if self._target.exists() else usual_mode()
+            self._temporary.chmod(mode)
+
+    def set_aside(self) -> None:
+        """Move away the file that is there."""
+        if self._temporary is not None:
+            aside = self._temporary.with_suffix(_ASIDE)
+            with _errors(self.path), contextlib.suppress(FileNotFoundError):
+                self._target.replace(aside)
+                self._aside = aside
 
     def commit(self) -> None:
         """Put it in the target's place."""
-        if self._special:
-            import shutil
+        with _errors(self.path):
+            if self._temporary is None:
+                import shutil
 
-            self.file.seek(0)
-            with self.path.open("wb") as device:
-                shutil.copyfileobj(self.file, device)
-            return
-        target, temporary = Path(os.path.realpath(self.path)), Path(self.file.name)
-        self.file.close()
-        temporary.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else usual_mode())
-        temporary.replace(target)
-        _sync_folder(target.parent)
+                self.file.seek(0)
+                with self.path.open("wb") as device:
+                    shutil.copyfileobj(self.file, device)
+                return
+            self.file.close()
+            self._temporary.replace(self._target)
+            self._is_new = True
+            _sync_folder(self._target.parent)
+
+    def put_back(self) -> None:
+        """Have the file that was there in its place again."""
+        with contextlib.suppress(OSError):
+            if self._aside is not None:
+                self._aside.replace(self._target)
+            elif self._is_new:
+                self._target.unlink()
+
+    def drop_aside(self) -> None:
+        """Remove the file that was there."""
+        if self._aside is not None:
+            with contextlib.suppress(OSError):
+                self._aside.unlink()
 
 
 @contextlib.contextmanager
 def _part(path: Path) -> Iterator[_Part]:
     import tempfile  # a start that writes nothing need not wait for it
 
-    with _errors(path):
-        if _is_special(path):
-            file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed below, whatever happens
-        else:
-            target = Path(os.path.realpath(path))
-            prefix = f".{target.name[:_LONGEST_PREFIX]}."
-            _remove_leftovers(target.parent, prefix)
-            handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=_UNFINISHED)
-            os.close(handle)
-            file = Path(name).open("w+b")  # noqa: SIM115
-            try_lock(file.fileno())
-    try:
-        yield _Part(path, file)
-    finally:
-        with contextlib.suppress(OSError):  # what did not fit waits in its buffer
-            file.close()
-        if isinstance(file.name, str):
-            with contextlib.suppress(OSError):
-                Path(file.name).unlink()
+    with contextlib.ExitStack() as ending:
+        with _errors(path):
+            if _is_special(path):
+                part = _Part(path, ending.enter_context(tempfile.TemporaryFile()), None)
+            else:
+                target = Path(os.path.realpath(path))
+                prefix = f".{target.name[:_LONGEST_PREFIX]}."
+                _remove_leftovers(target.parent, prefix)
+                handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=_UNFINISHED)
+                ending.callback(_removed, Path(name))
+                part = _Part(path, os.fdopen(handle, "w+b"), Path(name))
+                ending.callback(_closed, part.file)
+                try_lock(handle)
+        yield part
+
+
+def _removed(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _closed(file: IO[bytes]) -> None:
+    with contextlib.suppress(OSError):  # what did not fit waits in its buffer
+        file.close()
 
 
 def _remove_leftovers(folder: Path, prefix: str) -> None:
-    """Remove what killed processes have not finished for the same target; a living one has a lock on its file."""
+    """Remove what killed processes have not finished; a living one has a lock on its file, soon after it is made."""
+    import time
+
     with contextlib.suppress(OSError):
         for one in folder.iterdir():
             if one.name.startswith(prefix) and one.name.endswith(_UNFINISHED):
                 with contextlib.suppress(OSError), one.open("r+b") as file:
-                    if try_lock(file.fileno()):
+                    is_old = time.time() - os.fstat(file.fileno()).st_mtime > _OLD_S
+                    if is_old and try_lock(file.fileno()):
                         one.unlink()
 
 

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -160,3 +160,47 @@ def test_a_recording_that_is_being_written_is_neither_gone_on_with_nor_used_for_
     again = started(*RUN[:3], "--resume", file, "-q")
     assert again.communicate(timeout=60)[1] == "" and again.returncode == 0
     assert sorted(one.name for one in tmp_path.iterdir()) == ["run.sqlite"]
+
+
+def _linked(place: Path, victim: Path) -> None:
+    place.symlink_to(victim)
+
+
+def _hard_linked(place: Path, victim: Path) -> None:
+    place.hardlink_to(victim)
+
+
+def _written(place: Path, victim: Path) -> None:
+    place.write_bytes(victim.read_bytes())
+
+
+def _piped(place: Path, _victim: Path) -> None:
+    os.mkfifo(place)
+
+
+@pytest.mark.parametrize("made", [_linked, _hard_linked, _written, _piped])
+def test_what_is_named_like_a_lock_and_is_none_stays_as_it_is(
+    tmp_path: Path, made: Callable[[Path, Path], None]
+) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "run.sqlite"
+    victim.write_text("export A=1\n")
+    place = lock_path(path)
+    made(place, victim)
+    kind = place.lstat().st_mode
+    with pytest.raises(OutputError, match=r"cannot be locked: .*\.run\.sqlite\.lock") as refused:
+        lock(path)
+    assert "\n" not in str(refused.value)
+    assert victim.read_text() == "export A=1\n" and place.lstat().st_mode == kind
+
+
+def test_a_link_to_nothing_named_like_a_lock_makes_no_file(tmp_path: Path) -> None:
+    lock_path(tmp_path / "run.sqlite").symlink_to(tmp_path / "new")
+    with pytest.raises(OutputError, match="it is a link; delete it"):
+        lock(tmp_path / "run.sqlite")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_child_process_does_not_inherit_a_lock(tmp_path: Path) -> None:
+    with lock(tmp_path / "a"):
+        held = next(iter(file_locks._held.values()))
+        assert not os.get_inheritable(held.handle)

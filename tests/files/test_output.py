@@ -9,8 +9,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from stepper.cli import main
 from stepper.errors import OutputError
 from stepper.files.kinds import ARRAYS, COMMANDS, SVG
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
+from stepper.files.written_files import replacing_own
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_models" / "for_loop"
@@ -248,12 +251,130 @@ def test_a_kill_while_writing_leaves_the_old_file_whole(tmp_path: Path) -> None:
     found = subprocess.run([sys.executable, "-c", KILLED, str(target)], env=environment, check=False, timeout=60)
     assert found.returncode == -signal.SIGKILL and target.read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 2
+    for one in tmp_path.iterdir():
+        os.utime(one, (0, 0))
     with OutputFile(target, ARRAYS).writing() as file:  # the next write removes what the killed process has left
         assert len(list(tmp_path.iterdir())) == 2
         with OutputFile(target, ARRAYS).writing() as other:  # but not what a living one writes
             other.write(b"other")
         file.write(b"new")
     assert contents(tmp_path) == {"out.npz": b"new"}
+
+
+def test_a_file_that_another_process_has_just_made_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer looks for leftovers in the moment between the making of a file and its lock."""
+    made = tempfile.mkstemp
+
+    def meanwhile(**how: Any) -> tuple[int, str]:
+        found = made(**how)
+        monkeypatch.setattr(tempfile, "mkstemp", made)
+        OutputFile(tmp_path / "out.npz", ARRAYS).write(b"of the other one")
+        return found
+
+    monkeypatch.setattr(tempfile, "mkstemp", meanwhile)
+    OutputFile(tmp_path / "out.npz", ARRAYS).write(b"of this one")
+    assert contents(tmp_path) == {"out.npz": b"of this one"}
+
+
+RACE = """
+import sys
+from pathlib import Path
+from stepper.files.kinds import ARRAYS, SVG
+from stepper.files.output import OutputFile, writing_all
+one, folder = sys.argv[1], Path(sys.argv[2])
+for number in range(60):
+    OutputFile(folder / "out.npz", ARRAYS).write(f"{one} {number}".encode())
+    with writing_all([OutputFile(folder / "a.svg", SVG), OutputFile(folder / "b.npz", ARRAYS)]) as files:
+        for file in files:
+            file.write(f"{one} {number}".encode())
+"""
+
+
+def test_processes_that_write_the_same_files_all_succeed_and_sets_stay_together(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [[sys.executable, "-c", RACE, str(number), str(tmp_path)] for number in range(3)]
+    running = [subprocess.Popen(one, env=environment, stderr=subprocess.PIPE) for one in words]
+    assert [process.communicate(timeout=120)[1] for process in running] == [b""] * 3
+    found = contents(tmp_path)
+    assert set(found) == {"out.npz", "a.svg", "b.npz"} and found["a.svg"] == found["b.npz"]
+    assert all(content.endswith(b" 59") for content in found.values())
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_fault_while_files_take_their_places_puts_all_of_them_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    old = {"a.svg": b"old a", "b.npz": b"old b"}
+    for name, content in old.items():
+        (tmp_path / name).write_bytes(content)
+    calls, replace = 0, Path.replace
+
+    def failing(path: Path, target: Path) -> Path:
+        nonlocal calls
+        calls += 1
+        if calls == number + 1:
+            raise OSError(5, "Input/output error")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", failing)
+    targets = [OutputFile(tmp_path / "a.svg", SVG), OutputFile(tmp_path / "b.npz", ARRAYS)]
+    try:
+        with writing_all(targets) as files:
+            for file in files:
+                file.write(b"new")
+    except OutputError as error:
+        assert "Input/output error" in str(error) and number < 4
+        assert contents(tmp_path) == old
+    else:
+        assert number == 4 and contents(tmp_path) == {"a.svg": b"new", "b.npz": b"new"}
+
+
+KILLED_IN_BETWEEN = """
+import os, sys
+from pathlib import Path
+from stepper.files.kinds import ARRAYS, SVG
+from stepper.files.output import OutputFile, writing_all
+folder, left, replace = Path(sys.argv[1]), int(sys.argv[2]), Path.replace
+def ending(path, target):
+    global left
+    left -= 1
+    if left < 0:
+        os._exit(9)
+    return replace(path, target)
+Path.replace = ending
+with writing_all([OutputFile(folder / "a.svg", SVG), OutputFile(folder / "b.npz", ARRAYS)]) as files:
+    for file in files:
+        file.write(b"new")
+"""
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_kill_while_files_take_their_places_leaves_no_set_of_two_runs(tmp_path: Path, number: int) -> None:
+    for name in ("a.svg", "b.npz"):
+        (tmp_path / name).write_bytes(b"old")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", KILLED_IN_BETWEEN, str(tmp_path), str(number)]
+    assert subprocess.run(command, env=environment, check=False, timeout=60).returncode == 9
+    found = contents(tmp_path)
+    assert "a.svg" not in found or found["a.svg"] == found["b.npz"] == b"old"
+    assert sum(content == b"old" for content in found.values()) == 2  # under hidden names, if need be
+
+
+def test_a_file_that_a_command_did_not_write_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = tmp_path / "rc"
+    for content in (b"step", b"next"):  # its own, as it was
+        with replacing_own(OutputFile(path, COMMANDS)) as file:
+            file.write(content)
+    path.write_bytes(b"next, and a line of the user")
+    with (
+        pytest.raises(OutputError, match="not one that this command wrote"),
+        replacing_own(OutputFile(path, COMMANDS)) as file,
+    ):
+        file.write(b"step")
+    assert path.read_bytes() == b"next, and a line of the user"
 
 
 def test_two_files_that_belong_together_appear_together_or_not_at_all(tmp_path: Path) -> None:
