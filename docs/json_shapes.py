@@ -959,6 +959,7 @@ class BreakPlace(TypedDict):
 class BreakpointData(TypedDict):
     """A breakpoint: `places` are the first of `place_count`, `commands` what it does when it stops.
 
+    `need_trust`: the commands came out of a file and are not carried out until the user agrees.
     `note` is what there was to say when it was set, or empty.
     """
 
@@ -971,6 +972,7 @@ class BreakpointData(TypedDict):
     places: list[BreakPlace]
     place_count: int
     commands: list[str]
+    need_trust: bool
     note: str
 
 
@@ -1612,7 +1614,7 @@ DEBUG_ANSWERS: Final[Mapping[str, tuple[Any, ...]]] = MappingProxyType({
     **dict.fromkeys(("set", "undo"), (NotedAnswer, MovedAnswer)),
     "branch": (MovedAnswer, BranchesAnswer, DeletedAnswer, BranchDiffAnswer),
     **dict.fromkeys(("break", "log", "change"), (BreakpointAnswer,)),
-    **dict.fromkeys(("delete", "enable", "disable"), (BreakpointsAnswer,)),
+    **dict.fromkeys(("delete", "enable", "disable", "trust"), (BreakpointsAnswer,)),
     **dict.fromkeys(("ignore", "except", "unwatch", "source", "quit"), (Lines,)),
     "commands": (CommandsAnswer, Lines),
     "watch": (WatchAnswer,),

@@ -34,13 +34,17 @@ SIGNALLED = 128
 
 
 class SessionOptions(Struct, frozen=True):
-    """How the session is kept: in `file`, else by model; `fresh`: what was kept is not put back, `only_stops`: all but
-    the place. `keep` False: not at all. `keys` is a preset or a file of keys. `starts_up`: where no session is put back
-    the user's start-up file is carried out."""
+    """How the session is kept: in `file`, else by model, or not at all (`keep` is False).
+
+    `fresh`: what was kept is not put back. `only_stops`: the place is not put back. `trusts`: the user agrees to the
+    commands of breakpoints in `file`. `keys` is a preset or a file of keys. `starts_up`: where no session is put back,
+    the user's start-up file is carried out.
+    """
 
     file: str | None = None
     fresh: bool = False
     only_stops: bool = False
+    trusts: bool = False
     keep: bool = True
     keys: str | None = None
     starts_up: bool = False
@@ -114,7 +118,9 @@ def _run(
     keys = chosen_keys(keeping.keys)
     look = Look.of_environment(ascii=ascii)
     file = None if keeping.file is None else Path(keeping.file)
-    autosave = Autosave(file=file, fresh=keeping.fresh, only_stops=keeping.only_stops) if keeping.keep else None
+    autosave = None
+    if keeping.keep:
+        autosave = Autosave(file=file, fresh=keeping.fresh, only_stops=keeping.only_stops, trusts=keeping.trusts)
     app = StepperApp(
         make,
         name,

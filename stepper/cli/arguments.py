@@ -146,6 +146,7 @@ def add_session(command: Parser, session: str, start_up: str) -> None:
     command.add_flag("--no-init", help=start_up)
     command.add_argument("--session", metavar="FILE", help=session)
     command.add_flag("--fresh", help="begin anew, without what was kept of the last session")
+    command.add_flag("--trust-session", help="agree to what the breakpoints in FILE do when they stop")
     command.add_flag("--no-keep", help="neither put a session back nor keep this one")
 
 

@@ -17,24 +17,16 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
+from stepper.cli.presses import ENDING, Ended
 from stepper.cli.printing import say
 from stepper.debug.debugger import Debugger
 from stepper.engine.frames import place
 
-ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _PATIENCE: Final = 0.7
 """Seconds in which a pause takes effect as a rule; after that a message says what it waits for."""
 _SOON, _TRIES = 0.1, 10
 _GRACE: Final = 8.0
 """Seconds after which a program that is to end does so in the midst of an operation."""
-
-
-class Ended(BaseException):
-    """A signal ends the program; `code` is its exit code."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.number, self.code = number, 128 + number
 
 
 class Interruptions:

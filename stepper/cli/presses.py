@@ -1,4 +1,4 @@
-"""Ctrl+C that is pressed twice in a row, or held: it means one interrupt, which is heeded in order."""
+"""Signals that end a command: Ctrl+C, where several presses in a row mean one interrupt, SIGTERM and SIGHUP."""
 
 from __future__ import annotations
 
@@ -14,10 +14,26 @@ _TOGETHER: Final = 1.0
 """Seconds behind a press within which others mean the same."""
 
 
+ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Ended(BaseException):
+    """A signal ends the program; `code` is its exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number, self.code = number, 128 + number
+
+
 class _Presses:
     """When Ctrl+C was last heeded."""
 
     last = -_TOGETHER
+
+    @property
+    def came(self) -> bool:
+        """True if Ctrl+C was heeded."""
+        return self.last >= 0
 
     def is_another(self) -> bool:
         """Return False for a press that means the same as the one before it."""
@@ -31,14 +47,48 @@ class _Presses:
 PRESSES: Final = _Presses()
 
 
+def end_at_once() -> None:
+    """Have Ctrl+C end this process without a word, as long as nothing has begun that is to end in order."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def interrupt_again() -> None:
+    """Have Ctrl+C raise KeyboardInterrupt, as Python begins."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def ended_in_order() -> Iterator[None]:
+    """Have SIGTERM and SIGHUP raise Ended in a block, so that no temporary folder stays. Others' handlers stay."""
+    ours = [number for number in ENDING if _is_main() and signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            if signal.getsignal(number) in (_end, signal.SIG_IGN):
+                signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # the end is on its way
+    raise Ended(number)
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def pressed_once(*, until_the_end: bool) -> Iterator[None]:
     """Have Ctrl+C raise KeyboardInterrupt in a block, once for presses that follow each other at once.
 
     `until_the_end`: behind the block, too, while the program ends. Nothing changes where another one handles it.
     """
-    is_ours = threading.current_thread() is threading.main_thread()
-    if not is_ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not _is_main() or signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, signal.SIG_DFL):
         yield
         return
     signal.signal(signal.SIGINT, _interrupt)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from stepper.cli.parser import parsed
+from stepper.cli.presses import PRESSES, Ended, ended_in_order, interrupt_again, pressed_once
 from stepper.collector import collector_off, leave_to_the_end
 from stepper.errors import INTERRUPTED, LimitReached, StepperError, UsageError
 
@@ -46,25 +47,12 @@ def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack
     _prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        options = parsed(words)
-        if arguments is None and options.command != "capture":  # the application there has an environment of its own
-            os.environ.setdefault(*_BLAS_WAITS)
-        # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
-        # limits are set there.
-        with collector_off():
-            execute = import_module(f"stepper.cli.commands.{options.command}").execute
-        if options.command not in _HEAR_OF_SIGNALS:
-            from stepper.cli.presses import pressed_once
-
-            interrupts.enter_context(pressed_once(until_the_end=arguments is None))
-        code: int = contextvars.copy_context().run(execute, options)
+        code = _executed(words, interrupts, is_program=arguments is None)
         sys.stdout.flush()
     except StepperError as error:
         return _failed(words, str(error), error.exit_code, error)
-    except KeyboardInterrupt as interrupt:
-        return _failed(words, str(interrupt) or "interrupted", INTERRUPTED, "interrupted")
-    except MemoryError as error:
-        return _failed(words, f"out of memory: {error}", LimitReached.exit_code, "memory")
+    except (KeyboardInterrupt, Ended, MemoryError, ImportError) as error:
+        return _failed(words, *_end_of(error))
     except BrokenPipeError:
         _abandon(sys.stdout)  # the reader of our output went away
         return 0
@@ -73,6 +61,38 @@ def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack
         print(f"stepper: the output cannot be written: {error.strerror or error}", file=sys.stderr)
         return UsageError.exit_code
     return code
+
+
+def _executed(words: Sequence[str], interrupts: contextlib.ExitStack, *, is_program: bool) -> int:
+    options = parsed(words)
+    if is_program and options.command != "capture":  # the application there has an environment of its own
+        os.environ.setdefault(*_BLAS_WAITS)
+    # Imported when it is called for: `stepper --help` need not wait for numpy. In a context of its own, because
+    # limits are set there.
+    with collector_off():
+        execute = import_module(f"stepper.cli.commands.{options.command}").execute
+    if options.command in _HEAR_OF_SIGNALS:
+        interrupt_again()
+    else:
+        interrupts.enter_context(pressed_once(until_the_end=is_program))
+        interrupts.enter_context(ended_in_order())
+    code: int = contextvars.copy_context().run(execute, options)
+    return code
+
+
+def _end_of(error: BaseException) -> tuple[str, int, str]:
+    """Return the message, the exit code and the word for an end that is no StepperError."""
+    match error:
+        case Ended():
+            return f"ended by {error}", error.code, "interrupted"
+        case MemoryError():
+            return f"out of memory: {error}", LimitReached.exit_code, "memory"
+        case ImportError() if not PRESSES.came:
+            raise error
+        case ImportError():  # numpy takes Ctrl+C for a fault of its own
+            return "interrupted", INTERRUPTED, "interrupted"
+        case _:
+            return str(error) or "interrupted", INTERRUPTED, "interrupted"
 
 
 def _failed(words: Sequence[str], message: str, code: int, error: StepperError | str) -> int:

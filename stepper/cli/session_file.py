@@ -18,7 +18,7 @@ from stepper.errors import StepperError
 from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
 from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile
-from stepper.session.autosave import Autosave, where
+from stepper.session.autosave import Autosave, restored_text
 
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger
@@ -74,6 +74,7 @@ class CommandLineSession:
             file = None if self._file is None else Path(self._file)
             self._autosave = Autosave(file=file, fresh=options.fresh)
         self._fresh: bool = options.fresh
+        self._trusts: bool = options.trust_session
         self.failure = ""
         """Why the session by model could not be saved at the end."""
 
@@ -90,9 +91,11 @@ class CommandLineSession:
 
         with Progress(self._debugger.machine, wanted=True):
             restored = restore_session(self._debugger, self._file)
+        if self._trusts:
+            self._debugger.breakpoints.trust()
         if restored.empty:
             return f"{self._file} keeps no session yet"
-        return f"session restored from {self._file}: {where(self._debugger)}"
+        return f"session restored from {self._file}: {restored_text(self._debugger)}"
 
     def keep_up(self, *, due: bool = False) -> None:
         """Save what has changed, a place every few seconds; print what is wrong with that once."""

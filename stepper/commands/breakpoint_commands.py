@@ -14,7 +14,8 @@ SILENT: Final = "silent"
 END: Final = "end"
 _PARTS: Final = re.compile(r"""(?:`[^`]*`|"[^"]*"|[^;])+""")
 _MOST: Final = 100
-_UNFIT: Final = frozenset({"commands", "source", "session"})
+_UNFIT: Final = frozenset({"commands", "source", "session", "history", "save", "trust"})
+"""They read commands, write files, or agree in the user's place."""
 
 
 def parts_of(text: str) -> list[str]:
@@ -30,12 +31,18 @@ def put_commands(session: Session, which: int, lines: list[str]) -> Answer:
     if len(lines) > _MOST:
         raise UsageError(f"a breakpoint has at most {_MOST} commands")
     for line in lines:
-        if line != SILENT and (name := command_called(line.partition(" ")[0]).name) in _UNFIT:
-            raise UsageError(f"'{name}' cannot be a command of a breakpoint")
+        ensure_fit(line)
     breakpoint = session.debugger.breakpoints.attach(which, tuple(lines))
     session.history.append(f"commands {which} {'; '.join(lines) or END}")
     shown = "; ".join(lines) or "nothing"
     return Answer((f"breakpoint {which} does: {shown}",), {"number": breakpoint.number, "commands": lines})
+
+
+def ensure_fit(line: str) -> None:
+    """Raise UsageError for a line that cannot be a command of a breakpoint, and for an unknown command."""
+    word = line.partition(" ")[0]
+    if word not in ("", SILENT) and (name := command_called(word).name) in _UNFIT:
+        raise UsageError(f"'{name}' cannot be a command of a breakpoint")
 
 
 def collected(session: Session, line: str) -> Answer:
@@ -51,7 +58,8 @@ def collected(session: Session, line: str) -> Answer:
 
 def command_lines(breakpoint: Breakpoint) -> list[str]:
     """Return the commands as a list of breakpoints shows them."""
-    return [f"     {line}" for line in breakpoint.description.commands]
+    mark = "  (needs trust)" if breakpoint.description.need_trust else ""
+    return [f"     {line}{mark}" for line in breakpoint.description.commands]
 
 
 def ensure_complete(session: Session, file: str) -> None:

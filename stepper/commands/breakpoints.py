@@ -78,6 +78,7 @@ def _data(session: Session, breakpoint: Breakpoint) -> dict[str, Any]:
         "places": [_place_data(check.program, check.index, model) for check in places[:MOST_PLACES]],
         "place_count": len(places),
         "commands": list(description.commands),
+        "need_trust": description.need_trust,
         "note": breakpoint.note,
     }
 
@@ -106,6 +107,13 @@ def _commands(session: Session, text: str) -> Answer:
         raise UsageError(f"write them in one line: commands {which} silent; print h; continue")
     session.collecting = (which, [])
     return Answer((f"type what to do when breakpoint {which} stops, a command a line, and then: end",))
+
+
+@command("trust", syntax="[N]", help="let breakpoint N, or all, carry out the commands that came out of a file")
+def _trust(session: Session, text: str) -> Answer:
+    breakpoints = session.debugger.breakpoints
+    breakpoints.trust(number(text, "the number of a breakpoint") if text else None)
+    return breaks(session)
 
 
 def breaks(session: Session) -> Answer:

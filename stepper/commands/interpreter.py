@@ -8,13 +8,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from stepper.commands.breakpoint_commands import SILENT, collected
+from stepper.commands.breakpoint_commands import SILENT, collected, ensure_fit
 from stepper.commands.registry import Command, command_called
 from stepper.commands.session import Answer, Session, without_arguments
 from stepper.commands.stop_answers import moved
+from stepper.debug.breakpoints.breakpoint import BreakDescription
 from stepper.debug.debugger import Debugger
 from stepper.debug.stop import Reason, Stop
 from stepper.errors import Paused, StepperError
+from stepper.session.autosave import distrusted_text
 
 _COMMENT: Final = re.compile(r"""(?:`[^`]*`|"[^"]*"|(?!(?:^|\s)\#)[\s\S])*""")
 _UNLOGGED: Final = frozenset({"source", "history", "commands"})
@@ -41,7 +43,7 @@ class Interpreter:
         Raises StepperError with one message; the session goes on.
         """
         debugger = self.session.debugger
-        attached = {one.number: one.description.commands for one in debugger.breakpoints if one.description.commands}
+        attached = {one.number: one.description for one in debugger.breakpoints if one.description.commands}
         before = debugger.stop
         if not attached:
             return self._execute(line)
@@ -49,7 +51,7 @@ class Interpreter:
             answer = self._execute(line)
             return self._followed(answer, before, attached)
 
-    def _followed(self, answer: Answer, before: Stop, attached: Mapping[int, tuple[str, ...]]) -> Answer:
+    def _followed(self, answer: Answer, before: Stop, attached: Mapping[int, BreakDescription]) -> Answer:
         """Return the answer of a command with those of the commands of the breakpoints at which it stops."""
         debugger, data = self.session.debugger, dict(answer.data)
         lines, carried_out, latest = [], [], list(answer.lines)
@@ -57,12 +59,17 @@ class Interpreter:
             which = _stopped_at(debugger.stop, before, attached)
             if not which:
                 break
+            commands = attached[which].commands
+            if attached[which].need_trust:
+                latest.append(distrusted_text(which, commands))
+                break
             before = debugger.stop
-            lines += [] if attached[which][0] == SILENT else latest
+            lines += [] if commands[0] == SILENT else latest
             latest = []
-            for line in attached[which]:
+            for line in commands:
                 failure = None
                 try:
+                    ensure_fit(without_comment(line))
                     found = Answer() if line == SILENT else self._execute(line, logged=False)
                 except StepperError as error:
                     found, failure = Answer((f"breakpoint {which}, command '{line}': {error}",)), str(error)
@@ -123,7 +130,7 @@ class Interpreter:
             self.session.history.append(full)
 
 
-def _stopped_at(stop: Stop, before: Stop, attached: Mapping[int, tuple[str, ...]]) -> int:
+def _stopped_at(stop: Stop, before: Stop, attached: Mapping[int, BreakDescription]) -> int:
     """Return the breakpoint with commands at which the run has just stopped; 0 for none."""
     if stop is before or stop.reason is not Reason.BREAK:
         return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from stepper.commands.breakpoint_commands import ensure_complete
 from stepper.commands.inspection import evaluated
@@ -19,7 +20,9 @@ from stepper.debug.stop import Mark, Reason
 from stepper.errors import StepperError, UsageError
 from stepper.files.kinds import ARRAY, COMMANDS
 from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.files.written_files import replacing_own
 from stepper.plain_values import storable
+from stepper.session.autosave import distrusted_lines
 
 _MOST_SOURCES: Final = 8
 
@@ -43,7 +46,7 @@ def _save(session: Session, text: str) -> Answer:
     target = OutputFile(Path(words[1]), ARRAY, session.debugger.protected)
     target.check()
     value = storable(evaluated(session, words[0]))
-    with target.writing() as file:
+    with replacing_own(target) as file:
         np.save(file, value, allow_pickle=False)
     return Answer((f"{words[1]} written",), {"file": words[1], "shape": list(value.shape)})
 
@@ -69,7 +72,8 @@ def _session(session: Session, text: str) -> Answer:
         return Answer((f"session saved in {file}",), {"file": file})
     if restore_session(session.debugger, file).empty:
         raise UsageError(f"{file} keeps no session")
-    return moved(session, session.debugger.stop)
+    answer = moved(session, session.debugger.stop)
+    return replace(answer, lines=(*answer.lines, *distrusted_lines(session.debugger.breakpoints)))
 
 
 @command("history", syntax="[FILE]", help="the commands so far, or write them into a file for `source` or --script")
@@ -78,7 +82,9 @@ def _history(session: Session, text: str) -> Answer:
     if not text:
         return Answer(lines, {"commands": list(lines)})
     content = "".join(f"{line}\n" for line in lines)
-    OutputFile(Path(text), COMMANDS, session.debugger.protected).write(content.encode("utf-8", "surrogateescape"))
+    target = OutputFile(Path(text), COMMANDS, session.debugger.protected)
+    with replacing_own(target) as file:
+        file.write(content.encode("utf-8", "surrogateescape"))
     return Answer((f"{len(lines)} commands written to {text}",), {"file": text})
 
 

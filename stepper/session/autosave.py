@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from stepper.files.locks import FileInUse, FileLock, lock
 from stepper.ir.lowering import has_opened
 
 if TYPE_CHECKING:
+    from stepper.debug.breakpoints.breakpoints import Breakpoints
     from stepper.debug.debugger import Debugger
     from stepper.session.content import Stamp
 
@@ -45,12 +46,20 @@ class Autosave:
     """Saves and restores the session of a debugger. With a `file` there, else by model in `folder`.
 
     `only_stops`: the place stays, because the user asked for another one. `fresh`: nothing is put back.
+    `trusts`: the user agrees to the commands of breakpoints in `file`.
     """
 
     def __init__(
-        self, *, file: Path | None = None, folder: Path | None = None, fresh: bool = False, only_stops: bool = False
+        self,
+        *,
+        file: Path | None = None,
+        folder: Path | None = None,
+        fresh: bool = False,
+        only_stops: bool = False,
+        trusts: bool = False,
     ) -> None:
         self._file = file
+        self._trusts = trusts
         self._folder = folder
         self._fresh, self._only_stops = fresh, only_stops
         self._closed = ""
@@ -100,8 +109,12 @@ class Autosave:
                     restore_session,  # with SQLite; most runs begin without a session
                 )
 
-                found = restore_session(debugger, path)
-                return RestoreResult(found.layout, "" if found.empty else f"session restored: {where(debugger)}")
+                found = restore_session(debugger, path, is_own=self._file is None)
+                if self._trusts:
+                    debugger.breakpoints.trust()
+                return RestoreResult(
+                    found.layout, "" if found.empty else f"session restored: {restored_text(debugger)}"
+                )
             return RestoreResult() if self._file is not None else self._of_another_run(debugger, path)
         except StepperError as error:
             # A file that the user named may be of use elsewhere; it is not written over.
@@ -122,7 +135,7 @@ class Autosave:
             return RestoreResult()
         from stepper.session.session_files import restore_stops
 
-        found, problems = restore_stops(debugger, path if path in others else others[0])
+        found, problems = restore_stops(debugger, path if path in others else others[0], is_own=True)
         sentence = "" if found.empty else "breakpoints and watches of the last session on this model are set again"
         return RestoreResult(found.layout, "; ".join([*([sentence] if sentence else []), *problems]))
 
@@ -240,6 +253,21 @@ def where(debugger: Debugger) -> str:
     branch = debugger.branches.name
     named = "" if branch == ORIGINAL else f", branch {branch}"
     return f"tick {debugger.machine.tick}, {debugger.stop.place}{named}"
+
+
+def restored_text(debugger: Debugger) -> str:
+    """Return where a restored run stands, and which commands out of the file need the user's agreement."""
+    return "; ".join((where(debugger), *distrusted_lines(debugger.breakpoints)))
+
+
+def distrusted_text(number: int, commands: Sequence[str]) -> str:
+    """Return the commands of a breakpoint that came out of a file, and how the user agrees to them."""
+    return f"breakpoint {number} has commands of the file; `trust {number}` lets it do: {'; '.join(commands)}"
+
+
+def distrusted_lines(breakpoints: Breakpoints) -> list[str]:
+    """Return a line for each breakpoint whose commands need the user's agreement."""
+    return [distrusted_text(one.number, one.description.commands) for one in breakpoints.distrusted]
 
 
 def _stamp(debugger: Debugger) -> Stamp:

@@ -240,8 +240,11 @@ def _edit_row(edit: SavedEdit | SavedLoopEdit, compiled: CompiledModel, blobs: V
 # --- from rows ------------------------------------------------------------------------------------------------------
 
 
-def from_rows(recording: Recording, compiled: CompiledModel) -> SavedSession | None:
-    """Return the session in a file, None where there is none. SessionError; UsageError for an unknown name."""
+def from_rows(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> SavedSession | None:
+    """Return the session in a file, None where there is none. SessionError; UsageError for an unknown name.
+
+    Commands of breakpoints need the user's agreement, unless the file `is_own`: in a folder where only the user writes.
+    """
     with recording.reading():
         rows = recording.kept("session")
         if not rows:
@@ -256,7 +259,7 @@ def from_rows(recording: Recording, compiled: CompiledModel) -> SavedSession | N
             Reason(session["reason"]),
             _causes(session.get("causes", [])),  # an older program kept sentences
             None if session["max_iterations"] is None else _integer(session["max_iterations"], 1),
-            tuple(_breakpoint(row, compiled) for row in recording.kept("breakpoint")),
+            tuple(_breakpoint(row, compiled, is_own=is_own) for row in recording.kept("breakpoint")),
             tuple(Expected(_text(row["pattern"]), _program(row, compiled)) for row in recording.kept("expected")),
             tuple(map(_watch, recording.kept("watch"))),
             {_text(row["name"]): Mark(_integer(row["tick"]), _text(row["branch"])) for row in recording.kept("mark")},
@@ -278,8 +281,11 @@ class SavedStops(Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-def stops_from_rows(recording: Recording, compiled: CompiledModel) -> SavedStops:
-    """Return what fits of a session of another run or a changed model; rows that cannot be read are left out."""
+def stops_from_rows(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> SavedStops:
+    """Return what fits of a session of another run or a changed model; rows that cannot be read are left out.
+
+    `is_own` as in `from_rows`.
+    """
     problems: list[str] = []
 
     def read(kind: str, made: Callable[[dict[str, Any]], Any]) -> tuple[Any, ...]:
@@ -293,7 +299,7 @@ def stops_from_rows(recording: Recording, compiled: CompiledModel) -> SavedStops
         return tuple(found)
 
     return SavedStops(
-        read("breakpoint", lambda row: _breakpoint(row, compiled)),
+        read("breakpoint", lambda row: _breakpoint(row, compiled, is_own=is_own)),
         read("expected", lambda row: Expected(_text(row["pattern"]), _program(row, compiled))),
         read("watch", _watch),
         read("labels", lambda row: _labels(row, recording, compiled)),
@@ -322,7 +328,7 @@ def _check_descent(branch: SavedBranch, parents: dict[str, str]) -> None:
         name = parents[name]
 
 
-def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> SavedBreakpoint:
+def _breakpoint(row: dict[str, Any], compiled: CompiledModel, *, is_own: bool) -> SavedBreakpoint:
     flags = ("exactly", "once", "enabled")
     if not all(isinstance(row[name], bool) for name in flags):
         raise SessionError("keeps a damaged breakpoint")
@@ -337,7 +343,8 @@ def _breakpoint(row: dict[str, Any], compiled: CompiledModel) -> SavedBreakpoint
         row["once"],
         row["enabled"],
         _text(row["line"]),
-        tuple(map(_text, row.get("commands", ()))),
+        commands := tuple(map(_text, row.get("commands", ()))),
+        need_trust=bool(commands) and (not is_own or row.get("need_trust") is not False),
     )
     hits, ignored = row["counts"]
     counts = (_counted(hits), _counted(ignored))

@@ -118,15 +118,19 @@ def _check_layout(layout: Mapping[str, Any] | None) -> None:
 # --- restoring ------------------------------------------------------------------------------------------------------
 
 
-def restore_session(debugger: Debugger, path: str | Path, progress: Progress | None = None) -> RestoredSession:
+def restore_session(
+    debugger: Debugger, path: str | Path, progress: Progress | None = None, *, is_own: bool = False
+) -> RestoredSession:
     """Put a session back in place of what the debugger has. What is in the file is checked first.
+
+    Commands of breakpoints wait for `debugger.breakpoints.trust`, unless the file `is_own`: only the user writes there.
 
     SessionError where it is of another run (the message says what differs), cannot be, or was paused on the way; the
     debugger then has what it had before. Raises what the run raises.
     """
     with open_recording(path) as recording:
         recording.check_run(debugger.machine, debugger.inputs)
-        saved = _fitting(recording, debugger.machine.compiled)
+        saved = _fitting(recording, debugger.machine.compiled, is_own=is_own)
         layout = read_layout(recording)
     if saved is None:
         return RestoredSession(True, layout)
@@ -144,14 +148,16 @@ def restore_session(debugger: Debugger, path: str | Path, progress: Progress | N
     return RestoredSession(False, layout)
 
 
-def restore_stops(debugger: Debugger, path: str | Path) -> tuple[RestoredSession, tuple[str, ...]]:
+def restore_stops(
+    debugger: Debugger, path: str | Path, *, is_own: bool = False
+) -> tuple[RestoredSession, tuple[str, ...]]:
     """Put back breakpoints, expected NaN, watches, labels of another run: on other inputs, or a model changed since.
 
     They are counted from the present on; the place stays. Also gives sentences on what does not fit and is left out.
     SessionError for a file that cannot be read.
     """
     with open_recording(path) as recording:
-        kept = stops_from_rows(recording, debugger.machine.compiled)
+        kept = stops_from_rows(recording, debugger.machine.compiled, is_own=is_own)
         layout = read_layout(recording)
     tick = debugger.machine.tick
     fresh = Counted(tick, tick, 0, None)
@@ -194,9 +200,9 @@ def read_layout(recording: Recording) -> dict[str, Any] | None:
         return rows[0]
 
 
-def _fitting(recording: Recording, compiled: CompiledModel) -> SavedSession | None:
+def _fitting(recording: Recording, compiled: CompiledModel, *, is_own: bool) -> SavedSession | None:
     try:
-        return from_rows(recording, compiled)
+        return from_rows(recording, compiled, is_own=is_own)
     except UsageError as error:
         raise _not_fitting(recording, error) from None
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
 from stepper.cli import interruptions
-from stepper.cli.interruptions import Ended, Interruptions
-from stepper.cli.presses import pressed_once
+from stepper.cli.interruptions import Interruptions
+from stepper.cli.presses import Ended, ended_in_order, pressed_once
 from stepper.debug.stop import Reason
 from tests.debug.debugged import sample
 
@@ -95,3 +99,58 @@ def test_presses_in_a_row_are_one_interrupt_and_a_later_one_is_another(monkeypat
             now += 0.5
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "sample_models" / "for_loop"
+SIGNALLED_AT_AN_IMPORT = """
+import os, sys
+name, number = sys.argv[1], int(sys.argv[2])
+del sys.argv[1:3]
+class Signal:
+    def find_spec(self, found, path=None, target=None):
+        if found == name:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), number)
+sys.meta_path.insert(0, Signal())
+from stepper.cli import main
+sys.exit(main())
+"""
+
+
+def signalled(folder: Path, module: str, number: int, *words: str) -> tuple[int, str]:
+    """Exit code and stderr of a run that gets a signal when it imports a module."""
+    command = [sys.executable, "-c", SIGNALLED_AT_AN_IMPORT, module, str(int(number)), "run", str(SAMPLE / "model.xml")]
+    command += ["--inputs", str(SAMPLE / "inputs.npz"), *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    found = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    return found.returncode, found.stderr
+
+
+@pytest.mark.parametrize("module", ["stepper.cli.program", "stepper.cli.commands.run", "numpy"])
+def test_ctrl_c_while_the_program_is_loaded_ends_it_without_a_word(tmp_path: Path, module: str) -> None:
+    assert signalled(tmp_path, module, signal.SIGINT) == (-signal.SIGINT, "")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [
+        (signal.SIGINT, 130, "interrupted"),
+        (signal.SIGTERM, 143, "ended by SIGTERM"),
+        (signal.SIGHUP, 129, "ended by SIGHUP"),
+    ],
+)
+def test_a_signal_while_a_command_works_is_one_line_and_leaves_nothing(
+    tmp_path: Path, number: int, code: int, message: str
+) -> None:
+    words = ("--trace", "run.sqlite", "-q")
+    assert signalled(tmp_path, "sqlite3", number, *words) == (code, f"stepper: {message}\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_signal_that_ends_a_command_has_temporary_folders_removed() -> None:
+    with pytest.raises(Ended), ended_in_order(), tempfile.TemporaryDirectory() as folder:
+        signal.raise_signal(signal.SIGTERM)
+    assert not Path(folder).exists() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

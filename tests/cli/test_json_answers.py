@@ -223,6 +223,7 @@ labels {carried}
 save {carried} {folder}/value.npy
 session save {folder}/session
 session load {folder}/session
+trust
 history
 complete print {carried}
 history {folder}/commands

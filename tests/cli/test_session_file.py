@@ -66,6 +66,18 @@ def test_a_script_that_fails_does_not_touch_the_session(tmp_path: Path) -> None:
     assert "tick 3  " in debugged("next\nreverse-next\n", "--session", file).out
 
 
+def test_what_breakpoints_of_a_file_do_is_shown_and_waits_for_the_user(tmp_path: Path) -> None:
+    file = tmp_path / "work.session"
+    debugged("break swaps_next if swaps_next > 1\ncommands 1 print `order`\n", *INPUTS, "--session", file)
+    waiting = "breakpoint 1 has commands of the file; `trust 1` lets it do: print `order`"
+    second = debugged("continue\n", "--session", file, "--no-keep")
+    assert waiting not in second.err + second.out  # nothing is put back
+    third = debugged("continue\n", "--session", file)
+    assert third.err.endswith(f"; {waiting}\n") and third.out.endswith(f"{waiting}\n")
+    fourth = debugged("reverse-continue\ncontinue\n", "--session", file, "--trust-session")
+    assert waiting not in fourth.out + fourth.err and fourth.out.endswith("[5., 1., 4., 2., 8.]\n")
+
+
 def test_rules_and_opened_sequences_are_those_of_the_session(tmp_path: Path) -> None:
     file = tmp_path / "work.session"
     debugged("step\n", *INPUTS, "--rules", "openvino", "--session", file)

@@ -449,8 +449,58 @@ def test_commands_of_a_breakpoint_that_stops_once_are_carried_out_and_kept_in_a_
     said(interpreter, "break until_one@2 once", "commands 1 print iter", f"session save {tmp_path}/kept")
     assert said(interpreter, "continue")[-1] == "2"
     again = at_prompt()
+    waiting = "breakpoint 1 has commands of the file; `trust 1` lets it do: print iter"
+    assert said(again, f"session load {tmp_path}/kept")[-1] == waiting
+    assert said(again, "info breaks")[-1] == "     print iter  (needs trust)"
+    assert said(again, "trust 1", "continue")[-1] == "2"
+
+
+def test_commands_out_of_a_file_wait_for_the_user_who_may_also_type_others(tmp_path: Path) -> None:
+    interpreter = at_prompt()
+    said(interpreter, "break number_next", "commands 1 print iter; continue", f"session save {tmp_path}/kept")
+    again = at_prompt()
     said(again, f"session load {tmp_path}/kept")
+    for number in range(2):
+        assert said(again, "continue")[-1].startswith("breakpoint 1 has commands of the file")
+        assert again.session.debugger.stop.iteration == number
+    said(again, "commands 1 print iter", f"session save {tmp_path}/typed")
     assert said(again, "continue")[-1] == "2"
+    said(again, f"session load {tmp_path}/typed")
+    assert again.session.debugger.breakpoints[1].description.need_trust
+
+
+@pytest.mark.parametrize(
+    "line", ["history rc", "hist rc", "save iter x.npy", "commands 1 print iter", "trust", "source x"]
+)
+def test_commands_of_a_file_write_no_file_and_agree_to_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """A file may hold what the prompt refuses."""
+    monkeypatch.chdir(tmp_path)
+    interpreter = at_prompt()
+    said(interpreter, "break number_next", "commands 1 print iter")
+    interpreter.session.debugger.breakpoints.attach(1, (line,))  # as a forged file has it
+    said(interpreter, "session save kept")
+    again = at_prompt()
+    said(again, "session load kept", "trust")
+    assert "cannot be a command of a breakpoint" in said(again, "continue")[-1]
+    assert [one.name for one in tmp_path.iterdir()] == ["kept"]
+
+
+def test_history_and_save_replace_only_what_they_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / ".bashrc").write_text("export A=1\n")
+    np.save(tmp_path / "weights.npy", np.arange(3))
+    before = (tmp_path / "weights.npy").read_bytes()
+    interpreter = at_prompt()
+    assert "not one that this command wrote" in problem(interpreter, "history .bashrc")
+    said(interpreter, "break number_next", "continue")
+    assert "not one that this command wrote" in problem(interpreter, "save iter weights.npy")
+    assert (tmp_path / ".bashrc").read_text() == "export A=1\n"
+    assert (tmp_path / "weights.npy").read_bytes() == before
+    said(interpreter, "step", "save iter a.npy", "step", "save iter a.npy", "history h", "step", "history h")
+    assert "step" in (tmp_path / "h").read_text()
 
 
 def test_what_cannot_be_a_command_of_a_breakpoint_is_refused() -> None:

@@ -25,7 +25,7 @@ def reopened(
         save_session(old, path)
         new = reopen()
         try:
-            restore_session(new, path)
+            restore_session(new, path, is_own=True)
         except StepperError:
             begun = "read anew; the run is another one and begins at its start"
             return *_followed(old, reopen(), path, keep, begun), False
@@ -44,7 +44,7 @@ def followed(old: Debugger, make: Callable[[], Debugger], keep: Callable[[Debugg
 def _followed(
     old: Debugger, new: Debugger, path: Path, keep: Callable[[Debugger], str], sentence: str
 ) -> tuple[Debugger, str]:
-    found, problems = restore_stops(new, path)
+    found, problems = restore_stops(new, path, is_own=True)
     kept = [] if found.empty else ["breakpoints and watches are set again"]
     return new, "; ".join(one for one in (sentence, *kept, *problems, _left_out(old), keep(old)) if one)
 

@@ -22,7 +22,7 @@ from stepper.cases.case import Case, cases_in
 from stepper.cases.process import STARTUP, VARIABLE, CaptureSettings, ProcessReport, taken_reports
 from stepper.cases.triggers import Triggers
 from stepper.cli.commands.cases import case_data, case_lines
-from stepper.cli.interruptions import ENDING
+from stepper.cli.presses import ENDING
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.errors import FINDING, UsageError

@@ -60,6 +60,7 @@ def _open(options: argparse.Namespace, editors: EditorPort | None) -> int:
         file=options.session,
         fresh=options.fresh or options.script is not None,
         only_stops=options.at is not None,
+        trusts=options.trust_session,
         keep=not options.no_keep,
         keys=options.keys,
         starts_up=not options.no_init,

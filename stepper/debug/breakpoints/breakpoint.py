@@ -34,7 +34,8 @@ class BreakDescription(Struct, frozen=True):
 
     `hit`: it stops from the N-th moment on, or with `exactly` at that one alone, counted from where the run stood when
     it was set. `ignore`: how many of the moments after `ignored_from` do not stop. `once`: it goes after one stop.
-    `line` is what a logpoint writes. `commands` are carried out by a prompt whenever it stops.
+    `line` is what a logpoint writes. `commands` are carried out by a prompt whenever it stops, but not while they
+    `need_trust`: they came out of a file, and the user has not agreed to them.
     """
 
     kind: BreakKind
@@ -48,6 +49,7 @@ class BreakDescription(Struct, frozen=True):
     enabled: bool = True
     line: str = ""
     commands: tuple[str, ...] = ()
+    need_trust: bool = False
 
     def __str__(self) -> str:
         parts = [f"{self.kind} {self.text}", f"if {self.condition}" if self.condition else ""]

@@ -105,7 +105,8 @@ class Breakpoints:
     def change(self, number: int, description: BreakDescription) -> Breakpoint:
         """Have one wait for something else, under its number and from the present on. Raise UsageError."""
         before = self[number]
-        description = replace(description, enabled=before.description.enabled, commands=before.description.commands)
+        kept = before.description
+        description = replace(description, enabled=kept.enabled, commands=kept.commands, need_trust=kept.need_trust)
         breakpoint = self._new(number, description, before.where)
         breakpoint.note = self._factory.ensure_elements(description, before.where)
         self._by_number[number] = breakpoint
@@ -117,8 +118,18 @@ class Breakpoints:
         breakpoint = self[number]
         if breakpoint.description.kind is BreakKind.LOG:
             raise UsageError(f"breakpoint {number} writes lines and never stops, so it can have no commands")
-        breakpoint.description = replace(breakpoint.description, commands=commands)
+        breakpoint.description = replace(breakpoint.description, commands=commands, need_trust=False)
         return breakpoint
+
+    @property
+    def distrusted(self) -> tuple[Breakpoint, ...]:
+        """Return the breakpoints whose commands came out of a file and need the user's agreement."""
+        return tuple(one for one in self if one.description.need_trust)
+
+    def trust(self, number: int | None = None) -> None:
+        """Agree to the commands of a breakpoint, or of all, that came out of a file. Raise UsageError."""
+        for breakpoint in self.distrusted if number is None else [self[number]]:
+            breakpoint.description = replace(breakpoint.description, need_trust=False)
 
     def clear(self) -> None:
         """Have none, and no exceptions, as in the beginning."""
