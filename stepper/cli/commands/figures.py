@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import re
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ from stepper.cli.options.figure_words import words_of
 from stepper.cli.parser import parsed
 from stepper.cli.printing import say
 from stepper.cli.values import print_json
+from stepper.commands.scripts import ScriptError
 from stepper.errors import FINDING, StepperError, UsageError
 from stepper.files.allowed import SettingsFile
 from stepper.files.kinds import FORMATS
@@ -204,5 +204,4 @@ def _carry_out(figure: ListedFigure, file: str, options: argparse.Namespace) -> 
         target = ["--check", file] if options.check else [] if figure.in_frames else ["-o", file]
         return export(parsed(["export", *figure.words, *target]))
     except StepperError as error:
-        print(f"stepper: figure '{figure.name}':", file=sys.stderr)
-        raise error from None
+        raise ScriptError(f"figure '{figure.name}'", error) from None

@@ -15,6 +15,7 @@ import importlib.metadata
 import io
 import platform
 import subprocess
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -91,28 +92,28 @@ def read_case(folder: Path) -> DraftModel:
 def write_case(
     reduction: Reduction, targets: Mapping[str, OutputFile], *, title: str = "", finds_pass: bool = True
 ) -> tuple[str, ...]:
-    """Write the files of a reduction; return their names. `title` is the model that it comes from. OutputError.
+    """Write the files of a reduction, all or none; return their names. `title` is the model that it comes from.
 
-    The script is one for OpenVINO where that shows the fault, too, which is tried. `finds_pass`: where OpenVINO is
+    Raise OutputError. The script is one for OpenVINO where that shows the fault, too, which is tried. `finds_pass`: where OpenVINO is
     wrong, the first of its passes that changes the results is sought for the report.
     """
     contents, facts = _contents(reduction), _script_facts(reduction)
     is_of_values = reduction.fault.kind in (FaultKind.VALUES, FaultKind.SHAPES)
     needs = "openvino and numpy"
     script = _script_for_openvino(reduction, facts)
-    if script:
-        _write({**contents, "reproduce.py": script.encode()}, targets)
-    if not script or (reduction.fault.program != "OpenVINO" and not shows(targets["reproduce.py"].path)):
-        script, needs = (
-            scripts.with_own_engine(facts, has_twin=reduction.twin is not None and is_of_values),
-            "stepper, whose engine shows it",
-        )
+    with tempfile.TemporaryDirectory(prefix="stepper-reduce-") as name:
+        trial = {one: OutputFile(Path(name, one), target.kind) for one, target in targets.items()}
+        _write({**contents, "reproduce.py": script.encode()}, trial)
+        if not script or (reduction.fault.program != "OpenVINO" and not shows(trial["reproduce.py"].path)):
+            script, needs = (
+                scripts.with_own_engine(facts, has_twin=reduction.twin is not None and is_of_values),
+                "stepper, whose engine shows it",
+            )
+        found = responsible_pass(reduction, trial["model.xml"].path) if finds_pass else None
     contents["reproduce.py"] = script.encode()
+    contents["REPORT.md"] = _report(reduction, title, found, needs, tuple(contents)).encode()
     _write(contents, targets)
-    found = responsible_pass(reduction, targets["model.xml"].path) if finds_pass else None
-    report = {"REPORT.md": _report(reduction, title, found, needs, tuple(contents)).encode()}
-    _write(report, targets)
-    return (*contents, "REPORT.md")
+    return tuple(contents)
 
 
 def shows(script: Path) -> bool:
