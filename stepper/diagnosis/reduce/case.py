@@ -94,8 +94,8 @@ def write_case(
 ) -> tuple[str, ...]:
     """Write the files of a reduction, all or none; return their names. `title` is the model that it comes from.
 
-    Raise OutputError. The script is one for OpenVINO where that shows the fault, too, which is tried. `finds_pass`: where OpenVINO is
-    wrong, the first of its passes that changes the results is sought for the report.
+    Raise OutputError. The script is one for OpenVINO where that shows the fault, too, which is tried. `finds_pass`:
+    where OpenVINO is wrong, the first of its passes that changes the results is sought for the report.
     """
     contents, facts = _contents(reduction), _script_facts(reduction)
     is_of_values = reduction.fault.kind in (FaultKind.VALUES, FaultKind.SHAPES)
