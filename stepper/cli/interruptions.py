@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
-from stepper.cli.printing import say
 from stepper.debug.debugger import Debugger
 from stepper.engine.frames import place
+from stepper.terminal import say
 
 ENDING: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _PATIENCE: Final = 0.7

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from stepper.cases.case import Case, cases_in
 from stepper.cases.texts import trigger_text
-from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.engine.inputs.array_files import read_archive
 from stepper.errors import FINDING, InputError, UsageError
 from stepper.records import as_data
+from stepper.terminal import say
 from stepper.wording import counted, excerpt
 
 _MOST_ARRAYS: Final = 20

@@ -15,12 +15,12 @@ from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.options.cases import put_case
 from stepper.cli.parser import command_parsers
-from stepper.cli.printing import say
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.errors import UsageError
 from stepper.files.kinds import is_case, is_model_path
 from stepper.integrations.dap.server import serve_port, serve_streams
 from stepper.integrations.dap.session import OpenedRun, OpenRun
+from stepper.terminal import say
 from stepper.wording import near_text
 
 _OF_CLIENTS: Final = frozenset({

@@ -17,12 +17,12 @@ from stepper.cli.commands.export import check_file
 from stepper.cli.commands.export import execute as export
 from stepper.cli.options.figure_words import NOT_LISTED, words_of
 from stepper.cli.parser import parsed
-from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.errors import FINDING, StepperError, UsageError
 from stepper.files.kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.files.toml import read_toml
+from stepper.terminal import say
 from stepper.wording import no_such_file, none_of
 
 _KEYS: Final = ("defaults", "figure", "page", "title", "text")
@@ -203,5 +203,5 @@ def _carry_out(figure: ListedFigure, file: str, options: argparse.Namespace) -> 
         target = ["--check", file] if options.check else [] if figure.in_frames else ["-o", file]
         return export(parsed(["export", *figure.words, *target]))
     except StepperError as error:
-        print(f"stepper: figure '{figure.name}':", file=sys.stderr)
+        say(f"stepper: figure '{figure.name}':", file=sys.stderr)
         raise error from None

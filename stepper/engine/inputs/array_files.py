@@ -215,7 +215,7 @@ def header_of(file: IO[bytes]) -> Header:
         shape, by_columns, dtype = parsed(BytesIO(prefix + file.read(length)))
     if dtype.hasobject:
         raise ValueError("objects are never read")
-    size = math.prod(length or 1 for length in shape) * dtype.itemsize
+    size = math.prod(length or 1 for length in shape) * (dtype.itemsize or 1)
     if dtype.subdtype or len(shape) > _MOST_AXES or size >= 2**63 or min(shape, default=0) < 0:
         raise ValueError("its header has the shape of no tensor")
     return Header(shape, by_columns, dtype, 8 + width + length)
@@ -242,7 +242,7 @@ class _Archive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = _File(path)
+        self._file = _OpenedAgain(path)
         ensure_no_pipe(path)
         try:
             self._file.tell()  # an OSError of its own
@@ -269,7 +269,7 @@ class _Archive:
             self._file.close()
 
 
-class _File:
+class _OpenedAgain:
     """A file that is opened when it is asked for something, and again after it was closed."""
 
     def __init__(self, path: Path) -> None:
