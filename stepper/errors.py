@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from stepper.wording import printable, printable_lines
+
 FINDING: Final = 1
 """The exit code where something was found that was looked for."""
 INTERRUPTED: Final = 130
@@ -56,7 +58,8 @@ class AddressCandidate(NamedTuple):
 
 
 class StepperError(Exception):
-    """Base of everything that this package raises on purpose; `str()` of it is the whole message.
+    """Base of everything that this package raises on purpose; `str()` of it is the whole message, without control
+    characters, and in one line unless `has_lines`.
 
     `kind` is the word for it in answers as JSON, `place` where it is, if that is known, and `reason` the message
     without it (empty: the message has none); `answered`: such an answer was written already. `candidates` are what an
@@ -69,8 +72,13 @@ class StepperError(Exception):
     place: ErrorPlace | None = None
     reason = ""
     answered = False
+    has_lines = False
     ambiguous = ""
     candidates: tuple[AddressCandidate, ...] = ()
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return printable_lines(text) if self.has_lines else printable(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), self.args), self.__dict__
@@ -112,6 +120,8 @@ class TensorFacts(NamedTuple):
 
 class MissingInputs(UsageError):
     """Inputs of the model without a value: `missing`, of `inputs` in all."""
+
+    has_lines = True
 
     def __init__(self, message: str, missing: tuple[TensorFacts, ...], inputs: int) -> None:
         super().__init__(message)

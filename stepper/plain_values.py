@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import IO, Any, Final
 
@@ -10,9 +11,13 @@ import numpy as np
 
 from stepper import element_types
 from stepper.element_types import STRING_DTYPE, Array, is_of_numpy
+from stepper.wording import printable
 
 SCHEMA: Final = 1
 """The version of the shapes of all answers as JSON; it grows where a key goes or means something else."""
+
+_UNUSUAL: Final = re.compile(r"[^\n -~]")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 MOST_IN_JSON: Final = 1000
 """Elements of a tensor whose values stand in a report."""
@@ -40,6 +45,19 @@ def tensor_json(value: Any) -> dict[str, Any]:
 def answer_json(report: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer as JSON has it: with the version of its shape, plain numbers, NaN and Inf as text."""
     return {"schema": SCHEMA, **_plain(report)}
+
+
+def json_text(content: Any, indent: int | None = None, *, plain: bool = False) -> str:
+    """Return content as JSON in which nothing is left that a terminal would obey; `plain`: in ASCII."""
+    import json  # few starts write any
+
+    text = json.dumps(content, indent=indent, ensure_ascii=plain, allow_nan=False)
+    return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
+
+
+def cell(text: str) -> str:
+    """Return a text as a cell of CSV: no spreadsheet takes it for a formula, no terminal obeys it."""
+    return printable(f"'{text}" if text.startswith(_FORMULA) else text)
 
 
 def _plain(value: Any) -> Any:

@@ -42,6 +42,7 @@ def none_of(word: str, names: Iterable[str]) -> str:
     names = tuple(names)
     listed = enumerated(names)
     near = near_text(word, names)
+    word = excerpt(word)
     said = f"'{word}' is not known, there is only {listed}" if len(names) == 1 else f"'{word}' is none of {listed}"
     return f"{said}; {near}" if near else said
 
@@ -87,6 +88,11 @@ def excerpt(text: str, longest: int = 80) -> str:
 def printable(text: str) -> str:
     """Return the text with a blank for what a terminal would obey, in names of files and models of strangers."""
     return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def printable_lines(text: str) -> str:
+    """Return a text of several lines, each printable."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def counted(count: int, noun: str) -> str:

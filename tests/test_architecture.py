@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -185,3 +186,31 @@ def test_a_folder_is_a_table_of_contents() -> None:
             folder = path.parent.relative_to(ROOT).as_posix()
             folders[folder] = folders.get(folder, 0) + 1
     assert {folder: count for folder, count in folders.items() if count > 15 and folder not in CATALOGUES} == {}
+
+
+WRITERS = {
+    "stepper/terminal.py": "lines, in which what a terminal obeys is blanked",
+    "stepper/cli/printing.py": "the line of progress",
+    "stepper/cli/values.py": "answers as JSON, escaped",
+    "tui/keys/key_table.py": "keys as JSON, escaped",
+    "stepper/cli/commands/help.py": "our own schemas",
+    "stepper/cli/commands/completion.py": "our own script of a shell",
+    "stepper/cli/commands/export.py": "the content of a file, exact",
+    "stepper/cli/commands/print.py": "rows of CSV, whose cells are guarded",
+    "stepper/cli/npz_files.py": "an archive, exact",
+    "stepper/cases/startup/sitecustomize.py": "one line where this package cannot be imported, made printable",
+}
+"""The files that write to a terminal."""
+
+
+def test_few_places_write_to_a_terminal() -> None:
+    found = set()
+    for path in sources():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            used = node.func if isinstance(node, ast.Call) else node
+            text = ast.unparse(used) if isinstance(used, ast.Name | ast.Attribute) else ""
+            is_print = isinstance(node, ast.Call) and text in ("print", "warnings.warn", "csv.writer")
+            is_stream = re.fullmatch(r"sys\.(__)?(stdout|stderr)(__)?\.(write|writelines|buffer)", text) is not None
+            if is_stream or (is_print and not (text == "csv.writer" and "sys.stdout" not in ast.unparse(node))):
+                found.add(path.relative_to(ROOT).as_posix())
+    assert found == set(WRITERS)

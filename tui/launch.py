@@ -15,6 +15,7 @@ from msgspec import Struct
 from stepper.collector import collector_off
 from stepper.files.kinds import CONVERTED
 from stepper.session.autosave import Autosave
+from stepper.terminal import say
 from tui.app import StepperApp
 from tui.keys.key_files import chosen_keys
 from tui.paint.rows import printable
@@ -159,7 +160,7 @@ def _run(
 def _tell(sentence: str) -> None:
     """Say it where the terminal is that the application has left, if that is still there."""
     with contextlib.suppress(OSError):
-        print(f"stepper: {sentence}", file=sys.stderr, flush=True)
+        say(f"stepper: {sentence}", sys.stderr)
 
 
 def open_inputs(

@@ -36,6 +36,7 @@ from stepper.files.kinds import (
 from stepper.files.output import OutputFile, cannot_be_written
 from stepper.openvino.runtime import ensure_installed
 from stepper.plain_values import write_arrays
+from stepper.terminal import say
 
 MOST: Final = 5
 """Cases that a capture keeps, where nothing else is said."""
@@ -163,7 +164,7 @@ class Capture:
                 return
             self.troubles.append(text)
         with contextlib.suppress(OSError, ValueError):
-            print(f"stepper capture: {text}", file=sys.stderr)
+            say(f"stepper capture: {text}", sys.stderr)
 
     # --- the folder ----------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Final
 from stepper.cli.options.calls import check_carried
 from stepper.cli.options.engine import ensure_no_device, fallback_of, opened_model, runtime_of
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states, inputs_of_other, without
-from stepper.cli.printing import Progress, say
+from stepper.cli.printing import Progress
 from stepper.compare.alignment.layer_pairs import read_pairs
 from stepper.compare.references.archive import ArchiveReference
 from stepper.compare.references.opening import model_title, open_reference
@@ -27,6 +27,7 @@ from stepper.ir.model import Model
 from stepper.ir.opening import open_sequences
 from stepper.openvino.partner import EMULATES, OPENVINO
 from stepper.tensors.tolerances import OTHER_KERNELS, Tolerances, parse_tolerance
+from stepper.terminal import say
 from stepper.wording import near_text
 
 _WITHOUT_STATES: Final = ("onnx", "onnxruntime")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from stepper import __version__
-from stepper.cli.printing import say, wrapped
+from stepper.cli.printing import wrapped
 from stepper.debug.causes.cause import NonFinite, cause_data
 from stepper.diagnosis.findings import GRAVITY, Detail, Finding, Severity
 from stepper.diagnosis.junit import junit
@@ -21,7 +20,9 @@ from stepper.diagnosis.texts import consequence, remedy, report_lines, sentence
 from stepper.errors import FINDING, OutputError
 from stepper.files.kinds import FORMATS, JUNIT, is_ir
 from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.plain_values import json_text
 from stepper.records import as_data
+from stepper.terminal import say
 from stepper.wording import counted
 
 
@@ -51,7 +52,7 @@ def write_logs(
     """
     if options.sarif is not None:
         every = [one for findings in found.values() for one in findings]
-        log = json.dumps(sarif(every, asked, __version__), indent=2, ensure_ascii=False)
+        log = json_text(sarif(every, asked, __version__), 2)
         OutputFile(Path(options.sarif), FORMATS["json"].kind, protected, "--sarif").write(f"{log}\n".encode())
         protected += ProtectedFiles.of_file(options.sarif, "the file of --sarif")
     if options.junit is not None:

@@ -18,9 +18,9 @@ from types import FrameType
 from typing import Any, Final
 
 from stepper.cli.presses import ENDING, Ended
-from stepper.cli.printing import say
 from stepper.debug.debugger import Debugger
 from stepper.engine.frames import place
+from stepper.terminal import say
 
 _PATIENCE: Final = 0.7
 """Seconds in which a pause takes effect as a rule; after that a message says what it waits for."""

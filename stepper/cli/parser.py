@@ -329,7 +329,12 @@ def _add_dap(dap: Parser) -> None:
     dap.add_repeated("--break", "SPEC", "a breakpoint from the start, as run --break takes it", dest="breaks")
     add("--reference", metavar="REFERENCE", help="another model (.xml), a recorded run or an .npz to compare with")
     arguments.add_debugging(dap)
-    add("--port", type=arguments.port, metavar="N", help="listen there on 127.0.0.1 (0: on one that is free)")
+    add(
+        "--port",
+        type=arguments.port,
+        metavar="N",
+        help="listen there on 127.0.0.1 (0: on one that is free) for clients that bring the token that is printed",
+    )
 
 
 def _add_compare(compare: Parser) -> None:

@@ -1,4 +1,4 @@
-"""Text for a terminal: lines, in which names from a file cannot move the cursor, and the line of progress.
+"""Text for a terminal: how wide it is, and the line of progress.
 
 That line is the place of a run, without an end that a bar could show; `rich` would take as long to load as numpy.
 """
@@ -12,17 +12,10 @@ from shutil import get_terminal_size
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from stepper.wording import excerpt
+from stepper.wording import printable
 
 if TYPE_CHECKING:
     from stepper.engine.machine import Machine
-
-_LONGEST_LINE = 4000
-
-
-def say(text: str, file: TextIO | None = None) -> None:
-    """Print one line, everything unprintable in it blanked; at once, for who reads it from a pipe may wait for it."""
-    print(excerpt(text, _LONGEST_LINE), file=file or sys.stdout, flush=True)
 
 
 def output_width(file: TextIO | None = None) -> int:
@@ -79,6 +72,5 @@ class Progress:
 
 def show_progress(text: str) -> None:
     """Replace the line on the terminal that says how far a command is; an empty text takes it away."""
-    line = "".join(letter if letter.isprintable() else "?" for letter in text)
-    sys.stderr.write(f"\r\x1b[2K{line[: get_terminal_size().columns - 1]}")
+    sys.stderr.write(f"\r\x1b[2K{printable(text)[: get_terminal_size().columns - 1]}")
     sys.stderr.flush()

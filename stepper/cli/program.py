@@ -58,7 +58,7 @@ def _exit_code(arguments: Sequence[str] | None, interrupts: contextlib.ExitStack
         return 0
     except OSError as error:
         _abandon(sys.stdout)
-        print(f"stepper: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        _say(f"the output cannot be written: {error.strerror or error}")
         return UsageError.exit_code
     return code
 
@@ -100,7 +100,7 @@ def _failed(words: Sequence[str], message: str, code: int, error: StepperError |
 
     `error` is the word for what is not a StepperError. The commands of a script have answered with theirs already.
     """
-    print(f"stepper: {message}", file=sys.stderr)
+    _say(message)
     if _answers_in_json(words):
         from stepper.cli.values import error_data, failure_data, print_json
 
@@ -109,6 +109,13 @@ def _failed(words: Sequence[str], message: str, code: int, error: StepperError |
         elif not error.answered:
             print_json({"error": error_data(error)}, in_a_line="debug" in words[:1])
     return code
+
+
+def _say(message: str) -> None:
+    from stepper.terminal import say  # most runs have nothing to say
+
+    for line in f"stepper: {message}".split("\n"):
+        say(line, sys.stderr)
 
 
 def _answers_in_json(words: Sequence[str]) -> bool:

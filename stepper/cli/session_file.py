@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepper.cli.options.protected import protected_files
-from stepper.cli.printing import Progress, say
+from stepper.cli.printing import Progress
 from stepper.errors import StepperError
 from stepper.files.kinds import SESSION
 from stepper.files.locks import lock
 from stepper.files.output import RECORDING_FILE, REFERENCE_FILE, SESSION_FILE, OutputFile
 from stepper.session.autosave import Autosave, restored_text
+from stepper.terminal import say
 
 if TYPE_CHECKING:
     from stepper.debug.debugger import Debugger

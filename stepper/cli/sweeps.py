@@ -22,6 +22,7 @@ from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import Debugger
 from stepper.element_types import F32
 from stepper.engine.compilation.compiler import compile_model
+from stepper.engine.inputs.binding import converted
 from stepper.engine.inputs.variables import bind_states
 from stepper.engine.machine import Machine
 from stepper.errors import UsageError
@@ -113,12 +114,13 @@ def _inputs(options: argparse.Namespace) -> list[SweepInput]:
 def _job(options: argparse.Namespace, model: Model) -> SweepJob:
     if any(text.startswith("*=") for text in options.input):
         raise UsageError("--input '*=...' gives all runs the same values; --random N gives each its own")
+    parameters = model.graph.parameters
     fixed = given_inputs(model, argparse.Namespace(input=options.input, inputs=None, shape=options.shape))
     shapes = given_texts(model, [], None, options.shape)[1]
     reader = InputReader(
         folder=str(Path.cwd()),
-        fixed={position: value for position, value in fixed.items() if isinstance(position, int)},
-        states=given_states(model, options.state, options.states),
+        fixed={int(position): converted(parameters[int(position)], value) for position, value in fixed.items()},
+        states={name: np.asarray(value) for name, value in given_states(model, options.state, options.states).items()},
         shapes=shapes,
         function=options.generate or "",
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
 from stepper.element_types import Array
 from stepper.errors import StepperError
-from stepper.plain_values import answer_json, storable, tensor_json
+from stepper.plain_values import answer_json, json_text, storable, tensor_json
 
 _SHOWN: Final = 8
 
@@ -31,7 +30,7 @@ def print_json(report: Mapping[str, Any], *, in_a_line: bool = False) -> None:
     """Print an answer, with the version of its shape, in characters that the encoding of stdout has."""
     plain = not (sys.stdout.encoding or "").lower().startswith("utf")
     indent = None if in_a_line else 2
-    print(json.dumps(answer_json(report), indent=indent, ensure_ascii=plain, allow_nan=False), flush=in_a_line)
+    print(json_text(answer_json(report), indent, plain=plain), flush=in_a_line)
 
 
 def error_data(error: StepperError) -> dict[str, Any]:

@@ -19,6 +19,7 @@ class ScriptError(StepperError):
     def __init__(self, where: str, error: StepperError) -> None:
         super().__init__(f"{where}: {error}")
         self.exit_code, self.kind, self.place = error.exit_code, error.kind, error.place
+        self.has_lines = error.has_lines
 
 
 def script_lines(name: str) -> list[tuple[int, str]]:

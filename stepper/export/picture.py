@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from stepper.export.figures.loop_trace import LoopTrace
 from stepper.export.options import FigureView, LayoutEngine, Preset, Theme, TimeDirection
 from stepper.export.zooms.places import Zoom
 from stepper.files.kinds import FigureFormat, FormatSubject, figure_format
+from stepper.plain_values import json_text
 from stepper.wording import excerpt
 
 
@@ -127,7 +127,7 @@ class Picture(Struct, frozen=True):
         if chosen.subject is FormatSubject.MODEL:
             raise UsageError(f"{format} is written from a model, not from a figure: stepper export --as {format}")
         if self.story is not None and chosen.name == "json":
-            return _encoded(f"{json.dumps(story_data(self.story), indent=1, ensure_ascii=False)}\n")
+            return _encoded(f"{json_text(story_data(self.story), 1)}\n")
         if chosen.subject is FormatSubject.RUN and self.trace is None:
             raise UsageError(f"--as {format} shows a run; it needs --view unrolled and inputs")
         content: str | bytes = writer_of(chosen)(self)

@@ -1,13 +1,15 @@
 """Conversions of models of other formats: made by OpenVINO once, where it runs, and kept.
 
 A conversion is kept in the folder `.stepper` beside the model, or (where that cannot be written) in `stepper` in the
-user's cache folder, under the model's name and a hash of its contents; it may be deleted at any time. Nothing is
-compressed, and the names are those of the model, so that one finds one's own nodes. Integer
-divisions of ONNX are corrected: Div truncates, what the converter writes floors.
+user's cache folder, under the model's name and a hash of its contents; it may be deleted at any time. A conversion
+beside the model is used only if a record in the cache folder says that this user made it: a folder may come from
+anywhere, with another model under that name. Nothing is compressed, and the names are those of the model, so that one
+finds one's own nodes. Integer divisions of ONNX are corrected: Div truncates, what the converter writes floors.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import tempfile
@@ -22,7 +24,7 @@ from lxml import etree
 
 from stepper.errors import ModelError, UsageError
 from stepper.files.kinds import CONVERTED, WEIGHTS_BESIDE, ensure_no_pipe
-from stepper.files.user_cache import user_cache
+from stepper.files.user_cache import roomy, user_cache
 from stepper.openvino import runtime
 from stepper.openvino.acts import Convert, FindNode, OpenVINOAct, Rewrite
 from stepper.openvino.onnx_files import NodeFacts, Replacements
@@ -35,6 +37,8 @@ from stepper.wording import excerpt, reason_of
 T = TypeVar("T")
 
 FOLDER: Final = ".stepper"
+_RECORDS: Final = "conversions"
+_LARGEST_RECORDS: Final = 2**20
 _TFLITE: Final = b"TFL3"
 
 _REVISION: Final = b"2"
@@ -76,6 +80,7 @@ def converted(
                 truncate_divisions(Path(folder) / "model.xml")
             for suffix in (".bin", ".xml"):  # the .xml last: where it stands, all is there
                 (Path(folder) / f"model{suffix}").replace(place / f"{name}{suffix}")
+            _record(place / f"{name}.xml")
         if told is not None:
             also = f"; {', '.join(replaced)} as a convolution" if replaced else ""
             told(f"converted {path} with OpenVINO, kept as {place / name}.xml{also}")
@@ -86,7 +91,28 @@ def converted(
 def _kept(places: Sequence[Path], names: Sequence[str]) -> Path | None:
     """Return the first conversion that is there whole, by these names in turn."""
     candidates = (place / f"{name}.xml" for name in names for place in places)
-    return next((path for path in candidates if path.is_file() and path.with_suffix(".bin").is_file()), None)
+    return next((path for path in candidates if _is_own(path)), None)
+
+
+def _is_own(path: Path) -> bool:
+    """True if a conversion is there whole, and is the one that was made here."""
+    try:
+        stamp = _stamp(path)
+        return path.parent == user_cache() or (user_cache() / _RECORDS / path.name).read_text() == stamp
+    except OSError:
+        return False
+
+
+def _record(path: Path) -> None:
+    """Note that a conversion was made here; where that cannot be noted it is made again each time."""
+    with contextlib.suppress(OSError):
+        if (records := roomy(user_cache() / _RECORDS, _LARGEST_RECORDS)) is not None:
+            (records / path.name).write_text(_stamp(path))
+
+
+def _stamp(path: Path) -> str:
+    found = [path.with_suffix(suffix).stat() for suffix in (".xml", ".bin")]
+    return " ".join(f"{one.st_size} {one.st_mtime_ns}" for one in found)
 
 
 def _convert(path: Path, target: Path, timeout: float | None, shapes: dict[str, tuple[int, ...]]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from stepper.name_patterns import PatternError, glob, regex
 from stepper.query.address_syntax import Address, AddressError, Iterations, Level, Name, NameKind, exact_name
 from stepper.query.atlas import Atlas, all_names
 from stepper.query.short_names import called, short_names_of
-from stepper.wording import excerpt, near_sentence
+from stepper.wording import excerpt, near_sentence, printable
 
 MAIN: Final = "model"
 """The level that means the model's own graph."""
@@ -40,13 +40,15 @@ _MOST_COMPARED = 20_000
 class ResolutionError(UsageError):
     """An address that means nothing in this model, or more than one thing; the message lists what it may mean."""
 
+    has_lines = True
+
 
 class AmbiguousAddress(ResolutionError):
     """An address that means several things."""
 
     def __init__(self, text: str, candidates: Sequence[AddressCandidate], message: str) -> None:
         self.ambiguous, self.candidates = text, tuple(candidates)
-        names = [f"{one.address}  ({one.type})" for one in self.candidates[:_MOST_LISTED]]
+        names = [printable(f"{one.address}  ({one.type})") for one in self.candidates[:_MOST_LISTED]]
         super().__init__(f"{message}; it may be\n{_listed(names, len(self.candidates))}")
         self.reason = message
 

@@ -46,6 +46,8 @@ QUOTED: Final = r"`(?:[^`]|``)+`"
 class NotWritable(UsageError):
     """A text that its grammar does not allow; the message marks the place with a caret on a line of its own."""
 
+    has_lines = True
+
     def __init__(self, problem: str, text: str, position: int) -> None:
         super().__init__(f"{problem}\n{marked(text, position)}")
         self.problem = problem

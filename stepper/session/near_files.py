@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,10 +15,10 @@ import numpy as np
 from msgspec import Struct
 
 from stepper import element_types
-from stepper.engine.inputs.array_files import header_of
+from stepper.engine.inputs.array_files import header_of, read_archive
 from stepper.engine.inputs.binding import converted
 from stepper.engine.inputs.specs import value_of
-from stepper.errors import StepperError
+from stepper.errors import InputError, StepperError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 
 _MOST_ENTRIES: Final = 500
@@ -116,16 +115,12 @@ def _arrays(parameter: Layer, path: Path) -> Iterator[Near]:
     try:
         if path.suffix == ".npy":
             with path.open("rb") as file:
-                shape, dtype = header_of(file)
-            yield _near(str(path), path.stat().st_size, parameter, shape, dtype)
+                header = header_of(file)
+            yield _near(str(path), header.bytes, parameter, header.shape, header.dtype)
             return
-        with zipfile.ZipFile(path) as archive:
-            for member in archive.infolist()[:_MOST_MEMBERS]:
-                with archive.open(member) as inside:
-                    shape, dtype = header_of(inside)
-                spec = f"{path}:{member.filename.removesuffix('.npy')}"
-                yield _near(spec, member.file_size, parameter, shape, dtype)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+        for key, array in list(read_archive(path).items())[:_MOST_MEMBERS]:
+            yield _near(f"{path}:{key}", array.nbytes, parameter, array.shape, array.dtype)
+    except (OSError, ValueError, InputError):
         return
 
 

@@ -18,14 +18,14 @@ from msgspec import Struct
 from stepper.arguments import LARGEST_SEED
 from stepper.cases.case import cases_in
 from stepper.element_types import Array
-from stepper.engine.inputs.array_files import MOST_READ, archive_shapes, read_archive
+from stepper.engine.inputs.array_files import MOST_READ, read_archive
 from stepper.engine.inputs.binding import bind_inputs, positions_of_keys
 from stepper.engine.inputs.specs import value_of
 from stepper.errors import InputError, UsageError
 from stepper.files.kinds import ARRAYS, CASE_INPUTS, is_case
 from stepper.ir.model import Model
 from stepper.sweep.functions import arrays_called
-from stepper.wording import excerpt, printable, reason_of
+from stepper.wording import excerpt, printable, reason_of, size_text
 
 MOST: Final = 10_000_000
 """How many inputs a sweep may have."""
@@ -132,7 +132,8 @@ def _inputs_at(path: str) -> list[FileInput]:
 
 
 def _parts(path: str) -> list[SliceInput]:
-    lengths = {key: shape[0] if shape else 0 for key, shape in archive_shapes(Path(path)).items()}
+    shapes = {key: array.shape for key, array in read_archive(Path(path)).items()}
+    lengths = {key: shape[0] if shape else 0 for key, shape in shapes.items()}
     if len(set(lengths.values())) != 1 or min(lengths.values()) < 1:
         sizes = ", ".join(f"{excerpt(key)} {length}" for key, length in lengths.items())
         raise InputError(f"{path}: its arrays have no leading axis of one length ({sizes or 'it has none'})")
@@ -201,11 +202,11 @@ class InputReader(Struct, frozen=True):
 
         LimitReached for a function that does not return within so many seconds.
         """
-        states = read_archive(self._at(one.states), most=MOST_READ) if isinstance(one, FileInput) and one.states else {}
+        states = read_archive(self._at(one.states)) if isinstance(one, FileInput) and one.states else {}
         given: dict[Any, Any] = {}
         match one:
             case FileInput():
-                given.update(_by_position(model, read_archive(self._at(one.path), most=MOST_READ)))
+                given.update(_by_position(model, read_archive(self._at(one.path))))
             case SliceInput():
                 given.update(_by_position(model, self._slice(one)))
             case SeedInput():
@@ -243,8 +244,12 @@ class InputReader(Struct, frozen=True):
 
 @lru_cache(maxsize=1)
 def _archive(path: str, _stamp: str) -> dict[str, Array]:
-    return read_archive(Path(path), most=MOST_READ)
+    arrays = read_archive(Path(path))
+    size = sum(array.nbytes for array in arrays.values())
+    if size > MOST_READ:
+        raise InputError(f"{path}: takes {size_text(size)}, more than the {size_text(MOST_READ)} that are read")
+    return {key: np.asarray(array) for key, array in arrays.items()}
 
 
-def _by_position(model: Model, arrays: Mapping[str, Array]) -> dict[int, Any]:
+def _by_position(model: Model, arrays: Mapping[str, Any]) -> dict[int, Any]:
     return {position: arrays[key] for position, key in positions_of_keys(model.graph.parameters, arrays).items()}

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper.engine.inputs import array_files
 from tests.cli.conftest import Call, ended, program
 from tests.models import Graph
 
@@ -270,3 +271,93 @@ def test_an_archive_with_a_key_that_is_no_input_is_refused(call: Call, tmp_path:
     np.savez(tmp_path / "more.npz", x=np.ones(1, np.float32), y=np.ones(1))
     called = call("run", single(tmp_path), "--inputs", tmp_path / "more.npz")
     assert called.code == 2 and "the model has no input 'y'" in called.err
+
+
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No numbers of an archive are read."""
+
+    def read(*_given: object) -> None:
+        raise AssertionError("numbers were read")
+
+    monkeypatch.setattr(array_files, "_numbers", read)
+
+
+@pytest.mark.usefixtures("unread")
+@pytest.mark.parametrize(
+    ("arrays", "words", "message"),
+    [
+        ({"a": np.ones(3), "y": np.ones(3)}, ("--inputs", "a.npz"), "the model has no input 'y'"),
+        ({"b": np.ones(3)}, ("--inputs", "a.npz"), "1 of the model's 2 inputs are missing"),
+        ({"a": np.ones(9), "b": np.ones(3)}, ("--inputs", "a.npz"), "input 'a' has shape [9], expected f32[3]"),
+        ({"a": np.ones(3), "b": np.ones(9)}, ("--inputs", "a.npz"), "input 'b' has shape [9], expected f32[3]"),
+        ({"a": np.ones(3), "b": np.array(["1", "2", "3"])}, ("--inputs", "a.npz"), "input 'b' is string, expected f32"),
+        ({"k": np.ones(9)}, ("--input", "a=a.npz:k", "--input", "b=ones"), "input 'a' has shape [9], expected f32[3]"),
+        ({"a": np.ones((9, 4))}, ("--calls", "a.npz", "--input", "b=ones"), "have the shape [9,4]"),
+        ({"a": np.ones(10)}, ("--calls", "a=a.npz:a", "--input", "b=ones"), "not parts of 3 each"),
+    ],
+)
+def test_what_does_not_fit_is_told_by_the_headers_of_an_archive(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    arrays: dict[str, np.ndarray], words: tuple[str, ...], message: str,
+) -> None:  # fmt: skip
+    net = Graph()
+    net.result(net.apply("Add", net.parameter("a", dims=(3,)), net.parameter("b", dims=(3,))), "sum")
+    path = net.write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    np.savez("a.npz", **arrays)  # type: ignore[arg-type]
+    called = call("run", path, *words)
+    assert called.code in (2, 3) and message in called.err
+
+
+def test_an_array_of_an_open_shape_is_read_up_to_a_limit(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_files, "MOST_READ", 1000)
+    np.savez(tmp_path / "a.npz", x=np.ones(1000, np.float32))
+    words = ("--inputs", tmp_path / "a.npz")
+    assert call("run", single(tmp_path, dims=(1000,)), *words).code == 0, "it is as large as the model says"
+    called = call("run", single(tmp_path), *words)
+    assert called.code == 3 and "a.npz: 'x' takes 3.9 KB, more than the 1000 bytes that are read" in called.err
+
+
+def member(content: bytes, name: str = "x.npy", method: int = zipfile.ZIP_STORED) -> tuple[zipfile.ZipInfo, bytes]:
+    entry = zipfile.ZipInfo(name)
+    entry.compress_type = method
+    return entry, content
+
+
+SOUND = header("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}") + b"\0" * 4
+LONG = header("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}")[10:]
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ([member(SOUND), member(SOUND, "x")], "it has two arrays 'x'"),
+        ([member(SOUND, f"m{index}.npy") for index in range(10_001)], "it has 10,001 arrays, at most 10,000 are read"),
+        ([member(SOUND, f"{index}{'m' * 60_000}.npy") for index in range(80)], "too much for 10,000 arrays"),
+        ([member(b"\x93NUMPY\3\0" + len(LONG).to_bytes(4, "little") + LONG + bytes(4))], "a header of another version"),
+        ([member(b"\x93NUMPY\2\0" + (2**28).to_bytes(4, "little") + bytes(2**20))], "its header takes 256 MB"),
+        ([member(SOUND + b"\0")], "its header promises 69 bytes, it has 70 bytes"),
+        ([member(SOUND, method=zipfile.ZIP_LZMA)], "compressed in a way that numpy never writes"),
+    ],
+    ids=["twice", "members", "names", "version", "header", "size", "lzma"],
+)
+def test_an_archive_that_numpy_would_not_write_is_refused(
+    call: Call, tmp_path: Path, members: list[tuple[zipfile.ZipInfo, bytes]], message: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        for entry, content in members:
+            archive.writestr(entry, content)
+    called = call("run", single(tmp_path), "--inputs", tmp_path / "a.npz")
+    assert called.code == 3 and called.err.startswith(f"stepper: {tmp_path / 'a.npz'}: cannot be read as .npz: ")
+    assert message in called.err and called.err.count("\n") == 1
+
+
+def test_arrays_of_every_order_and_version_are_read_as_numpy_reads_them(tmp_path: Path) -> None:
+    values = np.arange(6, dtype=">i2").reshape(2, 3)
+    np.savez_compressed(tmp_path / "a.npz", rows=values, columns=np.asfortranarray(values), none=values[:0])
+    with np.load(tmp_path / "a.npz") as expected:
+        for key, stored in array_files.read_archive(tmp_path / "a.npz").items():
+            np.testing.assert_array_equal(np.asarray(stored), expected[key], strict=True)

@@ -58,16 +58,18 @@ def test_a_real_client_has_every_request_answered_forward_and_back(modules: Path
 
 
 @pytest.fixture
-def port() -> Iterator[str]:
-    """The port of an adapter."""
+def port() -> Iterator[tuple[str, str]]:
+    """The port of an adapter, and its token."""
     command = [sys.executable, "-m", "stepper", "dap", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         match = re.search(r"listening on 127.0.0.1:([0-9]+)", process.stdout.readline())
         assert match is not None
-        yield match[1]
+        yield match[1], process.stdout.readline().split()[1]
         process.terminate()
 
 
-def test_it_serves_real_clients_on_a_port_one_after_another(modules: Path, samples: Path, port: str) -> None:
-    assert held(modules, samples, port) == SESSIONS
+def test_it_serves_real_clients_on_a_port_one_after_another(
+    modules: Path, samples: Path, port: tuple[str, str]
+) -> None:
+    assert held(modules, samples, *port) == SESSIONS

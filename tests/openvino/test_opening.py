@@ -45,6 +45,7 @@ def kept_conversion(model: Path, folder: Path) -> Path:
     folder.mkdir(parents=True)
     for suffix in (".xml", ".bin"):
         shutil.copy(SAMPLE / f"model{suffix}", folder / f"{name}{suffix}")
+    conversion._record(folder / f"{name}.xml")
     return folder / f"{name}.xml"
 
 
@@ -57,6 +58,20 @@ def test_a_kept_conversion_is_used_until_the_model_changes(tmp_path: Path, place
     assert open_model(model).path == kept
     model.write_bytes(b"the bytes of another")
     with pytest.raises(UsageError, match=r"loop.onnx: opening a model of ONNX needs OpenVINO: pip install"):
+        converted(model)
+
+
+def test_a_conversion_that_came_with_the_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tmp_path / "loop.onnx"
+    model.write_bytes(b"the bytes of a model")
+    kept = kept_conversion(model, tmp_path / ".stepper")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache of another user"))
+    with pytest.raises(UsageError, match="needs OpenVINO"):
+        converted(model)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert converted(model) == kept
+    kept.write_bytes(kept.read_bytes() + b"\n")
+    with pytest.raises(UsageError, match="needs OpenVINO"):
         converted(model)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
-from stepper.plain_values import answer_json
+from stepper.plain_values import answer_json, json_text
+from stepper.terminal import say
 from tui.keys.key_files import PANES, chosen_keys
 from tui.keys.keymap import Keymap, names_of
 from tui.keys.keys import Key, shown
@@ -18,11 +18,12 @@ def print_keys(keys: str | None, *, as_json: bool) -> int:
     """Print the keys of a preset or file (None: the user's own); what is in conflict goes to stderr. UsageError."""
     chosen = chosen_keys(keys)
     if as_json:
-        print(json.dumps(answer_json({"keys": [_data(key) for key in chosen.keymap]}), ensure_ascii=False))
+        print(json_text(answer_json({"keys": [_data(key) for key in chosen.keymap]})))
     else:
-        print("\n".join(lines(chosen.keymap)))
+        for line in lines(chosen.keymap):
+            say(line)
     for conflict in chosen.conflicts:
-        print(f"stepper: keys: {conflict}", file=sys.stderr)
+        say(f"stepper: keys: {conflict}", sys.stderr)
     return 0
 
 

@@ -72,7 +72,8 @@ def _begin(settings: str) -> None:
         finally:
             sys.path[:] = before
     if error is not None:
-        print(f"stepper capture: no calls are kept of process {os.getpid()}: {error}", file=sys.stderr)
+        reason = "".join(letter if letter.isprintable() else " " for letter in str(error))
+        print(f"stepper capture: no calls are kept of process {os.getpid()}: {reason}", file=sys.stderr)
 
 
 if settings := os.environ.get("STEPPER_CAPTURE"):

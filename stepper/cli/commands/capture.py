@@ -23,10 +23,10 @@ from stepper.cases.process import STARTUP, VARIABLE, CaptureSettings, ProcessRep
 from stepper.cases.triggers import Triggers
 from stepper.cli.commands.cases import case_data, case_lines
 from stepper.cli.presses import ENDING
-from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.errors import FINDING, UsageError
 from stepper.files.output import cannot_be_written
+from stepper.terminal import say
 from stepper.wording import counted
 
 _PACKAGES: Final = ("stepper", "msgspec", "numpy")

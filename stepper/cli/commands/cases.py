@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from stepper.cases.case import Case, cases_in
 from stepper.cases.texts import trigger_text
-from stepper.cli.printing import say
 from stepper.cli.values import print_json
-from stepper.engine.inputs.array_files import archive_shapes
+from stepper.engine.inputs.array_files import read_archive
 from stepper.errors import FINDING, InputError, UsageError
 from stepper.records import as_data
+from stepper.terminal import say
 from stepper.wording import counted, excerpt
 
 _MOST_ARRAYS: Final = 20
@@ -59,11 +59,11 @@ def _files_text(case: Case) -> str:
 
 def _arrays_text(path: Path) -> str:
     try:
-        shapes = list(archive_shapes(path).items())
+        arrays = list(read_archive(path).items())
+        texts = [f"{excerpt(key)}{list(array.shape)}" for key, array in arrays[:_MOST_ARRAYS]]
     except InputError:
         return "that cannot be read"
-    texts = [f"{excerpt(key)}{list(shape)}" for key, shape in shapes[:_MOST_ARRAYS]]
-    return ", ".join([*texts, *([f"and {len(shapes) - _MOST_ARRAYS:,} more"] if shapes[_MOST_ARRAYS:] else [])])
+    return ", ".join([*texts, *([f"and {len(arrays) - _MOST_ARRAYS:,} more"] if arrays[_MOST_ARRAYS:] else [])])
 
 
 def case_data(case: Case) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from stepper.cli.comparing import compared
 from stepper.cli.debuggers import debugger_of
 from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_logs
 from stepper.cli.options.protected import protected_files
-from stepper.cli.printing import Progress, say
+from stepper.cli.printing import Progress
 from stepper.cli.values import print_json
 from stepper.compare.run.comparison import RunComparison
 from stepper.debug.debugger import Debugger
@@ -30,6 +30,7 @@ from stepper.files.kinds import is_model_path
 from stepper.files.output import OutputFile
 from stepper.openvino.partner import NUMPY, OPENVINO
 from stepper.openvino.program import is_installed
+from stepper.terminal import say
 
 _SHORT: Final = 2.0
 """Seconds that a run may have taken that is compared with OpenVINO without being asked for."""

@@ -18,9 +18,9 @@ def execute(options: argparse.Namespace) -> int:
     # Not before: OpenVINO loads while numpy does.
     with collector_off():
         from stepper.cli.comparing import compared
-        from stepper.cli.printing import say
         from stepper.cli.values import print_json
         from stepper.compare.report import text as report
+        from stepper.terminal import say
 
     found = compared(options)
     _note_another_model(options)
@@ -34,7 +34,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _note_another_model(options: argparse.Namespace) -> None:
     """Say that the model of a case was changed since it ran in the application whose outputs it is held against."""
-    from stepper.cli.printing import say
+    from stepper.terminal import say
 
     case = getattr(options, "case", None)
     is_beside_application = case is not None and options.reference in map(str, (case.outputs, case.calls_outputs))

@@ -15,16 +15,19 @@ from stepper.cli import session_file
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.options.cases import put_case
 from stepper.cli.parser import command_parsers
-from stepper.cli.printing import say
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.errors import UsageError
 from stepper.files.kinds import is_case, is_model_path
-from stepper.integrations.dap.server import serve_port, serve_streams
+from stepper.integrations.dap.framing import HOST
+from stepper.integrations.dap.server import ClientPort, serve_port, serve_streams
 from stepper.integrations.dap.session import OpenedRun, OpenRun
+from stepper.integrations.dap.tokens import CHOSEN
+from stepper.terminal import say
 from stepper.wording import near_text
 
 _OF_CLIENTS: Final = frozenset({
     "type", "request", "name", "stopOnEntry", "noDebug", "debugServer", "program", "recording", "cwd", "host",
+    "port", "token",
 })  # fmt: skip
 """Arguments of `launch` that are no options: those of clients, of the session, and other words for the model."""
 _OWN_OF_CLIENTS: Final = re.compile(
@@ -38,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
 
     open_run = opener(options)
     if options.port is not None:
-        serve_port(options.port, open_run, lambda host, port: say(f"listening on {host}:{port}"))
+        serve_port(options.port, open_run, _tell)
         return 0
     if sys.stdin is None or sys.stdin.isatty():
         raise UsageError(
@@ -50,6 +53,13 @@ def execute(options: argparse.Namespace) -> int:
     with writer:
         serve_streams(reader, writer, open_run)
     return 0
+
+
+def _tell(door: ClientPort) -> None:
+    """Say where clients are served, and with which token, unless the user has chosen that."""
+    say(f"listening on {HOST}:{door.number}")
+    if door.token != os.environ.get(CHOSEN):
+        say(f"token {door.token}")
 
 
 def opener(options: argparse.Namespace) -> OpenRun:

@@ -16,7 +16,7 @@ from stepper.cli.interruptions import Interruptions
 from stepper.cli.npz_files import state_arrays, states_target, write_npz
 from stepper.cli.options.protected import protected_files
 from stepper.cli.presses import Ended
-from stepper.cli.printing import output_width, say, wrapped
+from stepper.cli.printing import output_width, wrapped
 from stepper.cli.session_file import CommandLineSession
 from stepper.cli.values import error_data, print_json
 from stepper.commands import Answer, Interpreter, ScriptError, script_lines
@@ -31,6 +31,7 @@ from stepper.errors import StepperError, UsageError
 from stepper.files.output import OutputFile
 from stepper.ir.lowering import unopened
 from stepper.session.autosave import EVERY
+from stepper.terminal import say
 
 PROMPT: Final = "(stepper) "
 MORE: Final = "        > "
@@ -201,7 +202,7 @@ def _converse(
                 later.set_up()
             except KeyboardInterrupt:
                 interpreter.session.collecting = None
-                print()
+                say("")
             except EOFError:
                 return
             except UnicodeDecodeError:

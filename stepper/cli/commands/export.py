@@ -13,7 +13,6 @@ from typing import Any, Final
 from stepper.cli.options.engine import fallback_of, is_usual, opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
-from stepper.cli.printing import say
 from stepper.debug.reference_values import ReferenceValues
 from stepper.element_types import Array
 from stepper.engine.compilation.compiler import compile_model, given_away
@@ -57,6 +56,7 @@ from stepper.plain_values import write_arrays
 from stepper.query.address_resolution import resolve
 from stepper.query.address_syntax import parse_address
 from stepper.recording import open_recording
+from stepper.terminal import say
 from stepper.wording import enumerated, excerpt
 
 _PACE: Final = 1.2

@@ -16,7 +16,6 @@ from stepper.cli.commands.export import check_file
 from stepper.cli.commands.export import execute as export
 from stepper.cli.options.figure_words import words_of
 from stepper.cli.parser import parsed
-from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.commands.scripts import ScriptError
 from stepper.errors import FINDING, StepperError, UsageError
@@ -24,6 +23,7 @@ from stepper.files.allowed import SettingsFile
 from stepper.files.kinds import FORMATS
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.files.toml import read_toml
+from stepper.terminal import say
 from stepper.wording import no_such_file, none_of
 
 _KEYS: Final = ("defaults", "figure", "page", "title", "text")

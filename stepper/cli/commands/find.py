@@ -6,7 +6,6 @@ import argparse
 import sys
 from typing import Any
 
-from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.debug.causes.cause import NonFiniteKind
 from stepper.debug.inspection.text import by_text
@@ -16,6 +15,7 @@ from stepper.recording import open_recording
 from stepper.recording.reading.non_finite import NonFiniteValues, find_non_finite
 from stepper.recording.reading.search import find_recorded
 from stepper.records import as_data
+from stepper.terminal import say
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import Final
 
 from stepper.cli.parser import COMMANDS, command_parsers
-from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.commands.registry import commands
 from stepper.commands.topics import WIDTH, Topic, help_answer, topic_lines, topics, two_columns
 from stepper.errors import EXIT_CODES, UsageError
 from stepper.schemas import schema, schema_names
+from stepper.terminal import say
 from stepper.wording import near_text
 
 COMMAND_LINE_TOPICS: Final[Mapping[str, Topic]] = MappingProxyType({

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepper.cli.printing import say, show_progress
+from stepper.cli.printing import show_progress
 from stepper.cli.values import print_json
 from stepper.diagnosis.hunt.hunting import FaultCount, HuntProgress, HuntReport, hunt
 from stepper.diagnosis.hunt.known_cases import CaseOutcome, known_cases, run_case
@@ -15,6 +15,7 @@ from stepper.diagnosis.reduce.listing import fault_text, value_text
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
+from stepper.terminal import say
 from stepper.wording import counted
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from stepper.cli.options.engine import opened_model
-from stepper.cli.printing import say
 from stepper.cli.values import print_json
 from stepper.engine.outline import LoopOutline, Outline, PortEntry, TensorOutline, WithoutKernel, outline
 from stepper.engine.partners import mark_of
@@ -19,6 +18,7 @@ from stepper.openvino.program import is_installed
 from stepper.openvino.runtime import INSTALL, Runtime
 from stepper.operation_types import NO_OPERATIONS
 from stepper.records import as_data
+from stepper.terminal import say
 from stepper.wording import counted, near_text
 
 _MOST_SEQUENCES: Final = 10

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from stepper.cli.findings import asked_rules, exit_code, finding_data, report, write_logs
-from stepper.cli.printing import say, wrapped
+from stepper.cli.printing import wrapped
 from stepper.cli.values import print_json
 from stepper.diagnosis.findings import Severity
 from stepper.diagnosis.lint.linting import lint
@@ -20,6 +20,7 @@ from stepper.files.kinds import IR_SUFFIX, WEIGHTS_SUFFIX, is_ir
 from stepper.files.output import ProtectedFiles
 from stepper.files.work_tree import changed_files
 from stepper.records import as_data
+from stepper.terminal import say
 
 
 def execute(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from stepper.cli.options.engine import opened_model, runtime_of
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
-from stepper.cli.printing import say, show_progress
+from stepper.cli.printing import show_progress
 from stepper.cli.values import print_json
 from stepper.compare.passes.passes import (
     PassEffect,
@@ -28,6 +28,7 @@ from stepper.openvino.pass_trace import traced_passes
 from stepper.openvino.peer import OpenVINOPeer
 from stepper.openvino.runtime import ensure_installed
 from stepper.tensors.tolerances import Tolerance
+from stepper.terminal import say
 
 
 def execute(options: argparse.Namespace) -> int:

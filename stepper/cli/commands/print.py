@@ -15,19 +15,20 @@ import numpy as np
 
 from stepper import element_types
 from stepper.cli.options.protected import protected_files
-from stepper.cli.printing import output_width, say
+from stepper.cli.printing import output_width
 from stepper.cli.values import print_json
 from stepper.debug.inspection.text import by_text, titled_lines, value_lines
 from stepper.errors import UsageError
 from stepper.files.kinds import ARRAY
 from stepper.files.output import OutputFile
 from stepper.ops.operands import form_text, shape_text
-from stepper.plain_values import json_number, storable, tensor_json
+from stepper.plain_values import cell, json_number, storable, tensor_json
 from stepper.recording import open_recording
 from stepper.recording.reading.lookup import RecordedValue, ValueSelection, nothing_there, select
 from stepper.recording.reading.recording import Recording
 from stepper.tensors.statistics import RECORDED
 from stepper.tensors.summaries import Summary
+from stepper.terminal import say
 
 _MOST_SHOWN: Final = 100
 _MOST_IN_REPORT: Final = 10_000
@@ -183,7 +184,7 @@ def _write_rows(selections: list[ValueSelection], options: argparse.Namespace) -
             if heading:
                 write(heading)
                 heading = []
-            begin = [selection.name, found.at, "" if found.tick is None else found.tick]
+            begin = [cell(selection.name), found.at, "" if found.tick is None else found.tick]
             if options.stats:
                 write([*begin, *_statistics_row(found, options.digits)])
                 continue
@@ -200,7 +201,7 @@ def _statistics_row(found: RecordedValue, digits: int | None) -> list[Any]:
 
 def _element_text(number: Any, digits: int | None) -> str:
     is_float = isinstance(number, float | np.floating)
-    return f"{number:.{digits}g}" if digits and is_float else str(number)
+    return f"{number:.{digits}g}" if digits and is_float else cell(number) if isinstance(number, str) else str(number)
 
 
 def _ensure_recorded(found: RecordedValue, selection: ValueSelection) -> None:

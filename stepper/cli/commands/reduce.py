@@ -10,7 +10,7 @@ from typing import Any
 from stepper.cli.options.engine import choices_of, opened_model, runtime_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
-from stepper.cli.printing import say, show_progress
+from stepper.cli.printing import show_progress
 from stepper.cli.values import print_json
 from stepper.debug.breakpoints.syntax import break_description
 from stepper.diagnosis.reduce.case import case_targets, write_case
@@ -22,6 +22,7 @@ from stepper.files.kinds import is_model_path
 from stepper.openvino.partner import OpenVINOPartner
 from stepper.openvino.runtime import ensure_installed
 from stepper.records import as_data
+from stepper.terminal import say
 from stepper.wording import counted
 
 

@@ -12,7 +12,7 @@ from stepper.cli.npz_files import state_arrays, states_target, write_npz
 from stepper.cli.options.engine import opened_model, partner_of
 from stepper.cli.options.protected import protected_files
 from stepper.cli.options.specs import bound_inputs, given_inputs, given_states
-from stepper.cli.printing import Progress, say
+from stepper.cli.printing import Progress
 from stepper.cli.running import recorded_run
 from stepper.cli.values import as_json, excerpt, print_json
 from stepper.element_types import Array
@@ -29,6 +29,7 @@ from stepper.files.output import RECORDING_FILE, OutputFile, ProtectedFiles
 from stepper.ir.opening import open_sequences
 from stepper.ops.operands import LARGEST_TENSOR, form_text
 from stepper.records import as_data
+from stepper.terminal import say
 from stepper.wording import counted
 
 if TYPE_CHECKING:

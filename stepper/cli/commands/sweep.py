@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from stepper.cli.printing import say, show_progress
+from stepper.cli.printing import show_progress
 from stepper.cli.sweeps import AskedSweep, opening_words
 from stepper.cli.values import print_json
 from stepper.errors import FINDING, StepperError, UsageError
@@ -19,6 +19,7 @@ from stepper.sweep.summary import SweepSummary, summary
 from stepper.sweep.sweeping import Sweep, SweepProgress
 from stepper.sweep.table_file import StoredRow, SweepWriter, is_sweep, read_about, read_row, read_rows
 from stepper.sweep.texts import progress_text, report_lines
+from stepper.terminal import say
 
 
 def execute(options: argparse.Namespace) -> int:

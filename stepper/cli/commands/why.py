@@ -7,7 +7,7 @@ import sys
 
 from stepper.cli.debuggers import debugger_of, put_reference
 from stepper.cli.interruptions import Interruptions
-from stepper.cli.printing import Progress, say
+from stepper.cli.printing import Progress
 from stepper.cli.values import print_json
 from stepper.debug.debugger import Debugger
 from stepper.debug.provenance.data import provenance_data
@@ -15,6 +15,7 @@ from stepper.debug.provenance.forward_texts import uses_data, uses_lines
 from stepper.debug.provenance.question import forward_address
 from stepper.debug.provenance.texts import why_lines
 from stepper.errors import StepperError
+from stepper.terminal import say
 
 
 def execute(options: argparse.Namespace) -> int:

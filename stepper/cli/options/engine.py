@@ -7,12 +7,12 @@ import sys
 from typing import TYPE_CHECKING
 
 from stepper.cli.options.specs import given_shapes
-from stepper.cli.printing import say
 from stepper.errors import UsageError
 from stepper.files.kinds import is_model_path
 from stepper.openvino.opening import open_model
 from stepper.openvino.partner import NUMPY, OPENVINO, OpenVINOPartner
 from stepper.openvino.runtime import Runtime
+from stepper.terminal import say
 
 if TYPE_CHECKING:
     from stepper.ir.model import Model

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from stepper.engine.inputs.array_files import archive_keys, read_archive
+from stepper.engine.inputs.array_files import read_archive
 from stepper.engine.inputs.binding import bind_inputs, converted, missing_lines, position_of, positions_of_keys
 from stepper.engine.inputs.specs import value_of
 from stepper.engine.inputs.variables import listed, variables_of
@@ -147,7 +147,7 @@ def _has_inputs(path: Path, model: Model) -> bool:
     """Return True if an archive has the inputs of a model, and nothing else."""
     parameters = model.graph.parameters
     try:
-        return len(positions_of_keys(parameters, archive_keys(path))) == len(parameters)
+        return len(positions_of_keys(parameters, read_archive(path))) == len(parameters)
     except StepperError:
         return False
 
@@ -160,7 +160,7 @@ def given_texts(
     fixed = {position: _shape(text) for position, text in _by_position(parameters, pairs(shapes, "--shape")).items()}
     found: dict[int, str] = {}
     if archive is not None:
-        keys = positions_of_keys(parameters, archive_keys(Path(archive)))
+        keys = positions_of_keys(parameters, read_archive(Path(archive)))
         found.update((position, f"{archive}:{key}") for position, key in keys.items())
     texts = pairs(specs, "--input")
     rest = texts.pop(EVERYTHING_ELSE, None)

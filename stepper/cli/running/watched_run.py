@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stepper.cli.debuggers import debugger_of
 from stepper.cli.options.engine import partner_of
-from stepper.cli.printing import Progress, say
+from stepper.cli.printing import Progress
 from stepper.cli.running import recorded_run
 from stepper.cli.values import print_json
 from stepper.commands.stop_answers import stop_data, stop_lines
@@ -20,6 +20,7 @@ from stepper.debug.stop import Reason
 from stepper.engine.frames import place
 from stepper.engine.run import LoopLog, Outputs, collect
 from stepper.ir.reader import read
+from stepper.terminal import say
 
 if TYPE_CHECKING:
     from stepper.recording import Recorder

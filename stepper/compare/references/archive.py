@@ -14,28 +14,26 @@ iteration 7 alone; LOOPS is `loop`, nested `outer@3>inner`.
 from __future__ import annotations
 
 import re
-import weakref
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from stepper.compare.references.protocol import LoopOutcome, PlacedFrame, PlacedRun, SyncKind, SyncPoint
 from stepper.debug.reference_values import GraphPath, loop_steps
 from stepper.element_types import Array
+from stepper.engine.inputs.array_files import MOST_READ, read_archive
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
-from stepper.files.kinds import ensure_no_pipe
 from stepper.ir.model import Layer
 from stepper.query.address_resolution import Target, resolve
 from stepper.query.address_syntax import Address, IterationRange, parse_address
-from stepper.wording import reason_of
 
 _TRACE: Final = re.compile(r"tr:(.*)\|(.*)\|([0-9]{1,6})(?:#([0-9]{1,9}))?", re.DOTALL)
 _OUTPUT: Final = re.compile(r"out_([0-9]{1,6})")
+_MOST_KEPT: Final = MOST_READ // 4
 _STEP: Final = re.compile(r"(.*)@([0-9]{1,9})", re.DOTALL)
 
 Place = tuple[tuple[int, ...], tuple[int, ...], int, int]
@@ -52,8 +50,9 @@ class ArchiveReference(PlacedRun):
         self._whole: dict[tuple[tuple[int, ...], tuple[int, ...]], list[str]] = {}
         self._outputs: dict[int, str] = {}
         self._stack: dict[str, Array] = {}
-        self._file = self._opened()
-        unknown = [key for key in self._file.files if not self._register(key)]
+        self._size = 0
+        self._file = read_archive(path)
+        unknown = [key for key in self._file if not self._register(key)]
         if unknown and not self._keys and not self._outputs:
             raise InputError(
                 f"{path}: none of its {len(unknown)} keys names a value of the model, such as '{unknown[0]}'"
@@ -79,8 +78,7 @@ class ArchiveReference(PlacedRun):
         match = _TRACE.fullmatch(key)
         if match and match[4] is not None:
             return int(match[4]) + 1
-        array = self._array(key)
-        return len(array) if array.ndim else 0
+        return (*self._file[key].shape, 0)[0]
 
     def outputs(self) -> Mapping[int, Array]:
         """Return the outputs that the archive has."""
@@ -105,30 +103,14 @@ class ArchiveReference(PlacedRun):
 
     # --- keys ----------------------------------------------------------------------------------------------------
 
-    def _opened(self) -> Any:
-        try:
-            ensure_no_pipe(self._path)
-            with self._path.open("rb") as file:
-                if not zipfile.is_zipfile(file):
-                    raise ValueError("it is not an archive of arrays")
-            archive = np.load(self._path, allow_pickle=False)
-            weakref.finalize(self, archive.close)
-            return archive
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
-            if isinstance(error, OSError):
-                raise InputError(f"{self._path}: cannot be read: {reason_of(self._path, error)}") from None
-            raise InputError(f"{self._path}: cannot be read as .npz: {str(error).splitlines()[0]}") from None
-
     def _array(self, key: str) -> Array:
         """Return an array; the latest few stay, for whole traces are asked for in every iteration."""
         if key not in self._stack:
-            try:
-                array = np.asarray(self._file[key])
-            except Exception as error:  # whatever numpy and zipfile raise for a damaged member
-                raise InputError(f"{self._path}: '{key}' cannot be read: {str(error)[:200]}") from None
-            if len(self._stack) >= 4096:
+            self._size += self._file[key].nbytes
+            if len(self._stack) >= 4096 or self._size > _MOST_KEPT:
                 self._stack.clear()
-            self._stack[key] = array
+                self._size = self._file[key].nbytes
+            self._stack[key] = np.asarray(self._file[key])
         return self._stack[key]
 
     def _register(self, key: str) -> bool:

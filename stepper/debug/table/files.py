@@ -14,6 +14,7 @@ from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.files.kinds import ARRAY, CSV
 from stepper.files.output import OutputFile, ProtectedFiles
+from stepper.plain_values import cell
 
 
 def csv_lines(sheet: Sheet, columns: Sequence[int], sort: SheetSort | None = None, filter: str = "") -> Iterator[str]:
@@ -84,4 +85,5 @@ def _written(number: Any, own: np.dtype[Any] | None) -> str:
 
 
 def _quoted(name: str) -> str:
+    name = cell(name)
     return '"' + name.replace('"', '""') + '"' if any(letter in name for letter in ',"\n') else name

@@ -85,7 +85,7 @@ def case_targets(folder: Path, protected: ProtectedFiles, option: str) -> dict[s
 def read_case(folder: Path) -> DraftModel:
     """Return the model of a case with its inputs. Raises what reading them raises."""
     model = read(folder / MODEL)
-    inputs: Mapping[Any, Array] = read_archive(folder / _INPUTS)
+    inputs: Mapping[Any, Any] = read_archive(folder / _INPUTS)
     return DraftModel.of(model, bind_inputs(model, inputs))
 
 

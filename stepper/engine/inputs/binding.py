@@ -12,6 +12,7 @@ import numpy as np
 from stepper import element_types
 from stepper.arguments import mapping
 from stepper.element_types import STRING_DTYPE, Array, ElementType
+from stepper.engine.inputs.array_files import StoredArray
 from stepper.errors import InputError, MissingInputs, TensorFacts, UsageError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
 from stepper.ir.opening import ModelSource, opened
@@ -36,7 +37,7 @@ def bind_inputs(model: ModelSource, given: Mapping[str | int, Any]) -> list[Arra
     for key, value in mapping("inputs", given).items():
         position = position_of(parameters, key)
         if position in found:
-            raise UsageError(f"input '{key}' is given twice, by two of its names")
+            raise UsageError(f"input '{excerpt(str(key))}' is given twice, by two of its names")
         found[position] = value
     missing = [index for index in range(len(parameters)) if index not in found]
     if missing:
@@ -46,6 +47,9 @@ def bind_inputs(model: ModelSource, given: Mapping[str | int, Any]) -> list[Arra
         advice = f"pass them by name or position: inputs={{{names}}}"
         lines = missing_lines(facts, len(parameters))
         raise MissingInputs("\n".join([*lines, advice]), facts, len(parameters))
+    for index, parameter in enumerate(parameters):  # all headers before the numbers of any
+        if isinstance(found[index], StoredArray):
+            ensure_form(parameter, found[index])
     return [converted(parameter, found[index]) for index, parameter in enumerate(parameters)]
 
 
@@ -89,7 +93,9 @@ def position_of(parameters: tuple[Layer, ...], key: str | int) -> int:
     ]
     known = "; ".join([*shown, *_more(len(parameters))]) or "none"
     near = near_text(str(key), [name for parameter in parameters for name in input_names(parameter)])
-    raise UsageError(f"the model has no input '{key}'; {f'{near}; ' if near else ''}its inputs are {known}")
+    raise UsageError(
+        f"the model has no input '{excerpt(str(key))}'; {f'{near}; ' if near else ''}its inputs are {known}"
+    )
 
 
 def plain_key(parameters: tuple[Layer, ...], key: str) -> str:
@@ -109,7 +115,7 @@ def positions_of_keys(parameters: tuple[Layer, ...], keys: Iterable[str]) -> dic
     for key in keys:
         position = position_of(parameters, plain_key(parameters, key))
         if position in found:
-            raise UsageError(f"input '{key}' is given twice, by two of its names")
+            raise UsageError(f"input '{excerpt(str(key))}' is given twice, by two of its names")
         found[position] = key
     return found
 
@@ -135,6 +141,10 @@ def _more(count: int) -> list[str]:
 def converted(parameter: Layer, value: Any) -> Array:
     """Return the value as an array of the Parameter's type; InputError where that loses something, or does not fit."""
     element_type = parameter_type(parameter)
+    if isinstance(value, StoredArray):
+        ensure_form(parameter, value)
+        if parameter_shape(parameter).static is not None and value.dtype.kind in "biuf":
+            value = value.read()  # as large as the model says
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -145,6 +155,14 @@ def converted(parameter: Layer, value: Any) -> Array:
         found.flags.writeable = False  # a new array, with no other owner
     settled: Array = owned(found)
     return settled
+
+
+def ensure_form(parameter: Layer, value: StoredArray) -> None:
+    """Raise InputError for an array of a file whose shape or type the parameter does not take; reads its header."""
+    ensure_shape(parameter, value.shape)
+    element_type = parameter_type(parameter)
+    if element_type is not None and not _is_castable(value.dtype, element_type.dtype):
+        raise _unfit(parameter.name, value.dtype, element_type, "input")
 
 
 def ensure_shape(parameter: Layer, shape: tuple[int, ...]) -> None:
@@ -162,12 +180,22 @@ def cast(name: str, array: Array, element_type: ElementType, what: str = "input"
     if dtype == STRING_DTYPE and array.dtype.kind in "TUO" and all(isinstance(text, str) for text in array.flat):
         return array.astype(STRING_DTYPE)
     if not (_is_numeric(array.dtype) and _is_numeric(dtype) and _survives(array, dtype)):
-        raise InputError(
-            f"{what} '{name}' is {element_types.name_of(array.dtype)}, expected {element_type}: "
-            "converting it would lose values; convert it yourself if that is meant"
-        )
+        raise _unfit(name, array.dtype, element_type, what)
     with np.errstate(all="ignore"):
         return array.astype(dtype)
+
+
+def _unfit(name: str, found: np.dtype[Any], element_type: ElementType, what: str) -> InputError:
+    return InputError(
+        f"{what} '{name}' is {element_types.name_of(found)}, expected {element_type}: "
+        "converting it would lose values; convert it yourself if that is meant"
+    )
+
+
+def _is_castable(found: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Return True if some values of one type are values of the other."""
+    is_text = found.kind == "U" and wanted == STRING_DTYPE
+    return found == wanted or is_text or (_is_numeric(found) and _is_numeric(wanted))
 
 
 def _is_numeric(dtype: np.dtype[Any]) -> bool:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from stepper.arguments import mapping
 from stepper.element_types import Array, have_same_bits
 from stepper.engine.inputs import binding
+from stepper.engine.inputs.array_files import StoredArray
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
 from stepper.ir.calls.plan import CallParts, Calls, CarriedOutput
@@ -26,7 +27,7 @@ from stepper.ir.calls.wrapping import with_calls
 from stepper.ir.model import Layer, Model, parameter_shape
 from stepper.ir.opening import ModelSource, opened
 from stepper.ir.shapes import PartialShape
-from stepper.ops.operands import shape_text
+from stepper.ops.operands import HasForm, shape_text
 from stepper.wording import counted, near_text
 
 
@@ -36,7 +37,7 @@ class PartsOfCalls(Struct, frozen=True, eq=False):
     `axis` is that along which they lie (None: the first), `length` how long a part is where the model leaves it open.
     """
 
-    arrays: Array | Sequence[Array]
+    arrays: Array | StoredArray | Sequence[Array | StoredArray]
     axis: int | None = None
     length: int | None = None
 
@@ -147,22 +148,23 @@ def _parts(parameter: Layer, position: int, given: PartsOfCalls) -> tuple[CallPa
     if isinstance(given.arrays, list | tuple) and given.axis is None and given.length is None:
         return _joined(parameter, position, given.arrays)
     try:
-        array = np.asarray(given.arrays)
+        array = given.arrays if isinstance(given.arrays, StoredArray) else np.asarray(given.arrays)
     except ValueError as error:
         raise InputError(f"input '{parameter.name}' is not a tensor: {error}") from None
     shape = parameter_shape(parameter)
     axis = given.axis or 0
-    if not 0 <= axis < max(array.ndim, 1):
+    if not 0 <= axis < max(len(array.shape), 1):
         raise InputError(f"{_called(parameter, array)} has no axis {axis}")
     rank = None if shape.dimensions is None else len(shape.dimensions)
-    if array.ndim and (rank is None or array.ndim == rank + 1):
+    axes = len(array.shape)
+    if axes and (rank is None or axes == rank + 1):
         return _stacked(parameter, position, shape, array, axis)
-    if array.ndim and array.ndim == rank:
+    if axes and axes == rank:
         return _in_a_row(parameter, position, shape, array, axis, given.length)
     raise InputError(f"{_called(parameter, array)} {_wanted(shape)}")
 
 
-def _called(parameter: Layer, array: Array) -> str:
+def _called(parameter: Layer, array: HasForm) -> str:
     return f"of input '{parameter.name}' the calls have the shape {shape_text(array.shape)}, which"
 
 
@@ -175,19 +177,19 @@ def _wanted(shape: PartialShape) -> str:
 
 
 def _stacked(
-    parameter: Layer, position: int, shape: PartialShape, array: Array, axis: int
+    parameter: Layer, position: int, shape: PartialShape, given: HasForm, axis: int
 ) -> tuple[CallParts, int, Array]:
-    array = np.moveaxis(array, axis, 0)
-    count, one = array.shape[0], array.shape[1:]
+    count, one = given.shape[axis], (*given.shape[:axis], *given.shape[axis + 1 :])
     if not shape.accepts(one) or not count:
-        raise InputError(f"{_called(parameter, array)} {_wanted(shape)}")
+        raise InputError(f"{_called(parameter, given)} {_wanted(shape)}")
+    array = np.moveaxis(np.asarray(given), axis, 0)
     if not one or not one[0]:
         return CallParts(position, 0, (1,), own_axis=True), count, array
     return CallParts(position, 0, (one[0],)), count, array.reshape(count * one[0], *one[1:])
 
 
 def _in_a_row(
-    parameter: Layer, position: int, shape: PartialShape, array: Array, axis: int, length: int | None
+    parameter: Layer, position: int, shape: PartialShape, array: HasForm, axis: int, length: int | None
 ) -> tuple[CallParts, int, Array]:
     assert shape.dimensions is not None
     declared = shape.dimensions[axis]
@@ -206,10 +208,10 @@ def _in_a_row(
         raise InputError(
             f"{_called(parameter, array)} is {array.shape[axis]} long along axis {axis}: not parts of {length} each"
         )
-    return CallParts(position, axis, (length,)), count, array
+    return CallParts(position, axis, (length,)), count, np.asarray(array)
 
 
-def _joined(parameter: Layer, position: int, arrays: Sequence[Array]) -> tuple[CallParts, int, Array]:
+def _joined(parameter: Layer, position: int, arrays: Sequence[Array | StoredArray]) -> tuple[CallParts, int, Array]:
     """Return arrays of calls joined: of one shape, or of shapes that differ along one axis."""
     each = []
     for number, array in enumerate(arrays):

@@ -13,7 +13,7 @@ import numpy as np
 from stepper import element_types
 from stepper.arguments import LARGEST_SEED
 from stepper.element_types import F32, STRING_DTYPE, Array, ElementType
-from stepper.engine.inputs.array_files import ReadProgress, read_array, read_member
+from stepper.engine.inputs.array_files import ReadProgress, StoredArray, member_of, read_array
 from stepper.engine.inputs.binding import input_names
 from stepper.errors import TensorTooLarge, UsageError
 from stepper.ir.model import Layer, parameter_shape, parameter_type
@@ -23,10 +23,10 @@ from stepper.wording import counted, json_fault
 
 def value_of(
     parameter: Layer, text: str, shape: tuple[int, ...] | None = None, reading: ReadProgress | None = None
-) -> Array:
+) -> Array | StoredArray:
     """Return the tensor that a SPEC means for a Parameter. UsageError or InputError with the parameter's name.
 
-    A `reading` is told how far a file is read.
+    A `reading` is told how far a file is read; without one the array of an .npz is not read yet.
     """
     text = text.strip()
     kind, _, argument = text.partition(":")
@@ -36,7 +36,8 @@ def value_of(
         return _literal(parameter, text)
     path, colon, key = text.rpartition(":")
     if colon and path.endswith(".npz"):
-        return read_member(Path(path), key, reading)
+        stored = member_of(Path(path), key)
+        return stored if reading is None else stored.read(reading)
     if text.endswith(".npy"):
         return read_array(Path(text), reading)
     wanted = "expected FILE.npy, FILE.npz:KEY, zeros, ones, rand:SEED, or a JSON literal"

@@ -12,6 +12,7 @@ from stepper import element_types
 from stepper.arguments import mapping, whole_number
 from stepper.engine import arithmetic
 from stepper.engine.inputs import binding
+from stepper.engine.inputs.array_files import StoredArray
 from stepper.engine.rules import Rules
 from stepper.errors import InputError, TensorFacts, UsageError
 from stepper.ir.model import Layer, Model, Port
@@ -114,12 +115,13 @@ def random_streams(compiled: CompiledModel) -> set[str]:
 
 
 def _plain(value: Any) -> Any:
+    value = np.asarray(value) if isinstance(value, StoredArray) else value
     return value.item() if isinstance(value, np.ndarray | np.generic) and np.size(value) == 1 else value
 
 
 def _value_of(variable: Variable, value: Any, rules: Rules) -> Any:
     try:
-        array = np.asarray(value)
+        array = value if isinstance(value, StoredArray) else np.asarray(value)
     except ValueError as error:
         raise InputError(f"variable '{variable.name}' is given no tensor: {error}") from None
     if not variable.shape.accepts(array.shape):
@@ -127,6 +129,7 @@ def _value_of(variable: Variable, value: Any, rules: Rules) -> Any:
         raise InputError(
             f"variable '{variable.name}' is given the shape {shape_text(array.shape)}, expected {expected}"
         )
+    array = np.asarray(array)
     if variable.element_type is not None:
         array = binding.cast(variable.name, array, variable.element_type, "variable")
     return binding.owned(array if rules is Rules.SPEC else arithmetic.narrowed(array))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from stepper.export.figures.loop_trace import IterationTrace, LoopTrace
 from stepper.export.figures.value_summaries import ValueSummary
 from stepper.export.picture import Picture
 from stepper.ir.model import Layer, layer_site
-from stepper.plain_values import answer_json, json_number
+from stepper.plain_values import answer_json, cell, json_number, json_text
 from stepper.records import as_data
 
 COLUMNS = (
@@ -37,7 +36,7 @@ def write_json(picture: Picture) -> str:
         "outputs": [_output_json(trace, index) for index in range(len(trace.loop.body.outputs))],
         "trace": [_iteration_json(trace, iteration, content) for iteration in trace.iterations],
     }
-    return json.dumps(answer_json(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(answer_json(report), 1) + "\n"
 
 
 def _output_json(trace: LoopTrace, index: int) -> dict[str, Any]:
@@ -109,13 +108,9 @@ def write_csv(picture: Picture) -> str:
             shape, marks = "x".join(map(str, value.shape)), "; ".join(map(str, value.marks))
             cells = {**row, "iteration": iteration.number, "shape": shape, "marks": marks}
             cells["computed_by"] = _computed_by(trace, layer, content)
-            writer.writerow([_cell(cells.get(column)) for column in COLUMNS])
+            found = [cells.get(column) for column in COLUMNS]
+            writer.writerow([cell(one) if isinstance(one, str) else one for one in found])
     return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value[:1] else value
 
 
 def _traced(picture: Picture) -> LoopTrace:

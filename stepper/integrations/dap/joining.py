@@ -91,7 +91,7 @@ class RunPort:
     # --- in the thread of the editor -----------------------------------------------------------------------------
 
     def _serve(self, reader: IO[bytes], writer: IO[bytes]) -> None:
-        serve_streams(reader, writer, self._opened, strict=True, lead=self)
+        serve_streams(reader, writer, self._opened, token=self._door.token, lead=self)
 
     def _opened(self, _arguments: Mapping[str, Any], attach: bool) -> OpenedRun:
         if not attach:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from stepper.integrations.dap.adapter import Adapter, RunElsewhere
 from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message, send_at_once
 from stepper.integrations.dap.messages import EventMessage
+from stepper.integrations.dap.tokens import with_token
 
 _PATIENCE: Final = 5.0
 """Seconds in which a connection is made."""
@@ -58,7 +59,7 @@ def relay(
         )
         answers.start()
         with contextlib.suppress(OSError):
-            for content in (there.greeting, there.attaching):
+            for content in (there.greeting, with_token(there.attaching, there.port)):
                 connection.sendall(framed(content))
             while (said := waiting.get()) is not None:
                 connection.sendall(framed(said))

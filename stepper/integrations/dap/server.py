@@ -16,6 +16,7 @@ from stepper.integrations.dap.adapter import Adapter, command_of, refusal
 from stepper.integrations.dap.framing import HOST, Unframed, framed, read_message, send_at_once
 from stepper.integrations.dap.relaying import relay
 from stepper.integrations.dap.session import OpenRun
+from stepper.integrations.dap.tokens import NO_TOKEN, forget, has_token, keep, new_token
 
 _MOST_WAITING: Final = 64
 """Messages that are read before those before are answered."""
@@ -64,11 +65,12 @@ _DIRECT: Final = _Direct()
 
 
 def serve_streams(
-    reader: IO[bytes], writer: IO[bytes], open_run: OpenRun, *, strict: bool = False, lead: Lead = _DIRECT
+    reader: IO[bytes], writer: IO[bytes], open_run: OpenRun, *, token: str = "", lead: Lead = _DIRECT
 ) -> None:
     """Serve one client until it leaves or ends the session.
 
-    `strict`: so does what is no message, as long as there was none, since then it is no client: a browser, for one.
+    `token`: it is to bring this one before anything is done but to greet it, else it is refused. What is no message
+    ends the session, too, as long as there was none, since then it is no client: a browser, for one.
     """
     gone = threading.Event()
 
@@ -84,7 +86,7 @@ def serve_streams(
     adapter = Adapter(open_run, send)
     waiting: queue.Queue[bytes | None] = queue.Queue(_MOST_WAITING)
     threading.Thread(
-        target=_read, args=(reader, adapter, waiting, strict), daemon=True, name="reader of the debug adapter"
+        target=_read, args=(reader, adapter, waiting, token), daemon=True, name="reader of the debug adapter"
     ).start()
     lead.joined(adapter)
     try:
@@ -103,8 +105,9 @@ def serve_streams(
         lead.left(adapter)
 
 
-def _read(reader: IO[bytes], adapter: Adapter, waiting: queue.Queue[bytes | None], strict: bool) -> None:
-    faults, is_client = 0, not strict
+def _read(reader: IO[bytes], adapter: Adapter, waiting: queue.Queue[bytes | None], token: str) -> None:
+    faults = 0
+    is_client = is_admitted = not token
     while True:
         try:
             content = read_message(reader)
@@ -118,6 +121,11 @@ def _read(reader: IO[bytes], adapter: Adapter, waiting: queue.Queue[bytes | None
             content = None
         except (OSError, ValueError):
             content = None
+        if content is not None and not is_admitted:
+            is_admitted = has_token(content, token)
+            if not is_admitted and command_of(content) != "initialize":
+                adapter.refuse(content, NO_TOKEN)
+                content = None
         if content is None:
             adapter.leave()
             waiting.put(None)
@@ -139,6 +147,8 @@ class ClientPort:
         except OSError as error:
             raise UsageError(f"{option} {port}: {error.strerror or error}; 0 takes one that is free") from None
         self.number: int = self._server.getsockname()[1]
+        self.token = new_token()
+        keep(self.number, self.token)
         self.is_closed = False
         self._clients: queue.Queue[socket.socket] = queue.Queue()
         self._seat = threading.Semaphore()
@@ -184,6 +194,7 @@ class ClientPort:
     def close(self) -> None:
         """Listen no longer; the client that is served hears nothing more."""
         self.is_closed = True
+        forget(self.number)
         _hang_up(self._server)  # which wakes the thread that waits for clients
         self._server.close()
         self.hang_up()
@@ -194,12 +205,12 @@ def _hang_up(one: socket.socket) -> None:
         one.shutdown(socket.SHUT_RDWR)
 
 
-def serve_port(port: int, open_run: OpenRun, listening: Callable[[str, int], None]) -> None:
+def serve_port(port: int, open_run: OpenRun, listening: Callable[[ClientPort], None]) -> None:
     """Serve clients until the program is interrupted; `listening` is told where. UsageError for a taken port."""
     door = ClientPort(port)
     try:
-        listening(HOST, door.number)
-        door.serve(lambda reader, writer: serve_streams(reader, writer, open_run, strict=True))
+        listening(door)
+        door.serve(lambda reader, writer: serve_streams(reader, writer, open_run, token=door.token))
     finally:
         door.close()
 

@@ -29,7 +29,7 @@ from stepper.integrations.dap.messages import InitializeArguments
 from stepper.integrations.dap.source import listing_source
 from stepper.integrations.dap.variables import StopVariables
 from stepper.integrations.following import Follower
-from stepper.wording import excerpt
+from stepper.wording import excerpt, printable_lines
 
 THREAD: Final = 1
 """A run has one thread."""
@@ -194,7 +194,7 @@ class DapSession:
 
     def say(self, text: str, category: str = "console") -> None:
         """Send lines for the user to read."""
-        self.send("output", {"category": category, "output": f"{text}\n"})
+        self.send("output", {"category": category, "output": f"{printable_lines(text)}\n"})
 
     def end(self) -> None:
         """End the session when the request is answered."""

@@ -131,6 +131,8 @@ class FixtureOfRuns:
 class CheckFailed(StepperError):
     """A test fails: these lines, the command that opens what failed, and more."""
 
+    has_lines = True
+
     def __init__(self, lines: Sequence[str], command: Sequence[str] = (), *more: str) -> None:
         opens = [f"open it: {shlex.join(command)}"] if command else []
         super().__init__("\n".join([*lines, *opens, *more]))

@@ -1,6 +1,6 @@
-// Sessions of a real client, @vscode/debugadapter-testsupport: node session.js NODE_MODULES PYTHON ADAPTER.py FOLDER [PORT]
+// Sessions of a real client, @vscode/debugadapter-testsupport: node session.js NODE_MODULES PYTHON ADAPTER.py FOLDER [PORT TOKEN]
 // Prints a line for each session that went well; an assertion that fails ends it with exit code 1.
-const [modules, python, adapter, samples, port] = process.argv.slice(2);
+const [modules, python, adapter, samples, port, token] = process.argv.slice(2);
 const { DebugClient } = require(`${modules}/@vscode/debugadapter-testsupport`);
 const assert = require('assert');
 const fs = require('fs');
@@ -19,7 +19,7 @@ class Session {
     session.capabilities = (await client.initializeRequest()).body;
     const initialized = client.waitForEvent('initialized');
     const given = { model: `${folder}/model.xml`, inputs: `${folder}/inputs.npz`, ...launch };
-    await client.customRequest(attach ? 'attach' : 'launch', attach ?? given);
+    await client.customRequest(attach ? 'attach' : 'launch', { token, ...(attach ?? given) });
     await initialized;
     session.source = (await client.customRequest('loadedSources')).body.sources[0];
     session.lines = fs.readFileSync(session.source.path, 'utf8').split('\n');

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import random
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -23,11 +25,13 @@ from stepper.cli.commands.dap import opener
 from stepper.cli.parser import parsed
 from stepper.integrations.dap.framing import framed, read_message
 from stepper.integrations.dap.server import HOST, ClientPort, serve_port, serve_streams
+from stepper.integrations.dap.tokens import CHOSEN
 from tests.debug.iterations.test_series import counting
 from tests.integrations.dap.client import ROOT, copied
 from tests.models import Graph
 
 SECONDS = 60.0
+TOKEN = "what the user has chosen: é"
 
 
 class StreamClient:
@@ -73,12 +77,18 @@ class StreamClient:
     def begin(self, model: Path, inputs: Path | None, **arguments: Any) -> None:
         """Launch, and wait for the first stop."""
         self.answer(self.send("initialize", adapterID="stepper"))
-        given = {"model": str(model), **({"inputs": str(inputs)} if inputs else {}), **arguments}
+        given = {"token": TOKEN, "model": str(model), **({"inputs": str(inputs)} if inputs else {}), **arguments}
         answer = self.answer(self.send("launch", **given))
         assert answer["success"], answer
         self.event("initialized")
         self.answer(self.send("configurationDone"))
         self.event("stopped")
+
+
+@pytest.fixture(autouse=True)
+def chosen_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CHOSEN, TOKEN)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -87,8 +97,8 @@ def port() -> Iterator[int]:
     found: list[int] = []
     ready = threading.Event()
 
-    def listening(_host: str, number: int) -> None:
-        found.append(number)
+    def listening(door: ClientPort) -> None:
+        found.append(door.number)
         ready.set()
 
     options = parsed(["dap"])
@@ -135,6 +145,60 @@ def test_a_client_that_is_killed_while_it_is_answered_makes_room_for_the_next(po
         end.close()
     with connected(port) as another:
         another.begin(model, inputs)
+
+
+@pytest.mark.parametrize("greets", [True, False])
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("launch", {"model": "model.xml"}),
+        ("launch", {"model": "model.xml", "token": "another"}),
+        ("launch", {"model": "model.xml", "token": ["what"]}),
+        ("attach", {"recording": "run.sqlite", "token": ""}),
+        ("attach", {"port": 1}),
+        ("evaluate", {"expression": "history PWNED", "context": "repl"}),
+        ("pause", {"threadId": 1}),
+        ("disconnect", {}),
+    ],
+)
+def test_a_client_without_the_token_is_refused_and_nothing_is_done(
+    port: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, greets: bool, command: str, arguments: dict[str, Any]
+) -> None:
+    copied("for_loop", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with connected(port) as client:
+        if greets:
+            client.send("initialize", adapterID="stepper", token="another")
+        answer = client.answer(client.send(command, **arguments))
+        client.send("evaluate", expression="history PWNED", context="repl")
+        assert not answer["success"] and answer["message"].startswith("this port asks for its token")
+        with contextlib.suppress(AssertionError, OSError):
+            while client.read()["type"] == "event":  # the answer to the greeting may come last
+                pass
+        assert client.reader.read() == b""
+    assert not (tmp_path / "PWNED").exists() and not (tmp_path / ".stepper").exists()
+    with connected(port) as other:
+        other.begin(tmp_path / "model.xml", tmp_path / "inputs.npz")
+
+
+def test_the_token_of_a_port_is_printed_and_kept_for_its_user_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(CHOSEN)
+    command = [sys.executable, "-m", "stepper", "dap", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            number = process.stdout.readline().strip().rpartition(":")[2]
+            kind, token = process.stdout.readline().split()
+            (kept,) = (tmp_path / "cache").rglob("ports/*")
+            assert (kind, kept.name, kept.read_text()) == ("token", number, token) and len(token) > 40
+            assert os.name != "posix" or kept.stat().st_mode & 0o777 == 0o600
+            process.send_signal(signal.SIGINT)
+            process.wait(SECONDS)
+            assert not kept.exists()
+        finally:
+            process.kill()
 
 
 def test_answers_on_a_port_do_not_wait_for_one_another() -> None:

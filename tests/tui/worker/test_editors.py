@@ -35,8 +35,9 @@ def sample(name: str, folder: Path) -> Debugger:
 class Editor:
     """A client that waits in a thread of its own, so that the application goes on meanwhile."""
 
-    def __init__(self, client: StreamClient) -> None:
+    def __init__(self, client: StreamClient, token: str = "") -> None:
         self.client = client
+        self._begins = {"token": token} if token else {}
 
     async def do(self, work: Callable[[StreamClient], T]) -> T:
         """What comes of a conversation."""
@@ -44,6 +45,7 @@ class Editor:
 
     async def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
         """The response to a request."""
+        arguments |= self._begins if command in ("attach", "launch") else {}
         return await self.do(lambda client: client.answer(client.send(command, **arguments)))
 
     async def request(self, command: str, **arguments: Any) -> dict[str, Any]:
@@ -81,11 +83,12 @@ class Editor:
 async def joined(port: RunPort) -> AsyncIterator[Editor]:
     end = await asyncio.to_thread(socket.create_connection, (HOST, port.number), SECONDS)
     with end, end.makefile("rb") as reader, end.makefile("wb") as writer:
-        yield Editor(StreamClient(reader, writer))
+        yield Editor(StreamClient(reader, writer), port._door.token)
 
 
 @pytest.fixture
-def port() -> Any:
+def port(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     with contextlib.closing(RunPort(0)) as made:
         yield made
 

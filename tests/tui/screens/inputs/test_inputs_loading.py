@@ -11,7 +11,7 @@ import pytest
 import stepper.session.input_loading as loading
 from stepper.debug.debugger import Debugger
 from stepper.engine.inputs import array_files, binding
-from stepper.engine.inputs.array_files import ReadingStopped, ReadProgress, read_member
+from stepper.engine.inputs.array_files import ReadingStopped, ReadProgress, member_of
 from stepper.errors import InputError
 from stepper.ir.model import Model
 from stepper.session.input_choices import InputChoices, Opening
@@ -150,16 +150,16 @@ def test_more_than_may_be_read_is_refused_by_its_header(model: Model, monkeypatc
 def test_a_reading_that_is_stopped_ends_with_the_next_piece(model: Model) -> None:
     reading = ReadProgress(stopped=True)
     with pytest.raises(ReadingStopped):
-        read_member(Path("large.npz"), "x", reading)
+        member_of(Path("large.npz"), "x").read(reading)
     assert reading.done == 0
     whole = ReadProgress()
-    assert read_member(Path("large.npz"), "x", whole).sum() == LARGE and whole.part == 1.0
+    assert member_of(Path("large.npz"), "x").read(whole).sum() == LARGE and whole.part == 1.0
 
 
 def test_what_cannot_be_read_says_why(model: Model) -> None:
     Path("large.npz").write_bytes(Path("large.npz").read_bytes()[:-100])
     with pytest.raises(InputError, match="cannot be read"):
-        read_member(Path("large.npz"), "x", ReadProgress())
+        member_of(Path("large.npz"), "x").read(ReadProgress())
 
 
 def test_what_conversion_would_lose_is_found_wherever_it_stands(model: Model) -> None:
