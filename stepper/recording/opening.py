@@ -16,7 +16,9 @@ from stepper.files.locks import FileLock, lock
 from stepper.files.output import OutputFile, ProtectedFiles
 from stepper.recording import files
 from stepper.recording.blobs import RECORDED, BlobWriter, Reference
-from stepper.recording.iterations.activations import Activations
+from stepper.recording.hashes import with_checksum
+from stepper.recording.iterations.activations import CLOSE, Activations
+from stepper.recording.iterations.batches import insert_many
 from stepper.recording.iterations.levels import levels_of
 from stepper.recording.options import RecordingOptions
 from stepper.recording.origin import RunOrigin, write_states, write_tensors
@@ -140,9 +142,8 @@ def _take_back(connection: sqlite3.Connection, restored: RestoredMachine) -> Non
         connection.execute(f"DELETE FROM {table} WHERE id > ({last})")
     connection.execute("DELETE FROM activations WHERE id > ?", (activations,))
     connection.execute("DELETE FROM snapshots WHERE tick > ?", (tick,))
-    connection.execute(
-        "UPDATE activations SET closed = NULL, iterations = NULL, ended = NULL WHERE closed > ?", (tick,)
-    )
+    reopened = connection.execute("SELECT NULL, NULL, NULL, id FROM activations WHERE closed > ?", (tick,)).fetchall()
+    connection.executemany(CLOSE, reopened)
     connection.execute("COMMIT")
 
 
@@ -164,9 +165,8 @@ def _fill(
     write_states(connection, machine.initial_states, blobs)
     levels = levels_of(machine.compiled, options)
     for level in levels:
-        connection.execute("INSERT INTO levels VALUES (?, ?, ?, ?, ?, ?, ?, ?)", level.row)
-        rows = [port.row(level.id) for port in level.ports]
-        connection.executemany("INSERT INTO ports VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        insert_many(connection, "levels", 9, [with_checksum(level.row)])
+        insert_many(connection, "ports", 11, (with_checksum(port.row(level.id)) for port in level.ports))
     activations = Activations({id(level.program): level for level in levels})
     activations.follow(machine.stack)
     activations.write(connection)

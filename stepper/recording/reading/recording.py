@@ -248,7 +248,7 @@ class Recording:
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
         """Turn every error in the block into a SessionError with the file's name; end the block after a minute."""
-        with files.errors_named(self.path), files.time_bound(self._connection):
+        with files.errors_named(self.path, self._connection), files.time_bound(self._connection):
             yield
 
     def close(self) -> None:
