@@ -43,6 +43,7 @@ _SAID: Final = {
     sqlite3.SQLITE_LOCKED: "another program is writing to it",
 }
 
+_IN_FUNCTION: Final = "user-defined function raised exception"
 _UNREADABLE: Final = (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError, RecursionError, struct.error)
 
 
@@ -65,6 +66,8 @@ def errors_named(path: Path, connection: CheckedConnection | None = None) -> Ite
         if connection is not None and connection.damage:
             damage, connection.damage = connection.damage, ""
             raise SessionError(f"{path}: {damage}") from None
+        if _IN_FUNCTION in str(error):  # before the check of a row, which gets its texts from SQLite
+            raise SessionError(f"{path}: is damaged: a text is not UTF-8") from None
         if is_about_writing(error):
             raise cannot_be_written(path, writing_reason(error)) from None
         raise SessionError(f"{path}: cannot be read as a recording: {_reason(error)}") from None

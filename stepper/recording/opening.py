@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,11 +27,15 @@ from stepper.recording.reading.recording import Recording, RestoredMachine
 from stepper.recording.recorder import Pace, Recorder
 from stepper.recording.schema import RUN_LENGTH
 from stepper.recording.snapshots import SnapshotWriter
+from stepper.recording.versions import CheckedConnection
 
 Beginning = tuple[list[Reference], Activations]
 """References to the inputs in the file, and the activations that are under way."""
 
-_LOG_SIZE: Final = 32 * 2**20
+_LARGEST_LOG: Final = 32 * 2**20
+_SMALLEST_LOG: Final = 2**20
+_SHARE_OF_DISK: Final = 16
+"""The log beside the file is written into it when it has this part of the free space, within the bounds above."""
 
 
 def record(
@@ -54,8 +59,7 @@ def record(
     try:
         with files.new_file(path, files.PAGE_SIZE_OF_VALUES) as connection:
             references, activations = _fill(connection, path, machine, inputs, options)
-        with files.errors_named(path):
-            connection = _logged(files.connect(path, writable=True))
+        connection = _logged(path)
         try:
             recorder = Recorder(machine, connection, path, options, pace or Pace(), taken)
             recorder.share(inputs, references)
@@ -110,8 +114,7 @@ def _resumed(
         restored = recording.restored(model, inputs=inputs, max_iterations=max_iterations, partner=partner)
         options = recording.options()
         log = recording.loop_log(restored.machine.compiled, restored.tick)
-    with files.errors_named(path):
-        connection = _logged(files.connect(path, writable=True))
+    connection = _logged(path)
     try:
         with files.errors_named(path):
             _take_back(connection, restored)
@@ -147,12 +150,20 @@ def _take_back(connection: sqlite3.Connection, restored: RestoredMachine) -> Non
     connection.execute("COMMIT")
 
 
-def _logged(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Write ahead: what a killed process has not finished does not show, and nothing waits for the disk."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_SIZE // files.PAGE_SIZE_OF_VALUES}")
-    return connection
+def _logged(path: Path) -> CheckedConnection:
+    """Open a file to write ahead: what a killed process has not finished does not show, and nothing waits for the disk.
+
+    On a disk with little room the log stays small.
+    """
+    with files.errors_named(path):
+        connection = files.connect(path, writable=True)
+        free = shutil.disk_usage(path.parent).free
+        size = min(max(free // _SHARE_OF_DISK, _SMALLEST_LOG), _LARGEST_LOG)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {size // files.PAGE_SIZE_OF_VALUES}")
+        connection.execute(f"PRAGMA journal_size_limit = {size}")
+        return connection
 
 
 def _fill(

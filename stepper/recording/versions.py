@@ -223,7 +223,7 @@ def _check_of(connection: CheckedConnection, table: str, kinds: Mapping[str, str
             if len(fitting) < _MOST_KINDS:
                 fitting.add(types)
         if checksum != -1 and checksum != row_checksum(row):
-            damaged(row, "a row is not what was written")
+            damaged(row, "a row changed after it was written")
         return True
 
     return check

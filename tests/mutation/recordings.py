@@ -28,13 +28,11 @@ from stepper.debug.breakpoints.syntax import break_description
 from stepper.debug.debugger import Debugger
 from stepper.engine import Every
 from stepper.errors import StepperError
-from stepper.recording import Pace, open_recording, schema
-from stepper.recording.hashes import content_hash, row_checksum
-from stepper.recording.snapshots import checksum
+from stepper.recording import Pace, open_recording
 from stepper.recording.versions import STEPS
 from stepper.session.session_files import save_session
 from tests.mutation.examine import LONGEST_MESSAGE, Outcome
-from tests.recording.recorded import SAMPLES, Case, sample
+from tests.recording.recorded import SAMPLES, Case, sample, seal
 
 ARCHIVES = Path(__file__).parents[1] / "recording" / "versions"
 SCRIPT = "info breakpoints\nnext\ncontinue\n"
@@ -247,20 +245,6 @@ def _sealed(kind: Kind) -> Kind:
     return sealed
 
 
-def seal(connection: sqlite3.Connection) -> None:
-    """Give all rows the checksums of what they hold."""
-    connection.create_function("row_checksum", -1, lambda *row: row_checksum(row))
-    connection.create_function("text_checksum", 2, lambda tick, text: checksum(tick, str(text)))
-    for table, text in schema.TABLES.items():
-        if schema.CHECKSUM in text and (schema.CHECKSUM.partition(" ")[0],) in _columns(connection, table):
-            listed = ", ".join(schema.columns(text))
-            connection.execute(f"UPDATE OR IGNORE {table} SET checksum = row_checksum({listed})")
-    connection.execute("UPDATE snapshots SET checksum = text_checksum(tick, state)")
-    rows = dict(connection.execute("SELECT name, value FROM meta WHERE name <> 'checksum'"))
-    whole = content_hash("\n".join(f"{name}={rows[name]}" for name in sorted(rows)).encode()).hex()
-    connection.execute("UPDATE meta SET value = ? WHERE name = 'checksum'", (json.dumps(whole),))
-
-
 KINDS: dict[Kind, int] = {
     flip_bits: 6,
     overwrite: 2,
@@ -325,13 +309,13 @@ def make(seed: int, folder: Path) -> Path:
     """Make the mutant of this seed in the folder, with the files that its commands need."""
     name, kinds, chance = _plan(seed)
     base = bases()[name]
-    path = _laid_out(base, folder)
+    path = lay_out(base, folder)
     for kind in kinds:
         kind(chance, path)
     return path
 
 
-def _laid_out(base: Base, folder: Path) -> Path:
+def lay_out(base: Base, folder: Path) -> Path:
     for old in folder.iterdir():
         old.unlink()
     for file, content in base.beside.items():
@@ -373,7 +357,7 @@ def _put_back(path: Path, content: bytes) -> None:
 @cache
 def _sound(name: str, words: tuple[str, ...]) -> tuple[int, str]:
     with tempfile.TemporaryDirectory() as folder:
-        _laid_out(bases()[name], Path(folder))
+        lay_out(bases()[name], Path(folder))
         code, out, _outcome = read(words, Path(folder))
     return code, out
 
