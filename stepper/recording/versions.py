@@ -2,6 +2,9 @@
 
 A step of STEPS makes the tables of a version from those of the version before, by SELECTs. A file that is only read
 stays as it is: temporary views stand in front of its tables. A file that is written to is upgraded in one transaction.
+
+A new version is a new VERSION in schema.py, a step here, and files that the code before it made in
+tests/recording/versions.
 """
 
 from __future__ import annotations
@@ -136,7 +139,8 @@ def prepare_writing(connection: CheckedConnection, version: int) -> None:
         _upgrade(connection, version)
         connection.execute("COMMIT")
     except sqlite3.Error:
-        connection.execute("ROLLBACK")
+        with contextlib.suppress(sqlite3.Error):  # a full disk has ended the transaction already
+            connection.execute("ROLLBACK")
         if connection.damage:
             raise SessionError(connection.damage) from None
         raise
